@@ -151,7 +151,7 @@ def register(
             )
         gymnasium.register(
             f"arena/{name}",
-            "arena_wrappers.seat_env:make_seat_env",
+            "arena_wrappers.play.seat_env:make_seat_env",
             kwargs={"game": id},  # `make_vec` has an argument `id` of its own
         )
 

@@ -21,7 +21,7 @@ from rich.table import Table
 
 import arena_envs
 from arena_wrappers.adapters.open_masks import OpenMasks
-from arena_wrappers.seat_env import make_seat_env
+from arena_wrappers.play import make_seat_env
 from seat_speed import Episode, chosen, measure
 
 GAMES = ("tic_tac_toe", "kuhn_poker", "connect_four")

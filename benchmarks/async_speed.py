@@ -33,8 +33,7 @@ from arena_wrappers import (
     play_many,
     play_plans,
 )
-from arena_wrappers.api import ChatAPIPolicy
-from arena_wrappers.api.client import Client
+from arena_wrappers.policies.api import ChatAPIPolicy, Client
 
 TEXT = "<answer>bet</answer>"
 MESSAGE = {"role": "assistant", "content": TEXT}

@@ -21,7 +21,7 @@ from rich.table import Table
 
 import arena_envs
 from arena_envs.bots import make_bot
-from arena_wrappers.seat_env import make_seat_env
+from arena_wrappers.play import make_seat_env
 
 GAMES = ("tic_tac_toe", "kuhn_poker", "connect_four")
 

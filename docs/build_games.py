@@ -10,7 +10,7 @@ from pathlib import Path
 
 import arena_envs
 from arena_envs import registration
-from arena_wrappers.pages import mean_prompt_length, page_text, title_of
+from arena_wrappers.prompts.pages import mean_prompt_length, page_text, title_of
 
 FOLDER = Path(__file__).with_name("games")
 OTHER = ("language.md",)  # written by docs/build_language.py

@@ -17,7 +17,7 @@ from matplotlib.patches import FancyBboxPatch
 from arena_envs import make
 from arena_trainers.credit import TurnBatch, estimate
 from arena_wrappers import PromptWrapper, RandomPolicy, make_policy, play
-from arena_wrappers.episodes import Turn
+from arena_wrappers.records import Turn
 
 IMAGE = Path(__file__).parent / "images" / "credit.png"
 SHOWN = ["Cooperate", "Defect", "Defect"]

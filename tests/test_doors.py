@@ -22,7 +22,7 @@ from arena_trainers.data import select, selectors
 from arena_trainers.matchmaking.protocol import matchmakers
 from arena_trainers.offline.protocol import row_trainers
 from arena_wrappers import make_policy, play
-from arena_wrappers.policy_strings import policies
+from arena_wrappers.policies import policies
 
 DOORS = [
     *(games, bots, policies, estimators),

@@ -6,10 +6,10 @@ NEEDED = {  # below `adapters`
     "gem.py": "gem",
     "inspect.py": "inspect_ai",
     "openenv.py": "openenv",
-    "openspiel": "pyspiel",
+    "openspiel.py": "pyspiel",
     "rllib.py": "ray",
-    "textarena": "textarena",
-    "trl": "trl",
+    "textarena.py": "textarena",
+    "trl.py": "trl",
     "verifiers.py": "verifiers",
 }
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from arena_wrappers import Reply, play, play_async
-from arena_wrappers.adapters._awaited import AwaitedPolicy, forfeit_reason
+from arena_wrappers.play import AwaitedPolicy, forfeit_reason
 
 
 def played(answer, timeout=None):

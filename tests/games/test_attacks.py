@@ -15,7 +15,7 @@ import pytest
 from arena_envs import IllegalAction, make_game, registration
 from arena_envs.game import TERMINAL, AnyGame, possible_actions
 from arena_wrappers import FORMATS, PromptOptions, messages, parse_reply
-from arena_wrappers.formats import InvalidReply
+from arena_wrappers.prompts import InvalidReply
 
 IDS = [
     id

@@ -12,7 +12,7 @@ import arena_envs
 from arena_envs.games.matrix_game import MatrixGame
 from arena_envs.solvers import expected_returns, nash_conv, uniform_table
 from arena_wrappers import PromptWrapper, RandomPolicy, play, replay
-from arena_wrappers.episodes import Episode
+from arena_wrappers.records import Episode
 
 OPENSPIEL = {
     "battle_of_the_sexes": "matrix_bos",

@@ -29,6 +29,14 @@ class Recorder(TurnGRPOTrainer):
     def __init__(self, *args, **kwargs):
         self.games_played, self.num_turns, self.num_passes = [], [], []
         super().__init__(*args, **kwargs)
+        score = self.forward._score_chunk
+
+        def counted(*chunk):
+            if self.num_passes:
+                self.num_passes[-1] += 1
+            return score(*chunk)
+
+        self.forward._score_chunk = counted  # type: ignore[method-assign]
 
     def _generate_and_score_completions(self, inputs):
         output = super()._generate_and_score_completions(inputs)
@@ -40,11 +48,6 @@ class Recorder(TurnGRPOTrainer):
     def training_step(self, *args, **kwargs):
         self.num_passes.append(0)
         return super().training_step(*args, **kwargs)
-
-    def _score_chunk(self, *args):
-        if self.num_passes:
-            self.num_passes[-1] += 1
-        return super()._score_chunk(*args)
 
 
 def make(out, lora=False, tied=True, **settings):

@@ -8,7 +8,7 @@ import pytest
 
 import arena_envs
 from arena_wrappers import RandomPolicy, play
-from arena_wrappers.episode_log import EpisodeLog
+from arena_wrappers.records import EpisodeLog
 
 
 def episodes(seeds: range) -> list[Any]:

@@ -25,7 +25,7 @@ from arena_wrappers import (
     turn_states,
     write_episodes,
 )
-from arena_wrappers.replay import final_state
+from arena_wrappers.play import final_state
 
 
 class Sloppy:

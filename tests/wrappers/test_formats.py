@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import arena_envs
 from arena_envs.game import BaseGame
 from arena_wrappers import FORMATS, InvalidReply, PromptWrapper, parse_reply
-from arena_wrappers.tolerant import parse_tolerantly
+from arena_wrappers.prompts import parse_tolerantly
 
 KUHN = arena_envs.make_game("kuhn_poker")
 DEALT = KUHN.apply(KUHN.apply(KUHN.initial_state(), 2), 0)

@@ -9,7 +9,7 @@ import pytest
 
 import arena_envs
 from arena_wrappers import HumanPolicy, RandomPolicy, ScriptedPolicy, make_policy, play
-from arena_wrappers.replay import final_state, replay
+from arena_wrappers.play import final_state, replay
 
 
 def sitting(lines: Iterable[str], shown: list[str], **options: object) -> HumanPolicy:

@@ -24,7 +24,7 @@ from arena_wrappers import (
     play,
     replay,
 )
-from arena_wrappers.tolerant import parse_tolerantly
+from arena_wrappers.prompts import parse_tolerantly
 
 CHATTER = [
     *(

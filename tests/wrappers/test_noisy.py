@@ -8,8 +8,7 @@ import pytest
 
 import arena_envs
 from arena_wrappers import TurnRequest, make_policy, play
-from arena_wrappers.human import HumanPolicy
-from arena_wrappers.noisy import NoisyPolicy
+from arena_wrappers.policies import HumanPolicy, NoisyPolicy
 
 GAME = arena_envs.make_game("tic_tac_toe")
 TEXTS = [GAME.action_text(GAME.initial_state(), a) for a in range(9)]

@@ -24,10 +24,8 @@ from arena_wrappers import (
     play_async,
     play_many,
 )
-from arena_wrappers.api import ChatAPIPolicy
-from arena_wrappers.plans import plans_of
-from arena_wrappers.play import play_plans
-from arena_wrappers.play_async import is_async
+from arena_wrappers.play import is_async, plans_of, play_plans
+from arena_wrappers.policies.api import ChatAPIPolicy
 
 KUHN = partial(arena_envs.make, "kuhn_poker")
 
@@ -275,7 +273,7 @@ os._exit(2)
 def test_endpoints_answer_in_a_process_that_was_forked():
     script = """
 import os
-from arena_wrappers.api.network import Threads
+from arena_wrappers.policies.network import Threads
 threads = Threads("http://localhost", 1)
 def answer():
     return threads.submit(lambda line: 1).future.result(9)

@@ -20,7 +20,7 @@ from arena_wrappers import (
     parse_reply,
     turn_seed,
 )
-from arena_wrappers.formats import legal_texts
+from arena_wrappers.prompts import legal_texts
 
 
 def request_of(game, state, seed=0, turn=0, reply_format="answer"):

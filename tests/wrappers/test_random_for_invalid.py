@@ -6,8 +6,7 @@ import pytest
 
 import arena_envs
 from arena_wrappers import Branching, Episode, PromptWrapper, ScriptedPolicy, play
-from arena_wrappers.play import EpisodePlan, play_plans
-from arena_wrappers.replay import replay
+from arena_wrappers.play import EpisodePlan, play_plans, replay
 
 NONSENSE = ScriptedPolicy(lambda request: "nonsense")
 MIXED = ScriptedPolicy(

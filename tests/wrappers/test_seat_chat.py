@@ -1,7 +1,6 @@
 """`SeatChat`: prompts and raw replies of one seat, for adapters."""
 
-from arena_wrappers.adapters._seat_chat import SeatChat
-from arena_wrappers.seat_env import make_seat_env
+from arena_wrappers.play import SeatChat, make_seat_env
 
 
 def test_replies_are_read_in_their_format() -> None:

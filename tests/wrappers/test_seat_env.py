@@ -21,7 +21,7 @@ from arena_wrappers import (
     ScriptedPolicy,
     SeatEnv,
 )
-from arena_wrappers.formats import legal_texts
+from arena_wrappers.prompts import legal_texts
 
 REPRESENTATIVE = runpy.run_path(str(Path(__file__).parents[1] / "representative.py"))[
     "REPRESENTATIVE"

@@ -17,10 +17,8 @@ from arena_wrappers import (
     SeatEnv,
     make_policy,
     play,
-    seat_env,
 )
-from arena_wrappers.opponents import bot_of
-from arena_wrappers.seat_env import make_seat_env
+from arena_wrappers.play import bot_of, make_seat_env, seat_env
 
 
 def finish(env: SeatEnv) -> dict[str, Any]:

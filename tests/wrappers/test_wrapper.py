@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import arena_envs
 from arena_envs import GameEnv
 from arena_wrappers import PromptOptions, PromptWrapper, messages
-from arena_wrappers.wrapper import MAX_REFUSED
+from arena_wrappers.play import MAX_REFUSED
 
 texts = st.one_of(
     st.text(max_size=20),

@@ -1,7 +1,7 @@
 """Checks all of OpenSpiel's games with the conformance kit, and writes the results.
 
 Each game is checked by 3 random episodes in its own process, with a time limit. Writes
-`docs/openspiel.md`, and the games that break a rule of the kit to `refused.json`, which
+`docs/openspiel.md`, and the games that break a rule of the kit to `openspiel_refused.json`, which
 `from_openspiel` reads. That function finds out by itself if a game lacks something.
 
     python tests/adapters/openspiel/survey.py --seconds 4
@@ -19,10 +19,9 @@ from pathlib import Path
 import pyspiel
 
 from arena_envs.testing import BrokenPromise, check_game
-from arena_wrappers.adapters.openspiel import UnsupportedGame, incoming
+from arena_wrappers.adapters.openspiel import REFUSED, UnsupportedGame, supported
 
 PAGE = Path(__file__).parents[3] / "docs" / "openspiel.md"
-REFUSED = Path(incoming.__file__).with_name("refused.json")
 
 FORK = multiprocessing.get_context("fork")  # keeps the imports
 
@@ -47,7 +46,7 @@ def check(name: str) -> str:
     """ "passes", or why the game does not."""
     warnings.simplefilter("ignore")
     try:
-        game = incoming.supported(name)
+        game = supported(name)
         check_game(game, num_episodes=3, needs_page=False)
     except UnsupportedGame as error:
         return str(error).partition(": ")[2]
@@ -76,7 +75,7 @@ def check_apart(name: str, seconds: int) -> str:
 def loads(name: str) -> bool:
     """Whether `from_openspiel` takes the game if no list refuses it."""
     try:
-        incoming.supported(name)
+        supported(name)
     except UnsupportedGame:
         return False
     return True

@@ -18,12 +18,11 @@ from open_spiel.python import policy
 from open_spiel.python.algorithms import exploitability
 from open_spiel.python.rl_environment import Environment
 
+from arena_wrappers.adapters import openspiel
 from arena_wrappers.adapters.openspiel import (
     OpenSpielGame,
     UnsupportedGame,
     from_openspiel,
-    incoming,
-    states,
     to_openspiel,
 )
 
@@ -96,7 +95,7 @@ def test_their_games_keep_our_contract(name: str) -> None:
 def test_a_search_without_a_result_does_not_return_the_hidden_state(
     monkeypatch,
 ) -> None:
-    monkeypatch.setattr(incoming, "MAX_VISITED", 2)
+    monkeypatch.setattr(openspiel, "MAX_VISITED", 2)
     game = from_openspiel("kuhn_poker")
     with pytest.raises(UnsupportedGame, match="use a policy without search"):
         game.resample((0, 1), 0, random.Random(0))
@@ -108,7 +107,7 @@ def test_a_long_game_can_be_loaded_again() -> None:
     while legal := game.legal_actions(state):
         state = game.apply(state, legal[0])
     returns = game.returns(state)
-    states.spiel_state.cache_clear()
+    openspiel.spiel_state.cache_clear()
     assert game.returns(pickle.loads(pickle.dumps(state))) == returns
 
 
@@ -129,7 +128,7 @@ def test_a_game_that_failed_the_kit_is_refused_unless_asked_for(
 ) -> None:
     listed = tmp_path / "refused.json"
     listed.write_text('{"kuhn_poker": "its texts are wrong"}')
-    monkeypatch.setattr(incoming, "REFUSED", listed)
+    monkeypatch.setattr(openspiel, "REFUSED", listed)
     with pytest.raises(
         UnsupportedGame, match=r"texts are wrong; OpenSpielGame\('kuhn_poker"
     ):
@@ -141,7 +140,7 @@ def test_the_table_says_the_same_as_the_list() -> None:
     """Made by survey.py; at least 40 games pass."""
     page = (HERE.parents[3] / "docs" / "openspiel.md").read_text()
     assert page.count("| passes |") >= 40
-    for name, reason in json.loads(incoming.REFUSED.read_text()).items():
+    for name, reason in json.loads(openspiel.REFUSED.read_text()).items():
         assert f"| `{name}` | {reason} |" in page
 
 

@@ -1,8 +1,9 @@
 """Checks a game of each family of TextArena's, and writes the results.
 
 Each game is checked by 2 random episodes in its own process, with a time limit. Writes
-`docs/textarena.md`, the families that break a rule to `refused.json`, and those that pass to
-`passed.json`. `from_textarena` reads both. That function finds out by itself if a game does not start.
+`docs/textarena.md`, the families that break a rule to `textarena_refused.json`, and those that
+pass to `textarena_passed.json`. `from_textarena` reads both. That function finds out by itself if a
+game does not start.
 
     python tests/adapters/textarena/survey.py --seconds 20
 """
@@ -26,9 +27,11 @@ from textarena.envs.registration import ENV_REGISTRY
 
 from arena_envs.testing import BrokenPromise, draw_sample, environment, rules, texts
 from arena_wrappers.adapters.textarena import (
+    PASSED,
+    REFUSED,
     TextArenaGame,
     UnsupportedGame,
-    incoming,
+    family_of,
 )
 
 PAGE = Path(__file__).parents[3] / "docs" / "textarena.md"
@@ -136,7 +139,7 @@ def main() -> None:
     first: dict[str, str] = {}
     for name in ENV_REGISTRY:
         if not name.startswith("arena/"):
-            first.setdefault(incoming.family_of(name), name)
+            first.setdefault(family_of(name), name)
     found = {}
     with ThreadPoolExecutor(args.jobs) as pool:
         families = sorted(first)
@@ -148,8 +151,8 @@ def main() -> None:
     passing = {f for f, what in found.items() if what == "passes"}
     refused = {f: w for f, w in found.items() if f not in unknown | passing}
     broken = {f: what for f, what in refused.items() if starts(first[f])}
-    incoming.REFUSED.write_text(json.dumps(broken, indent=1) + "\n")
-    incoming.PASSED.write_text(json.dumps(sorted(passing), indent=1) + "\n")
+    REFUSED.write_text(json.dumps(broken, indent=1) + "\n")
+    PASSED.write_text(json.dumps(sorted(passing), indent=1) + "\n")
     counts = (
         f"{len(passing)} pass, {len(refused)} are refused with the reason given here, and "
         f"{len(unknown)} were not checked. `from_textarena` takes those that were not checked, with a warning."

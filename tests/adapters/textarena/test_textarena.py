@@ -16,11 +16,11 @@ pytestmark = pytest.mark.filterwarnings("default")
 from arena_envs import GameEnv
 from arena_envs.game import IllegalAction
 from arena_wrappers import PromptWrapper, play
+from arena_wrappers.adapters import textarena
 from arena_wrappers.adapters.textarena import (
     TextArenaGame,
     UnsupportedGame,
     from_textarena,
-    incoming,
     to_textarena,
 )
 
@@ -152,7 +152,7 @@ def test_a_family_that_broke_a_rule_is_refused_unless_asked_for(
 ) -> None:
     listed = tmp_path / "refused.json"
     listed.write_text('{"KuhnPoker": "its texts are wrong"}')
-    monkeypatch.setattr(incoming, "REFUSED", listed)
+    monkeypatch.setattr(textarena, "REFUSED", listed)
     with pytest.raises(
         UnsupportedGame, match=r"texts are wrong; TextArenaGame\('KuhnPoker-v0-long"
     ):
@@ -173,7 +173,7 @@ def test_the_table_says_the_same_as_the_list() -> None:
     """Made by survey.py."""
     page = (HERE.parents[3] / "docs" / "textarena.md").read_text()
     assert page.count("| passes |") >= 20
-    for family, reason in json.loads(incoming.REFUSED.read_text()).items():
+    for family, reason in json.loads(textarena.REFUSED.read_text()).items():
         assert any(
             line.startswith(f"| `{family}-v") and line.endswith(f"| {reason} |")
             for line in page.splitlines()

@@ -15,7 +15,7 @@ import pytest
 import arena_envs
 from arena_trainers.evaluate import evaluate, evaluate_suite
 from arena_wrappers import ScriptedPolicy
-from arena_wrappers.episode_log import EpisodeLog
+from arena_wrappers.records import EpisodeLog
 
 
 def test_eval_prints_what_evaluate_finds(tmp_path: Path, arena_here: Any) -> None:

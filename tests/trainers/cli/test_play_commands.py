@@ -10,8 +10,8 @@ import pytest
 
 import arena_envs
 from arena_wrappers import replay
-from arena_wrappers.episodes import read_episodes
-from arena_wrappers.human import wrapped
+from arena_wrappers.policies import wrapped
+from arena_wrappers.records import read_episodes
 
 
 @pytest.mark.parametrize(

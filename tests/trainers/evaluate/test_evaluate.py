@@ -33,7 +33,7 @@ from arena_wrappers import (
     ScriptedPolicy,
     play,
 )
-from arena_wrappers.episode_log import EpisodeLog
+from arena_wrappers.records import EpisodeLog
 
 KUHN = arena_envs.make_game("kuhn_poker")
 

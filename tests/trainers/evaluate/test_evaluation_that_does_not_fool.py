@@ -10,8 +10,8 @@ from arena_trainers.cli.main import app
 from arena_trainers.evaluate import evaluate
 from arena_trainers.evaluate.tables import as_table
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
-from arena_wrappers.episodes import Episode
-from arena_wrappers.replay import replay
+from arena_wrappers.play import replay
+from arena_wrappers.records import Episode
 
 
 def shown(found):

@@ -23,8 +23,7 @@ from arena_trainers.runs.checks.preflight import check_opponents, check_policies
 from arena_trainers.runs.tiny import tiny_tokenizer
 from arena_trainers.train.games import GamePlan, opponents
 from arena_wrappers import Policy, ScriptedPolicy, make_policy, play
-from arena_wrappers.human import HumanPolicy
-from arena_wrappers.policies import turn_seed
+from arena_wrappers.policies import HumanPolicy, turn_seed
 
 MAKERS: dict[str, Callable[..., Policy]] = {
     "best_of": best_of.load,

@@ -13,7 +13,7 @@ from arena_trainers.lm import policy as lm_policy
 from arena_trainers.runs.checks.preflight import check_policies
 from arena_trainers.train.games import GamePlan, opponents
 from arena_wrappers import Policy
-from arena_wrappers.noisy import without_noise
+from arena_wrappers.policies import without_noise
 
 
 def inner_model(policy: Policy) -> LMPolicy:

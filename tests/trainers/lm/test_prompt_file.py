@@ -31,8 +31,8 @@ from arena_wrappers import (
     read_episodes,
     replay,
 )
-from arena_wrappers.episode_log import EpisodeLog
 from arena_wrappers.prompts import seat_options
+from arena_wrappers.records import EpisodeLog
 
 SHORT = PromptOptions("bare", rules=False)
 OTHER = '{"reply_format": "bare", "show_legal_actions": false, "max_new_tokens": 3}'

@@ -10,9 +10,9 @@ from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.matchmaking import BaseMatchmaker, Match, snapshots
 from arena_trainers.matchmaking.snapshots import SnapshotStore
-from arena_trainers.train import failures, matching
-from arena_trainers.train.clock import Clock
+from arena_trainers.train import matching, sharding
 from arena_trainers.train.matching import MATCHMAKING_FILE, Matching
+from arena_trainers.train.metrics import Clock
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_a_snapshot_that_cannot_be_written_ends_all_processes(process, monkeypat
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(failures, "broadcast_object_list", broadcast)
+    monkeypatch.setattr(sharding, "broadcast_object_list", broadcast)
     monkeypatch.setattr(snapshots, "save_file", fail)
     for main, kind in ((True, OSError), (False, ValueError)):
         own = process(int(not main))
@@ -95,7 +95,7 @@ def test_a_snapshot_that_cannot_be_written_ends_all_processes(process, monkeypat
 
 def test_only_the_main_process_reads_checkpoints(process, monkeypatch, tmp_path):
     """It deletes old ones, so another process may meet half of one."""
-    monkeypatch.setattr(failures, "broadcast_object_list", lambda objects: None)
+    monkeypatch.setattr(sharding, "broadcast_object_list", lambda objects: None)
     (tmp_path / "checkpoint-1").mkdir()
     (tmp_path / "checkpoint-1" / MATCHMAKING_FILE).write_text("{")
     main, other = process(0), process(1)

@@ -9,7 +9,7 @@ from arena_trainers.runs.self_play import TrainingJob
 from arena_trainers.runs.settings import load_recipe
 from arena_trainers.train.records import load_functions
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
-from arena_wrappers.episodes import Turn
+from arena_wrappers.records import Turn
 
 
 def kuhn():

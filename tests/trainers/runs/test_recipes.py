@@ -10,9 +10,15 @@ from rich.console import Console
 
 from arena_trainers import extras
 from arena_trainers.cli import main as cli
+<<<<<<< HEAD:tests/trainers/runs/test_recipes.py
 from arena_trainers.runs.self_play import TrainingJob
 from arena_trainers.runs.settings import build_configs, load_recipe, recipes
 from arena_trainers.train import engine
+=======
+from arena_trainers.runs.self_play import TrainingJob
+from arena_trainers.runs.settings import build_configs, load_recipe, recipes
+from arena_trainers.train import engines
+>>>>>>> main:tests/trainers/job/test_recipes.py
 
 ONE_GPU = [name for name in recipes() if name.startswith("qwen3-")]
 NEW = [name for name in recipes() if name.endswith("-tiny")]
@@ -52,7 +58,7 @@ def test_the_recipes_of_papers_are_embedded():
 @pytest.mark.parametrize("name", [*PAPERS, *NEW, *ONE_GPU, "smollm2"])
 def test_a_recipe_is_a_configuration_as_it_stands(name, tmp_path, monkeypatch):
     """For a graphics card: bfloat16 and checkpoints, which a check without one leaves out."""
-    monkeypatch.setattr(engine, "check_installed", lambda: None)
+    monkeypatch.setattr(engines, "check_installed", lambda: None)
     settings = load_recipe(name) | {"bf16": False}
     _, args = build_configs(settings, str(tmp_path))
     updates = args.steps_per_generation * args.num_iterations

@@ -36,7 +36,7 @@ from arena_wrappers import (
     play,
     replay,
 )
-from arena_wrappers.episodes import Episode
+from arena_wrappers.records import Episode
 
 
 def always(text: str) -> ScriptedPolicy:

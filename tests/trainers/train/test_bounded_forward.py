@@ -7,8 +7,12 @@ from peft import LoraConfig
 from trl import GRPOTrainer
 
 from arena_trainers.lm import memory
+<<<<<<< HEAD
 from arena_trainers.runs.tiny import tiny_model
-from arena_trainers.train.row_sharing import distinct_rows
+from arena_trainers.train.forward import distinct_rows
+=======
+from arena_trainers.train.forward import distinct_rows
+>>>>>>> main
 
 TWO_BATCHES = {"gradient_accumulation_steps": 2, "steps_per_generation": 2}
 LORA = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")
@@ -29,7 +33,7 @@ def gradient(trainer, batches, max_tokens=None):
             trainer, *a, **k
         )
     else:
-        trainer.max_tokens_per_forward = max_tokens
+        trainer.forward.max_tokens = max_tokens
     trainer.current_gradient_accumulation_steps = len(batches)
     total = 0.0
     for batch in batches:

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from arena_trainers.train.clock import PARTS, Clock, Meter
+from arena_trainers.train.metrics import TIMES, Clock, Meter
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_speeds_and_shares_are_those_since_the_last_reading(wait):
     assert found["arena/episodes_per_second"] == 2
     assert found["arena/tokens_per_second/generation"] == 30
     assert found["arena/tokens_per_second/training"] == 200
-    shares = {name: found[f"arena/time/{name}"] for name in PARTS}
+    shares = {name: found[f"arena/time/{name}"] for name in TIMES}
     assert shares == {
         "generation": 0.2,
         "environment": 0,
@@ -84,7 +84,7 @@ def test_a_trainer_counts_what_it_played_and_trained(make_trainer):
     assert counts["trained"] == 2 * lengths
     logs = [record for record in trainer.state.log_history if "loss" in record]
     for record in logs:
-        shares = [record[f"arena/time/{part}"] for part in PARTS]
+        shares = [record[f"arena/time/{part}"] for part in TIMES]
         assert sum(shares) == pytest.approx(1)
         assert record["arena/time/training"] > 0
     assert logs[0]["arena/tokens_per_second/generation"] > 0

@@ -37,7 +37,7 @@ def cards(episode, turn, state):
 
 def labels(trainer):
     """What the judge says of the learners' turns, from the records of play."""
-    from arena_wrappers.replay import turn_states
+    from arena_wrappers.play import turn_states
 
     return [
         judge(episode, turn, state)

@@ -16,10 +16,10 @@ from arena_envs.solvers import TooLarge
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.credit import estimate, returns_to_go, trajectories
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.train.checkpoint import CRITIC
 from arena_trainers.train.critics import ExactCritic, check_exact
 from arena_trainers.train.games import GamePlan
 from arena_trainers.train.records import turn_batch, turn_records
+from arena_trainers.train.saved import CRITIC
 from arena_wrappers import (
     PromptOptions,
     PromptWrapper,

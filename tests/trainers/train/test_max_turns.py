@@ -8,7 +8,7 @@ from arena_trainers import TurnGRPOConfig
 from arena_trainers.train.columns import part_bounds
 from arena_trainers.train.games import GamePlan
 from arena_wrappers import Episode, RandomPolicy, play
-from arena_wrappers.replay import replay
+from arena_wrappers.play import replay
 
 CUT = {"id": "kuhn_poker", "max_turns": 1}
 

@@ -9,7 +9,7 @@ import torch
 
 from arena_trainers.credit import TurnBatch, estimate
 from arena_trainers.train import metrics
-from arena_trainers.train.clock import Clock, Meter
+from arena_trainers.train.metrics import Clock, Meter
 from arena_trainers.train.records import loss_weighted, weighted
 
 BOTH = ("self", "self")

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from arena_wrappers import play_async
-from arena_wrappers.api import ChatAPIPolicy, network
-from arena_wrappers.api.network import Line, Threads, Unreachable, _connection
+from arena_wrappers.policies import network
+from arena_wrappers.policies.api import ChatAPIPolicy
+from arena_wrappers.policies.network import Line, Threads, Unreachable, _connection
 
 FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 ASK = ("POST", "/x", b"{}", {}, 5.0)

@@ -19,9 +19,8 @@ from arena_wrappers import (
     play_many,
     play_plans,
 )
-from arena_wrappers.api import ChatAPIPolicy
-from arena_wrappers.asking import NoReplyError
-from arena_wrappers.play import stream_plans
+from arena_wrappers.play import NoReplyError, stream_plans
+from arena_wrappers.policies.api import ChatAPIPolicy
 
 KEY = "sk-very-secret-4711"
 OPENAI_KEY = "sk-openai-only-0815"
@@ -198,7 +197,7 @@ def test_an_error_with_status_200_is_told_in_the_servers_words(
 def test_an_answer_without_end_times_out(
     endpoint: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("arena_wrappers.api.client.WHOLE", 3)
+    monkeypatch.setattr("arena_wrappers.policies.api.WHOLE", 3)
     endpoint.behaviour = lambda number: "drip"
     (episode,) = kuhn(ChatAPIPolicy("m", endpoint.url, timeout=0.1), 1)
     assert "began an answer and did not end it within 0.3 s" in episode.lost

@@ -29,7 +29,7 @@ from arena_trainers.data import (
 from arena_trainers.data.columns import TEST, TRAIN, has_tokens
 from arena_trainers.data.rows import GENERAL
 from arena_trainers.data.selection import described
-from arena_wrappers.files import whole_file
+from arena_wrappers.records import whole_file
 
 if TYPE_CHECKING:
     from arena_trainers.lm.chat import Chat

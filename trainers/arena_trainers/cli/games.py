@@ -75,7 +75,7 @@ def _games_table(rows: list[dict[str, Any]], terminal: bool) -> Table:
 
 
 def _row(info: arena_envs.GameInfo) -> dict[str, Any]:
-    from arena_wrappers.pages import mean_prompt_length
+    from arena_wrappers.prompts.pages import mean_prompt_length
 
     row = {
         "id": info.id,
@@ -110,7 +110,7 @@ def show_game(
 
     Example: arena show kuhn_poker -p num_players=3
     """
-    from arena_wrappers.pages import page_text
+    from arena_wrappers.prompts.pages import page_text
 
     with usage_errors():
         env = arena_envs.make(game, **read_params(params))

@@ -41,7 +41,7 @@ from arena_trainers.runs.folder import CONFIG, START, with_start
 from arena_trainers.runs.settings import is_loop, load_recipe, read_loop, row_config
 from arena_trainers.train.checkpoint import newest_checkpoint, step_of
 from arena_wrappers import NoReplyError
-from arena_wrappers.human import wrapped
+from arena_wrappers.policies import wrapped
 
 if TYPE_CHECKING:
     from arena_trainers.runs.rounds import LoopJob

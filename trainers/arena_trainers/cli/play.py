@@ -35,9 +35,9 @@ from arena_wrappers import (
     PromptWrapper,
     play_plans,
 )
-from arena_wrappers.endings import ending
-from arena_wrappers.episode_log import EpisodeLog
-from arena_wrappers.human import wrapped
+from arena_wrappers.play import ending
+from arena_wrappers.policies import wrapped
+from arena_wrappers.records import EpisodeLog
 
 MODEL = re.compile(r"\b(lm|past|vllm|best_of):")  # in strings of policies
 

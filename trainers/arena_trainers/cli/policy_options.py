@@ -13,7 +13,7 @@ import typer
 from arena_envs.checks import did_you_mean
 from arena_trainers.matchmaking import is_past
 from arena_wrappers import Policy, make_policy
-from arena_wrappers.human import wrapped
+from arena_wrappers.policies import wrapped
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
 SAMPLING = ("max_new_tokens", "temperature")  # arguments of `LMPolicy`
@@ -141,7 +141,7 @@ class PolicyOptions:
 
         return {
             "lm": load,
-            "api": served("arena_wrappers.api"),
+            "api": served("arena_wrappers.policies.api"),
             "vllm": served("arena_trainers.lm.vllm_policy"),
         }
 

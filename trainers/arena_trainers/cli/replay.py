@@ -20,8 +20,8 @@ from arena_trainers.report.episodes import (
 )
 from arena_trainers.report.page import sheet, write_replay
 from arena_trainers.report.stepping import Stepper
-from arena_wrappers.files import whole_file
-from arena_wrappers.replay import game_of
+from arena_wrappers.play import game_of
+from arena_wrappers.records import whole_file
 
 PRINTED, IN_PAGE = 4, 200  # episodes, unless --episodes is given
 MAX_WARNINGS = 5

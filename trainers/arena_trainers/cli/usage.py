@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from arena_wrappers import NoReplyError
-from arena_wrappers.human import names_person
+from arena_wrappers.policies import names_person
 
 
 class UsageError(Exception):

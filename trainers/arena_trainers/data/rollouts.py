@@ -25,7 +25,7 @@ import numpy as np
 from arena_trainers.credit import Credit, TurnBatch
 from arena_trainers.train.records import TurnRecord, turn_weights
 from arena_wrappers import Episode
-from arena_wrappers.files import whole_file
+from arena_wrappers.records import whole_file
 
 Start = tuple[int, int]  # game and seed: the same for all episodes of a group
 

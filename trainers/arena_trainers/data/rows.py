@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame, check_number
 from arena_wrappers import Episode, Message, Turn
-from arena_wrappers.replay import game_of
+from arena_wrappers.play import game_of
 
 GENERAL = "general"  # game of rows that are of no episode
 

@@ -5,8 +5,8 @@ import random
 from arena_envs.game import AnyGame, random_states
 from arena_envs.solvers import information_states
 from arena_wrappers import BotPolicy, Policy, TurnRequest, make_policy
-from arena_wrappers.formats import legal_texts
-from arena_wrappers.noisy import without_noise
+from arena_wrappers.policies import without_noise
+from arena_wrappers.prompts import legal_texts
 
 MAX_CONSTANTS = 20  # actions, as in Hanabi; games with more have no constant baseline
 MAX_SOLVED_STATES = 30_000  # larger games are searched, not solved

@@ -44,11 +44,8 @@ from arena_wrappers import (
     play,
     stream_plans,
 )
-from arena_wrappers.asking import checked_timeout
-from arena_wrappers.endings import tell_people
-from arena_wrappers.episode_log import EpisodeLog
-from arena_wrappers.episodes import Episode, params_of
-from arena_wrappers.live_episodes import EnvCache
+from arena_wrappers.play import EnvCache, checked_timeout, tell_people
+from arena_wrappers.records import Episode, EpisodeLog, params_of
 
 
 def env_of(game: AnyGame | GameEnv | str) -> GameEnv:

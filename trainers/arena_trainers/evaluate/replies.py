@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from arena_wrappers import Episode, Policy, PromptOptions, Turn
-from arena_wrappers.episodes import LOST
 from arena_wrappers.policies import own_prompt
 from arena_wrappers.prompts import PROMPT_OPTIONS, seat_options
+from arena_wrappers.records import LOST
 
 MANY = 0.5  # share of invalid replies; more lead to a warning
 FEW_LOST = 0.01  # share of lost episodes; more may bias means

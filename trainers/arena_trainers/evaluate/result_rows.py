@@ -20,8 +20,7 @@ from arena_trainers.evaluate.baselines import MAX_SOLVED_STATES, is_small
 from arena_trainers.evaluate.exploit import SHORT, is_tabular, tabular
 from arena_trainers.evaluate.intervals import mean_interval
 from arena_wrappers import NoReplyError, Policy
-from arena_wrappers.episode_log import append_bytes
-from arena_wrappers.episodes import Episode
+from arena_wrappers.records import Episode, append_bytes
 
 Role = Literal["policy", "uniform", "constant", "solver"]
 Result = Literal["win", "draw", "loss"]

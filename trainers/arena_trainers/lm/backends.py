@@ -76,7 +76,13 @@ class Generated(NamedTuple):
 
 
 class Backend(Protocol):
-    """What generates the tokens of an `LMPolicy`."""
+    """What generates the tokens of an `LMPolicy`.
+
+    Attributes:
+        runs_model: whether it runs the policy's own model, whose weights it then needs.
+    """
+
+    runs_model: bool
 
     def generate(
         self,

@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING
 
 from arena_trainers.lm.reward_folder import check_reward_model
 from arena_wrappers import make_policy
-from arena_wrappers.human import names_person
-from arena_wrappers.noisy import without_noise
-from arena_wrappers.policies import Policy, Reply, TurnRequest, own_prompt, turn_seed
+from arena_wrappers.policies import (
+    Policy,
+    Reply,
+    TurnRequest,
+    names_person,
+    own_prompt,
+    turn_seed,
+    without_noise,
+)
 from arena_wrappers.prompts import PromptOptions
 
 if TYPE_CHECKING:

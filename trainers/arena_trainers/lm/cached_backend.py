@@ -60,6 +60,8 @@ class CachedBackend:
         inner: generates with weights that never change.
     """
 
+    runs_model = True
+
     def __init__(self, inner: TransformersBackend) -> None:
         self.inner = inner
         self._trees: dict[Sampling, Tree] = {}

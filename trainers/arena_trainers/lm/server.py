@@ -10,8 +10,8 @@ from concurrent.futures import FIRST_EXCEPTION, wait
 from functools import partial
 from typing import Any
 
-from arena_wrappers.api.endpoints import host_of
-from arena_wrappers.api.network import Line, Threads, Unreachable, message_of
+from arena_wrappers.policies.api import host_of
+from arena_wrappers.policies.network import Line, Threads, Unreachable, message_of
 
 
 class ServerError(ValueError):

@@ -120,6 +120,8 @@ class ServerBackend:
         model: name in requests: of the served model, or the folder of an adapter.
     """
 
+    runs_model = False
+
     def __init__(self, server: Server, served: Served) -> None:
         self.server, self.served = server, served
         self.version: str | None = None

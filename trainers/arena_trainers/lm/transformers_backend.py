@@ -40,6 +40,8 @@ class TransformersBackend:
             and a policy that shares the model may replace its weights in this context.
     """
 
+    runs_model = True
+
     def __init__(
         self,
         model: PreTrainedModel,

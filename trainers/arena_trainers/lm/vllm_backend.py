@@ -22,6 +22,8 @@ class VLLMBackend:
         adapters: the engine's adapters; None if it was built for none.
     """
 
+    runs_model = False
+
     def __init__(
         self,
         llm: Any,

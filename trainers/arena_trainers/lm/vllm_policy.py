@@ -6,9 +6,7 @@ from typing import Any, NamedTuple
 
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.prompt_file import read_prompt_file
-from arena_wrappers.api import ChatAPIPolicy
-from arena_wrappers.api.client import Client
-from arena_wrappers.api.endpoints import read_endpoint
+from arena_wrappers.policies.api import ChatAPIPolicy, Client, read_endpoint
 from arena_wrappers.prompts import PromptOptions
 
 

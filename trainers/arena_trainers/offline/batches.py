@@ -14,7 +14,7 @@ from transformers import Trainer
 
 from arena_trainers.lm.scoring import left_padded
 from arena_trainers.offline.protocol import Cut
-from arena_trainers.train.prompt_sharing import IGNORED
+from arena_trainers.train.forward import IGNORED
 
 Rows = Sequence[Mapping[str, Any]]
 

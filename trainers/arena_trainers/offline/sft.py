@@ -30,9 +30,7 @@ from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.scoring import left_padded, positions
 from arena_trainers.offline.batches import WholeSteps, labelled_batch
 from arena_trainers.offline.protocol import Given, RowTrainer
-from arena_trainers.train.bounded_forward import scoring_the_last
-from arena_trainers.train.prompt_sharing import IGNORED
-from arena_trainers.train.row_sharing import distinct_rows
+from arena_trainers.train.forward import IGNORED, distinct_rows, scoring_the_last
 
 
 class SharingSFTTrainer(SFTTrainer):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from arena_wrappers.episodes import Episode, Turn
+from arena_wrappers.records import Episode, Turn
 
 VALID_BONUS = 0.05
 MIN_LENGTH, MAX_LENGTH, SLOPE = 11, 2048, 0.5  # tokens of a reply

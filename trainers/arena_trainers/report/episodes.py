@@ -10,9 +10,13 @@ from arena_envs.scenes import Bubble, Scene, Talk, scene_of
 from arena_trainers.data import Rollout, TurnCredit, rollout_of
 from arena_trainers.tournament.log import EPISODE, HEADER, LINE
 from arena_wrappers import Episode, InvalidReply, ReplayError, Turn
-from arena_wrappers.formats import after_reasoning, reply_format_named
-from arena_wrappers.prompts import PromptOptions, seat_options
-from arena_wrappers.replay import final_state, game_of, turn_states
+from arena_wrappers.play import final_state, game_of, turn_states
+from arena_wrappers.prompts import (
+    PromptOptions,
+    after_reasoning,
+    reply_format_named,
+    seat_options,
+)
 
 MAX_SHOWN = 20_000  # characters of a line that is no episode
 

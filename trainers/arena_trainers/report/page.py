@@ -35,7 +35,7 @@ from arena_trainers.report.episodes import (
 )
 from arena_trainers.report.values import MoveSolver, MoveValues, estimates_of
 from arena_wrappers import Episode, Turn
-from arena_wrappers.files import whole_file
+from arena_wrappers.records import whole_file
 
 
 class Interned:

@@ -30,7 +30,7 @@ from arena_trainers.report.tables import (
     tournament_tables,
 )
 from arena_trainers.tournament.log import EPISODE, LINE
-from arena_wrappers.files import whole_file
+from arena_wrappers.records import whole_file
 
 RESULTS, SUMMARY = "results.jsonl", "summary.json"
 OTHER_FIELDS = (KeyError, TypeError, AttributeError, IndexError)  # than we read

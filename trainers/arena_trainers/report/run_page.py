@@ -33,7 +33,7 @@ from arena_trainers.report.tables import (
     result_tables,
     source_link,
 )
-from arena_wrappers.files import whole_file
+from arena_wrappers.records import whole_file
 
 SCRIPTS = ("replay.js", "report.js")
 

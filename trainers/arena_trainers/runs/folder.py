@@ -23,7 +23,7 @@ from arena_trainers.train.checkpoint import (
     step_of,
     write_manifest,
 )
-from arena_wrappers.files import whole_file
+from arena_wrappers.records import whole_file
 
 CONFIG, RESULTS, METRICS = "config.yaml", "results.json", "metrics.jsonl"
 WRITTEN = f".{CONFIG}"  # what the run wrote into it

@@ -36,7 +36,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from arena_trainers.train.clock import PARTS, Clock
+from arena_trainers.train.metrics import PARTS, Clock
 from arena_wrappers import asking
 
 _SHOWN_RATES = ("generation", "training")
@@ -253,7 +253,7 @@ def profile_of(clock: Clock) -> dict[str, Any]:
 
     Returns:
         `turns`, `cpu_microseconds_per_turn` by part, and wall `seconds` by part; see
-        `arena_trainers.train.clock` for the parts.
+        `arena_trainers.train.metrics` for the parts.
     """
     spent, turns = clock.spent, clock.counts["turns"]
     return {

@@ -81,7 +81,7 @@ from arena_trainers.train.checkpoint import (
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games
 from arena_wrappers import Policy, make_policy, play, read_episodes, write_episodes
-from arena_wrappers.files import whole_file
+from arena_wrappers.records import whole_file
 
 COMPARE_SIBLINGS = ("branch_pairs", "revisions")  # selectors
 _KINDS = {"Completion": "completions", "Label": "labels", "Pair": "pairs"}

@@ -85,10 +85,15 @@ from arena_trainers.train.credit import check_reward_models
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.matching import prepare_games
 from arena_trainers.train.records import load_functions
-from arena_trainers.train.resume import describe
+from arena_trainers.train.saved import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
+<<<<<<< HEAD:trainers/arena_trainers/runs/self_play.py
 from arena_wrappers import Episode, RandomPolicy, Turn, play, write_episodes
-from arena_wrappers.files import whole_file
+from arena_wrappers.records import whole_file
+=======
+from arena_wrappers import Episode, write_episodes
+from arena_wrappers.records import whole_file
+>>>>>>> main:trainers/arena_trainers/runs/self_play.py
 
 
 class Watched(NamedTuple):
@@ -417,7 +422,7 @@ class TrainingJob:
                 self._measure_start()
             self.trainer, self.watcher, self.best = watched_trainer(self)
             if self.is_main:
-                self.say(memory_line(self.trainer.max_tokens_per_forward, self.args))
+                self.say(memory_line(self.trainer.forward.max_tokens, self.args))
 
     def _make_start(self) -> None:
         """Every process trains the start; the main one saves it."""
@@ -448,7 +453,7 @@ class TrainingJob:
             # an internal call, as another one pushes the whole run folder to the hub
             self.trainer.save_model(str(self.folder / "model"), _internal_call=True)
             exact = any(meter.game is not None for meter in self.meters)
-            with self.trainer.weights_for_play(scores=exact):
+            with self.trainer.shards.weights_for_play(scores=exact):
                 return self._closing(seconds, steps) if self.is_main else {}
 
     def _closing(self, seconds: float, steps: int) -> dict[str, Any]:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from arena_wrappers.episode_log import append_bytes
-from arena_wrappers.episodes import Episode
+from arena_wrappers.records import Episode, append_bytes
 
 HEADER, LINE, EPISODE = b'{"tournament": ', b'{"match": ', b', "episode": '
 

@@ -31,10 +31,9 @@ from arena_wrappers import (
     make_policy,
     stream_plans,
 )
-from arena_wrappers.asking import checked_timeout
-from arena_wrappers.endings import tell_people
-from arena_wrappers.episodes import Episode, params_of
-from arena_wrappers.noisy import without_noise
+from arena_wrappers.play import checked_timeout, tell_people
+from arena_wrappers.policies import without_noise
+from arena_wrappers.records import Episode, params_of
 
 CHUNK = 256  # episodes in flight
 

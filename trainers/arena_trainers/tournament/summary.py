@@ -12,7 +12,7 @@ from arena_envs.game import AnyGame
 from arena_trainers.evaluate.intervals import mean_interval
 from arena_trainers.extras import import_extra
 from arena_trainers.tournament.log import Match, Result
-from arena_wrappers.episodes import params_of
+from arena_wrappers.records import params_of
 
 Floats = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from arena_wrappers.files import whole_file
+from arena_wrappers.records import whole_file
 
 MANIFEST = "manifest.json"
 

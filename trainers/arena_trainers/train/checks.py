@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from arena_envs.checks import did_you_mean
-from arena_trainers.train.engine import check_engine
+from arena_trainers.train.engines import check_engine
 
 LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
 

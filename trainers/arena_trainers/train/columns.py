@@ -18,7 +18,7 @@ from arena_trainers import credit
 from arena_trainers.credit.batch import INT_COLUMNS
 from arena_trainers.credit.by_name import estimators_with, find_estimator
 from arena_trainers.credit.needs import Needs, keeps_state, needs_of
-from arena_trainers.train.engine import check_engine_columns
+from arena_trainers.train.engines import check_engine_columns
 from arena_trainers.train.records import (
     PARTS,
     SUPPLIED,

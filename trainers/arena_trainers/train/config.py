@@ -12,7 +12,7 @@ from arena_trainers.train.checks import (
     refuse_saving_between_generations,
     refuse_what_is_not_supported,
 )
-from arena_trainers.train.engine import correction_mode
+from arena_trainers.train.engines import correction_mode
 from arena_trainers.train.options import Option, options_of
 from arena_trainers.train.own_options import (
     LIST,

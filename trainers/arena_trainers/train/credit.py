@@ -44,11 +44,11 @@ from arena_trainers.credit.baselines import mean_of_others
 from arena_trainers.credit.batch import Bools, Floats, Ints
 from arena_trainers.credit.pools import Pools
 from arena_trainers.lm.reward_model import RewardModel, check_same_texts
-from arena_trainers.train.clock import Clock
 from arena_trainers.train.columns import estimate_credit, part_weights
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import Critic
 from arena_trainers.train.matching import PreparedGames
+from arena_trainers.train.metrics import Clock
 from arena_trainers.train.records import (
     Played,
     RewardColumn,

@@ -30,8 +30,7 @@ from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
 from arena_trainers.train.records import PARTS, TurnRecord
 from arena_wrappers import Policy, PromptOptions
-from arena_wrappers.noisy import without_noise
-from arena_wrappers.policies import own_prompt
+from arena_wrappers.policies import own_prompt, without_noise
 
 Floats = NDArray[np.float64]
 

@@ -29,10 +29,10 @@ from arena_trainers.matchmaking.protocol import (
     names_matchmaker,
 )
 from arena_trainers.train.checks import splits_weights
-from arena_trainers.train.engine import by_server
+from arena_trainers.train.engines import by_server
 from arena_wrappers import Policy, PromptWrapper, make_policy
 from arena_wrappers.play import EnvFn
-from arena_wrappers.policy_strings import Maker
+from arena_wrappers.policies import Maker
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -30,11 +30,9 @@ from arena_trainers.matchmaking import (
     snapshot_step,
 )
 from arena_trainers.matchmaking.snapshots import FOLDER, SnapshotStore
-from arena_trainers.train.clock import Clock, TimedBackend
 from arena_trainers.train.columns import check_credit
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import check_exact
-from arena_trainers.train.failures import raised_everywhere
 from arena_trainers.train.games import (
     GamePlan,
     check_used,
@@ -43,11 +41,33 @@ from arena_trainers.train.games import (
     matchmaker_of,
     opponents,
 )
-from arena_trainers.train.owned_state import read_owned
+from arena_trainers.train.metrics import Clock, TimedBackend
 from arena_trainers.train.records import Supplier
+from arena_trainers.train.sharding import raised_everywhere
 from arena_wrappers import Branching, Episode, EpisodePlan, Policy, play_plans
-from arena_wrappers.files import whole_file
-from arena_wrappers.noisy import without_noise
+from arena_wrappers.policies import without_noise
+from arena_wrappers.records import whole_file
+
+
+def read_owned(path: Path, owner: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of a state's file.
+
+    Args:
+        path: the file, in a checkpoint.
+        owner: the settings that the file must have, by name. Tuples equal lists.
+
+    Raises:
+        ValueError: there is no file, or it is one of other settings.
+    """
+    found: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
+    for name, wanted in json.loads(json.dumps(owner)).items():
+        if found.get(name) != wanted:
+            raise ValueError(
+                f"want a checkpoint of {name} {wanted!r}, got one of "
+                f"{found.get(name)!r} in {str(path.parent)!r}; resume with the settings "
+                "of that run"
+            )
+    return found
 
 
 @dataclass(frozen=True)

@@ -44,12 +44,11 @@ from numpy.typing import NDArray
 from arena_trainers.credit import TurnBatch
 from arena_trainers.credit.rounding import ZERO
 from arena_trainers.matchmaking import SELF, Seats
-from arena_trainers.train.clock import Clock
 from arena_trainers.train.columns import part_weights
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.credit import BatchCredit, compared_turns
 from arena_trainers.train.matching import EVAL, TRAIN, Matching, PreparedGames, Tasks
-from arena_trainers.train.metrics import flat_groups, num_played
+from arena_trainers.train.metrics import Clock, flat_groups, num_played
 from arena_trainers.train.records import Kept, Played, Shares, per_episode, turn_batch
 from arena_wrappers import Episode, EpisodePlan, play_plans
 

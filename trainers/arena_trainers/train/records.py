@@ -27,9 +27,8 @@ from arena_trainers.credit import TurnBatch
 from arena_trainers.credit.batch import INT_COLUMNS
 from arena_trainers.lm.reward_folder import check_reward_model
 from arena_trainers.matchmaking import SELF, Seats
-from arena_wrappers.branching import Branching
-from arena_wrappers.episodes import Episode, Turn
-from arena_wrappers.replay import final_state, turn_states
+from arena_wrappers.play import Branching, final_state, turn_states
+from arena_wrappers.records import Episode, Turn
 
 ColumnFunction = Callable[[Episode, Turn, Any], float]
 

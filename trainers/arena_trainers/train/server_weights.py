@@ -19,8 +19,8 @@ from transformers import TrainerCallback
 
 from arena_trainers.lm.server import Server, ServerError
 from arena_trainers.lm.server_backend import ServerBackend, check_shapes, served_by
-from arena_trainers.train.engine import server_of, training_dtype, warn_of_precision
-from arena_trainers.train.failures import raised_everywhere
+from arena_trainers.train.engines import server_of, training_dtype, warn_of_precision
+from arena_trainers.train.sharding import raised_everywhere
 
 FOLDER = "server"  # in the run folder
 DIFFERENCE = "sampling/sampling_logp_difference/mean"

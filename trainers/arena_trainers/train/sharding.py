@@ -5,20 +5,56 @@ other processes: while it lasts, every process holds all weights. The same is do
 that is computed in several chunks, because the number of chunks differs between processes.
 """
 
+import pickle
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import torch
-from accelerate.utils import gather_object
+from accelerate.utils import broadcast_object_list, gather_object
 from torch.nn import Module
 from trl.models.utils import add_hooks, remove_hooks
 
-from arena_trainers.lm.transformers_backend import TransformersBackend
 from arena_trainers.lm.whole import whole_models
-from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.matching import PreparedGames
-from arena_trainers.train.timed import TimedTrainer
+
+
+@contextmanager
+def raised_everywhere() -> Iterator[None]:
+    """What the main process raises in this context, all processes raise.
+
+    All of them have to enter it, and leave it after the main one's work is done. Without
+    this the others would wait for the main one.
+
+    Raises:
+        Exception: in the other processes, of the main one's type and with its message; a
+            RuntimeError that names the type, if the exception cannot be sent.
+    """
+    failure: Exception | None = None
+    try:
+        yield
+    except Exception as error:  # raised again below
+        failure = error
+    told = [None if failure is None else sendable(failure)]
+    broadcast_object_list(told)
+    if failure is not None:
+        raise failure
+    if told[0] is not None:
+        raise told[0]
+
+
+def sendable(error: Exception) -> Exception:
+    """The exception itself if a copy in another process is like it, else a RuntimeError.
+
+    >>> sendable(OSError(28, "No space left on device", "f"))
+    OSError(28, 'No space left on device')
+    """
+    try:
+        copy = pickle.loads(pickle.dumps(error))
+        if type(copy) is type(error) and str(copy) == str(error):
+            return error
+    except Exception:  # exceptions of libraries may raise anything here
+        pass
+    return RuntimeError(f"{type(error).__name__}: {error}")
 
 
 def is_zero3(accelerator: Any) -> bool:
@@ -172,25 +208,23 @@ def load_whole(model: Module, weights: Mapping[str, Any], accelerator: Any) -> N
         inner.load_state_dict(weights)
 
 
-class ShardedTrainer(TimedTrainer):
+class Shards:
     """The part of `TurnGRPOTrainer` that knows where the weights are.
+
+    Args:
+        trainer: TRL's trainer, after its construction.
+
+    Attributes:
+        held: weights that are held from a forward pass until its backward pass is over.
 
     Raises:
         ValueError: as `check_sharding`.
     """
 
-    args: TurnGRPOConfig
-    model: Any
-    ref_model: Any
-    model_wrapped: Any
-    accelerator: Any
-    policy: Any
-    games: PreparedGames
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._held = ExitStack()
-        super().__init__(*args, **kwargs)
-        check_sharding(self.accelerator, has_reference=self.ref_model is not None)
+    def __init__(self, trainer: Any) -> None:
+        self.trainer, self.accelerator = trainer, trainer.accelerator
+        self.held = ExitStack()
+        check_sharding(self.accelerator, has_reference=trainer.ref_model is not None)
 
     def whole_weights(self, model: Any = None) -> AbstractContextManager[None]:
         """Within this context each process can use the model without the others.
@@ -201,8 +235,9 @@ class ShardedTrainer(TimedTrainer):
         Args:
             model: by default the one that is trained.
         """
-        is_own = model is None or model is self.model
-        return whole_weights(self.model_wrapped if is_own else model, self.accelerator)
+        own = self.trainer.model_wrapped
+        is_own = model is None or model is self.trainer.model
+        return whole_weights(own if is_own else model, self.accelerator)
 
     def weights_for_play(self, scores: bool = False) -> AbstractContextManager[None]:
         """`whole_weights`, unless all replies of the model come from a server.
@@ -210,13 +245,14 @@ class ShardedTrainer(TimedTrainer):
         Args:
             scores: whether the model also gives probabilities of actions.
         """
-        players = (self.policy, *self.games.models)
+        policy = self.trainer.policy
+        players = (policy, *self.trainer.games.models)
         generates = any(
-            isinstance(player.backend.inner, TransformersBackend)
+            player.backend.runs_model
             for player in players
-            if player.model is self.policy.model
+            if player.model is policy.model
         )
-        needs_weights = generates or scores or self.args.critic == "exact"
+        needs_weights = generates or scores or self.trainer.args.critic == "exact"
         return self.whole_weights() if needs_weights else nullcontext()
 
     def weights_for(self, model: Any, num_passes: int) -> AbstractContextManager[None]:
@@ -232,13 +268,14 @@ class ShardedTrainer(TimedTrainer):
         sharded = is_sharded(self.accelerator)
         if not sharded or max(gather_object([num_passes])) == 1:
             return nullcontext()
-        whole = self.whole_weights(self.model if model is self.model_wrapped else model)
+        is_own = model is self.trainer.model_wrapped
+        whole = self.whole_weights(None if is_own else model)
         if not torch.is_grad_enabled():
             return whole
-        self._held.enter_context(whole)  # until the backward pass is over
-        self._held.enter_context(self._checkpointing_once())
+        self.held.enter_context(whole)  # until the backward pass is over
+        self.held.enter_context(self._checkpointing_once())
         if self.accelerator.is_fsdp2:
-            self._held.enter_context(self._reduced_once())
+            self.held.enter_context(self._reduced_once())
         return nullcontext()
 
     @contextmanager
@@ -248,9 +285,11 @@ class ShardedTrainer(TimedTrainer):
         For adapters under ZeRO-3 TRL asks for reentrant checkpointing of layers, which gives
         a gradient for each pass, and which whole weights do not need.
         """
-        options: Any = self.args.gradient_checkpointing_kwargs or {}
-        reentrant = self.args.gradient_checkpointing and options.get("use_reentrant")
-        model = self.accelerator.unwrap_model(self.model)
+        options: Any = self.trainer.args.gradient_checkpointing_kwargs or {}
+        reentrant = self.trainer.args.gradient_checkpointing and options.get(
+            "use_reentrant"
+        )
+        model = self.accelerator.unwrap_model(self.trainer.model)
         if reentrant:
             model.gradient_checkpointing_enable({**options, "use_reentrant": False})
         try:
@@ -266,14 +305,9 @@ class ShardedTrainer(TimedTrainer):
         In the backward pass it would do so after each chunk that finds a gradient. With gradient
         accumulation those of earlier batches are there from the first chunk on.
         """
-        self.model_wrapped.set_requires_gradient_sync(False)
+        self.trainer.model_wrapped.set_requires_gradient_sync(False)
         yield
         if self.accelerator.sync_gradients:
-            self.model_wrapped.set_requires_gradient_sync(True)
+            self.trainer.model_wrapped.set_requires_gradient_sync(True)
             # What a backward pass ends with; there is no public call.
-            self.model_wrapped._get_fsdp_state()._root_post_backward_final_callback()
-
-    def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        with self._held:
-            loss: torch.Tensor = super().training_step(*args, **kwargs)
-        return loss
+            self.trainer.model_wrapped._get_fsdp_state()._root_post_backward_final_callback()

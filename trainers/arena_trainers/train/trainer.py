@@ -6,7 +6,7 @@ batch, and hands TRL one row per turn, with exactly the tokens that were sampled
 computes the loss from these rows and from one advantage per token. The number of turns
 varies; placeholder rows, which have no loss, fill up the batch of every process.
 
-What this class and `CheckpointedTrainer` use of TRL and transformers beyond their public
+What this class and its parts use of TRL and transformers beyond their public
 interface:
 
 | name | use |
@@ -21,6 +21,10 @@ interface:
 | `_tokenizer`, `model_wrapped`, `num_generations`, `num_generations_eval` | read |
 | `create_model_card` | overridden: writes none |
 | `save_model` | overridden: also writes `arena_prompt.json` |
+| `train` | overridden: resumes from whole checkpoints only, and starts the clock |
+| `training_step`, `log` | overridden: time, and weights that are held until the backward pass is over |
+| `_compute_loss` | overridden: notes its inputs for the next row |
+| `_get_per_token_logps_and_entropies` | overridden: `forward` scores the rows |
 | `_save_checkpoint` | overridden: also writes the credit state, the critic, and the states of matchmaker and curriculum |
 | `_load_optimizer_and_scheduler` | overridden: also reads these and a reference model that moved, and sets the learning rate to the schedule's |
 | `_get_output_dir`, `ref_model`, `lr_scheduler` | read |
@@ -33,6 +37,7 @@ TRL's own `reward` metric is the mean return of a trajectory, weighted by its tu
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,12 +45,12 @@ import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
 from numpy.typing import NDArray
+from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
 from arena_trainers.credit import Credit, TurnBatch
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.train.checkpointed import CheckpointedTrainer, WholeCheckpoints
-from arena_trainers.train.clock import TimedBackend
+from arena_trainers.train.checkpoint import checkpoint_of
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.credit import (
     BatchCredit,
@@ -53,11 +58,11 @@ from arena_trainers.train.credit import (
     load_reward_models,
 )
 from arena_trainers.train.critics import CRITICS
-from arena_trainers.train.engine import engine_backend, without_client
-from arena_trainers.train.engine_adapters import with_adapters
+from arena_trainers.train.engines import engine_backend, with_adapters, without_client
+from arena_trainers.train.forward import Forward, Scores
 from arena_trainers.train.games import check_replies, episode_starts
 from arena_trainers.train.matching import Matching, PreparedGames, Tasks, prepare_games
-from arena_trainers.train.metrics import metrics, tally
+from arena_trainers.train.metrics import Clock, Meter, TimedBackend, metrics, tally
 from arena_trainers.train.play import Filter, Player
 from arena_trainers.train.records import (
     Kept,
@@ -70,10 +75,12 @@ from arena_trainers.train.records import (
     weighted,
     with_placeholder_rows,
 )
+from arena_trainers.train.saved import Saved, whole_checkpoint
+from arena_trainers.train.sharding import Shards
 from arena_wrappers import Episode, Policy
 
 
-class TurnGRPOTrainer(CheckpointedTrainer):
+class TurnGRPOTrainer(GRPOTrainer):
     """Trains a language model on multi-agent games, each turn with its own credit.
 
     Args:
@@ -100,6 +107,8 @@ class TurnGRPOTrainer(CheckpointedTrainer):
     Attributes:
         games: the games, their opponents and the columns that credit reads.
         policy: the model that learns, as a policy.
+        clock: counts from the start of `train`.
+        shards: knows where the weights are; `forward` runs rows; `saved` writes checkpoints.
         player: plays generation batches; `matching` seats the starts, `tasks` chooses games.
         filter: chooses what is trained.
         credit: gives the turns their credit, with a critic if there is one.
@@ -112,7 +121,11 @@ class TurnGRPOTrainer(CheckpointedTrainer):
         ValueError: settings that do not fit together, or that are not supported.
     """
 
+    args: TurnGRPOConfig
     model: Any
+    ref_model: Any
+    model_wrapped: Any
+    accelerator: Any
     vllm_generation: Any
     eos_token_ids: list[int]
     num_generations: int
@@ -136,14 +149,11 @@ class TurnGRPOTrainer(CheckpointedTrainer):
         games: PreparedGames | None = None,
         **kwargs: Any,
     ) -> None:
-        if games is not None and (policies or columns):
-            raise ValueError(
-                "want games, or policies and columns, got both; give policies and columns "
-                "to prepare_games"
-            )
-        self.games = games = games or prepare_games(args, policies, columns)
+        self.games = games = _prepared(args, policies, columns, games)
         if train_dataset is None:
             train_dataset = episode_starts(args, [plan.weight for plan in games.plans])
+        self.clock = Clock()
+        self._meter = Meter(self.clock)
         self._rows: list[TrainingRow] = []
         slots = with_adapters(args, games.matchmaker, model, kwargs.get("peft_config"))
         with warnings.catch_warnings(), without_client(args), slots:
@@ -159,6 +169,8 @@ class TurnGRPOTrainer(CheckpointedTrainer):
                 rollout_func=replay_rows,
                 **kwargs,
             )
+        self.shards = Shards(self)
+        self.forward = Forward(self, self.shards, self.clock)
         self._set_up_policies()
 
     def _set_up_policies(self) -> None:
@@ -176,8 +188,7 @@ class TurnGRPOTrainer(CheckpointedTrainer):
             policy.backend = TimedBackend(policy.backend, clock)
         check_replies(args, self.policy)
         self.eos_token_ids = self.policy.eos_ids  # TRL knows fewer
-        self._prompt_json = self.policy.prompt_json()  # refused now, not at the end
-        self.add_callback(WholeCheckpoints(self, lambda: self.matching.files))
+        self.saved = Saved(self)
         critic = None
         if args.critic is not None:
             make = CRITICS[args.critic]
@@ -185,9 +196,8 @@ class TurnGRPOTrainer(CheckpointedTrainer):
         sizes = self.num_generations_eval, self.num_generations
         seating = self.matching, self.tasks
         self.player = Player(args, games, *seating, process, sizes, clock)
-        self.credit = BatchCredit(
-            args, games, critic, models, clock, self.max_tokens_per_forward
-        )
+        most = self.forward.max_tokens
+        self.credit = BatchCredit(args, games, critic, models, clock, most)
         self.filter = Filter(args, games, self.player, self.credit, process, clock)
 
     def _learner(self) -> LMPolicy:
@@ -209,7 +219,7 @@ class TurnGRPOTrainer(CheckpointedTrainer):
     ) -> dict[str, Any]:
         """A batch from its starts to TRL's loss: play, filter, credit, rows."""
         trains, step = self.model.training, self.state.global_step
-        with self.weights_for_play():  # for the critic, too
+        with self.shards.weights_for_play():  # for the critic, too
             played = self.player.play(inputs, step, trains)
             kept = self.filter(played)
             credited = self.credit(kept.shares, trains)
@@ -221,7 +231,7 @@ class TurnGRPOTrainer(CheckpointedTrainer):
                 advantage = weighted(advantage, self.last_turns)
             self._rows = self._training_rows(advantage)
         with self.clock.part("training"):
-            self.agreement.check(self._rows)
+            self.forward.agreement.check(self._rows)
         with self.clock.part("rest"):
             labels = [{"prompt": inputs[0]["prompt"]} for _ in self._rows]
             output: dict[str, Any] = super()._generate_and_score_completions(labels)
@@ -231,6 +241,71 @@ class TurnGRPOTrainer(CheckpointedTrainer):
             relog_advantages(self._logs["advantages"], self._rows)
             self._log_play(advantage)
         return output
+
+    def _get_per_token_logps_and_entropies(
+        self,
+        model: Any,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        logits_to_keep: int,
+        batch_size: int | None = None,
+        compute_entropy: bool = False,
+        compute_aux_loss: bool = False,
+        **images: Any,
+    ) -> Scores:
+        rows = input_ids, attention_mask
+        return self.forward.score(model, *rows, logits_to_keep, compute_entropy)
+
+    def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        with self.forward.loss_of(inputs):
+            loss: torch.Tensor = super()._compute_loss(model, inputs)
+        return loss
+
+    def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        with self.clock.part("training"), self.shards.held:
+            loss: torch.Tensor = super().training_step(*args, **kwargs)
+            if self.args.device.type == "cuda":
+                torch.cuda.synchronize()  # else its time would count where others wait
+        return loss
+
+    def train(
+        self, resume_from_checkpoint: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Trains; `resume_from_checkpoint=True` takes the newest valid checkpoint.
+
+        Raises:
+            ValueError: the checkpoint is not as it was written, or there is none.
+        """
+        folder = Path(str(self.args.output_dir))
+        checkpoint = whole_checkpoint(folder, resume_from_checkpoint)
+        self.clock.restart()
+        self._meter = Meter(self.clock)
+        return super().train(checkpoint, *args, **kwargs)
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        if "loss" in logs:  # not the summary at the end
+            logs.update(self._meter.read() | self.forward.agreement.read())
+        super().log(logs, start_time)
+
+    def save_model(
+        self, output_dir: str | None = None, _internal_call: bool = False
+    ) -> None:
+        """Saves the model with its `arena_prompt.json`; only the main process writes."""
+        with self.saved.model_in(Path(output_dir or str(self.args.output_dir))):
+            super().save_model(output_dir, _internal_call)
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        super()._save_checkpoint(model, trial)
+        step = self.state.global_step
+        self.saved.save(checkpoint_of(self._get_output_dir(trial), step))
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is not None:
+            self.saved.load(Path(checkpoint))
+
+    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
+        """Writes no model card: TRL's describes other training. `arena train` writes one."""
 
     def _training_rows(self, advantage: NDArray[np.float64]) -> list[TrainingRow]:
         """This process's rows, as many as every other process trains."""
@@ -270,6 +345,20 @@ class TurnGRPOTrainer(CheckpointedTrainer):
     def last_episodes(self) -> list[Episode]:
         """The episodes of this process's latest generation batch."""
         return self.last_played.episodes
+
+
+def _prepared(
+    args: TurnGRPOConfig,
+    policies: Mapping[str, Policy] | None,
+    columns: Mapping[str, Supplier] | None,
+    games: PreparedGames | None,
+) -> PreparedGames:
+    if games is not None and (policies or columns):
+        raise ValueError(
+            "want games, or policies and columns, got both; give policies and columns to "
+            "prepare_games"
+        )
+    return games or prepare_games(args, policies, columns)
 
 
 def episode_return(episode_return: list[float], **_: Any) -> list[float | None]:

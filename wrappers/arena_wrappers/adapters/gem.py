@@ -8,16 +8,15 @@ import random
 from typing import Any
 
 import arena_envs
-from arena_wrappers.adapters._versions import check_version
+from arena_wrappers.adapters import check_version
 
 check_version("gem-llm", "gem", "0.1", "0.2")
 
 from gem.core import Env  # noqa: E402  # after the check
 from gem.envs.registration import register  # noqa: E402
 
-from arena_wrappers.adapters._seat_chat import SeatChat  # noqa: E402
-from arena_wrappers.formats import reply_format_named  # noqa: E402
-from arena_wrappers.seat_env import make_seat_env  # noqa: E402
+from arena_wrappers.play import SeatChat, make_seat_env  # noqa: E402
+from arena_wrappers.prompts import reply_format_named  # noqa: E402
 
 
 class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
@@ -34,7 +33,7 @@ class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
         game: id of a game.
         seat: the seat, or `"random"`.
         opponents: a policy string, or one per other seat.
-        reply_format: see `arena_wrappers.formats`.
+        reply_format: see `arena_wrappers.prompts.formats`.
         seed: of the first episode, unless `reset` gets a seed. `gem.make_vec` passes it.
         **params: parameters for `arena_envs.make`.
 

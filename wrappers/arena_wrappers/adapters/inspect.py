@@ -4,15 +4,19 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from arena_wrappers.adapters._awaited import AwaitedPolicy, forfeit_reason
-from arena_wrappers.adapters._versions import check_version
-from arena_wrappers.asking import NoReplyError, checked_timeout
-from arena_wrappers.episodes import Episode
-from arena_wrappers.formats import Instead
-from arena_wrappers.live_episodes import EnvFn
-from arena_wrappers.plans import plans_of
-from arena_wrappers.play_async import play_async
+from arena_wrappers.adapters import check_version
+from arena_wrappers.play import (
+    AwaitedPolicy,
+    EnvFn,
+    NoReplyError,
+    checked_timeout,
+    forfeit_reason,
+    plans_of,
+    play_async,
+)
 from arena_wrappers.policies import Policy, Reply, TurnRequest
+from arena_wrappers.prompts import Instead
+from arena_wrappers.records import Episode
 
 check_version("inspect-ai", "inspect", "0.3.285", "0.4")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import arena_envs
 from arena_envs.checks import did_you_mean, short
-from arena_wrappers.adapters._versions import check_version
+from arena_wrappers.adapters import check_version
 
 check_version("openenv", "openenv", "0.10", "0.11")
 
@@ -19,10 +19,13 @@ from openenv.core.env_server.types import (  # noqa: E402
     State,
 )
 
-from arena_wrappers.adapters._seat_chat import SeatChat  # noqa: E402
-from arena_wrappers.formats import reply_format_named  # noqa: E402
-from arena_wrappers.seat_env import Seat, make_seat_env  # noqa: E402
-from arena_wrappers.wrapper import PromptWrapper  # noqa: E402
+from arena_wrappers.play import (  # noqa: E402
+    PromptWrapper,
+    Seat,
+    SeatChat,
+    make_seat_env,
+)
+from arena_wrappers.prompts import reply_format_named  # noqa: E402
 
 
 class GameAction(Action):  # type: ignore[misc]  # OpenEnv is not annotated here
@@ -227,7 +230,7 @@ def environment_maker(
         seat: the client's seat, `"random"` for one drawn in each episode, or None for all.
         opponents: with a seat: a policy string, or one per other seat. Each session makes
             its own policies.
-        reply_format: see `arena_wrappers.formats`.
+        reply_format: see `arena_wrappers.prompts.formats`.
         **params: parameters for `arena_envs.make`.
 
     Raises:

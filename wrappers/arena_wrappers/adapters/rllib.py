@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 
 import arena_envs
-from arena_wrappers.adapters._versions import check_version
+from arena_wrappers.adapters import check_version
 
 check_version("ray", "rllib", "2.60", "2.61")
 

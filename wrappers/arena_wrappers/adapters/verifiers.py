@@ -10,13 +10,16 @@ from functools import partial
 from typing import Any
 
 import arena_envs
-from arena_wrappers.adapters._awaited import AwaitedPolicy, forfeit_reason
-from arena_wrappers.adapters._versions import check_version
-from arena_wrappers.episodes import Episode
-from arena_wrappers.live_episodes import EnvFn
-from arena_wrappers.play_async import play_async
+from arena_wrappers.adapters import check_version
+from arena_wrappers.play import (
+    AwaitedPolicy,
+    EnvFn,
+    PromptWrapper,
+    forfeit_reason,
+    play_async,
+)
 from arena_wrappers.policies import Reply, TurnRequest
-from arena_wrappers.wrapper import PromptWrapper
+from arena_wrappers.records import Episode
 
 check_version("verifiers", "verifiers", "0.4", "0.5")
 

@@ -25,8 +25,7 @@ from arena_trainers.train.checks import (
     refuse_what_is_not_supported,
 )
 from arena_trainers.train.columns import check_credit
-from arena_trainers.train.engine import check_server
-from arena_trainers.train.engine_adapters import NO_ADAPTER, plays_adapters
+from arena_trainers.train.engines import NO_ADAPTER, check_server, plays_adapters
 from arena_trainers.train.games import GamePlan, check_used, curriculum_of
 from arena_trainers.train.options import Option, options_of, unknown_option
 from arena_trainers.train.own_options import (
@@ -36,7 +35,7 @@ from arena_trainers.train.own_options import (
 )
 from arena_trainers.train.records import load_functions
 from arena_wrappers import Policy, RandomPolicy, make_policy
-from arena_wrappers.human import names_person
+from arena_wrappers.policies import names_person
 
 NEEDED = (
     *("torch", "transformers", "trl", "accelerate", "datasets"),

@@ -1,0 +1,753 @@
+"""TRL's loss on log-probabilities that are computed once per distinct row, in bounded memory.
+
+TRL's loss reads a tensor of log-probabilities, one for each token of each reply. Here that
+tensor is put together from fewer and smaller forward passes:
+
+- Equal rows (the same prompt and reply tokens) run through the model once. The loss still reads
+  every row, and autograd sums their gradients. So the gradient is exact for every loss, KL term,
+  entropy bonus and importance ratio, and no normaliser changes.
+- A prompt runs once for several replies to it (`prompt_sharing`).
+- Rows whose loss has no gradient do not run: placeholder rows, and rows of advantage 0 if
+  no KL term and no entropy bonus is added.
+- The rows that run are sorted by length and cut into chunks of at most
+  `max_tokens_per_forward` tokens. If there are several chunks, all but the last are computed
+  again in the backward pass (checkpointing), so memory holds the activations of one chunk.
+- The vocabulary is scored at the replies' positions alone. TRL scores prompts, too, where
+  there is no Triton.
+
+Differences from TRL: with dropout, equal rows share one dropout mask, and the metric
+`entropy` is the mean over the rows that ran. The auxiliary router loss of a mixture of experts
+is refused, because it depends on the whole batch.
+
+**Prompts that run once.** A packed row holds a prompt without its last token, followed by one branch per reply: the last token
+of the prompt, and the reply without its last token. A branch attends to the prompt and to itself.
+Its positions continue those of the prompt. So each reply has the same log-probabilities as in a
+separate row.
+
+     prompt      branch 1     branch 2
+    [ p q r ]    [ s a b ]    [ s c ]        positions  0 1 2  3 4 5  3 4
+      labels       a b <e>      c <e>
+
+**What is sampled is what is trained**: a check before step 1, and the gap of every step.
+
+Before step 1 a few rows of the first batch are scored as training will: padded on the left,
+two of them behind one prompt, by TRL's fused output layer, in chunks. Each is also scored by a
+plain forward pass of its own: no padding, no mask, the model's own logits. `gap_of` their
+log-probabilities must be within `tolerance`. Else prompt sharing or the fused layer is switched
+off if that repairs it, with a warning. Otherwise training is refused. The check is made again
+when the longest row has doubled, because an attention window shows in longer rows alone.
+
+In every step the gap abs(log-probability as sampled - as trained) of each trained token is
+measured, before the weights move. It is of rounding alone if the policy that plays is the one
+that is trained. No backend corrects cut sampling (top-k, top-p, min-p, repetition penalty): the
+gap shows it, and a warning says so. A token that is cut is never played, so no return lowers its
+probability.
+"""
+
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from accelerate.utils import gather_object
+from torch.nn import Module
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.checkpoint import checkpoint
+
+from arena_trainers.lm.memory import (
+    chunks_by_length,
+    default_max_tokens,
+    release_free_memory,
+)
+from arena_trainers.lm.scoring import (
+    evaluating,
+    gap_of,
+    reads_padding,
+    takes,
+    tolerance,
+)
+from arena_trainers.train.engines import changes_draws, training_dtype
+from arena_trainers.train.metrics import Clock
+from arena_trainers.train.records import TrainingRow
+from arena_trainers.train.sharding import Shards
+
+IGNORED = -100  # label of a position that is not scored, in transformers
+WINDOWS = ("sliding_window", "attention_chunk_size", "window_size")
+
+
+class PackedRow(NamedTuple):
+    """A prompt and replies to it.
+
+    Attributes:
+        rows: the row of the batch of each reply.
+        prompt: int64[P - 1], the prompt without its last token.
+        branches: int64[1 + R] for each reply: the last token of the prompt, then the reply.
+    """
+
+    rows: list[int]
+    prompt: torch.Tensor
+    branches: list[torch.Tensor]
+
+    @property
+    def tail(self) -> int:
+        """Positions behind the prompt."""
+        return sum(len(branch) - 1 for branch in self.branches)
+
+
+def may_share_prompts(model: Any) -> bool:
+    """Whether a causal language model may take packed rows; `Agreement` proves that it does.
+
+    It needs an attention that takes such a mask, and positions. Attention to all earlier
+    tokens is asked for, because a window does not show in rows that are shorter.
+    """
+    config = model.config.get_text_config()
+    kinds = getattr(config, "layer_types", None) or ["full_attention"]
+    return (
+        model.config._attn_implementation == "sdpa"
+        and takes(model, "position_ids")
+        and set(kinds) == {"full_attention"}
+        and all(getattr(config, name, None) is None for name in WINDOWS)
+    )
+
+
+def packed_rows(
+    input_ids: torch.Tensor,
+    attention_mask: torch.Tensor,
+    width: int,
+    max_tokens: int,
+    share: bool,
+) -> list[PackedRow]:
+    """Packs rows with the same prompt.
+
+    The replies of a packed row together have at most as many tokens as its prompt. This
+    bounds the attention between branches, which is computed and masked.
+
+    Args:
+        input_ids: int64[B, W]; the last `width` columns are replies.
+        attention_mask: int64[B, W]; prompts have their padding on the left, replies on the
+            right.
+        width: columns of replies.
+        max_tokens: most tokens of a packed row of several replies.
+        share: whether replies may share a prompt; else each packed row has one reply.
+
+    Returns:
+        Packed rows; each row of the batch is in one of them.
+    """
+    start = input_ids.shape[1] - width
+    prompts = attention_mask[:, :start].sum(dim=1).clamp(min=1).tolist()
+    replies = attention_mask[:, start:].sum(dim=1).clamp(min=1).tolist()
+    packed: list[PackedRow] = []
+    open_row: dict[tuple[int, ...], PackedRow] = {}
+    for i, ids in enumerate(input_ids.cpu()):
+        prompt = ids[start - prompts[i] : start - 1]
+        branch = ids[start - 1 : start + replies[i]]
+        key = tuple(ids[start - prompts[i] : start].tolist()) if share else (i,)
+        row = open_row.get(key)
+        room = min(len(prompt), max_tokens - len(prompt))
+        if row is None or row.tail + replies[i] > room:
+            row = open_row[key] = PackedRow([], prompt, [])
+            packed.append(row)
+        row.rows.append(i)
+        row.branches.append(branch)
+    return packed
+
+
+def model_inputs(packed: list[PackedRow]) -> dict[str, torch.Tensor]:
+    """The arguments of a forward pass over packed rows, on the CPU.
+
+    Returns:
+        `input_ids` int64[N, L], with prompts on the left of a common column and branches on
+        its right; `shift_labels` int64[N, T], the next tokens of the last T positions;
+        `attention_mask`; and `position_ids`, which begin behind the padding.
+    """
+    head = max(len(row.prompt) for row in packed)
+    tail = max(row.tail for row in packed)
+    ids = torch.zeros(len(packed), head + tail, dtype=torch.long)
+    labels = torch.full((len(packed), tail), IGNORED)
+    part = torch.full_like(ids, -1)  # -1 padding, 0 the prompt, k the branch k
+    places = torch.zeros_like(ids)
+    for n, row in enumerate(packed):
+        length = len(row.prompt)
+        ids[n, head - length : head] = row.prompt
+        part[n, head - length : head] = 0
+        places[n, head - length : head] = torch.arange(length)
+        at = head
+        for k, branch in enumerate(row.branches, start=1):
+            end = at + len(branch) - 1
+            ids[n, at:end] = branch[:-1]
+            labels[n, at - head : end - head] = branch[1:]
+            part[n, at:end] = k
+            places[n, at:end] = length + torch.arange(end - at)
+            at = end
+    is_packed = any(len(row.branches) > 1 for row in packed)
+    return {
+        "input_ids": ids,
+        "shift_labels": labels,
+        "attention_mask": _sees(part) if is_packed else (part >= 0).long(),
+        "position_ids": places,
+    }
+
+
+def _sees(part: torch.Tensor) -> torch.Tensor:
+    """bool[N, 1, L, L]: whether a position (row) attends to another (column)."""
+    length = part.shape[1]
+    earlier = torch.ones(length, length, dtype=torch.bool).tril()
+    to, of = part[:, None, :], part[:, :, None]
+    sees = earlier & ((to == 0) | (to == of)) & (to >= 0)
+    # Padding attends to itself, because a softmax over no position is NaN.
+    return (sees | torch.eye(length, dtype=torch.bool))[:, None]
+
+
+def unpacked(
+    logprobs: torch.Tensor, entropies: torch.Tensor, packed: list[PackedRow]
+) -> dict[int, tuple[torch.Tensor, torch.Tensor]]:
+    """The scores of each reply, cut out of the scores of packed rows.
+
+    Args:
+        logprobs: float32[N, T].
+        entropies: float32[N, T].
+        packed: the N rows.
+
+    Returns:
+        For each row of the batch, its log-probabilities and entropies, float32[R].
+    """
+    found = {}
+    for n, row in enumerate(packed):
+        at = 0
+        for i, branch in zip(row.rows, row.branches, strict=True):
+            place = slice(at, at + len(branch) - 1)
+            found[i] = logprobs[n, place], entropies[n, place]
+            at = place.stop
+    return found
+
+
+def distinct_rows(
+    input_ids: torch.Tensor, attention_mask: torch.Tensor, live: torch.Tensor
+) -> tuple[list[int], torch.Tensor]:
+    """The live rows without their repetitions.
+
+    Args:
+        input_ids: int64[B, W].
+        attention_mask: int64[B, W]; 0 where the row has padding, whatever its id.
+        live: bool[B], the rows that are needed.
+
+    Returns:
+        The first row of each kind, and int64[B], the kind of each row: an index of the
+        first list, or -1 if no live row is equal.
+    """
+    kinds: dict[bytes, int] = {}
+    firsts: list[int] = []
+    keys = input_ids.masked_fill(attention_mask == 0, -1).cpu().numpy()
+    texts = [row.tobytes() for row in keys]
+    for i in live.nonzero().flatten().tolist():
+        if texts[i] not in kinds:
+            kinds[texts[i]] = len(firsts)
+            firsts.append(i)
+    kind = [kinds.get(text, -1) for text in texts]
+    return firsts, torch.tensor(kind, device=input_ids.device)
+
+
+class Scores(NamedTuple):
+    """What TRL's loss reads of a model; log-probabilities and entropies float32[B, T]."""
+
+    logprobs: torch.Tensor
+    entropies: torch.Tensor | None
+    aux_loss: torch.Tensor | None = None
+
+
+class Forward:
+    """The part of `TurnGRPOTrainer` that runs rows through the model.
+
+    Args:
+        trainer: TRL's trainer, after its construction.
+        shards: knows where the weights are.
+        clock: counts the time.
+
+    Attributes:
+        max_tokens: most tokens that run at once, padding included.
+        way: how rows run; `agreement` chooses it.
+        agreement: compares what is sampled with what is trained.
+
+    Raises:
+        ValueError: the model has an auxiliary loss of its router.
+    """
+
+    def __init__(self, trainer: Any, shards: Shards, clock: Clock) -> None:
+        refuse_router_loss(trainer)
+        self.trainer, self.accelerator = trainer, trainer.accelerator
+        self.shards, self.clock = shards, clock
+        self.way, self.agreement = Way(), Agreement(trainer, shards, self)
+        self.max_tokens: int = trainer.args.max_tokens_per_forward or (
+            default_max_tokens(
+                self.accelerator.unwrap_model(trainer.model),
+                trainer.args.device,
+                checkpointing=trainer.args.gradient_checkpointing,
+            )
+        )
+        self._inputs: dict[str, Any] | None = None
+
+    @contextmanager
+    def loss_of(self, inputs: dict[str, Any]) -> Iterator[None]:
+        """Within this context, `score` knows the inputs of TRL's loss."""
+        own = _loss_mask(inputs)
+        lengths = inputs["prompt_mask"].sum(dim=1)
+        lengths = lengths + inputs["completion_mask"].sum(dim=1)
+        real = own.any(dim=1)  # all but placeholder rows
+        self.clock.counts["trained"] += int((lengths * real).sum())
+        self._inputs = inputs
+        try:
+            yield
+        finally:
+            self._inputs = None
+
+    def score(
+        self,
+        model: Any,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        width: int,
+        compute_entropy: bool,
+    ) -> Scores:
+        """The scores of rows whose last `width` columns are replies; equal rows run once."""
+        inputs = self._inputs
+        live = torch.ones(len(input_ids), dtype=torch.bool)
+        if inputs is not None:
+            live = self._have_gradient(inputs)
+        firsts, kind = distinct_rows(input_ids, attention_mask, live)
+        distinct = input_ids[firsts], attention_mask[firsts]
+        with self.clock.part("training"):  # the reference's pass is outside of a step
+            chunks = self._chunks(model, distinct, width)
+            with self.shards.weights_for(model, len(chunks)):
+                scores = self._score_chunks(model, chunks, width, compute_entropy)
+        if inputs is not None:
+            self._log_shares(len(firsts), kind, inputs)
+            if self.trainer.model.training:
+                counted = _loss_mask(inputs) & (kind >= 0)[:, None]
+                logprobs = scores.logprobs[kind.clamp(min=0)]
+                self.agreement.measure(logprobs, counted, inputs)
+        return _spread(scores, kind, inputs)
+
+    def _have_gradient(self, inputs: dict[str, Any]) -> torch.Tensor:
+        """bool[B]: the rows whose loss depends on the model; at least one."""
+        trained = _loss_mask(inputs)
+        trainer = self.trainer
+        added = trainer.beta != 0 or trainer._entropy_bonus_enabled
+        if not added and trainer.top_entropy_quantile == 1.0:
+            trained = trained & (inputs["advantages"] != 0)
+        live = trained.any(dim=1)
+        live[0] |= ~live.any()  # every process needs a backward pass
+        return live
+
+    def _log_shares(
+        self, num_run: int, kind: torch.Tensor, inputs: dict[str, Any]
+    ) -> None:
+        """Logs the shares of the rows, but for placeholder rows, that ran or were dropped."""
+        metrics = self.trainer._metrics
+        mode = "train" if self.trainer.model.training else "eval"
+        real = _loss_mask(inputs).any(dim=1)
+        num_rows = max(int(real.sum()), 1)
+        dropped = int((real & (kind < 0)).sum())
+        metrics[mode]["arena/rows_run"].append(num_run / num_rows)
+        metrics[mode]["arena/rows_dropped"].append(dropped / num_rows)
+
+    def score_rows(
+        self,
+        model: Any,
+        rows: tuple[torch.Tensor, torch.Tensor],
+        width: int,
+        compute_entropy: bool,
+    ) -> Scores:
+        """As training scores them, in a context in which each process has all weights."""
+        chunks = self._chunks(model, rows, width)
+        return self._score_chunks(model, chunks, width, compute_entropy)
+
+    def _chunks(
+        self, model: Any, rows: tuple[torch.Tensor, torch.Tensor], width: int
+    ) -> list[list[PackedRow]]:
+        """What runs at once."""
+        most, inner = self.max_tokens, self.accelerator.unwrap_model(model)
+        packed = packed_rows(*rows, width, most, self.way.shared)
+        prompts, tails = [len(row.prompt) for row in packed], [r.tail for r in packed]
+        chunks = chunks_by_length(prompts, tails, most, reads_padding(inner))
+        return [[packed[i] for i in chunk] for chunk in chunks]
+
+    def _score_chunks(
+        self,
+        model: Any,
+        chunks: Sequence[list[PackedRow]],
+        width: int,
+        compute_entropy: bool,
+    ) -> Scores:
+        inner = self.accelerator.unwrap_model(model)
+        found: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        for chunk in chunks:
+            if chunk is chunks[-1]:
+                # Through the wrapper of a distributed run, once for each backward pass. Its
+                # backward comes first, so that its activations go before others come back.
+                scores = self._score_chunk(model, chunk, compute_entropy)
+            else:
+                args = inner, chunk, compute_entropy
+                scores = checkpoint(self._score_again, *args, use_reentrant=False)
+            found.update(unpacked(*scores, chunk))
+        logprobs, entropies = zip(*(found[i] for i in range(len(found))), strict=True)
+        return Scores(
+            _padded(logprobs, width),
+            _padded(entropies, width) if compute_entropy else None,
+        )
+
+    def _score_again(self, *arguments: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """`_score_chunk` of one chunk of several, in the forward and the backward pass."""
+        release_free_memory()
+        return self._score_chunk(*arguments)
+
+    def _score_chunk(
+        self, model: Any, packed: list[PackedRow], compute_entropy: bool
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Log-probabilities and entropies, float32[N, T]; no entropies: zeros."""
+        inputs = model_inputs(packed)
+        inputs = {k: v.to(self.accelerator.device) for k, v in inputs.items()}
+        tail = inputs["shift_labels"].shape[1]
+        inner = self.accelerator.unwrap_model(model)
+        if not takes(inner, "position_ids"):
+            del inputs["position_ids"]
+        if not self.way.fused:
+            if takes(inner, "logits_to_keep"):
+                inputs["logits_to_keep"] = tail  # type: ignore[assignment] # a number
+            with self.accelerator.autocast():
+                return plain_scores(model, inputs, tail, self.trainer.temperature)
+        with scoring_the_last(inner, tail), self.accelerator.autocast():
+            output = model(**inputs, fused_lm_head=True)
+        logprobs: torch.Tensor = output.log_probs
+        if not compute_entropy:
+            return logprobs, torch.zeros_like(logprobs)
+        return logprobs, output.entropy
+
+
+@contextmanager
+def scoring_the_last(model: Any, width: int) -> Iterator[None]:
+    """Has TRL's fused head score the vocabulary at the last `width` positions alone."""
+    causal = model.get_base_model() if hasattr(model, "peft_config") else model
+
+    def cut_states(module: Module, args: Any, output: Any) -> Any:
+        output.last_hidden_state = output.last_hidden_state[:, -width:]
+        return output
+
+    hook = causal.base_model.register_forward_hook(cut_states)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def plain_scores(
+    model: Any, inputs: dict[str, torch.Tensor], width: int, temperature: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Log-probabilities and entropies of the last positions, by the model's own logits."""
+    labels = inputs.pop("shift_labels")
+    logits: torch.Tensor = model(**inputs, use_cache=False).logits[:, -width:]
+    logprobs = (logits.float() / temperature).log_softmax(dim=-1)
+    own = logprobs.gather(2, labels.clamp(min=0)[..., None])[..., 0]
+    finite = logprobs.clamp(min=-1e4)  # as 0 times minus infinity is NaN
+    entropies = -(logprobs.exp() * finite).sum(dim=-1)
+    return own.masked_fill(labels == IGNORED, 0.0), entropies
+
+
+def _loss_mask(inputs: dict[str, Any]) -> torch.Tensor:
+    """bool[B, T]: the tokens that are trained."""
+    mask: torch.Tensor = inputs["completion_mask"].bool()
+    return mask & inputs["tool_mask"].bool() if "tool_mask" in inputs else mask
+
+
+def _padded(rows: Sequence[torch.Tensor], width: int) -> torch.Tensor:
+    """float32[B, width] of rows that may be shorter; 0 on the right."""
+    joined = pad_sequence(list(rows), batch_first=True)
+    return torch.nn.functional.pad(joined, (0, width - joined.shape[1]))
+
+
+def _spread(
+    scores: Scores, kind: torch.Tensor, inputs: dict[str, Any] | None
+) -> Scores:
+    """Scores of the distinct rows, given to all rows of their kind.
+
+    A row that did not run gets the log-probabilities that it was sampled with, so that its
+    importance ratio is 1, and the mean entropy of the others, which leaves the mean as it is.
+    """
+    source, ran = kind.clamp(min=0), (kind >= 0)[:, None]
+    logprobs = scores.logprobs[source]
+    entropies = None if scores.entropies is None else scores.entropies[source]
+    if inputs is None or bool(ran.all()):
+        return Scores(logprobs, entropies)
+    old = inputs.get("old_per_token_logps")
+    sampled = torch.zeros_like(logprobs) if old is None else old
+    logprobs = torch.where(ran, logprobs, sampled)
+    if entropies is not None:
+        counted = _loss_mask(inputs) & ran
+        mean = (entropies.detach() * counted).sum() / counted.sum().clamp(min=1)
+        entropies = torch.where(ran, entropies, mean)
+    return Scores(logprobs, entropies)
+
+
+MAX_REPLY = 64  # tokens of each row that the check compares: the last ones
+
+
+class Way(NamedTuple):
+    """How rows run through the model.
+
+    Attributes:
+        shared: whether a prompt runs once for several replies to it.
+        fused: whether TRL's fused output layer scores them, or the model's own.
+    """
+
+    shared: bool = False
+    fused: bool = True
+
+
+class Agreement:
+    """Compares sampled, trained and plain log-probabilities.
+
+    Args:
+        trainer: TRL's trainer.
+        shards: knows where the weights are.
+        forward: scores rows, in the way that its `way` says.
+    """
+
+    def __init__(self, trainer: Any, shards: Shards, forward: "Forward") -> None:
+        self.trainer, self.shards, self.forward = trainer, shards, forward
+        self._longest = 0  # row that was checked
+        self._warned = 0.0
+        self._seen: list[torch.Tensor] = []  # of micro-batches: sum, largest, count
+
+    def check(self, rows: Sequence[TrainingRow]) -> None:
+        """Finds a way of scoring that is exact for rows of this length.
+
+        Every process has to call it, outside of play and training.
+
+        Raises:
+            ValueError: there is none, or a row is longer than the model's positions allow.
+        """
+        own = max(len(row.prompt_ids) + len(row.completion_ids) for row in rows)
+        longest = max(gather_object([own]))
+        refuse_moving_positions(self.trainer.model.config, longest)
+        if longest >= 2 * self._longest:
+            self._longest = longest
+            self._choose(checked_rows(rows, self.forward.max_tokens))
+
+    def _choose(self, rows: Sequence[TrainingRow]) -> None:
+        trainer = self.trainer
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        bound = tolerance(self._dtype)
+        shares = may_share_prompts(model)
+        ways = [Way(s, f) for f in (True, False) for s in (True, False) if s <= shares]
+        if trainer.args.cast_lm_head_to_fp32:  # TRL's layer alone does so
+            ways = [way for way in ways if way.fused]
+        gaps: dict[Way, float] = {}
+        with torch.no_grad(), self.shards.whole_weights(), evaluating(model):
+            with trainer.accelerator.autocast():
+                wanted = [plain_logprobs(model, r, trainer.temperature) for r in rows]
+            for way in ways:
+                self.forward.way = way
+                gaps[way] = max(gather_object([self._gap(rows, wanted, way, ways)]))
+                if gaps[way] <= bound:
+                    break
+        if not gaps[way] <= bound:
+            raise ValueError(_refusal(model.config.model_type, gaps[way], bound))
+        if way != ways[0]:
+            warnings.warn(_switched(ways[0], way, gaps[ways[0]]), stacklevel=2)
+
+    def _gap(
+        self,
+        rows: Sequence[TrainingRow],
+        wanted: Sequence[torch.Tensor],
+        way: Way,
+        ways: Sequence[Way],
+    ) -> float:
+        """The gap to the plain log-probabilities; infinite if rows cannot run in this way."""
+        ids, mask, width = padded_rows(rows, self.trainer.accelerator.device)
+        model = self.trainer.accelerator.unwrap_model(self.trainer.model)
+        try:
+            scores = self.forward.score_rows(model, (ids, mask), width, False)
+        except (RuntimeError, TypeError, ValueError, IndexError, AttributeError):
+            if way == ways[-1]:
+                raise
+            return math.inf
+        found = [scores.logprobs[i, : len(own)] for i, own in enumerate(wanted)]
+        return gap_of((torch.cat(found) - torch.cat(list(wanted))).abs(), self._dtype)
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        """The precision of training's forward passes."""
+        dtype: torch.dtype = getattr(torch, training_dtype(self.trainer))
+        return dtype
+
+    def measure(
+        self, logprobs: torch.Tensor, counted: torch.Tensor, inputs: dict[str, Any]
+    ) -> None:
+        """Notes the gap of a micro-batch.
+
+        Args:
+            logprobs: float32[B, T], of the rows as they are trained.
+            counted: bool[B, T], tokens that are trained and that ran.
+            inputs: of TRL's loss.
+        """
+        sampled = inputs["sampling_per_token_logps"]
+        # several steps share a batch: what it was before the first of them
+        trained = inputs.get("old_per_token_logps", logprobs.detach())
+        gap = (trained - sampled).abs()
+        gap = gap.where(counted & ~sampled.isnan(), 0.0)  # vLLM may give none
+        self._seen.append(torch.stack([gap.sum(), gap.max(), counted.sum()]))
+
+    def read(self) -> dict[str, float]:
+        """The metrics since the last call; warns where sampled and trained policy differ.
+
+        Every process has to call it.
+        """
+        parts = gather_object([x.tolist() for x in self._seen])
+        self._seen = []
+        count = sum(part[2] for part in parts)
+        if count == 0:
+            return {}
+        mean = sum(part[0] for part in parts) / count
+        largest = max(part[1] for part in parts)
+        self._warn(mean, largest)
+        return {"arena/sampling_gap/mean": mean, "arena/sampling_gap/max": largest}
+
+    def _warn(self, mean: float, largest: float) -> None:
+        """Warns of a gap beyond rounding; again only if it has doubled."""
+        args, cut = self.trainer.args, changes_draws(self.trainer.args)
+        dtype = (
+            torch.bfloat16 if args.use_vllm else self._dtype
+        )  # an engine rounds alike
+        found = largest if dtype == torch.float32 else mean
+        is_wide = found > tolerance(dtype) or cut is not None
+        if not is_wide or found <= 2 * self._warned:
+            return
+        self._warned = found
+        numbers = f"{mean:.2g} nats on average and {largest:.2g} at most"
+        if cut is not None:
+            text = (
+                f"sampled and trained log-probabilities differ by {numbers}, because {cut} "
+                "changes what is drawn, and the loss is that of the whole distribution: "
+                "what is cut is never played, so training does not lower it. Play the "
+                f"trained model with the same {cut}, or leave it out"
+            )
+        else:
+            text = (
+                f"sampled and trained log-probabilities differ by {numbers}: the policy that "
+                "plays is not quite the one that is trained; train in float32, or with "
+                "another backend, and see arena/sampling_gap in the metrics"
+            )
+        warnings.warn(text, stacklevel=2)
+
+
+def checked_rows(rows: Sequence[TrainingRow], most: int) -> list[TrainingRow]:
+    """A few rows in which padding, sharing and length can show.
+
+    The longest row; two replies to its prompt, or to the end of it that leaves them room; the
+    end of the shortest row, which is padded. A row is cut anew into prompt and reply: at most
+    a third of it, so that two replies fit behind their prompt.
+
+    Args:
+        rows: of a batch.
+        most: tokens of a packed row.
+    """
+    full = [[*row.prompt_ids, *row.completion_ids] for row in rows]
+    longest, shortest = max(full, key=len), min(full, key=len)
+    packed = longest[-max(3 * most // 4, 2) :]
+    first, end = _cut_anew(packed), shortest[-max(2 * len(packed) // 3, 2) :]
+    second = TrainingRow(
+        first.prompt_ids, packed[: len(first.completion_ids)], None, 0.0
+    )
+    return [_cut_anew(longest), first, second, _cut_anew(end)][
+        len(packed) == len(longest) :
+    ]
+
+
+def _cut_anew(ids: Sequence[int]) -> TrainingRow:
+    size = min(max((len(ids) - 1) // 3, 1), MAX_REPLY)
+    return TrainingRow(ids[:-size], ids[-size:], None, 0.0)
+
+
+def padded_rows(
+    rows: Sequence[TrainingRow], device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """Ids and mask, int64[B, W], as TRL pads them, and the columns of replies."""
+    left = max(len(row.prompt_ids) for row in rows)
+    width = max(len(row.completion_ids) for row in rows)
+    ids = torch.zeros(len(rows), left + width, dtype=torch.long)
+    mask = torch.zeros_like(ids)
+    for i, row in enumerate(rows):
+        place = slice(left - len(row.prompt_ids), left + len(row.completion_ids))
+        ids[i, place] = torch.tensor([*row.prompt_ids, *row.completion_ids])
+        mask[i, place] = 1
+    return ids.to(device), mask.to(device), width
+
+
+def plain_logprobs(model: Any, row: TrainingRow, temperature: float) -> torch.Tensor:
+    """float32[R]: log-probabilities of a reply, by a plain forward pass of its row alone."""
+    ids = torch.tensor([[*row.prompt_ids, *row.completion_ids]], device=model.device)
+    size = len(row.completion_ids)
+    keep = {"logits_to_keep": size + 1} if takes(model, "logits_to_keep") else {}
+    logits: torch.Tensor = model(input_ids=ids, use_cache=False, **keep).logits
+    logits = logits[0, -size - 1 : -1]
+    logprobs = (logits.float() / temperature).log_softmax(dim=-1)
+    return logprobs.gather(1, ids[0, -size:, None])[:, 0]
+
+
+def refuse_moving_positions(config: Any, longest: int) -> None:
+    """Raises ValueError for rows in which rotary positions depend on the longest of a batch.
+
+    Beyond a length, RoPE of the types `dynamic` and `longrope` turns all positions of a batch
+    otherwise. A reply that grows past it was sampled with both kinds of positions.
+    """
+    text = config.get_text_config()
+    given = getattr(text, "rope_parameters", None) or {}
+    layers = [x for x in given.values() if isinstance(x, dict)] or [given]
+    for rope in layers:
+        kind = str(rope.get("rope_type"))
+        if "dynamic" in kind or kind == "longrope":
+            most = rope.get("original_max_position_embeddings")
+            most = most or text.max_position_embeddings
+            if longest > most:
+                raise ValueError(
+                    f"want prompts and replies of at most {most} tokens together, got "
+                    f"{longest}: beyond, the model's positions (rope_type {kind!r}) change "
+                    "with the longest row of a batch, and what is trained is not what was "
+                    "sampled; give a smaller max_completion_length, shorter prompts, or a "
+                    "model with other positions"
+                )
+
+
+def refuse_router_loss(trainer: Any) -> None:
+    """Raises ValueError for a mixture of experts with an auxiliary loss."""
+    if trainer.aux_loss_enabled:
+        raise ValueError(
+            "TurnGRPOTrainer does not support the auxiliary loss of a mixture of experts "
+            f"(router_aux_loss_coef {trainer.router_aux_loss_coef}): it depends on the whole "
+            "batch, which then cannot run in parts that fit into memory; give "
+            "--router_aux_loss_coef 0"
+        )
+
+
+def _refusal(model_type: str, gap: float, bound: float) -> str:
+    return (
+        f"want log-probabilities in training as in a plain forward pass of {model_type}, got "
+        f"some that differ by {gap:.3g} nats (at most {bound}), with and without prompt "
+        "sharing and TRL's fused output layer; train in float32 (--bf16 false), or choose "
+        "another model"
+    )
+
+
+def _switched(first: Way, way: Way, gap: float) -> str:
+    off = {
+        "prompt sharing": first.shared and not way.shared,
+        "TRL's fused output layer": first.fused and not way.fused,
+    }
+    names = " and ".join(name for name, is_off in off.items() if is_off)
+    gave = f"its log-probabilities were off by {gap:.3g} nats"
+    return (
+        f"{names} switched off: with this model "
+        f"{'it does not run' if gap == float('inf') else gave}; training is exact without, "
+        "and takes more time or memory"
+    )

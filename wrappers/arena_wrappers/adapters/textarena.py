@@ -1,0 +1,558 @@
+"""TextArena: our games there (`to_textarena`), its games here (`from_textarena`).
+
+Importing this module registers every game: `textarena.make("arena/kuhn_poker-v0")`.
+"""
+
+import copy
+import hashlib
+import json
+import random
+import re
+import unicodedata
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import arena_envs
+from arena_envs import GameEnv
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    AnyGame,
+    BaseGame,
+    IllegalAction,
+    Kind,
+    check_int,
+    fold,
+)
+from arena_envs.hostile import break_markup
+from arena_wrappers.adapters import check_version
+from arena_wrappers.play import said
+from arena_wrappers.prompts import InvalidReply, PromptOptions, Seating
+
+check_version("textarena", "textarena", "0.7.4", "0.8")
+
+import textarena as ta  # noqa: E402  # after the check
+from textarena.core import Env  # noqa: E402
+from textarena.envs.registration import ENV_REGISTRY, register  # noqa: E402
+from textarena.wrappers import GameBoardObservationWrapper  # noqa: E402
+
+MAX_POSITIONS = 1_000  # remembered at a time
+MAX_REPLY = 2_000  # characters
+MAX_SHOWN = 19_000  # characters of an observation
+MAX_PLAYERS = 15
+MAX_TRIED = 150  # texts, in the search for legal actions
+# a number, the letter of a square such as b4, or a placeholder such as X in "play X"
+NUMBER = re.compile(r"(\d+|(?<![A-Za-z])[A-Za-z](?=\d)|\b[A-Z]\b)")
+WORDS = ("yes", "no", "pass", "I agree.")  # for games of free talk
+
+State = tuple[int | str, ...]  # the seed, then all actions
+LISTED = re.compile(r"\[([^\[\]\n]{1,60})\]")
+NOISE = re.compile(r"\x1b\[[0-9;]*m|\*{3,}")  # colours and lines of error messages
+MARKS = re.compile(r"[<>\[\]{},\s]+")
+DRAWN = str.maketrans("│┃─━┌┐└┘├┤┬┴┼═║♠♥♦♣", "||--+++++++++=|SHDC")
+
+
+class UnsupportedGame(ValueError):
+    """TextArena's game lacks what a game needs here; the message says what."""
+
+
+class Position:
+    """An environment of TextArena in the middle of an episode.
+
+    Args:
+        env: the environment; it is not changed.
+        shows: what a player reads, from the player and the messages sent to it.
+        generators: states of Python's and numpy's global generators, which TextArena uses.
+        own: the actions of each player.
+    """
+
+    def __init__(
+        self, env: Any, shows: Callable[..., Any], generators: Any, own: Any
+    ) -> None:
+        self._env, self._shows, self._generators = env, shows, generators
+        self.own: tuple[tuple[str, ...], ...] = own
+        self._taken: dict[str, bool] = {}
+        self.raised: Exception | None = None  # by TextArena, at a text
+        self.is_over = bool(env.state.done)
+        self.player = int(env.state.current_player_id)
+
+    def takes(self, action: str) -> bool:
+        """Whether TextArena takes an action."""
+        if action not in self._taken:
+            if len(self._taken) > 2 * MAX_TRIED:
+                self._taken.clear()
+            self._taken[action] = self.after(action) is not None
+        return self._taken[action]
+
+    def after(self, action: str) -> "Position | None":
+        """The position after an action; None if TextArena refuses it."""
+        env, refused = copy.deepcopy(self._env), []
+        refuse = env.state.set_invalid_move
+
+        def note(*args: Any, **kwargs: Any) -> Any:
+            refused.append(True)
+            return refuse(*args, **kwargs)
+
+        env.state.set_invalid_move = note
+        try:
+            with _generators(self._generators) as after:
+                env.step(action=action)
+        except Exception as error:  # a parser of a text may raise anything
+            self.raised = error
+            return None
+        del env.state.set_invalid_move
+        if refused:
+            return None
+        own = list(self.own)
+        own[self.player] = (*own[self.player], action)
+        return Position(env, self._shows, after, tuple(own))
+
+    def read(self, text: str) -> str:
+        """The action that a text names: a listed one, or any that TextArena takes.
+
+        Raises:
+            IllegalAction: TextArena refuses the text.
+        """
+        text = text.strip().replace("[ ", "[")  # as `break_markup` shows brackets
+        listed = {fold(name): action for name, action in self.listed().items()}
+        found = listed.get(fold(text.removeprefix("[").removesuffix("]")))
+        return self._accepted(text) if found is None else found
+
+    def _accepted(self, text: str) -> str:
+        """The text, or the text in brackets, as TextArena takes it."""
+        if len(text) <= MAX_REPLY and text.isprintable() and not self.is_over:
+            for action in (text, f"[{text}]"):
+                if text and self.takes(action):
+                    return action
+        raise IllegalAction(f"want an action that the game takes, got {text[:80]!r}")
+
+    def listed(self) -> dict[str, str]:
+        """Actions by name: those that the player's texts give in brackets and that are taken."""
+        if "_listed" not in self.__dict__:
+            self._listed = {} if self.is_over else self._find_listed()
+        return self._listed
+
+    def _find_listed(self) -> dict[str, str]:
+        sent = [
+            message
+            for sender, message, _ in self.sent(self.player)
+            if sender == ta.GAME_ID
+        ]
+        given = dict.fromkeys(LISTED.findall("\n".join(sent)))
+        found: dict[str, str] = {}
+        taken: set[str] = set()
+        for name in islice(_variants(given), MAX_TRIED):
+            if fold(name) in taken or (found and name in WORDS):
+                continue
+            try:
+                action = self._accepted(name)
+            except IllegalAction:
+                continue
+            taken.add(fold(name))
+            found[name] = action
+        return found
+
+    def sent(self, player: int) -> list[Any]:
+        """All messages sent to a player: sender, text and type."""
+        return list(self._env.state.observations[player])
+
+    def shown(self, player: int) -> str:
+        """What the player reads, in ASCII, without markup of chat templates."""
+        text = break_markup(as_ascii(self._shows(self._env, player))).strip()
+        if len(text) > MAX_SHOWN:
+            half = MAX_SHOWN // 2
+            text = f"{text[:half]}\n(...)\n{text[-half:]}".strip()
+        return text or "Nothing was said yet."
+
+    def rewards(self) -> list[float]:
+        """The reward of each player at the end."""
+        rewards, _ = copy.deepcopy(self._env).close()
+        return [
+            float((rewards or {}).get(player, 0.0)) for player in range(len(self.own))
+        ]
+
+
+def _variants(given: Iterable[str]) -> Iterator[str]:
+    """Names of actions: as given, then with other numbers and squares, then plain words.
+
+    >>> list(_variants(["col 4"]))[:4]
+    ['col 4', 'col 0', 'col 1', 'col 2']
+    """
+    names = [MARKS.sub(" ", as_ascii(inner)).strip() for inner in given]
+    names = [name for name in names if name]
+    yield from names
+    for name in names:
+        parts = NUMBER.split(name)
+        numbers = parts[1::2]
+        choices = [
+            _like(*pair) for pair in zip(numbers, [*numbers[1:], ""], strict=False)
+        ]
+        if len(choices) in (1, 2):
+            for chosen in product(*choices):
+                parts[1::2] = chosen
+                yield "".join(parts)
+    yield from WORDS
+
+
+def _like(part: str, following: str) -> str:
+    """Letters for the letter of a square such as b4, else digits."""
+    if part.isdigit() or not following.isdigit():
+        return "0123456789"
+    return "ABCDEFGHIJ" if part.isupper() else "abcdefghij"
+
+
+def as_ascii(text: str) -> str:
+    """The text in ASCII: lines of boxes and suits by their like, others as escapes."""
+    plain = unicodedata.normalize("NFKD", text.translate(DRAWN))
+    return plain.encode("ascii", "backslashreplace").decode()
+
+
+@contextmanager
+def _generators(states: Any) -> Iterator[list[Any]]:
+    """Sets the global generators; the list holds their states afterwards."""
+    before = random.getstate(), np.random.get_state()
+    after: list[Any] = []
+    random.setstate(states[0])
+    np.random.set_state(states[1])
+    try:
+        yield after
+    finally:
+        after += [random.getstate(), np.random.get_state()]
+        random.setstate(before[0])
+        np.random.set_state(before[1])
+
+
+@lru_cache(64)
+def num_players_of(name: str, wanted: int | None = None) -> int:
+    """A number of players that a game takes: 2, else the smallest.
+
+    Args:
+        name: TextArena's id.
+        wanted: the only number to try; None for all up to `MAX_PLAYERS`.
+
+    Raises:
+        UnsupportedGame: TextArena has no such game, or cannot start it here.
+    """
+    if name not in ENV_REGISTRY:
+        raise UnsupportedGame(f"TextArena has no game {name!r}")
+    reasons = []
+    tried = (2, 1, *range(3, MAX_PLAYERS + 1)) if wanted is None else [wanted]
+    for num_players in tried:
+        try:
+            start(name, num_players, 0)
+        except Exception as error:  # what its constructor and reset raise
+            reasons.append(f"{type(error).__name__}: {error}")
+        else:
+            return num_players
+    told = next((r for r in reasons if not r.startswith("AssertionError")), reasons[0])
+    told = " ".join(NOISE.sub("", told).split())[:250]
+    raise UnsupportedGame(f"TextArena cannot start {name!r} here: {told}")
+
+
+def start(name: str, num_players: int, seed: int) -> Position:
+    """The position before the first action."""
+    generators = random.Random(seed).getstate(), np.random.RandomState(seed).get_state()
+    with _generators(generators) as after:
+        env = ta.make(name)
+        env.reset(num_players=num_players, seed=seed)
+    wrapper = None
+    while isinstance(env, ta.Wrapper):
+        if isinstance(env, ta.ObservationWrapper):
+            wrapper = type(env)
+        env = env.env
+    if type(env).get_observation is not ta.Env.get_observation:
+        raise UnsupportedGame(f"{name!r} computes observations when they are read")
+
+    def shows(env: Any, player: int) -> str:
+        sent = list(env.state.observations[player])
+        if wrapper is not None and sent:
+            return str(wrapper(env).observation(player, sent))
+        return "\n".join(text for _, text, _ in sent)
+
+    return Position(env, shows, after, ((),) * num_players)
+
+
+@lru_cache(MAX_POSITIONS)
+def position(name: str, num_players: int, state: State) -> Position:
+    """The position after a seed and actions, which TextArena takes."""
+    if len(state) == 1:
+        return start(name, num_players, int(state[0]))
+    for end in range(
+        300, len(state), 300
+    ):  # else a long game exceeds the recursion limit
+        position(name, num_players, state[:end])
+    found = position(name, num_players, state[:-1]).after(str(state[-1]))
+    if found is None:
+        raise IllegalAction(f"want an action that {name} takes, got {state[-1]!r:.80}")
+    return found
+
+
+# by family of games; tests/adapters/textarena/survey.py writes both
+REFUSED = Path(__file__).parent / "surveys" / "textarena_refused.json"
+PASSED = Path(__file__).parent / "surveys" / "textarena_passed.json"
+NUM_SEEDS = 1_000
+NUM_FEATURES = 32
+
+
+def from_textarena(name: str, **params: Any) -> "TextArenaGame":
+    """One of TextArena's games, by its id.
+
+    Warns of a game that was not checked (`docs/textarena.md`).
+
+    Args:
+        name: an id, such as `"TicTacToe-v0"`.
+        **params: `num_players` and `max_turns` of `TextArenaGame`.
+
+    Raises:
+        UnsupportedGame: there is no such game, it does not start here, or it breaks a rule of
+            games (`docs/textarena.md`). `TextArenaGame(name)` makes a game that breaks one.
+
+    >>> game = from_textarena("TicTacToe-v0")
+    >>> game.action_text((0,), "[4]")
+    '4'
+    """
+    refused = json.loads(REFUSED.read_text(encoding="utf-8"))
+    if reason := refused.get(family_of(name)):
+        raise UnsupportedGame(
+            f"TextArena's {name!r} cannot be played here: {reason}; "
+            f"TextArenaGame({name!r}) makes it anyway"
+        )
+    game = TextArenaGame(name, **params)
+    if family_of(name) not in json.loads(PASSED.read_text(encoding="utf-8")):
+        warnings.warn(
+            f"TextArena's {name!r} was not checked against the rules of games, so it may "
+            "raise or list no legal action; check it with arena_envs.testing.check_game",
+            stacklevel=2,
+        )
+    return game
+
+
+def family_of(name: str) -> str:
+    """The part of an id that variants of a game share.
+
+    >>> family_of("KuhnPoker-v0-long")
+    'KuhnPoker'
+    """
+    return name.partition("-v")[0]
+
+
+@dataclass(frozen=True)
+class TextArenaGame(BaseGame[State, int | str]):
+    """One of TextArena's games, as a language game.
+
+    A state is a seed, which chance draws, and all actions; TextArena's own draws follow from
+    the seed. An action is a text as TextArena takes it, with or without brackets. The legal
+    actions are those that it takes among the texts in brackets that the player has read, and
+    the same with other numbers and squares; without any, plain words such as "yes". What
+    TextArena counts as an invalid move is illegal, so its own allowance for errors is not
+    used. Features are a digest of what the seat has read: they tell texts apart and no more.
+    There is no `resample`, so bots that search cannot play.
+
+    Args:
+        name: TextArena's id.
+        num_players: number of players; None for 2, or the smallest number that it takes.
+        max_turns: the game ends after this many turns, with returns of 0.
+
+    Raises:
+        UnsupportedGame: TextArena has no such game, or cannot start it here.
+        ValueError: `max_turns` is not from 1 to 5,000.
+    """
+
+    name: str
+    num_players: int = None  # type: ignore[assignment]  # set below
+    max_turns: int = 500
+
+    num_actions = None
+    information = "imperfect"
+    max_chance_nodes = 1
+    min_return = -1.0
+    max_return = 1.0
+
+    def __post_init__(self) -> None:
+        check_int("max_turns", self.max_turns, 1, 5_000)
+        found = num_players_of(self.name, self.num_players)
+        object.__setattr__(self, "num_players", found)
+
+    @property
+    def kind(self) -> Kind:
+        return "cooperative" if self.num_players == 1 else "mixed"
+
+    def position(self, state: State) -> Position:
+        """TextArena's environment after the seed and actions of a state."""
+        return position(self.name, self.num_players, state)
+
+    def initial_state(self) -> State:
+        return ()
+
+    def current_player(self, state: State) -> int:
+        if not state:
+            return CHANCE
+        if len(state) > self.max_turns or self.position(state).is_over:
+            return TERMINAL
+        return self.position(state).player
+
+    def chance_outcomes(self, state: State) -> Sequence[tuple[int | str, float]]:
+        return [(seed, 1 / NUM_SEEDS) for seed in range(NUM_SEEDS)] if not state else ()
+
+    def legal_actions(self, state: State) -> Sequence[int | str]:
+        if self.current_player(state) < 0:
+            return ()
+        return list(self.position(state).listed().values())
+
+    def apply(self, state: State, action: int | str) -> State:
+        return (*state, action)
+
+    def returns(self, state: State) -> Sequence[float]:
+        if not state or not self.position(state).is_over:
+            return [0.0] * self.num_players
+        return self.position(state).rewards()
+
+    def information_state(self, state: State, seat: int) -> Any:
+        if not state:
+            return ()
+        at = self.position(state)
+        sent = tuple((sender, text) for sender, text, _ in at.sent(seat))
+        return (sent, at.own[seat], self.current_player(state))
+
+    def observe(self, state: State, seat: int) -> str:
+        return self.position(state).shown(seat) if state else "The game has not begun."
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        known = repr((seat, self.information_state(state, seat)))
+        digest = hashlib.sha256(known.encode("utf-8", "replace")).digest()
+        return np.frombuffer(digest, np.uint8).astype(np.float32) / np.float32(255)
+
+    def action_text(self, state: State, action: int | str) -> str:
+        names = {text: name for name, text in self.position(state).listed().items()}
+        return names.get(str(action), str(action))
+
+    def parse(self, state: State, text: str) -> int | str:
+        if self.current_player(state) < 0:
+            raise IllegalAction("nobody is to move")
+        return self.position(state).read(text)
+
+    def rules(self, seat: int) -> str:
+        return (
+            f"This is {self.name} of TextArena for {self.num_players} players. You are "
+            f"Player {seat}. The game tells its rules in its first message."
+        )
+
+
+OPTIONS = PromptOptions("bracket")
+
+
+def to_textarena(
+    game: str | AnyGame, error_allowance: int = 1, **params: Any
+) -> "TextArenaEnv":
+    """A game as TextArena's environment.
+
+    Args:
+        game: id of a game, or the rules.
+        error_allowance: how often a player may reply again after an invalid reply.
+        **params: parameters for `arena_envs.make`; with rules, arguments of `GameEnv`.
+
+    Raises:
+        ValueError: as for `arena_envs.make`.
+    """
+    if isinstance(game, str):
+        return TextArenaEnv(arena_envs.make(game, **params), error_allowance)
+    return TextArenaEnv(GameEnv(game, **params), error_allowance)
+
+
+class TextArenaEnv(Env):  # type: ignore[misc]  # TextArena is not annotated
+    """All seats of a game, as TextArena plays them.
+
+    - Observation: TextArena's messages. The rules are the player's prompt; each turn sends a
+      board, which is the text of the state with the legal actions. `textarena.make` adds the
+      wrapper that shows the prompt and the latest board.
+    - Action: a reply with the action in `[...]`.
+    - An invalid reply changes nothing: the player reads the reason and replies again. Beyond
+      `error_allowance` in one turn, the player forfeits as `Game.forfeit` says.
+    - Rewards of `close()`: the return of each player.
+
+    Args:
+        env: the environment.
+        error_allowance: how often a player may reply again.
+    """
+
+    def __init__(self, env: GameEnv, error_allowance: int = 1) -> None:
+        self.env = env
+        self._error_allowance = error_allowance
+        self._seating = Seating(OPTIONS, {}, env.game.num_players)
+
+    def reset(self, num_players: int | None = None, seed: int | None = None) -> None:
+        """Starts an episode; `num_players` is checked, since the game fixes it."""
+        game = self.env.game
+        if num_players not in (None, game.num_players):
+            raise ValueError(
+                f"want num_players={game.num_players}, got {num_players!r}"
+            )
+        self.env.reset(seed=seed)
+        # without the seed, which would seed Python's global generator
+        self.state = ta.MinimalMultiPlayerState(
+            game.num_players, error_allowance=self._error_allowance
+        )
+        self.state.reset(game_state={}, player_prompt_function=self._prompt)
+        self._show()
+
+    def step(self, action: str) -> tuple[bool, dict[str, Any]]:
+        env = self.env
+        if self.state.done:
+            raise ValueError("no episode is running: call reset()")
+        outcome = OPTIONS.parse(
+            env.game, env.game_state, action, list(env.legal_texts())
+        )
+        if not isinstance(outcome, InvalidReply):
+            env.step(said(env, outcome))
+            self._show()
+        elif self.state.set_invalid_move(outcome.detail):
+            env.forfeit(env.agent_selection)
+            self._show()
+        else:
+            self._show(f"Your reply was invalid: {outcome.detail} Reply again.")
+        return self.state.step(rotate_player=False)  # type: ignore[no-any-return]
+
+    def _prompt(self, player_id: int, game_state: Any) -> str:
+        view = self._seating.view(self.env.game, self.env.game_state, player_id)
+        return view.prompt[0]["content"]
+
+    def _show(self, remark: str = "") -> None:
+        """Sends boards: to the player to move; at the end, to all."""
+        env, board = self.env, ta.ObservationType.GAME_BOARD
+        over = any((*env.terminations.values(), *env.truncations.values()))
+        mover = env.possible_agents.index(env.agent_selection)
+        for seat in range(env.game.num_players) if over else [mover]:
+            view = self._seating.view(env.game, env.game_state, seat)
+            text = "\n".join(
+                [view.prompt[-1]["content"], *([remark] if remark else [])]
+            )
+            self.state.add_observation(text, board, to_id=seat)
+        if not over:
+            self.state.manually_set_current_player_id(mover)
+            return
+        loser = env.forfeited_by
+        reason = "The game is over." if loser is None else f"Player {loser} forfeited."
+        self.state.set_game_outcome(dict(enumerate(env.returns)), reason)
+
+
+def register_games() -> None:
+    """Registers every game as `arena/ID`."""
+    for info in arena_envs.game_infos():
+        register(
+            f"arena/{info.id}",
+            to_textarena,
+            default_wrappers=[GameBoardObservationWrapper],
+            game=info.id,
+        )
+
+
+register_games()

@@ -1,0 +1,342 @@
+"""TRL: rollouts and tools for users who keep TRL's own `GRPOTrainer`.
+
+`rollout_func` plays whole episodes with the trainer's model in one seat. `seat_tools` makes the
+environments of `environment_factory`, in which a model with tool calls plays a seat.
+"""
+
+import itertools
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import arena_envs
+from arena_envs.checks import checked_seed
+from arena_envs.game import AnyGame
+from arena_wrappers.adapters import check_version
+from arena_wrappers.play import (
+    EnvFn,
+    EpisodePlan,
+    NoReplyError,
+    PromptWrapper,
+    Seat,
+    SeatEnv,
+    make_seat_env,
+    plans_of,
+    stream_plans,
+)
+from arena_wrappers.policies import Policy
+from arena_wrappers.prompts import InvalidReply, PromptOptions, messages, parse_reply
+from arena_wrappers.records import Episode, Turn
+
+check_version("trl", "train", "1.16", "1.17")
+
+
+BATCHES, PLACES = 2**12, 2**20  # most batches of a step, and most episodes of a batch
+
+Opponents = str | Policy | Sequence[str | Policy]
+
+
+def starts(seeds: Iterable[int]) -> Any:
+    """The `datasets.Dataset` for `rollout_func`: one start of an episode for each seed.
+
+    Raises:
+        ValueError: a seed is out of range.
+    """
+    from datasets import Dataset
+
+    contents = [str(checked_seed(seed)) for seed in seeds]
+    rows = [{"prompt": [{"role": "user", "content": text}]} for text in contents]
+    return Dataset.from_list(rows)
+
+
+def episode_return(returns: Sequence[float], **_: Any) -> Sequence[float]:
+    """The reward function of `rollout_func`: the learning seat's rewards, summed."""
+    return returns
+
+
+class rollout_func:  # named as TRL's argument
+    """TRL's `rollout_func`: plays an episode for each row of the batch.
+
+    Rows with equal prompts are a group: their episodes have the same seed and differ in
+    `sample`, so that chance is the same and the policies' choices differ. Later batches have
+    other samples, by the trainer's `state.global_step`, so a resumed run plays the same
+    episodes. A row holds the
+    tokens that the model read and wrote; `env_mask` is 1 for those that it wrote. Two more
+    fields go to the reward functions: `returns`, and `legal`, the share of the model's replies
+    that are legal actions.
+
+    Args:
+        game: as `env_fn` of `play`. An id gets prompts with `history="transcript"`, which a
+            function of yours must set, too: a row is one conversation.
+        policy: makes the policy of a trainer's model, which must report its tokens:
+            `arena_trainers.lm.learner.learner_of`.
+        seat: the seat that learns.
+        opponents: one policy for all other seats, or one per other seat in seat order.
+        timeout: as for `play`.
+
+    Raises:
+        ValueError: the seat or the number of opponents does not fit the game; or as for
+            `play`.
+    """
+
+    def __init__(
+        self,
+        game: EnvFn | str,
+        policy: Callable[[Any], Policy],
+        *,
+        seat: int = 0,
+        opponents: Opponents = "random",
+        timeout: float | None = None,
+    ) -> None:
+        (probe,) = plans_of(_transcripts(game), "random", [0], [0])
+        num_players = len(probe.policies)
+        if type(seat) is not int or not 0 <= seat < num_players:
+            raise ValueError(f"want seat from 0 to {num_players - 1}, got {seat!r:.80}")
+        single = isinstance(opponents, str) or not isinstance(opponents, Sequence)
+        given: Any = opponents
+        others = [given] * (num_players - 1) if single else list(given)
+        if len(others) != num_players - 1:
+            raise ValueError(
+                f"want {num_players - 1} opponents, one per other seat, got {len(others)}"
+            )
+        seated = [*others[:seat], "random", *others[seat:]]
+        (self.plan,) = plans_of(probe.env_fn, seated, [0], [0])
+        self.make_policy, self.seat = policy, seat
+        self.limits: dict[str, Any] = {"timeout": timeout, "on_error": "raise"}
+        self._trainer: Any = None
+        self._asked: tuple[Any, int] = (None, 0)
+        self._warned = False
+
+    def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
+        if self._trainer is not trainer:
+            self._trainer, self._policy = trainer, self.make_policy(trainer)
+            self._asked = (None, 0)
+        first = self._first_sample(trainer)
+        first += trainer.accelerator.process_index * len(prompts)
+        numbers: Counter[int] = Counter()
+        plans = []
+        for prompt in prompts:
+            seed = _seed_of(prompt)
+            plans.append(self._plan(seed, first + numbers[seed]))
+            numbers[seed] += 1
+        episodes = dict(stream_plans(plans, **self.limits))
+        rows = [self._row(episodes[index]) for index in range(len(plans))]
+        self._warn_if_never_legal(rows)
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    def _first_sample(self, trainer: Any) -> int:
+        """Where the samples of a batch start; a step of the optimizer may use several batches."""
+        step = (trainer.state.global_step, trainer.model.training)
+        self._asked = (step, self._asked[1] + 1 if self._asked[0] == step else 0)
+        return int(step[0]) * BATCHES * PLACES + self._asked[1] * PLACES
+
+    def _plan(self, seed: int, sample: int) -> EpisodePlan:
+        seated = list(self.plan.policies)
+        seated[self.seat] = self._policy
+        return EpisodePlan(self.plan.env_fn, seated, seed, sample)
+
+    def _row(self, episode: Episode) -> dict[str, Any]:
+        turns = [turn for turn in episode.turns if turn.seat == self.seat]
+        if not turns:  # TRL wants a token in each row
+            end = int(self._trainer.eos_token_ids[0])
+            row = {"prompt_ids": [end], "completion_ids": [end], "env_mask": [0]}
+            paid = episode.returns[self.seat]
+            return {**row, "logprobs": [0.0], "returns": paid, "legal": None}
+        legal = sum(turn.invalid is None for turn in turns) / len(turns)
+        paid = sum(turn.reward for turn in turns)
+        return {**token_row(turns), "returns": paid, "legal": legal}
+
+    def _warn_if_never_legal(self, rows: Sequence[dict[str, Any]]) -> None:
+        shares = [row["legal"] for row in rows if row["legal"] is not None]
+        if self._warned or not shares or any(shares):
+            return
+        self._warned = True
+        warnings.warn(
+            f"no reply of the model was a legal action in {len(shares)} episodes, so equal "
+            "returns teach it nothing; train it on legal play first, as `arena train` "
+            "does, or check reply_format and max_new_tokens",
+            stacklevel=3,
+        )
+
+
+def token_row(turns: Sequence[Turn]) -> dict[str, list[Any]]:
+    """The tokens of a seat's conversation as TRL reads them.
+
+    Args:
+        turns: the seat's turns of one episode, with token ids and log-probabilities.
+
+    Returns:
+        `prompt_ids`, the first prompt; `completion_ids`, what follows it; and, for each of
+        these, `env_mask`, 1 for tokens of the model's replies, and `logprobs`, 0 elsewhere.
+
+    Raises:
+        ValueError: a turn has no tokens, or its prompt does not continue the turn before.
+    """
+    prompt: list[int] = list(turns[0].prompt_ids or ())
+    ids: list[int] = []
+    logprobs: list[float] = []
+    mask: list[int] = []
+    for turn in turns:
+        if turn.prompt_ids is None or turn.token_ids is None or turn.logprobs is None:
+            raise ValueError(
+                f"turn {turn.index} has no tokens with log-probabilities "
+                f"({turn.detail or 'its policy reports none'}); want a policy such as that "
+                "of arena_trainers.lm.learner.learner_of"
+            )
+        known = len(prompt) + len(ids)
+        if list(turn.prompt_ids[:known]) != prompt + ids:
+            raise ValueError(
+                f"the prompt of turn {turn.index} does not continue the conversation; want "
+                "PromptWrapper(..., history='transcript')"
+            )
+        told, said = list(turn.prompt_ids[known:]), list(turn.token_ids)
+        ids += told + said
+        mask += [0] * len(told) + [1] * len(said)
+        logprobs += [0.0] * len(told) + list(turn.logprobs)
+    return {
+        "prompt_ids": prompt,
+        "completion_ids": ids,
+        "logprobs": logprobs,
+        "env_mask": mask,
+    }
+
+
+def _transcripts(game: EnvFn | str) -> EnvFn | str:
+    """An id as a function whose prompts are transcripts."""
+    if not isinstance(game, str):
+        return game
+    arena_envs.make(game)  # an unknown id is refused now
+    return lambda: PromptWrapper(arena_envs.make(game), history="transcript")
+
+
+def _seed_of(prompt: Any) -> int:
+    """The seed that `starts` wrote."""
+    try:
+        return int(prompt[-1]["content"])
+    except (LookupError, TypeError, ValueError):
+        raise ValueError(
+            f"want prompts that hold a seed, got {prompt!r:.80}; pass "
+            "train_dataset=starts(range(1000))"
+        ) from None
+
+
+ENVIRONMENTS = 2**32  # most environments of a factory
+
+
+class SeatTools:
+    """One seat of a game as an environment of TRL's, with the tool `act`.
+
+    `seat_tools` makes them. An illegal action raises in the tool; TRL shows the model the
+    reason, the game stays as it is, and the model may act again. A conversation that ends
+    before the game does forfeits.
+
+    Args:
+        env: the seat.
+        sample: number of this environment, see `seat_tools`.
+    """
+
+    def __init__(self, env: SeatEnv, sample: int) -> None:
+        self._env, self._sample = env, sample
+        self._resets: Counter[int] = Counter()
+        self._over, self._lost = True, None  # type: tuple[bool, NoReplyError | None]
+
+    def reset(self, seed: int | None = None, **_: Any) -> str:
+        """The rules and what the seat sees first; TRL appends them to the prompt.
+
+        Raises:
+            ValueError: the row of the dataset has no seed.
+        """
+        if seed is None:
+            raise ValueError(
+                "want a column 'seed' in the dataset, so that the members of a group meet "
+                "the same start; add it to each row"
+            )
+        options = {"sample": self._sample + self._resets[seed] * ENVIRONMENTS}
+        self._resets[seed] += 1
+        self._let_play(lambda: self._env.reset(seed=seed, options=options))
+        return f"\n\n{self._env.env.game.rules(self._env.seat)}\n\n{self._seen()}"
+
+    def act(self, action: str) -> str:
+        """Play an action in the game.
+
+        Args:
+            action: the text of a legal action
+
+        Returns:
+            What you see next, or how the game ended.
+        """
+        if self._over:
+            raise ValueError(self._seen())
+        env = self._env.env
+        game, state = env.game, env.game_state
+        read = parse_reply(game, state, action, "bare", env.legal_texts())
+        if isinstance(read, InvalidReply):
+            raise ValueError(read.detail)
+        said = read if game.num_actions is not None else game.action_text(state, read)
+        self._let_play(lambda: self._env.step(said))
+        return self._seen()
+
+    def get_reward(self) -> float:
+        """The seat's return.
+
+        Raises:
+            NoReplyError: an opponent gave no reply, so that the episode is lost. TRL shows
+                errors of a tool to the model, so `act` does not raise it.
+        """
+        if self._lost is not None:
+            raise self._lost
+        if not self._over:
+            self._env.env.forfeit(self._env.agent)
+            self._over = True
+        return float(self._env.env.returns[self._env.seat])
+
+    def _let_play(self, play: Callable[[], Any]) -> None:
+        """Resets or steps; keeps the error of an opponent that gives no reply."""
+        env, self._lost = self._env.env, None
+        try:
+            play()
+        except NoReplyError as error:
+            self._lost = error
+            env.forfeit(env.agent_selection)
+        agent = self._env.agent
+        self._over = env.terminations[agent] or env.truncations[agent]
+
+    def _seen(self) -> str:
+        env, seat = self._env.env, self._env.seat
+        if self._over:
+            return f"The game is over. Your return is {env.returns[seat]:g}."
+        shown = messages(env.game, env.game_state, seat, PromptOptions(rules=False))
+        return shown[-1]["content"]
+
+
+def seat_tools(
+    game: str | AnyGame,
+    seat: Seat = 0,
+    opponents: str | Policy | Sequence[str | Policy] = "random",
+    **params: Any,
+) -> Callable[[], SeatTools]:
+    """TRL's `environment_factory`: each call makes a `SeatTools`.
+
+    Each row of the dataset needs a `seed`. Environments are numbered, and play the episode of
+    the row's seed with the sample of their number: the members of a group share chance, and
+    their opponents make different choices. When an environment gets a seed again, its opponents
+    make new choices. Each environment counts its seeds in memory, so a resumed run counts from 0.
+
+    Args:
+        game: as for `make_seat_env`.
+        seat: as for `make_seat_env`.
+        opponents: as for `make_seat_env`.
+        **params: as for `make_seat_env`.
+
+    Raises:
+        ValueError: as for `make_seat_env`.
+    """
+    numbers = itertools.count()
+
+    def make() -> SeatTools:
+        env = make_seat_env(game, seat, opponents, **params)
+        return SeatTools(env, next(numbers))
+
+    make_seat_env(game, seat, opponents, **params)  # refuses wrong arguments now
+    return make

@@ -1,0 +1,76 @@
+"""Play: environments for prompts and replies, episodes, turn trees and replay."""
+
+from arena_wrappers.play.live_episodes import (
+    Branching,
+    EnvCache,
+    EnvFn,
+    EpisodePlan,
+    plans_of,
+)
+from arena_wrappers.play.play import (
+    AwaitedPolicy,
+    NoReplyError,
+    ask,
+    ask_async,
+    checked_timeout,
+    forfeit_reason,
+    is_async,
+    play,
+    play_async,
+    play_many,
+    play_plans,
+    stream_plans,
+)
+from arena_wrappers.play.replay import (
+    ReplayError,
+    ending,
+    final_state,
+    game_of,
+    replay,
+    tell_people,
+    turn_states,
+)
+from arena_wrappers.play.seat_env import (
+    Seat,
+    SeatChat,
+    SeatEnv,
+    bot_of,
+    make_seat_env,
+    said,
+)
+from arena_wrappers.play.wrapper import MAX_REFUSED, PromptWrapper
+
+__all__ = [
+    "MAX_REFUSED",
+    "AwaitedPolicy",
+    "Branching",
+    "EnvCache",
+    "EnvFn",
+    "EpisodePlan",
+    "NoReplyError",
+    "PromptWrapper",
+    "ReplayError",
+    "Seat",
+    "SeatChat",
+    "SeatEnv",
+    "ask",
+    "ask_async",
+    "bot_of",
+    "checked_timeout",
+    "ending",
+    "final_state",
+    "forfeit_reason",
+    "game_of",
+    "is_async",
+    "make_seat_env",
+    "plans_of",
+    "play",
+    "play_async",
+    "play_many",
+    "play_plans",
+    "replay",
+    "said",
+    "stream_plans",
+    "tell_people",
+    "turn_states",
+]

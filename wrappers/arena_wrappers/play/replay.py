@@ -1,0 +1,274 @@
+"""Replays recorded episodes, compares them with their records, and shows people the end."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, cast
+
+from arena_envs import GameEnv, make_game
+from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction
+from arena_envs.scenes import Scene, Talk, scene_of, text_of
+from arena_wrappers.play.live_episodes import EpisodePlan
+from arena_wrappers.play.play import play_plans
+from arena_wrappers.play.wrapper import PromptWrapper
+from arena_wrappers.policies import (
+    INSTEAD,
+    HumanPolicy,
+    Policy,
+    Reply,
+    TurnRequest,
+    without_noise,
+)
+from arena_wrappers.records import LOST, Episode, Turn
+
+
+class ReplayError(ValueError):
+    """The replay of an episode differs from its record."""
+
+
+def replay(episode: Episode, game: AnyGame | None = None) -> Episode:
+    """Plays a recorded episode again, with the recorded chance outcomes and replies.
+
+    Args:
+        episode: the record.
+        game: the rules, where the record names no registered game.
+
+    Returns:
+        The replayed episode, which equals the record.
+
+    Raises:
+        ReplayError: the replay differs from the record; says where.
+        ValueError: the record's game is unknown, or its actions are impossible.
+    """
+    if game is None:
+        game = game_of(episode)
+    base = GameEnv(game, id=episode.game, max_turns=episode.max_turns)
+    try:
+        env = PromptWrapper(base, **episode.prompt)
+    except TypeError as error:
+        raise ValueError(f"want prompt options, got {episode.prompt}") from error
+    policies = [
+        _Recorded([turn for turn in episode.turns if turn.seat == seat])
+        for seat in range(game.num_players)
+    ]
+    plan = EpisodePlan(
+        env_fn=lambda: env,
+        policies=policies,
+        seed=episode.seed,
+        sample=episode.sample,
+        options={"chance": _chance_outcomes(game, episode.actions)},
+        drawn=_drawn(game, episode),
+    )
+    (again,) = play_plans([plan])
+    for policy in policies:
+        if policy.error is not None:
+            raise policy.error
+    _compare(episode, again)
+    return again
+
+
+def game_of(episode: Episode) -> AnyGame:
+    """The rules that a record names.
+
+    Raises:
+        ValueError: the game is unknown, or a parameter does not fit it.
+        ImportError: the game cannot be imported.
+    """
+    params = {name: _hashable(value) for name, value in episode.params.items()}
+    return make_game(episode.game, **params)
+
+
+def final_state(episode: Episode, game: AnyGame) -> Any:
+    """The state in which an episode ended: from memory, or by playing its record.
+
+    Raises:
+        ReplayError: an action of the record is not possible in this game.
+    """
+    if episode.final_state is not None:
+        return episode.final_state
+    state = game.initial_state()
+    for number, entry in enumerate(episode.actions):
+        state = game.apply(state, _action_of(game, state, number, entry))
+    return state
+
+
+def turn_states(episode: Episode, game: AnyGame) -> list[Any]:
+    """The state in which each turn was taken: from memory, or by playing the record.
+
+    Raises:
+        ReplayError: an action of the record is not possible in this game, or is missing.
+    """
+    states = [turn.state for turn in episode.turns]
+    if all(state is not None for state in states):
+        return states
+    states = []
+    state, number = game.initial_state(), 0
+
+    def after() -> Any:
+        if number == len(episode.actions):
+            raise ReplayError(f"the record ends too early: action {number} is missing")
+        entry = episode.actions[number]
+        return game.apply(state, _action_of(game, state, number, entry))
+
+    for turn in episode.turns:
+        while game.current_player(state) == CHANCE:
+            state, number = after(), number + 1
+        states.append(state)
+        if turn.action is not None:
+            state, number = after(), number + 1
+    return states
+
+
+class _Recorded:
+    """Gives the recorded replies of a seat, in order; `error` says that one is missing."""
+
+    def __init__(self, turns: Sequence[Turn]) -> None:
+        self.turns = turns
+        self.error: ReplayError | None = None
+        self.name = turns[0].policy if turns else ""
+
+    def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
+        return [self._reply(request) for request in requests]
+
+    def _reply(self, request: TurnRequest) -> Reply:
+        if request.turn >= len(self.turns):
+            self.error = ReplayError(
+                f"the record ends too early: turn {request.turn} of seat {request.seat} "
+                "is missing"
+            )
+            raise self.error
+        turn = self.turns[request.turn]
+        return Reply(
+            turn.reply,
+            turn.prompt_ids,
+            turn.token_ids,
+            turn.logprobs,
+            turn.truncated,
+            error=turn.detail if turn.invalid in LOST else None,
+            entropies=turn.entropies,
+            timed_out=turn.invalid == "timeout",
+            instead=cast(Any, turn.invalid if turn.invalid in INSTEAD else None),
+        )
+
+
+def _hashable(value: Any) -> Any:
+    """A parameter of a game with tuples in place of the lists of JSON."""
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+def _chance_outcomes(game: AnyGame, record: Sequence[Any]) -> list[Any]:
+    outcomes, state = [], game.initial_state()
+    for number, entry in enumerate(record):
+        action = _action_of(game, state, number, entry)
+        if game.current_player(state) == CHANCE:
+            outcomes.append(action)
+        state = game.apply(state, action)
+    return outcomes
+
+
+def _drawn(game: AnyGame, episode: Episode) -> dict[int, Any]:
+    """The actions that the parent drew for invalid replies, by index of the turn.
+
+    The parent has another `sample`, so that the replay would draw other actions.
+    """
+    shared = episode.turns[: episode.branch or 0]
+    numbers = [i for i, t in enumerate(shared) if t.invalid and t.action is not None]
+    states = turn_states(episode, game) if numbers else []
+    return {i: _action_of(game, states[i], i, shared[i].action) for i in numbers}
+
+
+def _action_of(game: AnyGame, state: Any, number: int, entry: Any) -> Any:
+    """The action that an entry of a record's `actions` stands for."""
+    player = game.current_player(state)
+    possible: Sequence[Any] = game.legal_actions(state)
+    if player == CHANCE:
+        possible = [outcome for outcome, _ in game.chance_outcomes(state)]
+    if game.num_actions is not None:
+        if entry in possible:
+            return entry
+    elif player == CHANCE:
+        if entry in range(len(possible)):
+            return possible[entry]
+    elif player != TERMINAL and isinstance(entry, str):
+        try:
+            return game.parse(state, entry)
+        except IllegalAction:
+            pass
+    raise ReplayError(f"action {number}: {entry!r} is not possible in this game")
+
+
+def _compare(recorded: Episode, again: Episode) -> None:
+    for number, pair in enumerate(zip(recorded.turns, again.turns, strict=False)):
+        _compare_fields(f"turn {number}", *pair)
+    if len(recorded.turns) != len(again.turns):
+        raise ReplayError(
+            f"had {len(recorded.turns)} turns and has now {len(again.turns)}"
+        )
+    _compare_fields("the episode", recorded, again)
+
+
+def _compare_fields(where: str, recorded: Any, again: Any) -> None:
+    skipped = {"turns", "parent", "branch"}  # compared before; of another episode
+    names = [f.name for f in fields(recorded) if f.compare and f.name not in skipped]
+    for name in names:
+        old, new = _listed(getattr(recorded, name)), _listed(getattr(again, name))
+        if old != new:
+            raise ReplayError(f"{where}: {name} was {old!r} and is now {new!r}")
+
+
+def _listed(value: Any) -> Any:
+    """Tuples as lists, which they are after a round trip through JSON."""
+    if isinstance(value, Mapping):
+        return {key: _listed(entry) for key, entry in value.items()}
+    return [_listed(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def ending(
+    episode: Episode,
+    game: AnyGame,
+    seat: int,
+    policies: Sequence[Policy],
+    *,
+    reveals: bool = False,
+) -> str:
+    """The last state as a seat sees it, a forfeit, and the returns.
+
+    Args:
+        episode: the episode.
+        game: its game.
+        seat: who reads it.
+        policies: who played each seat.
+        reveals: whether to add what was hidden from the seat. Not for a seat that may meet the
+            same start again.
+    """
+    state = final_state(episode, game)
+    lines = [f"\n{game.observe(state, seat)}"]
+    if episode.lost is not None:
+        lines.append(f"The game ends without a result: {episode.lost}")
+    if reveals and (hidden := _hidden(game, state, seat)):
+        lines.append(f"What was hidden from you:\n{hidden}")
+    if episode.forfeited_by is not None:
+        last = episode.turns[-1]
+        lines.append(
+            f"player_{episode.forfeited_by} forfeits: {last.invalid}: {last.detail}"
+        )
+    for number, value in enumerate(episode.returns):
+        who = "you" if number == seat else policies[number].name
+        lines.append(f"player_{number} ({who}): {value:g}")
+    return "\n".join(lines)
+
+
+def _hidden(game: AnyGame, state: Any, seat: int) -> str:
+    """The parts of the picture of a state that a seat does not see as they are, but for the talk."""
+    whole, own = (scene_of(game, state, viewer).shapes for viewer in (None, seat))
+    shapes = [
+        shape for shape in whole if shape not in own and not isinstance(shape, Talk)
+    ]
+    return text_of(Scene("", shapes)).strip() if shapes else ""
+
+
+def tell_people(episode: Episode, game: AnyGame, policies: Sequence[Policy]) -> None:
+    """Shows the ending to every person among the policies of an episode."""
+    for seat, policy in enumerate(policies):
+        inner = without_noise(policy)
+        if isinstance(inner, HumanPolicy):
+            inner.write(ending(episode, game, seat, policies))

@@ -1,0 +1,306 @@
+"""`PromptWrapper`: an environment whose observations are prompts and actions replies."""
+
+import copy
+import math
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, get_args
+
+from gymnasium import spaces
+from pettingzoo.utils.wrappers.base import BaseWrapper
+
+from arena_envs.checks import did_you_mean
+from arena_envs.env import AnyText, GameEnv
+from arena_envs.game import MAX_TEXT
+from arena_wrappers.prompts import (
+    History,
+    InvalidReply,
+    Message,
+    Parsing,
+    PromptOptions,
+    Seating,
+    Seats,
+    View,
+    ask_again,
+    named_seats,
+    said_by_author,
+)
+
+OnInvalid = Literal["forfeit", "retry", "random", "raise"]
+
+MAX_REPLY = 100_000  # characters, of the action space; `step` reads longer ones, too
+MAX_REFUSED = 2_000  # characters of an invalid reply that its author reads again
+
+
+class ChatSpace(spaces.Sequence):
+    """Lists of chat messages."""
+
+    def __init__(self) -> None:
+        text = AnyText(10 * MAX_TEXT)
+        super().__init__(spaces.Dict({"role": text, "content": text}))
+
+    def contains(self, x: Any) -> bool:
+        return isinstance(x, Iterable) and super().contains(tuple(x))
+
+
+class PromptWrapper(BaseWrapper[str, Any, Any]):
+    """Shows each agent a prompt of chat messages, and parses its raw reply.
+
+    Observation: a list of chat messages (`role`, `content`). Action: any text. Reward: the
+    game's, minus `penalty` for an agent whose reply is invalid; `reward_parts` holds the
+    parts of the last step by name (`game`, `format`). Both spaces change.
+
+    The `PromptOptions` of a seat are, in this order: those in `seats`; in `play`, those of
+    its policy (`Policy`); those of the arguments.
+
+    Args:
+        env: the environment.
+        reply_format: `"answer"`, `"boxed"`, `"bracket"` or `"bare"`, see
+            `arena_wrappers.prompts.formats`.
+        history: `"state"`: the prompt has the rules and the current text; `"transcript"`: it
+            has the seat's whole conversation.
+        rules: whether the system message has the rules and the instruction on how to reply.
+        show_legal_actions: whether the prompt lists the legal actions.
+        on_invalid: what follows an invalid reply. `"forfeit"`: the episode ends as
+            `Game.forfeit` says. `"retry"`: the agent reads its reply (of a long one the
+            start and the end) and the reason, and is asked again, up to `max_retries`
+            times; then it forfeits. `"random"`: a random legal action is played; in `play`
+            it follows from the episode's seed and sample, the turn and the seat.
+            `"raise"`: ValueError, and nothing changes.
+        penalty: cost of an invalid reply for its agent, in the `format` part.
+        max_retries: how often an agent is asked again at one decision.
+        parsing: `"strict"`, or `"tolerant"` by the rules of `arena_wrappers.prompts.formats`.
+        seats: options of some seats, by number: `PromptOptions`, or a mapping of their
+            fields. They override those of policies.
+
+    Raises:
+        TypeError: `env` is not a `GameEnv`.
+        ValueError: an option is unknown or out of range.
+    """
+
+    env: GameEnv
+
+    def __init__(
+        self,
+        env: GameEnv,
+        reply_format: str = "answer",
+        history: History = "state",
+        rules: bool = True,
+        show_legal_actions: bool = True,
+        on_invalid: OnInvalid = "forfeit",
+        penalty: float = 0.5,
+        max_retries: int = 2,
+        parsing: Parsing = "strict",
+        seats: Seats | None = None,
+    ) -> None:
+        if not isinstance(env, GameEnv):
+            raise TypeError(f"want a GameEnv, got {type(env).__name__}")
+        super().__init__(env)
+        known = get_args(OnInvalid)
+        if on_invalid not in known:
+            hint = did_you_mean(str(on_invalid), known)
+            raise ValueError(f"unknown on_invalid {on_invalid!r}; {hint}")
+        if not 0 <= penalty < math.inf:
+            raise ValueError(f"want a finite penalty of at least 0, got {penalty}")
+        if max_retries < 0:
+            raise ValueError(f"want max_retries of at least 0, got {max_retries}")
+        self.on_invalid = on_invalid
+        self.penalty = penalty
+        self.max_retries = max_retries
+        default = PromptOptions(
+            reply_format, rules, show_legal_actions, history, parsing
+        )
+        num_players = env.game.num_players
+        named = named_seats(seats or {}, num_players)
+        self._seating = Seating(default, named, num_players)
+        self._seed: int | None = None
+        self._rng: random.Random | None = random.Random()  # None: made when used
+        self._spaces = (ChatSpace(), AnyText(MAX_REPLY))
+        self._attempts: list[Message] = []
+        self._conversations: dict[str, list[Message]] = {}
+
+    def options_of(self, seat: int) -> PromptOptions:
+        """The prompt options of a seat."""
+        return self._seating.options[seat]
+
+    @property
+    def prompt_options(self) -> dict[str, Any]:
+        """Arguments of an equal `PromptWrapper`, as JSON holds them."""
+        return {
+            **self._seating.as_arguments(),
+            "on_invalid": self.on_invalid,
+            "penalty": self.penalty,
+            "max_retries": self.max_retries,
+        }
+
+    def seated(self, own: Sequence[PromptOptions | None]) -> "PromptWrapper":
+        """A copy with the policies' own options in the seats that `seats` does not name.
+
+        Args:
+            own: the policy's own options by seat; None for the wrapper's default.
+        """
+        other = self.clone()
+        other._seating = self._seating.with_own(own)
+        return other
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> None:
+        self.env.reset(seed=seed, options=options)
+        if seed is not None:
+            self._seed, self._rng = seed, None
+        self.outcome: Any = None  # of the last reply: an action or an InvalidReply
+        self.played: Any = (
+            None  # the last action, as a record holds it; None: not played
+        )
+        self._attempts = []
+        self._conversations = {}
+        self._cumulative_rewards = dict.fromkeys(self.env.agents, 0.0)
+        self._publish(self.env.rewards, "", None)
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        return self._spaces[0]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        return self._spaces[1]
+
+    def observe(self, agent: str) -> list[Message]:
+        env = self.env
+        seat = env.possible_agents.index(agent)
+        prompt = self._view(seat).prompt
+        if agent in self._conversations:
+            prompt = [*self._conversations[agent], prompt[-1]]
+        if self._attempts and env.agents and agent == env.agent_selection:
+            prompt = [*prompt, *self._attempts]
+        return [message.copy() for message in prompt]
+
+    def legal_texts(self) -> list[str]:
+        """Canonical texts of the legal actions of `agent_selection`, in their order."""
+        env = self.env
+        if not env.legal_actions():
+            return []
+        return self._view(env.possible_agents.index(env.agent_selection)).legal.copy()
+
+    def last(
+        self, observe: bool = True
+    ) -> tuple[list[Message] | None, float, bool, bool, dict[str, Any]]:
+        if not self.env.agents:
+            raise ValueError("no episode is running: call reset()")
+        return super().last(observe)
+
+    def step(self, action: Any) -> None:
+        """Plays a reply for `agent_selection`; None for an agent whose episode is over.
+
+        Raises:
+            ValueError: the action is not a text, no episode is running, or the reply is
+                invalid and `on_invalid` is `"raise"`; nothing changes.
+        """
+        env = self.env
+        agent = env.agent_selection if env.agents else ""
+        if not agent or env.terminations[agent] or env.truncations[agent]:
+            env.step(action)
+            self._cumulative_rewards.pop(agent, None)
+            self.rewards, self.infos = env.rewards, env.infos
+            return
+        if not isinstance(action, str):
+            raise ValueError(f"want a text as reply, got {type(action).__name__}")
+        self.submit(action)
+
+    def submit(
+        self,
+        text: str,
+        invalid: InvalidReply | None = None,
+        *,
+        seed: int | None = None,
+        drawn: Any = None,
+    ) -> None:
+        """Plays a reply.
+
+        Args:
+            text: the reply.
+            invalid: the reason, if the reply is known to be invalid (cut, empty).
+            seed: seed of the action that `on_invalid="random"` draws; by default the draw
+                comes from a stream of the environment's seed.
+            drawn: for a replay, the action that was drawn.
+
+        Raises:
+            ValueError: the reply is invalid and `on_invalid` is `"raise"`.
+        """
+        env = self.env
+        agent = env.agent_selection
+        seat = env.possible_agents.index(agent)
+        options = self.options_of(seat)
+        outcome = invalid or options.parse(
+            env.game, env.game_state, text, self._view(seat).legal
+        )
+        bad = isinstance(outcome, InvalidReply)
+        if bad and self.on_invalid == "raise":
+            raise ValueError(f"{agent}: {outcome.reason}: {outcome.detail}")
+        self.outcome, self.played = outcome, None
+        self._cumulative_rewards[agent] = 0.0
+        if bad and self._may_retry():
+            refused = said_by_author(text, MAX_REFUSED)
+            self._attempts = [*self._attempts, refused, ask_again(outcome)]
+            paid = dict.fromkeys(env.agents, 0.0)
+        else:
+            if options.history == "transcript":
+                said = said_by_author(text, MAX_REPLY)
+                self._conversations[agent] = [*self.observe(agent), said]
+            self._attempts = []
+            self._play(agent, outcome, seed, drawn)
+            paid = env.rewards
+        self._publish(paid, agent, outcome if bad else None)
+
+    def clone(self, seed: int | None = None) -> "PromptWrapper":
+        """A copy that continues identically; with a seed, with other chance outcomes."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.env = self.env.clone(seed)
+        other._rng = copy.copy(self._rng)
+        for name in ("_cumulative_rewards", "rewards", "infos", "_conversations"):
+            if name in self.__dict__:  # after the first reset
+                setattr(other, name, self.__dict__[name].copy())
+        return other
+
+    def _view(self, seat: int) -> View:
+        return self._seating.view(self.env.game, self.env.game_state, seat)
+
+    def _may_retry(self) -> bool:
+        if self.on_invalid != "retry":
+            return False
+        return len(self._attempts) < 2 * self.max_retries  # a reply and a reason each
+
+    def _play(self, agent: str, outcome: Any, seed: int | None, drawn: Any) -> None:
+        env = self.env
+        if isinstance(outcome, InvalidReply):
+            if self.on_invalid != "random":
+                env.forfeit(agent)
+                return
+            outcome = self._draw(seed) if drawn is None else drawn
+        if env.game.num_actions is None:
+            self.played = env.game.action_text(env.game_state, outcome)
+            env.play(outcome)  # not `step`, which would parse the text again
+        else:
+            self.played = outcome
+            env.step(outcome)
+
+    def _draw(self, seed: int | None) -> Any:
+        """A random legal action for an invalid reply."""
+        rng = self._rng if seed is None else random.Random(f"invalid reply {seed}")
+        if rng is None:
+            rng = self._rng = random.Random(f"invalid replies of {self._seed}")
+        return rng.choice(self.env.legal_actions())
+
+    def _publish(
+        self, paid: dict[str, float], actor: str, invalid: InvalidReply | None
+    ) -> None:
+        self.rewards, self.infos = paid, self.env.infos
+        self.reward_parts = {agent: {"game": reward} for agent, reward in paid.items()}
+        if invalid:
+            self.reward_parts[actor]["format"] = -self.penalty
+            self.rewards = {**paid, actor: paid[actor] - self.penalty}
+            info = {**self.infos[actor], "invalid_reply": invalid.reason}
+            self.infos = {**self.infos, actor: info}
+        for agent, reward in self.rewards.items():
+            if reward:
+                self._cumulative_rewards[agent] += reward

@@ -1,0 +1,420 @@
+"""Records of play: episodes and their turns, as JSON lines.
+
+Files appear whole or not at all (`whole_file`), or stay readable if the process is killed
+(`EpisodeLog`).
+"""
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, TextIO
+
+from arena_envs.game import AnyGame
+from arena_wrappers.prompts import Message
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[TextIO]:
+    """A text file to write; it replaces `path` when the block ends.
+
+    After an error the old file is unchanged, and the new one is deleted.
+    """
+    path = Path(path)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(part, "w", encoding="utf-8") as file:
+            yield file
+        os.replace(part, path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+LOST = ("error", "timeout")  # `Turn.invalid` of a turn without a reply
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One reply of one seat, with its prompt, its action and its rewards.
+
+    Attributes:
+        index: which of this seat's turns of the episode, from 0.
+        seat: who replied.
+        policy: name of the policy that replied.
+        messages: the prompt.
+        legal: canonical texts of the legal actions.
+        reply: the raw reply.
+        action: the action that was played; None if the reply was invalid and none was
+            drawn for it.
+        invalid: why the reply was no action: `"format"`, `"illegal"`, `"ambiguous"`,
+            `"overlong"`, or `"empty"`, `"refusal"`, `"tool_call"` and `"content_filter"` for
+            replies of a model without text. In the last turn of a lost episode `"error"` or
+            `"timeout"`. None if it was valid.
+        detail: the reason in a sentence, where the reply was invalid.
+        rewards: parts of the reward from this turn until the seat's next one, by name.
+        prompt_ids: token ids of the prompt, if the policy reports them.
+        token_ids: token ids of the reply.
+        logprobs: log-probabilities of the reply's tokens.
+        truncated: whether the reply was cut by a length limit.
+        entropies: entropies of the distributions of the reply's tokens, in nats.
+        state: the game's state before the turn. Only in memory: None in an episode that was
+            read from a file or unpickled. `turn_states` gives it for every episode.
+    """
+
+    index: int
+    seat: int
+    policy: str
+    messages: Sequence[Message]
+    legal: Sequence[str]
+    reply: str
+    action: Any
+    invalid: str | None
+    detail: str | None
+    rewards: dict[str, float] = field(default_factory=dict)
+    prompt_ids: Sequence[int] | None = None
+    token_ids: Sequence[int] | None = None
+    logprobs: Sequence[float] | None = None
+    truncated: bool = False
+    entropies: Sequence[float] | None = None
+    state: Any = field(default=None, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "state": None}
+
+    @property
+    def reward(self) -> float:
+        """Sum of the parts."""
+        return sum(self.rewards.values())
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One episode: its start, all actions and turns, and its end.
+
+    Attributes:
+        game: id of the game, or the name of its class if it has none.
+        params: parameters of the game.
+        max_turns: limit after which the environment truncates, if any.
+        prompt: options of the `PromptWrapper`. If seats differ, `prompt["seats"]` holds the
+            options of each seat that deviates from the others.
+        seed: seed of the environment.
+        sample: number of the episode among those with the same seed.
+        actions: all actions in order, chance outcomes included. In language games: the
+            canonical texts of utterances, and the index of each chance outcome in
+            `Game.chance_outcomes`.
+        turns: all replies in order.
+        returns: return of each seat by the rules, without penalties; empty if the episode
+            is lost.
+        terminated: whether the episode ended by its rules (a forfeit included).
+        truncated: whether it was cut by `max_turns`.
+        forfeited_by: the seat that forfeited, if one did.
+        parent: index, in the result of `play`, of the episode that this one branched from;
+            None if it did not branch.
+        branch: number of `turns` that it shares with its parent: `turns[branch]` is the
+            first of its own.
+        measures: the game's measures of the last state, by name; see `Game.measures`.
+        lost: why the episode is lost, which is that a policy gave no reply: its server failed,
+            it took too long, or its code raised. A lost episode is no result: leave it out
+            (`without_lost`) and play it again. None if it was played to its end.
+        final_state: the game's last state. Only in memory, as `Turn.state`.
+    """
+
+    game: str
+    params: Mapping[str, Any]
+    max_turns: int | None
+    prompt: Mapping[str, Any]
+    seed: int
+    sample: int
+    actions: Sequence[Any]
+    turns: Sequence[Turn]
+    returns: Sequence[float]
+    terminated: bool
+    truncated: bool
+    forfeited_by: int | None = None
+    parent: int | None = None
+    branch: int | None = None
+    measures: Mapping[str, float] = field(default_factory=dict)
+    lost: str | None = None
+    final_state: Any = field(default=None, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "final_state": None}
+
+    def to_json(self) -> str:
+        """The episode as one line of JSON.
+
+        Raises:
+            ValueError: a number is not finite.
+        """
+        values = {name: getattr(self, name) for name in _EPISODE_FIELDS}
+        values["turns"] = [
+            {name: getattr(turn, name) for name in _TURN_FIELDS} for turn in self.turns
+        ]
+        try:
+            return json.dumps(values, allow_nan=False)
+        except ValueError as error:
+            raise ValueError(
+                f"the episode of seed {self.seed}, sample {self.sample} holds a number "
+                "that is not finite"
+            ) from error
+
+    @classmethod
+    def from_json(cls, line: str) -> "Episode":
+        """The episode that `to_json` wrote.
+
+        Raises:
+            ValueError: the line is no episode; says which field is wrong.
+        """
+        try:
+            values = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"want an episode as JSON, got {line[:60]!r}") from error
+        values = _checked("the episode", values, cls, _EPISODE_FIELDS)
+        turns = [
+            Turn(**_checked(f"turn {number}", turn, Turn, _TURN_FIELDS))
+            for number, turn in enumerate(values.pop("turns"))
+        ]
+        return cls(**values, turns=turns)
+
+
+def storable(text: str) -> str:
+    """`text` as it is after JSON: the two halves of a surrogate pair become one character."""
+    if text.isascii():
+        return text
+    code, errors = "utf-16-le", "surrogatepass"
+    return text.encode(code, errors).decode(code, errors)
+
+
+def params_of(game: AnyGame) -> dict[str, Any]:
+    """The parameters of a game, as JSON holds them."""
+    if not is_dataclass(game):
+        return {}
+    params = {field.name: getattr(game, field.name) for field in fields(game)}
+    read: dict[str, Any] = json.loads(json.dumps(params, default=repr))
+    return read
+
+
+Check = Callable[[Any], bool]
+
+
+def _is_int(value: Any) -> bool:
+    return type(value) is int
+
+
+def _is_sample(value: Any) -> bool:
+    return _is_int(value) and 0 <= value < 2**64
+
+
+def _is_str(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_dict(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_finite_dict(value: Any) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return isinstance(value, dict)
+
+
+def _is_number(value: Any) -> bool:
+    return _is_int(value) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _is_message(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"role", "content"}
+        and all(isinstance(text, str) for text in value.values())
+    )
+
+
+def _is_action(value: Any) -> bool:
+    return _is_int(value) or _is_str(value)
+
+
+def _is_rewards(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_number, value.values()))
+
+
+def _optional(check: Check) -> Check:
+    return lambda value: value is None or check(value)
+
+
+def _list_of(check: Check) -> Check:
+    return lambda value: isinstance(value, list) and all(map(check, value))
+
+
+_TURN_FIELDS: dict[str, Check] = {
+    "index": _is_int,
+    "seat": _is_int,
+    "policy": _is_str,
+    "messages": _list_of(_is_message),
+    "legal": _list_of(_is_str),
+    "reply": _is_str,
+    "action": _optional(_is_action),
+    "invalid": _optional(_is_str),
+    "detail": _optional(_is_str),
+    "rewards": _is_rewards,
+    "prompt_ids": _optional(_list_of(_is_int)),
+    "token_ids": _optional(_list_of(_is_int)),
+    "logprobs": _optional(_list_of(_is_number)),
+    "truncated": _is_bool,
+    "entropies": _optional(_list_of(_is_number)),
+}
+_EPISODE_FIELDS: dict[str, Check] = {
+    "game": _is_str,
+    "params": _is_finite_dict,
+    "max_turns": _optional(_is_int),
+    "prompt": _is_finite_dict,
+    "seed": _is_int,
+    "sample": _is_sample,
+    "actions": _list_of(_is_action),
+    "turns": _list_of(_is_dict),
+    "returns": _list_of(_is_number),
+    "terminated": _is_bool,
+    "truncated": _is_bool,
+    "forfeited_by": _optional(_is_int),
+    "parent": _optional(_is_int),
+    "branch": _optional(_is_int),
+    "measures": _is_rewards,
+    "lost": _optional(_is_str),
+}
+_READER = "; arena_trainers.data.rollouts.read_rollouts reads episodes with credit"
+
+
+def _checked(
+    where: str, values: Any, kind: type, checks: dict[str, Check]
+) -> dict[str, Any]:
+    if not isinstance(values, dict):
+        raise ValueError(f"{where}: want an object, got {values!r:.60}")
+    for name, value in values.items():
+        if name not in checks:
+            advice = _READER if name == "credit" else ""
+            raise ValueError(f"{where} has an unknown field {name!r:.60}{advice}")
+        if not checks[name](value):
+            raise ValueError(f"{where}: {name} cannot be {value!r:.60}")
+    for field_ in fields(kind):
+        required = field_.default is MISSING and field_.default_factory is MISSING
+        if required and field_.name not in values:
+            raise ValueError(f"{where} lacks {field_.name!r}")
+    return values
+
+
+def without_lost(episodes: Iterable[Episode]) -> list[Episode]:
+    """The episodes that are not lost; `Episode.parent` counts those that are kept."""
+    every = list(episodes)
+    numbers = [number for number, one in enumerate(every) if one.lost is None]
+    if len(numbers) == len(every):
+        return every
+    places: dict[int | None, int] = {old: new for new, old in enumerate(numbers)}
+    return [
+        replace(every[number], parent=places.get(every[number].parent))
+        for number in numbers
+    ]
+
+
+def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
+    """Writes episodes as JSON lines; the file appears whole or not at all."""
+    with whole_file(path) as file:
+        file.writelines(episode.to_json() + "\n" for episode in episodes)
+
+
+def read_episodes(path: str | Path) -> Iterator[Episode]:
+    """The episodes of a file of JSON lines.
+
+    Raises:
+        ValueError: a line is no episode; names the line.
+    """
+    with open(path, "rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                yield Episode.from_json(line.decode("utf-8"))
+            except ValueError as error:
+                raise ValueError(f"{path}, line {number}: {error}") from error
+
+
+START = b'{"game": '  # of a line
+
+
+class EpisodeLog:
+    """Appends episodes to a file of JSON lines.
+
+    A process that is killed while it writes leaves at most one unfinished line. Opening the
+    log again removes this line.
+
+    Args:
+        path: the file; created with the first episode.
+
+    Raises:
+        ValueError: the file has a line that is no episode.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if self.path.exists():
+            if not self.path.is_file():
+                raise ValueError(f"want a regular file for episodes, got {self.path}")
+            self._cut_unfinished_line()
+
+    def __iter__(self) -> Iterator[Episode]:
+        if self.path.exists():
+            yield from read_episodes(self.path)
+
+    def append(self, episodes: Iterable[Episode]) -> None:
+        """Adds episodes and syncs them to the disk.
+
+        Raises:
+            OSError: such as a full disk; no unfinished line stays behind.
+        """
+        append_bytes(
+            self.path,
+            "".join(episode.to_json() + "\n" for episode in episodes).encode(),
+        )
+
+    def _cut_unfinished_line(self) -> None:
+        content = self.path.read_bytes()
+        end = content.rfind(b"\n") + 1
+        for number, line in enumerate(content[:end].splitlines(), 1):
+            try:
+                Episode.from_json(line.decode())
+            except ValueError as error:
+                raise ValueError(f"{self.path}, line {number}: {error}") from error
+        rest = content[end:]
+        if not START.startswith(rest[: len(START)]):
+            raise ValueError(
+                f"want an episode at the end of {self.path}, got {rest[:60]!r}; give "
+                "another file"
+            )
+        os.truncate(self.path, end)
+
+
+def append_bytes(path: Path, data: bytes) -> None:
+    """Appends bytes to a file, all or none, and syncs them to the disk.
+
+    Raises:
+        OSError: such as a full disk; the file is unchanged.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # unbuffered: closing a buffer would write its rest after the truncation
+    with open(path, "ab", buffering=0) as file:
+        end = file.tell()
+        try:
+            while data:
+                data = data[file.write(data) :]
+            os.fsync(file.fileno())
+        except OSError:
+            os.truncate(path, end)
+            raise
