@@ -10,15 +10,9 @@ from rich.console import Console
 
 from arena_trainers import extras
 from arena_trainers.cli import main as cli
-<<<<<<< HEAD:tests/trainers/runs/test_recipes.py
-from arena_trainers.runs.self_play import TrainingJob
-from arena_trainers.runs.settings import build_configs, load_recipe, recipes
-from arena_trainers.train import engine
-=======
 from arena_trainers.runs.self_play import TrainingJob
 from arena_trainers.runs.settings import build_configs, load_recipe, recipes
 from arena_trainers.train import engines
->>>>>>> main:tests/trainers/job/test_recipes.py
 
 ONE_GPU = [name for name in recipes() if name.startswith("qwen3-")]
 NEW = [name for name in recipes() if name.endswith("-tiny")]

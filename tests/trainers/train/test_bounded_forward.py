@@ -7,12 +7,8 @@ from peft import LoraConfig
 from trl import GRPOTrainer
 
 from arena_trainers.lm import memory
-<<<<<<< HEAD
 from arena_trainers.runs.tiny import tiny_model
 from arena_trainers.train.forward import distinct_rows
-=======
-from arena_trainers.train.forward import distinct_rows
->>>>>>> main
 
 TWO_BATCHES = {"gradient_accumulation_steps": 2, "steps_per_generation": 2}
 LORA = LoraConfig(r=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")

@@ -8,12 +8,8 @@ from torch import nn
 
 from arena_trainers.lm.vllm_adapters import check_adapter
 from arena_trainers.matchmaking import make_matchmaker
-<<<<<<< HEAD
 from arena_trainers.runs.checks.preflight import check_lora
-from arena_trainers.train.engine_adapters import with_adapters
-=======
 from arena_trainers.train.engines import with_adapters
->>>>>>> main
 
 ENGINE = SimpleNamespace(use_vllm=True, vllm_mode="colocate", opponents="past_selves")
 

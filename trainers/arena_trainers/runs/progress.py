@@ -36,8 +36,8 @@ from transformers import (
     TrainingArguments,
 )
 
-from arena_trainers.train.metrics import PARTS, Clock
-from arena_wrappers import asking
+from arena_trainers.train.metrics import TIMES, Clock
+from arena_wrappers.play import ask, ask_async
 
 _SHOWN_RATES = ("generation", "training")
 _SHOWN_PARTS = {
@@ -259,16 +259,16 @@ def profile_of(clock: Clock) -> dict[str, Any]:
     return {
         "turns": turns,
         "cpu_microseconds_per_turn": {
-            name: round(1e6 * spent[name].cpu / max(turns, 1), 1) for name in PARTS
+            name: round(1e6 * spent[name].cpu / max(turns, 1), 1) for name in TIMES
         },
-        "seconds": {name: round(spent[name].wall, 3) for name in PARTS},
+        "seconds": {name: round(spent[name].wall, 3) for name in TIMES},
     }
 
 
 def profile_lines(profile: dict[str, Any]) -> list[str]:
     r"""The profile as two lines of at most 80 columns.
 
-    >>> cpu = dict(zip(PARTS, (800.0, 90.0, 40.0, 600.0, 500.0)))
+    >>> cpu = dict(zip(TIMES, (800.0, 90.0, 40.0, 600.0, 500.0)))
     >>> print("\n".join(profile_lines({"turns": 10733, "cpu_microseconds_per_turn": cpu})))
     CPU microseconds per turn (10,733 turns): environment 90, credit 40,
       generation 800, training 600, rest 500
@@ -384,7 +384,7 @@ def waits_for(frame: FrameType | None) -> str:
         itself = frame.f_locals.get("self")
         if not url:
             url = str(getattr(itself, "url", "") or "")
-        if frame.f_code is asking.ask.__code__:
+        if frame.f_code is ask.__code__:
             num, policy = len(frame.f_locals["requests"]), frame.f_locals["policy"]
             return _waits_for_policy(policy, num, url)
         if isinstance(itself, asyncio.AbstractEventLoop) and name == "run_forever":
@@ -417,7 +417,7 @@ def _asked_in(loop: asyncio.AbstractEventLoop) -> list[list[Any]]:
     for task in asyncio.all_tasks(loop):
         inner: Any = task.get_coro()
         while (frame := getattr(inner, "cr_frame", None)) is not None:
-            if frame.f_code is asking.ask_async.__code__:
+            if frame.f_code is ask_async.__code__:
                 policy = frame.f_locals["policy"]
                 asked.setdefault(id(policy), []).append(policy)
             inner = inner.cr_await

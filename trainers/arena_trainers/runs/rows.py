@@ -97,14 +97,15 @@ from arena_trainers.runs.settings import (
 from arena_trainers.runs.start import load_tokenizer, longest_replies, make_start
 from arena_trainers.runs.watch import MetricsFile, NashConvCallback
 from arena_trainers.train.checkpoint import step_of
-<<<<<<< HEAD:trainers/arena_trainers/runs/rows.py
-from arena_trainers.train.saved import WholeCheckpoints, load_reference
 from arena_trainers.train.games import GamePlan, different_games
-from arena_trainers.train.saved import keep_to_schedule
+from arena_trainers.train.saved import (
+    WholeCheckpoints,
+    keep_to_schedule,
+    load_reference,
+)
 from arena_wrappers import write_episodes
-from arena_wrappers.records import params_of
-from arena_wrappers.records import whole_file
 from arena_wrappers.prompts import PROMPT_OPTIONS
+from arena_wrappers.records import params_of, whole_file
 
 _ADVICE = "make it with arena data EPISODES --select NAME --model {} --out FILE.parquet"
 
@@ -370,10 +371,6 @@ def _show(run: "RowJob", outcomes: list[GameOutcome]) -> None:
         plans = [meter.plan for meter in run.meters]
         for line in closing_lines(run.folder, plans, run.player.args):
             run.say(line)
-=======
-from arena_trainers.train.games import different_games
-from arena_trainers.train.saved import WholeCheckpoints, load_reference
->>>>>>> main:trainers/arena_trainers/runs/rows.py
 
 
 class RowJob:

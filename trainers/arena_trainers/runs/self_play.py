@@ -87,13 +87,8 @@ from arena_trainers.train.matching import prepare_games
 from arena_trainers.train.records import load_functions
 from arena_trainers.train.saved import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
-<<<<<<< HEAD:trainers/arena_trainers/runs/self_play.py
 from arena_wrappers import Episode, RandomPolicy, Turn, play, write_episodes
 from arena_wrappers.records import whole_file
-=======
-from arena_wrappers import Episode, write_episodes
-from arena_wrappers.records import whole_file
->>>>>>> main:trainers/arena_trainers/runs/self_play.py
 
 
 class Watched(NamedTuple):
@@ -222,7 +217,7 @@ def _nash_conv(
     game, every = run.meters[0].game, run.job.evaluate_every
     if game is None or every == 0:
         return None
-    whole = trainer.whole_weights
+    whole = trainer.shards.whole_weights
     watcher = NashConvCallback(trainer.policy, game, run.args.prompt, every, whole)
     watcher.history += [
         (r["step"], r["arena/nash_conv"]) for r in before if "arena/nash_conv" in r

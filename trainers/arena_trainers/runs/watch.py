@@ -434,7 +434,7 @@ class AgainstStart(TrainerCallback):
         **kwargs: Any,
     ) -> TrainerControl:
         if state.global_step % self.every == 0:
-            with self.trainer.weights_for_play():
+            with self.trainer.shards.weights_for_play():
                 if self.start is not None:
                     self._found = state.global_step, self._measure(self.start)
             control.should_log = True

@@ -29,7 +29,7 @@ from arena_trainers.runs.checks.preflight import (
     read_options,
 )
 from arena_trainers.runs.settings import JobConfig
-from arena_trainers.train.engine import by_server
+from arena_trainers.train.engines import by_server
 from arena_trainers.train.games import GamePlan
 from arena_trainers.train.own_options import MAX_REPLY_TOKENS
 from arena_wrappers import PromptOptions, RandomPolicy, play
