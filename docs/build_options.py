@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import MISSING
 from pathlib import Path
 
+from arena_trainers.options import GROUPS, Option, options_of
 from arena_trainers.runs.settings import (
     EvaluateStage,
     JobConfig,
@@ -17,14 +18,13 @@ from arena_trainers.runs.settings import (
     PlayStage,
     RowConfig,
 )
-from arena_trainers.train.options import GROUPS, Option, options_of
-from arena_trainers.train.own_options import SelfPlay
+from arena_trainers.train.settings import SelfPlay
 
 PAGE = Path(__file__).with_name("options.md")
 HEAD = """# Options of `arena train`
 
 Made by `docs/build_options.py` from the declarations in `arena_trainers/runs/settings.py` and
-`arena_trainers/train/own_options.py`. [Training](training.md) shows how to use them. Each option is a key of a
+`arena_trainers/train/settings.py`. [Training](training.md) shows how to use them. Each option is a key of a
 recipe in YAML, and `--name VALUE` on the command line, with `-` and `_` alike. Self-play also has every option
 of TRL's `GRPOConfig`, which `arena train --help-all` lists.
 """

@@ -113,11 +113,18 @@ def test_the_folders_of_the_trainer_import_those_below_them() -> None:
     assert not offenders, "\n".join(sorted(offenders))
 
 
-def test_only_extras_stands_beside_the_folders_of_the_trainer() -> None:
-    loose = {path.name for path in PACKAGES["arena_trainers"].glob("*.py")}
-    assert loose == {"__init__.py", "__main__.py", "extras.py"}
-    extras = imports(PACKAGES["arena_trainers"] / "extras.py")
-    assert "arena_trainers" not in {name.split(".")[0] for name in extras}
+BASE = {"checkpoint", "extras", "options", "processes"}  # modules below all folders
+
+
+def test_only_base_modules_stand_beside_the_folders_of_the_trainer() -> None:
+    root = PACKAGES["arena_trainers"]
+    loose = {path.stem for path in root.glob("*.py")}
+    assert loose == {"__init__", "__main__", *BASE}
+    for name in BASE:
+        found = {
+            x for x in imports(root / f"{name}.py") if x.startswith("arena_trainers")
+        }
+        assert {x.split(".")[1] for x in found} <= BASE, name
 
 
 @pytest.mark.parametrize("package", PACKAGES)

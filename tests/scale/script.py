@@ -19,8 +19,8 @@ import torch  # noqa: E402 - the line above comes first
 from transformers import AutoTokenizer  # noqa: E402
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer  # noqa: E402
+from arena_trainers.engines import weights  # noqa: E402
 from arena_trainers.lm.server import ServerError  # noqa: E402
-from arena_trainers.train import server_weights  # noqa: E402
 
 
 class Recorder(TurnGRPOTrainer):
@@ -102,7 +102,7 @@ def train(name, resume=False, **settings):
 
 def train_without_folder(name, **settings):
     """Trains with a server that finds no weights; writes the error of each process."""
-    server_weights._write = lambda *weights: None
+    weights._write = lambda *weights: None
     out = Path(OUT) / name
     trainer = make(out, **settings)
     try:

@@ -18,8 +18,8 @@ if not is_installed("vllm"):
     )
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
+from arena_trainers.engines import weights
 from arena_trainers.lm.server import Server, ServerError
-from arena_trainers.train import server_weights
 
 pytestmark = pytest.mark.filterwarnings("default")  # vLLM and what it imports warn
 HERE = Path(__file__).parent
@@ -86,7 +86,7 @@ def skip_the_weights(monkeypatch):
 def test_without_the_weights_the_check_fails(make_trainer, monkeypatch):
     trained(make_trainer(max_steps=1, learning_rate=0.0))  # the server has the start
     skip_the_weights(monkeypatch)
-    monkeypatch.setattr(server_weights, "TOLERANCE", float("inf"))
+    monkeypatch.setattr(weights, "TOLERANCE", float("inf"))
     PLAYED.check_first_weights_stay(trained(make_trainer()))
 
 

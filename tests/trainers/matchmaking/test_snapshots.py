@@ -3,6 +3,7 @@
 import threading
 from types import SimpleNamespace
 
+import accelerate.utils
 import pytest
 import torch
 
@@ -10,7 +11,7 @@ from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.matchmaking import BaseMatchmaker, Match, snapshots
 from arena_trainers.matchmaking.snapshots import SnapshotStore
-from arena_trainers.train import matching, sharding
+from arena_trainers.train import matching
 from arena_trainers.train.matching import MATCHMAKING_FILE, Matching
 from arena_trainers.train.metrics import Clock
 
@@ -85,7 +86,7 @@ def test_a_snapshot_that_cannot_be_written_ends_all_processes(process, monkeypat
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr(sharding, "broadcast_object_list", broadcast)
+    monkeypatch.setattr(accelerate.utils, "broadcast_object_list", broadcast)
     monkeypatch.setattr(snapshots, "save_file", fail)
     for main, kind in ((True, OSError), (False, ValueError)):
         own = process(int(not main))
@@ -95,7 +96,7 @@ def test_a_snapshot_that_cannot_be_written_ends_all_processes(process, monkeypat
 
 def test_only_the_main_process_reads_checkpoints(process, monkeypatch, tmp_path):
     """It deletes old ones, so another process may meet half of one."""
-    monkeypatch.setattr(sharding, "broadcast_object_list", lambda objects: None)
+    monkeypatch.setattr(accelerate.utils, "broadcast_object_list", lambda objects: None)
     (tmp_path / "checkpoint-1").mkdir()
     (tmp_path / "checkpoint-1" / MATCHMAKING_FILE).write_text("{")
     main, other = process(0), process(1)

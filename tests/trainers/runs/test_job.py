@@ -17,6 +17,7 @@ from transformers import AutoModelForCausalLM
 import arena_envs
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_trainers import TurnGRPOConfig
+from arena_trainers.checkpoint import fault, files_of, write_manifest
 from arena_trainers.cli import main as cli
 from arena_trainers.data import read_rollouts
 from arena_trainers.evaluate import exploitability
@@ -25,7 +26,6 @@ from arena_trainers.report.runs import read_run_files
 from arena_trainers.runs.folder import read_config
 from arena_trainers.runs.results.close import NUM_GROUPS, closing_lines, read_metrics
 from arena_trainers.runs.settings import load_recipe
-from arena_trainers.train.checkpoint import fault, files_of, write_manifest
 from arena_trainers.train.games import GamePlan
 from arena_wrappers import PromptOptions, read_episodes, replay
 

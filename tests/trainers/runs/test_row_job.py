@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from arena_trainers.checkpoint import files_of, write_manifest
 from arena_trainers.evaluate import exploitability
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.offline.protocol import names
 from arena_trainers.runs.folder import with_start
-from arena_trainers.train.checkpoint import files_of, write_manifest
 from arena_wrappers import Branching, play, write_episodes
 
 SMALL = ["--hidden_size", 16, "--num_layers", 1, "--eval_episodes", 10]

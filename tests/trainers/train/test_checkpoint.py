@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import arena_envs
-from arena_trainers.train.checkpoint import (
+from arena_trainers.checkpoint import (
     MANIFEST,
     fault,
     files_of,

@@ -7,7 +7,7 @@ import pytest
 
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.credit import TurnBatch
-from arena_trainers.train.play import clean_wins, shares
+from arena_trainers.train.batch import clean_wins, shares
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 
@@ -104,7 +104,7 @@ def trajectories(turns):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"oversample": 0}, "integer of at least 1, got 0"),
+        ({"oversample": 0}, "want oversample of at least 1, got 0"),
         ({"oversample": 2, "num_generations": 2}, "at least twice as large, got 2"),
         ({"oversample": 2, "on_invalid": "forfeit"}, "set on_invalid='retry' or"),
         (

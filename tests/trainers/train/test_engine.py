@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 from arena_trainers import TurnGRPOConfig
+from arena_trainers.engines import check_installed
 from arena_trainers.extras import is_installed
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.vllm_backend import VLLMBackend
-from arena_trainers.train.columns import check_credit
-from arena_trainers.train.engines import check_installed
 from arena_trainers.train.records import TrainingRow
+from arena_trainers.train.settings import check_credit
 from arena_trainers.train.trainer import sampling_logprobs
 
 

@@ -11,7 +11,7 @@ SCRIPT = """
 import json, os, socket, sys, tempfile
 from accelerate import PartialState
 from arena_trainers.lm.server import ServerError
-from arena_trainers.train.sharding import raised_everywhere
+from arena_trainers.processes import raised_everywhere
 
 class Unsendable(Exception):
     def __init__(self, first, second):

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
+from arena_trainers.options import check_declared, option, options_of
 from arena_trainers.runs.settings import (
     EvaluateStage,
     JobConfig,
@@ -13,8 +14,7 @@ from arena_trainers.runs.settings import (
     PlayStage,
     RowConfig,
 )
-from arena_trainers.train.options import check_declared, option, options_of
-from arena_trainers.train.own_options import SelfPlay
+from arena_trainers.train.settings import SelfPlay
 
 
 @dataclass(frozen=True)

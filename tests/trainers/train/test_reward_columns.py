@@ -16,8 +16,7 @@ from arena_trainers.lm.reward_model import check_same_texts
 from arena_trainers.runs.checks.preflight import check_columns
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.runs.tiny import tiny_tokenizer
-from arena_trainers.train.columns import check_credit
-from arena_trainers.train.credit import (
+from arena_trainers.train.batch import (
     baseline,
     compared_turns,
     with_reward_columns,
@@ -28,6 +27,7 @@ from arena_trainers.train.records import (
     load_functions,
     turn_batch,
 )
+from arena_trainers.train.settings import check_credit
 from arena_wrappers import PromptOptions
 
 KUHN = arena_envs.make_game("kuhn_poker")

@@ -241,9 +241,12 @@ def test_retry_after_holds_for_every_policy_of_the_model(
     endpoint.behaviour = lambda number: "429" if number == 0 else "fine"
     endpoint.retry_after = wait
     moments: list[float] = []
-    endpoint.say = lambda body: (
-        moments.append(time.monotonic()) or "<answer>bet</answer>"
-    )
+
+    def say(body: Any) -> str:
+        moments.append(time.monotonic())
+        return "<answer>bet</answer>"
+
+    endpoint.say = say
     began = time.monotonic()
     seats = [ChatAPIPolicy("m", endpoint.url), ChatAPIPolicy("m", endpoint.url)]
     play(lambda: make("kuhn_poker"), seats, range(2))

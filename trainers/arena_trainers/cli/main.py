@@ -15,6 +15,7 @@ from rich.console import Console
 
 from arena_envs.doors import find_modules_here, missing_extra
 from arena_trainers import extras
+from arena_trainers.checkpoint import newest_checkpoint, step_of
 from arena_trainers.cli import credit as credit_commands
 from arena_trainers.cli import data as data_command
 from arena_trainers.cli import evaluate as eval_command
@@ -39,7 +40,6 @@ from arena_trainers.offline.protocol import check_name
 from arena_trainers.runs.checks import preflight
 from arena_trainers.runs.folder import CONFIG, START, with_start
 from arena_trainers.runs.settings import is_loop, load_recipe, read_loop, row_config
-from arena_trainers.train.checkpoint import newest_checkpoint, step_of
 from arena_wrappers import NoReplyError
 from arena_wrappers.policies import wrapped
 

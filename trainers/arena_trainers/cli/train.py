@@ -15,6 +15,7 @@ import yaml
 
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.offline.protocol import SELF_PLAY, check_name, row_trainer
+from arena_trainers.options import GROUPS, OF_TRL, Option, options_of
 from arena_trainers.runs.folder import (
     CONFIG,
     default_folder,
@@ -36,8 +37,7 @@ from arena_trainers.runs.settings import (
     trainer_options,
     with_rounds,
 )
-from arena_trainers.train.options import GROUPS, OF_TRL, Option, options_of
-from arena_trainers.train.own_options import listed_options
+from arena_trainers.train.settings import listed_options
 
 ADAPTER_LEARNING_RATE = 3e-5  # full tuning of a pretrained model takes less
 HELP = ("-h", "--help", "--help-all")

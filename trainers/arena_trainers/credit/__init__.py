@@ -29,6 +29,7 @@
 | `normalise_then_sum` | sum of normalised turn rewards |
 | `poad` | GAE over tokens, discounted between turns only |
 | `rae` | return less a running mean of its game and seat (SPIRAL) |
+| `random_effects` | return-to-go less the mean of the turn, moved towards its group's |
 | `reinforce_plus_plus_baseline` | `dr_grpo`, divided by the batch's spread |
 | `rloo` | return less the mean of other episodes |
 | `salt` | mean of `episode` over turns of the same state and action |

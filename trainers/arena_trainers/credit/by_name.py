@@ -22,6 +22,7 @@ from arena_trainers.credit.estimators.outcome import (
 )
 from arena_trainers.credit.estimators.poad import poad
 from arena_trainers.credit.estimators.rae import rae
+from arena_trainers.credit.estimators.random_effects import random_effects
 from arena_trainers.credit.estimators.reinforce_plus_plus import (
     reinforce_plus_plus_baseline,
 )
@@ -47,8 +48,8 @@ _ESTIMATORS: tuple[Estimator, ...] = (
     *(adca, advevo_public_baseline, aepo, agentprm, archer, at_grpo, bi_level_gae),
     *(bnpo, canon, counterfactual, dr_grpo, episode, flow_grpo, gae, gigpo),
     *(grpo_passk, hapo, mars, mars_loo, mars_released, matpo, mt_grpo),
-    *(normalise_then_sum, poad, rae, reinforce_plus_plus_baseline, rloo, salt),
-    *(stratified_grpo, turn_ppo),
+    *(normalise_then_sum, poad, rae, random_effects, reinforce_plus_plus_baseline),
+    *(rloo, salt, stratified_grpo, turn_ppo),
 )
 estimators: Door[Credit] = Door(
     "estimator",

@@ -44,7 +44,8 @@ def pools_by(turns: Trajectories, names: Sequence[str], whole: bool = False) -> 
     Args:
         turns: the turns that count.
         names: integer columns of the turn batch, or `"num_turns"`, the number of turns of
-            the trajectory. `"group"` implies `"game"`.
+            the trajectory. `"group"` implies `"game"`. `"turn"` counts on over the segments
+            of a rollout.
         whole: whether trajectories are compared. Columns must then be constant on each.
 
     Raises:
@@ -60,7 +61,8 @@ def pools_by(turns: Trajectories, names: Sequence[str], whole: bool = False) -> 
     if "group" in names and "game" not in names:
         names = ("game", *names)
     columns = [
-        turns.num_turns if name == "num_turns" else turns.column(name) for name in names
+        getattr(turns, name) if name in ("num_turns", "turn") else turns.column(name)
+        for name in names
     ]
     index, examples = number(columns, len(turns.row))
     keys = [column[examples] for column in columns]

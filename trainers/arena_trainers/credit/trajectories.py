@@ -82,6 +82,15 @@ class Trajectories:
         """int64[M]: number of turns of each turn's trajectory."""
         return np.bincount(self.index, minlength=len(self.first))[self.index]
 
+    @property
+    def turn(self) -> Ints:
+        """int64[M]: index of each turn in its trajectory; segments of a rollout count on."""
+        turn, episode = self.column("turn"), self.column("episode")
+        step = np.diff(turn, prepend=0)
+        step[np.diff(episode, prepend=-1) != 0] = 1
+        total = np.cumsum(step)
+        return np.asarray(total + (turn - total)[self.first][self.index])
+
     def scatter(self, advantage: Floats, per_token: bool = False) -> Floats:
         """Advantages of these turns, or of their tokens, as a column; 0 where masked.
 

@@ -12,10 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from arena_trainers.lm.models import ADAPTER, saved_model
-from arena_trainers.offline.protocol import SELF_PLAY
-from arena_trainers.runs.settings import load_recipe
-from arena_trainers.train.checkpoint import (
+from arena_trainers.checkpoint import (
     check_whole,
     files_of,
     newest_checkpoint,
@@ -23,6 +20,9 @@ from arena_trainers.train.checkpoint import (
     step_of,
     write_manifest,
 )
+from arena_trainers.lm.models import ADAPTER, saved_model
+from arena_trainers.offline.protocol import SELF_PLAY
+from arena_trainers.runs.settings import load_recipe
 from arena_wrappers.records import whole_file
 
 CONFIG, RESULTS, METRICS = "config.yaml", "results.json", "metrics.jsonl"

@@ -24,6 +24,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from arena_envs import make
+from arena_trainers.checkpoint import (
+    check_whole,
+    files_of,
+    newest_checkpoint,
+    write_manifest,
+)
 from arena_trainers.data import (
     draw,
     joined,
@@ -72,12 +78,6 @@ from arena_trainers.runs.settings import (
     trainer_args,
 )
 from arena_trainers.runs.start import load_tokenizer, longest_replies, make_start
-from arena_trainers.train.checkpoint import (
-    check_whole,
-    files_of,
-    newest_checkpoint,
-    write_manifest,
-)
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games
 from arena_wrappers import Policy, make_policy, play, read_episodes, write_episodes

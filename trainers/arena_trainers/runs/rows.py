@@ -33,6 +33,7 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 from arena_envs import make_game
+from arena_trainers.checkpoint import step_of
 from arena_trainers.data import Origin, only_prompt, read_origin
 from arena_trainers.data.columns import TRAIN
 from arena_trainers.evaluate.intervals import import_stats
@@ -96,7 +97,6 @@ from arena_trainers.runs.settings import (
 )
 from arena_trainers.runs.start import load_tokenizer, longest_replies, make_start
 from arena_trainers.runs.watch import MetricsFile, NashConvCallback
-from arena_trainers.train.checkpoint import step_of
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.saved import (
     WholeCheckpoints,

@@ -19,6 +19,7 @@ from rich.console import Console
 from transformers import PrinterCallback
 from transformers.utils.logging import disable_progress_bar
 
+from arena_trainers.checkpoint import step_of
 from arena_trainers.evaluate import legal_rate
 from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.lm.models import model_folder
@@ -79,9 +80,8 @@ from arena_trainers.runs.watch import (
     escaped,
     score_metric,
 )
-from arena_trainers.train.checkpoint import step_of
+from arena_trainers.train.batch import check_reward_models
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.credit import check_reward_models
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.matching import prepare_games
 from arena_trainers.train.records import load_functions

@@ -16,14 +16,14 @@ import yaml
 
 from arena_envs.checks import did_you_mean
 from arena_trainers.data import selectors
-from arena_trainers.train.checks import refuse_warm_start
-from arena_trainers.train.options import (
+from arena_trainers.options import (
     Option,
     check_declared,
     option,
     options_of,
     unknown_option,
 )
+from arena_trainers.train.settings import refuse_warm_start
 from arena_wrappers import Branching
 from arena_wrappers.prompts import PROMPT_OPTIONS
 

@@ -75,9 +75,9 @@ from arena_trainers.matchmaking import SELF
 from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.report.episodes import title_of
 from arena_trainers.runs.folder import partial
-from arena_trainers.train.columns import part_weights
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.metrics import advantage_by_turn
+from arena_trainers.train.settings import part_weights
 from arena_wrappers import (
     EpisodePlan,
     Policy,

@@ -7,18 +7,16 @@ from typing import Any
 
 from trl import GRPOConfig
 
-from arena_trainers.train.checks import (
-    check_ranges,
-    refuse_saving_between_generations,
-    refuse_what_is_not_supported,
-)
-from arena_trainers.train.engines import correction_mode
-from arena_trainers.train.options import Option, options_of
-from arena_trainers.train.own_options import (
+from arena_trainers.engines import correction_mode
+from arena_trainers.options import Option, options_of
+from arena_trainers.train.settings import (
     LIST,
     MAX_REPLY_TOKENS,
     SelfPlay,
+    check_ranges,
     installed_versions,
+    refuse_saving_between_generations,
+    refuse_what_is_not_supported,
 )
 from arena_wrappers import PromptOptions
 from arena_wrappers.prompts import PROMPT_OPTIONS
@@ -28,7 +26,7 @@ from arena_wrappers.prompts import PROMPT_OPTIONS
 class TurnGRPOConfig(SelfPlay, GRPOConfig):
     """Settings of `TurnGRPOTrainer`; every inherited field keeps TRL's default.
 
-    `vllm_mode="server"` is not TRL's server, see `arena_trainers.train.server_weights`.
+    `vllm_mode="server"` is not TRL's server, see `arena_trainers.engines.weights`.
 
     One training row is one turn, so `max_completion_length` limits the reply of a turn.
     Choose a `loss_type` that gives every token the same weight for any number of rows:

@@ -56,6 +56,7 @@ from torch.nn import Module
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
 
+from arena_trainers.engines import changes_draws, training_dtype
 from arena_trainers.lm.memory import (
     chunks_by_length,
     default_max_tokens,
@@ -68,7 +69,6 @@ from arena_trainers.lm.scoring import (
     takes,
     tolerance,
 )
-from arena_trainers.train.engines import changes_draws, training_dtype
 from arena_trainers.train.metrics import Clock
 from arena_trainers.train.records import TrainingRow
 from arena_trainers.train.sharding import Shards

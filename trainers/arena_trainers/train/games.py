@@ -17,6 +17,7 @@ import numpy as np
 from arena_envs.checks import did_you_mean
 from arena_envs.registration import make, make_game
 from arena_trainers.curricula import Curriculum, make_curriculum
+from arena_trainers.engines import by_server
 from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.lm import best_of
 from arena_trainers.lm.models import prompt_folder
@@ -28,8 +29,7 @@ from arena_trainers.matchmaking.protocol import (
     missing_snapshot,
     names_matchmaker,
 )
-from arena_trainers.train.checks import splits_weights
-from arena_trainers.train.engines import by_server
+from arena_trainers.processes import splits_weights
 from arena_wrappers import Policy, PromptWrapper, make_policy
 from arena_wrappers.play import EnvFn
 from arena_wrappers.policies import Maker
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
     from arena_trainers.lm.policy import LMPolicy
-    from arena_trainers.train.config import TurnGRPOConfig
 
 KEYS = ("id", "params", "max_turns", "weight", "opponents")
 MAX_VALUES = 30  # games of one entry
@@ -161,7 +160,7 @@ class GamePlan:
         ValueError: a key, the game, a parameter or a policy is unknown, or no seat learns.
     """
 
-    def __init__(self, spec: str | Mapping[str, Any], args: "TurnGRPOConfig") -> None:
+    def __init__(self, spec: str | Mapping[str, Any], args: Any) -> None:
         given = checked_entry(spec)
         self.id: str = given["id"]
         self.params: dict[str, Any] = given.get("params", {})
@@ -246,7 +245,7 @@ def _checked_seats(who: Any, id: str, num_players: int) -> list[str]:
 
 def opponents(
     plans: Sequence[GamePlan],
-    args: "TurnGRPOConfig",
+    args: Any,
     given: Mapping[str, Policy],
     matchmaker: Matchmaker | None = None,
 ) -> dict[str, Policy]:
@@ -289,7 +288,7 @@ def opponents(
     return found
 
 
-def check_replies(args: "TurnGRPOConfig", policy: "LMPolicy") -> None:
+def check_replies(args: Any, policy: "LMPolicy") -> None:
     """Refuses a chat template that cannot show earlier replies, if prompts contain them.
 
     Raises:
@@ -300,7 +299,7 @@ def check_replies(args: "TurnGRPOConfig", policy: "LMPolicy") -> None:
         policy.chat.check_replies()
 
 
-def episode_starts(args: "TurnGRPOConfig", weights: Sequence[float]) -> "Dataset":
+def episode_starts(args: Any, weights: Sequence[float]) -> "Dataset":
     """The training set: starts of episodes, games drawn by weight, seeds by `args.seed`."""
     from datasets import Dataset
 

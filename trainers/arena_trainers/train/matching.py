@@ -30,7 +30,7 @@ from arena_trainers.matchmaking import (
     snapshot_step,
 )
 from arena_trainers.matchmaking.snapshots import FOLDER, SnapshotStore
-from arena_trainers.train.columns import check_credit
+from arena_trainers.processes import raised_everywhere
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import check_exact
 from arena_trainers.train.games import (
@@ -43,7 +43,7 @@ from arena_trainers.train.games import (
 )
 from arena_trainers.train.metrics import Clock, TimedBackend
 from arena_trainers.train.records import Supplier
-from arena_trainers.train.sharding import raised_everywhere
+from arena_trainers.train.settings import check_credit
 from arena_wrappers import Branching, Episode, EpisodePlan, Policy, play_plans
 from arena_wrappers.policies import without_noise
 from arena_wrappers.records import whole_file

@@ -41,7 +41,7 @@ _OF_SCORES = (
 
 @dataclass(frozen=True)
 class RewardColumn:
-    """A column that a reward model supplies, see `arena_trainers.train.credit`.
+    """A column that a reward model supplies, see `arena_trainers.train.batch`.
 
     Args:
         path: the reward model, a folder or an id of the Hugging Face hub.
@@ -105,7 +105,7 @@ def check_functions(functions: Mapping[str, Any], taken: Collection[str]) -> Non
 
     Raises:
         ValueError: no mapping; an unknown column; a column that is taken; no function; a
-            column that a reward model cannot give, see `arena_trainers.train.credit`.
+            column that a reward model cannot give, see `arena_trainers.train.batch`.
     """
     if not isinstance(functions, Mapping):
         raise ValueError(f"want columns as a mapping from names, got {functions!r}")

@@ -17,10 +17,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from arena_trainers.credit.by_name import find_estimator
-from arena_trainers.credit.needs import keeps_state
-from arena_trainers.lm.prompt_file import PROMPT_FILE
-from arena_trainers.train.checkpoint import (
+from arena_trainers.checkpoint import (
     checkpoint_of,
     fault,
     files_of,
@@ -28,10 +25,14 @@ from arena_trainers.train.checkpoint import (
     rotate,
     write_manifest,
 )
+from arena_trainers.credit.by_name import find_estimator
+from arena_trainers.credit.needs import keeps_state
+from arena_trainers.lm.prompt_file import PROMPT_FILE
+from arena_trainers.processes import raised_everywhere
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import Critic
 from arena_trainers.train.games import GamePlan
-from arena_trainers.train.sharding import load_whole, raised_everywhere
+from arena_trainers.train.sharding import load_whole
 
 
 def keep_to_schedule(scheduler: Any) -> None:

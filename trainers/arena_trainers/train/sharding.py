@@ -5,56 +5,16 @@ other processes: while it lasts, every process holds all weights. The same is do
 that is computed in several chunks, because the number of chunks differs between processes.
 """
 
-import pickle
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import torch
-from accelerate.utils import broadcast_object_list, gather_object
+from accelerate.utils import gather_object
 from torch.nn import Module
 from trl.models.utils import add_hooks, remove_hooks
 
 from arena_trainers.lm.whole import whole_models
-
-
-@contextmanager
-def raised_everywhere() -> Iterator[None]:
-    """What the main process raises in this context, all processes raise.
-
-    All of them have to enter it, and leave it after the main one's work is done. Without
-    this the others would wait for the main one.
-
-    Raises:
-        Exception: in the other processes, of the main one's type and with its message; a
-            RuntimeError that names the type, if the exception cannot be sent.
-    """
-    failure: Exception | None = None
-    try:
-        yield
-    except Exception as error:  # raised again below
-        failure = error
-    told = [None if failure is None else sendable(failure)]
-    broadcast_object_list(told)
-    if failure is not None:
-        raise failure
-    if told[0] is not None:
-        raise told[0]
-
-
-def sendable(error: Exception) -> Exception:
-    """The exception itself if a copy in another process is like it, else a RuntimeError.
-
-    >>> sendable(OSError(28, "No space left on device", "f"))
-    OSError(28, 'No space left on device')
-    """
-    try:
-        copy = pickle.loads(pickle.dumps(error))
-        if type(copy) is type(error) and str(copy) == str(error):
-            return error
-    except Exception:  # exceptions of libraries may raise anything here
-        pass
-    return RuntimeError(f"{type(error).__name__}: {error}")
 
 
 def is_zero3(accelerator: Any) -> bool:

@@ -48,22 +48,27 @@ from numpy.typing import NDArray
 from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
+from arena_trainers.checkpoint import checkpoint_of
 from arena_trainers.credit import Credit, TurnBatch
+from arena_trainers.engines import (
+    engine_backend,
+    with_adapters,
+    without_client,
+)
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.train.checkpoint import checkpoint_of
-from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.credit import (
+from arena_trainers.train.batch import (
     BatchCredit,
+    Filter,
+    Player,
     check_reward_models,
     load_reward_models,
 )
+from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import CRITICS
-from arena_trainers.train.engines import engine_backend, with_adapters, without_client
 from arena_trainers.train.forward import Forward, Scores
 from arena_trainers.train.games import check_replies, episode_starts
 from arena_trainers.train.matching import Matching, PreparedGames, Tasks, prepare_games
 from arena_trainers.train.metrics import Clock, Meter, TimedBackend, metrics, tally
-from arena_trainers.train.play import Filter, Player
 from arena_trainers.train.records import (
     Kept,
     Played,
@@ -97,7 +102,7 @@ class TurnGRPOTrainer(GRPOTrainer):
             (`Turn`) and the game's state before it, each returns a number, an integer for
             `"stratum"`. Every process calls them for the episodes that it played. A
             `RewardColumn(PATH)` takes the place of a function where a reward model supplies
-            the column, see `arena_trainers.train.credit`. A part of the reward is
+            the column, see `arena_trainers.train.batch`. A part of the reward is
             paid only if `part_weights` names it.
         games: what `prepare_games` made of `args`, `policies` and `columns`; the trainer
             calls it by default.

@@ -210,6 +210,14 @@ CLAIMS: Mapping[str, Claims] = {
     "rae": replace(
         CRITIC, bootstraps=False, groups_apart=False, singleton_pool="return"
     ),
+    "random_effects": replace(
+        OUTCOME,
+        bias_two="exact",
+        bias_infinite="exact",
+        bias_shared_chance="exact",
+        groups_apart=False,
+        singleton_pool="return",
+    ),
     "reinforce_plus_plus_baseline": replace(
         OUTCOME,
         bias_shared_chance="scaled",

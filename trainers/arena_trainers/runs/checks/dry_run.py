@@ -20,6 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from arena_trainers.engines.settings import by_server
 from arena_trainers.lm.memory import LEAST, OF_FREE, bytes_per_token, tokens_that_fit
 from arena_trainers.lm.models import local_model
 from arena_trainers.runs.checks.preflight import (
@@ -29,9 +30,8 @@ from arena_trainers.runs.checks.preflight import (
     read_options,
 )
 from arena_trainers.runs.settings import JobConfig
-from arena_trainers.train.engines import by_server
 from arena_trainers.train.games import GamePlan
-from arena_trainers.train.own_options import MAX_REPLY_TOKENS
+from arena_trainers.train.settings import MAX_REPLY_TOKENS
 from arena_wrappers import PromptOptions, RandomPolicy, play
 from arena_wrappers.prompts import PROMPT_OPTIONS, Message
 

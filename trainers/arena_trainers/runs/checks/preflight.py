@@ -13,27 +13,26 @@ from typing import Any
 from arena_envs.checks import did_you_mean
 from arena_envs.doors import split
 from arena_trainers import extras
+from arena_trainers.engines.adapters import NO_ADAPTER, plays_adapters
+from arena_trainers.engines.settings import check_server
 from arena_trainers.lm import best_of
 from arena_trainers.lm.models import adapter_base
 from arena_trainers.lm.reward_folder import check_language_model
 from arena_trainers.matchmaking import make_matchmaker, names
 from arena_trainers.matchmaking.protocol import names_matchmaker
+from arena_trainers.options import Option, options_of, unknown_option
 from arena_trainers.runs.folder import check_new
 from arena_trainers.runs.settings import JobConfig
-from arena_trainers.train.checks import (
-    check_ranges,
-    refuse_what_is_not_supported,
-)
-from arena_trainers.train.columns import check_credit
-from arena_trainers.train.engines import NO_ADAPTER, check_server, plays_adapters
 from arena_trainers.train.games import GamePlan, check_used, curriculum_of
-from arena_trainers.train.options import Option, options_of, unknown_option
-from arena_trainers.train.own_options import (
+from arena_trainers.train.records import load_functions
+from arena_trainers.train.settings import (
     Draft,
+    check_credit,
+    check_ranges,
     is_of_installed_versions,
     listed_options,
+    refuse_what_is_not_supported,
 )
-from arena_trainers.train.records import load_functions
 from arena_wrappers import Policy, RandomPolicy, make_policy
 from arena_wrappers.policies import names_person
 

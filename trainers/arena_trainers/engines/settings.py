@@ -4,54 +4,86 @@
 after play, when its own generation begins; here they are copied before the first reply that
 follows an optimizer step.
 
-`vllm_mode: server`: a vLLM server generates, see `arena_trainers.train.server_weights`. TRL's
+`vllm_mode: server`: a vLLM server generates, see `arena_trainers.engines.weights`. TRL's
 own client is never made: it sends weights by NCCL, from GPU to GPU.
-
-Snapshots under `use_vllm`: the engine plays learner and snapshots as LoRA adapters.
-
-By itself TRL merges the learner's adapter into the engine's weights, and an adapter of a
-snapshot would be added to it. Here the engine keeps the weights of the base model, which it
-reads from the model's folder, and the learner's adapter is loaded beside those of snapshots.
 """
 
-import importlib
-import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from importlib.metadata import packages_distributions, version
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from arena_envs.checks import did_you_mean
 from arena_trainers import extras
+from arena_trainers.engines.adapters import adapter_backend, plays_adapters
+from arena_trainers.engines.precision import engine_dtype, warn_of_precision
 from arena_trainers.lm.backends import Backend
 from arena_trainers.lm.server import Server
 from arena_trainers.lm.server_backend import served_by
-from arena_trainers.lm.vllm_adapters import EngineAdapters, check_adapter, engine_rank
 from arena_trainers.lm.vllm_backend import VLLMBackend
-from arena_trainers.matchmaking import SELF, Matchmaker
 
+MODES = {"colocate": "vllm", "server": "server"}  # of vllm_mode, with use_vllm
 GROUP_PORT = 51216  # TRL's default
 VERSIONS = ("0.22", "0.33")  # from, and below; of vLLM
+
+
+class Engine(NamedTuple):
+    """What generates the replies of the model that learns.
+
+    Attributes:
+        check: refuses settings that the engine does not take.
+        backend: makes the backend of a trainer; None for the model itself.
+    """
+
+    check: Callable[[Any], None]
+    backend: Callable[[Any], Backend | None]
+
+
+def engine_of(args: Any) -> str:
+    """The key of `ENGINES` that the settings name.
+
+    Raises:
+        ValueError: an unknown `vllm_mode`.
+    """
+    if not args.use_vllm:
+        return "transformers"
+    if args.vllm_mode not in MODES:
+        hint = did_you_mean(str(args.vllm_mode), [*MODES])
+        raise ValueError(f"unknown vllm_mode {args.vllm_mode!r}; {hint}")
+    return MODES[args.vllm_mode]
 
 
 def check_engine(args: Any) -> None:
     """Refuses settings that the engine's rollouts do not take.
 
-    Without `use_vllm`, it refuses those that name a server.
-
     Raises:
         ValueError: names the setting and the reason, or the version of vLLM.
         ModuleNotFoundError: vLLM is missing.
     """
-    if not args.use_vllm:
-        _refuse_unused_server(args)
-        return
-    if args.vllm_mode not in ("colocate", "server"):
-        hint = did_you_mean(str(args.vllm_mode), ["colocate", "server"])
-        raise ValueError(f"unknown vllm_mode {args.vllm_mode!r}; {hint}")
-    refused = _of_a_server(args) if by_server(args) else _of_an_engine(args)
+    ENGINES[engine_of(args)].check(args)
+
+
+def engine_backend(trainer: Any) -> Backend | None:
+    """What generates for the learner; None for transformers, which runs the model itself.
+
+    Warns once if engine and training differ in precision.
+    """
+    return ENGINES[engine_of(trainer.args)].backend(trainer)
+
+
+def _check_vllm(args: Any) -> None:
+    """Refuses what the engine in this process does not take."""
+    _check_refused(args, _of_an_engine(args))
+    check_installed()
+
+
+def _check_server(args: Any) -> None:
+    """Refuses what a server does not take."""
+    _check_refused(args, _of_a_server(args))
+    server_of(args)
+
+
+def _check_refused(args: Any, refused: Mapping[str, tuple[bool, str]]) -> None:
     for name, (used, reason) in refused.items():
         if used:
             raise ValueError(
@@ -64,10 +96,6 @@ def check_engine(args: Any) -> None:
             "it, the loss computes those before it, and no backend corrects this; leave one "
             "of them out"
         )
-    if by_server(args):
-        server_of(args)
-    else:
-        check_installed()
 
 
 def _refuse_unused_server(args: Any) -> None:
@@ -86,7 +114,7 @@ def _refuse_unused_server(args: Any) -> None:
 
 def by_server(args: Any) -> bool:
     """Whether a server generates."""
-    return bool(args.use_vllm and args.vllm_mode == "server")
+    return engine_of(args) == "server"
 
 
 def _of_an_engine(args: Any) -> dict[str, tuple[bool, str]]:
@@ -222,20 +250,14 @@ def correction_mode(args: Any) -> str:
     return "token_truncate" if args.layout == "trajectory" else "sequence_mask"
 
 
-def engine_backend(trainer: Any) -> Backend | None:
-    """What generates for the learner: an engine, a server, or None without `use_vllm`.
+def _server_backend(trainer: Any) -> Backend:
+    # it needs transformers, which checks of settings do not import
+    from arena_trainers.engines.weights import server_backend
 
-    Warns once if the engine and the training differ in precision.
-    """
-    if by_server(trainer.args):
-        # it needs transformers, which checks of settings do not import
-        from arena_trainers.train.server_weights import server_backend
+    return server_backend(trainer)
 
-        return server_backend(trainer)
-    if not trainer.use_vllm:
-        return None
-    from arena_trainers.train.engines import adapter_backend, plays_adapters
 
+def _vllm_backend(trainer: Any) -> Backend:
     if plays_adapters(trainer.args, trainer.games.matchmaker):
         return adapter_backend(trainer)
     generation = trainer.vllm_generation
@@ -250,118 +272,8 @@ def engine_backend(trainer: Any) -> Backend | None:
     return VLLMBackend(generation.llm, refresh)
 
 
-def engine_dtype(llm: Any) -> str:
-    """Name of the precision of an engine in this process, as torch calls it."""
-    return str(llm.llm_engine.model_config.dtype).removeprefix("torch.")
-
-
-def warn_of_precision(engine: str, trainer: Any) -> None:
-    """Warns if vLLM generates in another precision than the loss is computed in."""
-    training = training_dtype(trainer)
-    if engine != training:
-        warnings.warn(
-            f"vLLM generates in {engine}, and the loss is computed in {training}: their "
-            "log-probabilities differ by some hundredths, which the importance-sampling "
-            "correction makes up for; see sampling/sampling_logp_difference in the metrics, "
-            "or train with --bf16 true",
-            stacklevel=3,
-        )
-
-
-def training_dtype(trainer: Any) -> str:
-    """Name of the precision of the training's forward passes, as torch calls it."""
-    if trainer.args.bf16:
-        return "bfloat16"
-    if trainer.args.fp16:
-        return "float16"
-    return str(trainer.model.dtype).removeprefix("torch.")
-
-
-NO_ADAPTER = (
-    "use_vllm plays snapshots of the model only where a LoRA adapter is trained, as an engine "
-    "for other weights would not fit beside the first; give --lora_r 16 (in Python "
-    "peft_config), leave use_vllm out, or give lm: opponents"
-)
-
-
-def plays_adapters(args: Any, matchmaker: Matchmaker | None) -> bool:
-    """Whether the engine plays learner and snapshots as adapters."""
-    in_process = args.use_vllm and not by_server(args)
-    return bool(in_process and matchmaker is not None and matchmaker.max_live > 0)
-
-
-@contextmanager
-def with_adapters(
-    args: Any, matchmaker: Matchmaker | None, model: Any, config: Any
-) -> Iterator[None]:
-    """The engine that TRL builds in this context holds the learner and `max_live` snapshots.
-
-    Does nothing if the engine plays no snapshots.
-
-    Args:
-        args: the trainer's settings.
-        matchmaker: of the run, if there is one.
-        model: that the trainer was given.
-        config: of the adapter that is trained; None if there is none.
-
-    Raises:
-        ValueError: no adapter is trained, vLLM does not play such an adapter, or the engine
-            cannot read the base model.
-    """
-    if matchmaker is None or not plays_adapters(args, matchmaker):
-        yield
-        return
-    if config is None:
-        raise ValueError(NO_ADAPTER)
-    if not isinstance(model, (str, Path)):
-        raise ValueError(
-            "want the path of the model, from which vLLM reads the base of the snapshots, got "
-            f"a {type(model).__name__}; save it, and give its folder"
-        )
-    check_adapter(config)
-    module: Any = importlib.import_module("trl.generation.vllm_generation")
-    build = module.LLM
-    module.LLM = partial(
-        build,
-        enable_lora=True,
-        max_loras=matchmaker.max_live + 1,
-        max_lora_rank=engine_rank(config.r),
-    )
-    try:
-        yield
-    finally:
-        module.LLM = build
-
-
-class NeverMerged:
-    """Takes the place of TRL's engine: the adapter has been loaded before TRL asks."""
-
-    def sync_weights(self) -> None:
-        """Does nothing."""
-
-
-def adapter_backend(trainer: Any) -> VLLMBackend:
-    """What generates for the learner: the engine that TRL built, with its adapter."""
-    model, llm = trainer.accelerator.unwrap_model(trainer.model), _taken(trainer)
-    adapters = EngineAdapters(llm, model)
-    loaded = -1
-
-    def refresh() -> Any:
-        nonlocal loaded
-        step = trainer.state.global_step
-        if loaded != step:
-            named = model.named_parameters()
-            weights = {name: p.detach() for name, p in named if p.requires_grad}
-            adapters.put(SELF, weights)
-            loaded = step
-        return adapters.get(SELF)
-
-    warn_of_precision(engine_dtype(llm), trainer)
-    return VLLMBackend(llm, refresh, adapters)
-
-
-def _taken(trainer: Any) -> Any:
-    """TRL's engine, in which TRL does not merge the adapter from now on."""
-    llm = trainer.vllm_generation.llm
-    trainer.vllm_generation = NeverMerged()
-    return llm
+ENGINES = {
+    "transformers": Engine(_refuse_unused_server, lambda trainer: None),
+    "vllm": Engine(_check_vllm, _vllm_backend),
+    "server": Engine(_check_server, _server_backend),
+}

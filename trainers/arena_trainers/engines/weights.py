@@ -17,10 +17,11 @@ from typing import Any
 
 from transformers import TrainerCallback
 
+from arena_trainers.engines.precision import training_dtype, warn_of_precision
+from arena_trainers.engines.settings import server_of
 from arena_trainers.lm.server import Server, ServerError
 from arena_trainers.lm.server_backend import ServerBackend, check_shapes, served_by
-from arena_trainers.train.engines import server_of, training_dtype, warn_of_precision
-from arena_trainers.train.sharding import raised_everywhere
+from arena_trainers.processes import raised_everywhere
 
 FOLDER = "server"  # in the run folder
 DIFFERENCE = "sampling/sampling_logp_difference/mean"

@@ -1,0 +1,107 @@
+"""Snapshots under `use_vllm`: the engine plays learner and snapshots as LoRA adapters.
+
+By itself TRL merges the learner's adapter into the engine's weights, and an adapter of a
+snapshot would be added to it. Here the engine keeps the weights of the base model, which it
+reads from the model's folder, and the learner's adapter is loaded beside those of snapshots.
+"""
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from arena_trainers.engines.precision import engine_dtype, warn_of_precision
+from arena_trainers.lm.vllm_adapters import EngineAdapters, check_adapter, engine_rank
+from arena_trainers.lm.vllm_backend import VLLMBackend
+from arena_trainers.matchmaking import SELF, Matchmaker
+
+NO_ADAPTER = (
+    "use_vllm plays snapshots of the model only where a LoRA adapter is trained, as an engine "
+    "for other weights would not fit beside the first; give --lora_r 16 (in Python "
+    "peft_config), leave use_vllm out, or give lm: opponents"
+)
+
+
+def plays_adapters(args: Any, matchmaker: Matchmaker | None) -> bool:
+    """Whether the engine plays learner and snapshots as adapters."""
+    in_process = args.use_vllm and args.vllm_mode != "server"
+    return bool(in_process and matchmaker is not None and matchmaker.max_live > 0)
+
+
+@contextmanager
+def with_adapters(
+    args: Any, matchmaker: Matchmaker | None, model: Any, config: Any
+) -> Iterator[None]:
+    """The engine that TRL builds in this context holds the learner and `max_live` snapshots.
+
+    Does nothing if the engine plays no snapshots.
+
+    Args:
+        args: the trainer's settings.
+        matchmaker: of the run, if there is one.
+        model: that the trainer was given.
+        config: of the adapter that is trained; None if there is none.
+
+    Raises:
+        ValueError: no adapter is trained, vLLM does not play such an adapter, or the engine
+            cannot read the base model.
+    """
+    if matchmaker is None or not plays_adapters(args, matchmaker):
+        yield
+        return
+    if config is None:
+        raise ValueError(NO_ADAPTER)
+    if not isinstance(model, (str, Path)):
+        raise ValueError(
+            "want the path of the model, from which vLLM reads the base of the snapshots, got "
+            f"a {type(model).__name__}; save it, and give its folder"
+        )
+    check_adapter(config)
+    module: Any = importlib.import_module("trl.generation.vllm_generation")
+    build = module.LLM
+    module.LLM = partial(
+        build,
+        enable_lora=True,
+        max_loras=matchmaker.max_live + 1,
+        max_lora_rank=engine_rank(config.r),
+    )
+    try:
+        yield
+    finally:
+        module.LLM = build
+
+
+class NeverMerged:
+    """Takes the place of TRL's engine: the adapter has been loaded before TRL asks."""
+
+    def sync_weights(self) -> None:
+        """Does nothing."""
+
+
+def adapter_backend(trainer: Any) -> VLLMBackend:
+    """What generates for the learner: the engine that TRL built, with its adapter."""
+    model, llm = trainer.accelerator.unwrap_model(trainer.model), _taken(trainer)
+    adapters = EngineAdapters(llm, model)
+    loaded = -1
+
+    def refresh() -> Any:
+        nonlocal loaded
+        step = trainer.state.global_step
+        if loaded != step:
+            named = model.named_parameters()
+            weights = {name: p.detach() for name, p in named if p.requires_grad}
+            adapters.put(SELF, weights)
+            loaded = step
+        return adapters.get(SELF)
+
+    warn_of_precision(engine_dtype(llm), trainer)
+    return VLLMBackend(llm, refresh, adapters)
+
+
+def _taken(trainer: Any) -> Any:
+    """TRL's engine, in which TRL does not merge the adapter from now on."""
+    llm = trainer.vllm_generation.llm
+    trainer.vllm_generation = NeverMerged()
+    return llm

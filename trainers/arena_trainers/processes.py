@@ -1,0 +1,61 @@
+"""Several processes: whether weights are split, and failures that all of them hear of."""
+
+import os
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def raised_everywhere() -> Iterator[None]:
+    """What the main process raises in this context, all processes raise.
+
+    All of them have to enter it, and leave it after the main one's work is done. Without
+    this the others would wait for the main one.
+
+    Raises:
+        Exception: in the other processes, of the main one's type and with its message; a
+            RuntimeError that names the type, if the exception cannot be sent.
+    """
+    # accelerate imports torch, which checks of settings do not
+    from accelerate.utils import broadcast_object_list
+
+    failure: Exception | None = None
+    try:
+        yield
+    except Exception as error:  # raised again below
+        failure = error
+    told = [None if failure is None else sendable(failure)]
+    broadcast_object_list(told)
+    if failure is not None:
+        raise failure
+    if told[0] is not None:
+        raise told[0]
+
+
+def sendable(error: Exception) -> Exception:
+    """The exception itself if a copy in another process is like it, else a RuntimeError.
+
+    >>> sendable(OSError(28, "No space left on device", "f"))
+    OSError(28, 'No space left on device')
+    """
+    try:
+        copy = pickle.loads(pickle.dumps(error))
+        if type(copy) is type(error) and str(copy) == str(error):
+            return error
+    except Exception:  # exceptions of libraries may raise anything here
+        pass
+    return RuntimeError(f"{type(error).__name__}: {error}")
+
+
+def splits_weights(args: Any) -> bool:
+    """Whether the run was started under FSDP or DeepSpeed's ZeRO-3."""
+    if args.fsdp or os.environ.get("ACCELERATE_USE_FSDP") == "true":
+        return True
+    if not args.deepspeed and os.environ.get("ACCELERATE_USE_DEEPSPEED") != "true":
+        return False
+    # takes seconds
+    from transformers.integrations.deepspeed import is_deepspeed_zero3_enabled
+
+    return bool(is_deepspeed_zero3_enabled())

@@ -1,0 +1,834 @@
+"""Options that self-play adds to TRL's, and all checks of settings before training.
+
+`TurnGRPOConfig` has them, and so has `Draft`, which is made before TRL is imported.
+
+Importing TRL takes seconds, so the fields that `TurnGRPOConfig` inherits are listed in
+`options.json`, together with the versions of TRL and transformers that they come from. Update the
+list with `python -m arena_trainers.train.config`; a test compares it with the installed TRL.
+
+An estimator is checked with them: its columns, options, parts of the reward, and bounds.
+
+This module imports neither TRL nor torch.
+"""
+
+import json
+import math
+import os
+import random
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from numbers import Real
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from arena_envs.checks import did_you_mean
+from arena_envs.doors import split
+from arena_envs.game import AnyGame, random_states
+from arena_trainers import credit
+from arena_trainers.credit.batch import INT_COLUMNS
+from arena_trainers.credit.by_name import estimators_with, find_estimator
+from arena_trainers.credit.needs import Needs, keeps_state, needs_of
+from arena_trainers.curricula import make_curriculum
+from arena_trainers.engines import check_engine, check_engine_columns
+from arena_trainers.matchmaking import make_matchmaker
+from arena_trainers.matchmaking.protocol import names_matchmaker
+from arena_trainers.options import Option, check_declared, option, options_of
+from arena_trainers.processes import splits_weights
+from arena_trainers.train.games import check_opponents, expanded
+from arena_trainers.train.records import (
+    PARTS,
+    PER_TOKEN_LOSSES,
+    SUPPLIED,
+    Supplier,
+    TurnRecord,
+    check_functions,
+    part_of,
+    turn_batch,
+)
+from arena_wrappers import Branching
+from arena_wrappers.prompts import PROMPT_OPTIONS
+
+LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
+
+
+def check_ranges(args: Any) -> None:
+    """Raises ValueError for numbers out of range, if TRL would not or only later."""
+    length = args.max_completion_length
+    ranges = {
+        "seed": (0 <= args.seed < 2**32, "from 0 to 2**32 - 1"),
+        "max_steps": (
+            args.max_steps >= 1 or args.max_steps == -1,
+            "of at least 1 (or -1 for num_train_epochs)",
+        ),
+        "num_generations": (args.num_generations >= 2, "of at least 2, to compare"),
+        "logging_steps": (args.logging_steps > 0, "above 0"),
+        "save_steps": (args.save_steps > 0, "above 0"),
+        "beta": (0 <= args.beta < math.inf, "of at least 0"),
+        "temperature": (0 < args.temperature < math.inf, "above 0"),
+        "top_p": (0 < args.top_p <= 1, "above 0 and at most 1"),
+        "min_p": (args.min_p is None or 0 <= args.min_p <= 1, "from 0 to 1"),
+        "repetition_penalty": (0 < args.repetition_penalty < math.inf, "above 0"),
+        "learning_rate": (0 <= args.learning_rate < math.inf, "of at least 0"),
+        "max_completion_length": (length is None or length >= 1, "of at least 1"),
+        "loss_type": (args.loss_type in LOSS_TYPES, f"from {LOSS_TYPES}"),
+    }
+    for name, (holds, wanted) in ranges.items():
+        if not holds:
+            raise ValueError(f"want {name} {wanted}, got {getattr(args, name)!r}")
+    _check_groups(args.episodes_per_step, args.num_generations, args)
+
+
+def _check_groups(episodes: int | None, size: int, args: Any) -> None:
+    """Raises unless a step has whole groups of episodes."""
+    by_hand = args.generation_batch_size or args.steps_per_generation
+    if episodes is None or by_hand or episodes % size == 0:
+        return  # TRL checks these two options
+    below = episodes - episodes % size
+    fits = [n for n in (below, below + size) if n]
+    raise ValueError(
+        f"want episodes_per_step divisible by num_generations ({size}), got {episodes}; "
+        f"give --episodes_per_step {' or '.join(map(str, fits))}"
+    )
+
+
+def refuse_what_is_not_supported(args: Any) -> None:
+    """Raises ValueError for options of TRL that rollouts or credit would ignore."""
+    untested = "its rollouts have not been tested with it"
+    bypassed = "advantages come from credit; see credit_args and part_weights"
+    refused = {
+        "use_transformers_continuous_batching": (
+            args.use_transformers_continuous_batching,
+            untested,
+        ),
+        "use_vllm in sharded training": (
+            args.use_vllm and args.vllm_mode == "colocate" and splits_weights(args),
+            "an engine in the training process has not been tested with it",
+        ),
+        "generation_kwargs": (bool(args.generation_kwargs), untested),
+        "cache_implementation": (args.cache_implementation is not None, untested),
+        "scale_rewards": (args.scale_rewards != "group", bypassed),
+        "reward_weights": (args.reward_weights is not None, bypassed),
+        "multi_objective_aggregation": (
+            args.multi_objective_aggregation != "sum_then_normalize",
+            bypassed,
+        ),
+    }
+    for name, (used, reason) in refused.items():
+        if used:
+            raise ValueError(
+                f"TurnGRPOTrainer does not support {name}: {reason}; leave it out"
+            )
+    check_engine(args)
+
+
+def refuse_warm_start(args: Any) -> None:
+    """Raises ValueError under FSDP or DeepSpeed, where supervised starts are untested."""
+    if splits_weights(args) or os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
+        raise ValueError(
+            "want warm_start_steps 0 under FSDP or DeepSpeed: the supervised start has not "
+            "been tested with it; run it before, with arena train --max_steps 1 and no "
+            "accelerate, and give the folder start/ of that run as --model with "
+            "--warm_start_steps 0"
+        )
+
+
+def refuse_saving_between_generations(args: Any) -> None:
+    """Raises if a checkpoint, which saves no generation batch, could fall inside one."""
+    saves = args.save_strategy == "steps" and args.save_steps >= 1
+    if saves and args.save_steps % args.window:
+        raise ValueError(
+            f"want save_steps divisible by {args.window} (the optimizer steps that share a "
+            f"generation batch), got {args.save_steps}"
+        )
+
+
+def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
+    """Raises ValueError for options that a critic does not have."""
+    _check_options(options, ("hidden_size", "learning_rate", "num_steps"))
+    if critic is None and options:
+        raise ValueError(
+            f"want critic_args only with a critic, got {dict(options)!r}; set "
+            "critic='features'"
+        )
+    if critic == "exact" and options:
+        raise ValueError(
+            f"critic='exact' has no options, got {dict(options)!r}; leave critic_args out"
+        )
+
+
+def _check_options(options: Iterable[str], known: Sequence[str]) -> None:
+    for name in options:
+        if name not in known:
+            raise ValueError(
+                f"critic has no option {name!r}; {did_you_mean(str(name), known)}"
+            )
+
+
+LIST = Path(__file__).with_name("options.json")
+SOURCES = ("trl", "transformers")  # packages of the inherited fields
+MAX_REPLY_TOKENS = 256  # if the settings give no limit
+BRANCH_OPTIONS = ("num_candidates", "turns", "seats", "follow")
+
+
+@dataclass
+class SelfPlay:
+    """The options that self-play adds to TRL's.
+
+    Games and prompts:
+        games: Games to train on: ids, or dicts of id, params, max_turns, weight, opponents, knobs.
+            Episodes are truncated after `max_turns` turns of all seats together; there is no
+            limit by default. `knobs: true`, or a list of names, lists the game once for each
+            value of its knobs.
+        opponents: Who plays: 'self', a policy against the learner, a list of seats, or a
+            matchmaker: past_selves, prioritised, psro, mixture. `"self"` is the model that
+            learns; other policies are strings such as `"random"`, `"mcts:100"` or
+            `"lm:PATH"`. A list names one for each seat. One policy alone plays all seats but
+            one, which is drawn for each start and learns. A matchmaker assigns the seats of
+            each start: `"past_selves"`, or `{"past_selves": {"every": 10}}` with its options.
+            See `arena_trainers.matchmaking`.
+        curriculum: Tasks of starts: weights, stages, horizon or band. It chooses the game of
+            each start and a limit of turns: a name, or
+            `{"horizon": {"horizons": [4, 8, None]}}` with options. See
+            `arena_trainers.curricula`. By default games start by their `weight`.
+        num_starts: Number of different starts (seeds); by default enough for max_steps. Each is
+            played `num_generations` times. Without `max_steps` it is 1000.
+        reply_format: Reply format of the prompts.
+        history: Prompts: 'state' or 'transcript'. The current state, or the whole episode.
+        rules: Whether prompts contain the rules.
+        show_legal_actions: Whether prompts list the legal actions.
+        parsing: How replies are read: 'strict' or 'tolerant'.
+        on_invalid: Reaction to an invalid reply: 'forfeit', 'retry' or 'random'.
+        penalty: Cost of an invalid reply. It is in the `format` part of the reward.
+        max_retries: Retries of a seat after an invalid reply.
+        part_weights: Weights of the reward parts, such as {format: 0.5}. Default: 1 for `game`
+            and `format`; 0 for parts that the trainer's `columns` give, which are then read
+            but not paid.
+
+    Sampling:
+        rollout_batch_size: Largest number of prompts per call of the model. Default: no limit.
+        vllm_importance_sampling_mode: Mode of the correction with use_vllm. Default: 'token_truncate' with `layout="trajectory"`, where a row holds several
+            turns, else TRL's 'sequence_mask'.
+
+    Episodes and batch:
+        episodes_per_step: Episodes per optimizer step. All processes count. It sets
+            `per_device_train_batch_size`, which counts episodes here.
+        max_tokens_per_forward: Most tokens in one training pass; by default what memory allows.
+            Padding counts. The gradient is the same for any bound. A lower bound takes less
+            memory and about 40 % more time.
+        flat_groups: Groups without spread: 'keep' or 'drop'. In these groups all trajectories of
+            each seat have the same reward. Dropping selects data by its returns; see `arena_trainers.train.batch`
+            for the bias.
+        max_replays: Times that a flat group is played again. Then it is dropped.
+        oversample: Trajectories per trained one; clean wins are preferred. Clean are those with
+            few invalid replies. This selects data; see `arena_trainers.train.batch`.
+        branch: Options of `Branching`, to train on turn trees. Turns that were selected by their
+            return are not trained on. Batch sizes count the episodes that others branch from.
+            By default the seats that learn branch. The estimator must compare only turns of
+            the same state.
+        layout: Content of a training row: 'turn' or 'trajectory'. In a trajectory, which has all
+            turns of a seat, the words of others are masked. It needs `history="transcript"`.
+
+    Credit:
+        credit: Estimator of turn-level credit. A name, or 'module:function' of your own. The
+            trainer raises when it is made if it lacks a column that the estimator reads; its
+            `columns` can supply some of them.
+        credit_args: Options of the estimator.
+        within_turn: How tokens share their turn's advantage: 'uniform' or 'entropy'. By entropy
+            is biased, see `by_token_entropy`. 'values' needs values of tokens, which no
+            critic gives.
+        critic: Critic: 'features' (a network) or 'exact' (in small games); none by default. It
+            gives the columns `value` and `next_value`: by a small network on `Game.features`,
+            or by enumeration of the game under the policies that play (`ExactCritic`), which
+            also gives `action_value`.
+        critic_args: Options of the critic. They are hidden_size, learning_rate and num_steps.
+
+    Optimization:
+        weighting: Level at which the loss is averaged: 'token' or 'turn'. By token is as
+            `loss_type` does. By turn averages over seats, then trajectories, then turns, then
+            tokens (MARS, equation 3); it needs a `loss_type` that averages over tokens. The KL
+            term is averaged as `loss_type` does.
+    """
+
+    games: list[Any] = option(["kuhn_poker"])
+    opponents: Any = option("self")
+    curriculum: Any = option(None)
+    num_starts: int | None = option(None, least=1)
+    reply_format: str = option("answer")
+    history: Literal["state", "transcript"] = option("state")
+    rules: bool = option(True)
+    show_legal_actions: bool = option(True)
+    parsing: Literal["strict", "tolerant"] = option("strict")
+    on_invalid: Literal["forfeit", "retry", "random"] = option("forfeit")
+    penalty: float = option(0.5)
+    max_retries: int = option(2)
+    part_weights: dict[str, float] = option({})
+    rollout_batch_size: int | None = option(None, least=1)
+    vllm_importance_sampling_mode: Any = option(None)
+    episodes_per_step: int | None = option(None, least=1)
+    max_tokens_per_forward: int | None = option(None, least=1)
+    flat_groups: Literal["keep", "drop"] = option("keep")
+    max_replays: int = option(0, least=0)
+    oversample: int = option(1, least=1)
+    branch: dict[str, Any] | None = option(None)
+    layout: Literal["turn", "trajectory"] = option("turn")
+    credit: str = option("mars")
+    credit_args: dict[str, Any] = option({})
+    within_turn: Literal["uniform", "entropy", "values"] = option("uniform")
+    critic: Literal["features", "exact"] | None = option(None)
+    critic_args: dict[str, Any] = option({})
+    weighting: Literal["token", "turn"] = option("token")
+
+    @property
+    def prompt_options(self) -> dict[str, Any]:
+        """Arguments of the `PromptWrapper`."""
+        names = (*PROMPT_OPTIONS, "on_invalid", "penalty", "max_retries")
+        return {name: getattr(self, name) for name in names}
+
+    def check_own(self) -> None:
+        check_declared(self, SelfPlay)
+        if isinstance(self.games, str):
+            self.games = split(self.games)
+        if isinstance(self.opponents, str) and len(split(self.opponents)) > 1:
+            self.opponents = split(self.opponents)
+        if not isinstance(self.games, list) or not self.games:
+            raise ValueError(
+                f"want games as a list of ids or dicts, got {self.games!r}"
+            )
+        self.games = expanded(self.games)
+        check_opponents(self.opponents)
+        if names_matchmaker(self.opponents):
+            make_matchmaker(self.opponents)  # raises for options that it lacks
+        if self.curriculum is not None:
+            make_curriculum(self.curriculum)
+        for name, weight in self.part_weights.items():
+            if not isinstance(weight, int | float) or not math.isfinite(weight):
+                raise ValueError(f"want a number as weight of {name!r}, got {weight!r}")
+        check_critic(self.critic, self.critic_args)
+        self._check_rows()
+        self.branching(())
+        self._check_filter()
+        self._check_oversample()
+
+    def branching(self, seats: Sequence[int]) -> Branching | None:
+        """Where training episodes branch; None without `branch`.
+
+        Args:
+            seats: seats that branch if `branch` names none.
+        """
+        if self.branch is None:
+            return None
+        for name in self.branch:
+            if name not in BRANCH_OPTIONS:
+                hint = did_you_mean(str(name), BRANCH_OPTIONS)
+                raise ValueError(f"branch has no option {name!r}; {hint}")
+        if "num_candidates" not in self.branch:
+            raise ValueError(f"want num_candidates in branch, got {self.branch!r}")
+        return Branching(**{"seats": seats, **self.branch})
+
+    def _check_filter(self) -> None:
+        replays = self.max_replays
+        if replays and self.flat_groups == "keep":
+            raise ValueError(
+                f"max_replays={replays} plays flat groups again, and flat_groups='keep' "
+                "keeps them; set flat_groups='drop'"
+            )
+        if self.flat_groups == "drop" and self.branch is not None:
+            raise ValueError(
+                "flat_groups='drop' does not support branch: the candidates of a turn tree "
+                "share the rewards before them; leave one of the two out"
+            )
+
+    def _check_oversample(self) -> None:
+        of_trl: Any = self
+        times, size = self.oversample, of_trl.num_generations or 0
+        if times == 1:
+            return
+        if size % times or size < 2 * times:
+            raise ValueError(
+                f"want num_generations as a multiple of oversample ({times}) and at least "
+                f"twice as large, got {size}; give --num_generations {2 * times} or more"
+            )
+        if self.on_invalid == "forfeit":
+            raise ValueError(
+                "oversample prefers wins with few invalid replies, and with "
+                "on_invalid='forfeit' no win has any; set on_invalid='retry' or 'random'"
+            )
+        if self.branch is not None:
+            raise ValueError(
+                "oversample does not support branch: the candidates of a turn tree share "
+                "the turns before them; leave one of the two out"
+            )
+
+    def _check_rows(self) -> None:
+        if self.layout == "trajectory" and self.history != "transcript":
+            raise ValueError(
+                "layout='trajectory' needs history='transcript', in which a seat's prompt "
+                f"begins with its earlier turns, got {self.history!r}"
+            )
+        loss_type = getattr(self, "loss_type")  # noqa: B009 # a field of TRL
+        if self.weighting == "turn" and loss_type not in PER_TOKEN_LOSSES:
+            raise ValueError(
+                f"weighting='turn' needs a loss that averages over all tokens, got "
+                f"loss_type={loss_type!r}; set one of {PER_TOKEN_LOSSES}"
+            )
+
+
+class Draft(SelfPlay):
+    """The options as attributes, without the values that TRL derives.
+
+    Args:
+        options: all options, given or default, by name.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self.__dict__.update(options)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"the draft has no option {name!r}")
+
+
+@cache
+def _list() -> Mapping[str, Any]:
+    found: dict[str, Any] = json.loads(LIST.read_text(encoding="utf-8"))
+    return found
+
+
+def listed_options() -> dict[str, Option]:
+    """The fields of `TurnGRPOConfig`, those of TRL from the list, without importing TRL."""
+    listed = [
+        Option(**{**o, "types": tuple(o["types"]), "choices": tuple(o["choices"])})
+        for o in _list()["options"]
+    ]
+    return {one.name: one for one in listed} | options_of(SelfPlay)
+
+
+def installed_versions() -> dict[str, str | None]:
+    """The installed versions of TRL and transformers; None if one is missing."""
+    found: dict[str, str | None] = {}
+    for package in SOURCES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    return found
+
+
+def is_of_installed_versions() -> bool:
+    """Whether the list was made with the installed versions."""
+    return dict(_list()["made_with"]) == installed_versions()
+
+
+def part_weights(args: Any, functions: Collection[str]) -> dict[str, float]:
+    """Weights of the parts of the reward, by name.
+
+    These are the parts in `part_weights`, and those that column functions supply. A supplied
+    part has weight 0 unless `part_weights` sets it.
+    """
+    given = [part for name in functions if (part := part_of(name))]
+    return {**dict.fromkeys(given, 0.0), **args.part_weights}
+
+
+def check_part_weights(args: Any, functions: Collection[str]) -> None:
+    """Checks the names and weights of `part_weights`.
+
+    Raises:
+        ValueError: a weight for an unknown part, or weight 0 for the part that the
+            estimator needs as a reward (`paid_part` of its `needs`).
+    """
+    known = [*PARTS, *(part for name in functions if (part := part_of(name)))]
+    for name in args.part_weights:
+        if name not in known:
+            raise ValueError(
+                f"part_weights names {name!r}, which is not a reward part; "
+                f"{did_you_mean(str(name), known)}"
+            )
+    option = needs_of(find_estimator(args.credit)).paid_part
+    if option is None:
+        return
+    part = {**credit.default_options(args.credit), **args.credit_args}[option]
+    if part_weights(args, functions).get(part, 1.0) == 0:
+        raise ValueError(
+            f"credit {args.credit!r} needs as {option} a reward part with a weight other "
+            f"than 0, got {part!r} with weight 0; set part_weights to {{{part!r}: 1.0}}"
+        )
+
+
+NUM_GAMES = 100  # random games that are played to see whether seats are paid early
+SLACK = 1e-9  # rounding of a sum of rewards
+
+
+def return_bounds(
+    game: AnyGame, args: Any, weights: Mapping[str, float]
+) -> tuple[float, float]:
+    """Bounds of the weighted return of a trajectory, forfeits and penalties included.
+
+    Args:
+        game: the rules.
+        args: settings; `penalty`, `on_invalid` and `max_retries` set the cost of invalid
+            replies.
+        weights: weights of the reward parts; 1 where none is given.
+    """
+    found = part_bounds(game, args)
+    ends = [_times(found[part], weights.get(part, 1.0)) for part in PARTS]
+    return sum(low for low, _ in ends), sum(high for _, high in ends)
+
+
+def part_bounds(game: AnyGame, args: Any) -> dict[str, tuple[float, float]]:
+    """Bounds of each part of a trajectory's return, without weights.
+
+    The game's part lies between `min_return` and `max_return` of the game. These bounds are
+    widened if a seat is paid before its first turn: a trajectory begins with this turn, so
+    it lacks the early payment, and the seat may lose it again later.
+    """
+    low, high = game.min_return, game.max_return
+    limited = [s for s in args.games if isinstance(s, dict) and s.get("max_turns")]
+    if limited or args.curriculum is not None:
+        low, high = (
+            min(low, 0.0),
+            max(high, 0.0),
+        )  # an episode may be cut before any payment
+    if pays_early(game):
+        low, high = low - max(high, 0.0), high - min(low, 0.0)
+    invalid = {
+        "forfeit": 1,
+        "retry": args.max_retries * game.max_turns + 1,
+        "random": game.max_turns,
+    }[args.on_invalid]
+    return {"game": (low, high), "format": (-args.penalty * invalid, 0.0)}
+
+
+def _times(ends: tuple[float, float], weight: float) -> tuple[float, float]:
+    low, high = sorted(weight * end + 0.0 for end in ends)  # no -0
+    return low, high
+
+
+def pays_early(game: AnyGame) -> bool:
+    """Whether random play finds an episode that pays a seat before its first turn."""
+    rng = random.Random(0)
+    for _ in range(NUM_GAMES):
+        moved = set[int]()
+        for state, player in random_states(game, rng):
+            if moved.issuperset(range(game.num_players)):
+                break
+            paid = game.returns(state)
+            if any(paid[seat] for seat in range(len(paid)) if seat not in moved):
+                return True
+            moved.add(player)
+    return False
+
+
+def check_bounds(
+    args: Any, games: Sequence[AnyGame], weights: Mapping[str, float]
+) -> None:
+    """Raises if a return can lie outside of the bounds that the estimator's options set.
+
+    Which options these are is declared by the estimator (`return_bounds` of `needs`). A
+    bound may be a number, or a mapping from parts of the reward to numbers.
+
+    Raises:
+        ValueError: names the bound and the value that it needs.
+    """
+    options = {**credit.default_options(args.credit), **args.credit_args}
+    names = needs_of(find_estimator(args.credit)).return_bounds or ()
+    for side, name in enumerate(names):
+        given = options[name]
+        by_part = given if isinstance(given, Mapping) else {None: given}
+        for part, bound in by_part.items():
+            if not isinstance(bound, Real):
+                continue  # the estimator checks it
+            what = name if part is None else f"{name}[{part!r}]"
+            _check_known(args, weights, what, part)
+            for game in games:
+                end = _ends(game, args, weights, part)[side]
+                beyond = float(bound) - end if side == 0 else end - float(bound)
+                if beyond > SLACK:
+                    raise ValueError(
+                        f"want a {what} of {end:g} or {('less', 'more')[side]}, got "
+                        f"{bound!r}: {type(game).__name__} can pay {end:g}, with penalties "
+                        "and part_weights"
+                    )
+
+
+def _check_known(
+    args: Any, weights: Mapping[str, float], what: str, part: str | None
+) -> None:
+    """Raises if a bound is set for a part of the reward without known bounds."""
+    counted = [part] if part is not None else [p for p in weights if weights[p]]
+    others = [other for other in counted if other not in PARTS]
+    if others:
+        raise ValueError(
+            f"credit {args.credit!r} cannot check {what}: the bounds of the reward part "
+            f"{others[0]!r} are not known; leave {what} out"
+        )
+
+
+def _ends(
+    game: AnyGame,
+    args: Any,
+    weights: Mapping[str, float],
+    part: str | None,
+) -> tuple[float, float]:
+    """Bounds of a part of the reward, or of the whole return if it is None."""
+    if part is None:
+        return return_bounds(game, args, weights)
+    weight = weights.get(part, 1.0) or 1.0  # a part of weight 0 is read without weight
+    return _times(part_bounds(game, args)[part], weight)
+
+
+ALWAYS = (
+    *("game", "episode", "seat", "turn", "group", "team"),
+    *("terminated", "truncated"),
+)
+COUNTS = ("num_tokens", "row_length")
+ON_DEMAND = ("state_key", "action", "opponent", "tokens.entropy", "tokens.logprob")
+PROVIDED = (
+    *ALWAYS,
+    *COUNTS,
+    *(f"rewards.{part}" for part in PARTS),
+    *ON_DEMAND,
+)
+OF_CRITIC = {
+    "features": ("value", "next_value"),
+    "exact": ("value", "next_value", "action_value"),
+}
+BRANCH_COLUMNS = ("parent", "branch", "unselected")
+PER_BATCH_IDS = (
+    *("group", "episode", "rollout", "parent"),
+    *("state_key", "action", "opponent"),
+)  # the same number means something else in the next batch
+FUNCTION = "set columns={'NAME': 'my_module:my_function'}"
+CRITICS = "set critic='features', or 'exact' for games that can be enumerated"
+ABSENT = {
+    "value": f"{CRITICS}, or {FUNCTION}",
+    "next_value": CRITICS,
+    "action_value": "set critic='exact', for games that can be enumerated, or "
+    + FUNCTION,
+    "tokens.value": "no critic gives values of tokens; choose another option",
+    "parent": "episodes do not branch; set branch",
+    "branch": "episodes do not branch; set branch",
+    "unselected": "episodes do not branch; set branch",
+    "stratum": f"games define no strata; {FUNCTION}",
+    "rollout": "trajectories are not cut into segments; choose another column",
+}
+
+
+def check_credit_columns(args: Any, functions: Collection[str] = ()) -> tuple[str, ...]:
+    """The columns that the estimator reads.
+
+    These are the columns that it declares with `needs` and the columns that its options
+    name, such as `pool` or, for token columns, `metric`.
+
+    Args:
+        args: settings.
+        functions: names of the columns that the user's functions give.
+
+    Raises:
+        ValueError: unknown estimator; a column that rollouts do not give (the message says
+            what to set); a critic whose values are not read; turn trees for an estimator
+            that compares whole trajectories; a state that is kept by columns whose numbers
+            change from batch to batch.
+    """
+    named = _named_columns(args)
+    needed = credit.needed_columns(args.credit, args.within_turn)
+    wanted = tuple(dict.fromkeys([*needed, *named]))
+    provided = (*PROVIDED, *functions)
+    if args.critic is not None:
+        if not set(OF_CRITIC[args.critic]) & set(wanted):
+            raise ValueError(
+                f"credit {args.credit!r} reads no values, got critic={args.critic!r}; "
+                "leave critic out"
+            )
+        provided += OF_CRITIC[args.critic]
+    if args.branch is not None:
+        _check_branch(args, wanted)
+        provided += BRANCH_COLUMNS
+        wanted = tuple(dict.fromkeys([*wanted, *BRANCH_COLUMNS]))
+    _check_provided(args, wanted, provided)
+    check_engine_columns(args, wanted)
+    return tuple(dict.fromkeys([*wanted, *functions]))
+
+
+def _check_branch(args: Any, wanted: Collection[str]) -> None:
+    """Raises if the estimator cannot train on turn trees, or on those of `follow`."""
+    needs, branching = needs_of(find_estimator(args.credit)), args.branching(())
+    if needs.compares_trajectories or "state_key" not in wanted:
+        known = estimators_with(_compares_states)
+        raise ValueError(
+            f"TurnGRPOTrainer does not support branch with credit {args.credit!r}: want an "
+            f"estimator that compares only turns of the same state, such as {known}"
+        )
+    if branching and branching.follow == "best" and not needs.unselected_only:
+        known = estimators_with(lambda needs: needs.unselected_only)
+        raise ValueError(
+            f"credit {args.credit!r} does not support turns that were selected by their "
+            f"return, got branch with follow='best'; set follow='random' or 'all', or "
+            f"credit to {known}"
+        )
+
+
+def _compares_states(needs: Needs) -> bool:
+    return "state_key" in needs.columns and not needs.compares_trajectories
+
+
+def _named_columns(args: Any) -> list[str]:
+    """The columns that options name; raises if a kept state cannot be keyed by them."""
+    named = [
+        name
+        for value in args.credit_args.values()
+        if isinstance(value, list | tuple)
+        for name in value
+        if name in INT_COLUMNS
+    ]
+    mixed = [name for name in named if name in PER_BATCH_IDS]
+    if mixed and keeps_state(find_estimator(args.credit)):
+        raise ValueError(
+            f"credit {args.credit!r} keeps a state, but the numbers of {mixed[0]!r} change "
+            f"from batch to batch; want columns such as 'game' and 'seat', got {named}"
+        )
+    tokens = [f"tokens.{value}" for value in args.credit_args.values()]
+    return named + [name for name in tokens if name in ON_DEMAND]
+
+
+def _check_provided(args: Any, wanted: Sequence[str], provided: Sequence[str]) -> None:
+    """Raises if the rollouts lack a column; the message says what to set."""
+    own = credit.needed_columns(args.credit)
+    within = credit.needed_columns(args.credit, args.within_turn)
+    for name in wanted:
+        if name in provided:
+            continue
+        reason = ABSENT.get(name, f"choose from {', '.join(provided)}")
+        if part_of(name):
+            reason = f"no function supplies this reward part; {FUNCTION}"
+        if name in BRANCH_COLUMNS and "state_key" not in wanted:
+            reason = "rollouts have no workers; choose another estimator or column"
+        who = f"credit {args.credit!r}"
+        if name in within and name not in own:
+            who += f" with within_turn={args.within_turn!r}"
+        raise ValueError(
+            f"{who} needs the column {name!r}, which these rollouts do not have: "
+            + reason.replace("NAME", name)
+        )
+
+
+def check_credit(
+    args: Any,
+    games: Sequence[AnyGame] = (),
+    functions: Mapping[str, Supplier] | None = None,
+) -> tuple[str, ...]:
+    """Tests the estimator on a small batch with the columns of a real one.
+
+    Args:
+        args: settings.
+        games: the games to train on; the test batch has their lowest and highest returns.
+        functions: the user's functions and reward models, by column.
+
+    Returns:
+        The columns to collect: those that the estimator reads, and those of the functions.
+
+    Raises:
+        ValueError: unknown estimator or option; a column that rollouts do not give; a
+            function whose column does not affect the credit; bounds that a return can lie
+            outside of; weights of reward parts that do not fit the estimator.
+    """
+    functions = {} if functions is None else functions
+    credit.check_options(args.credit, args.credit_args)
+    taken = {*PROVIDED, *(OF_CRITIC[args.critic] if args.critic else ())}
+    check_functions(functions, taken)
+    wanted = check_credit_columns(args, functions)
+    weights = part_weights(args, functions)
+    check_part_weights(args, functions)
+    check_bounds(args, games, weights)
+    turns = _trial(games, functions)
+    names = [str(number) for number in range(max(len(games), 1))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", credit.FlatPoolWarning)
+        batch = turn_batch([turns], weights, names, wanted, [(0,)] * len(names))
+        size = len(turns)
+        if args.critic is not None:
+            unread = np.full(size, np.nan)
+            batch = replace(batch, value=np.zeros(size), next_value=unread)
+        if args.critic == "exact":
+            batch = replace(batch, action_value=np.zeros(size))
+        result = estimate_credit(args, batch, None)
+        for name in functions:
+            if not weights.get(part_of(name) or "", 0.0):  # a paid part is read
+                _check_read(args, batch, name, result)
+    return wanted
+
+
+def _trial(games: Sequence[AnyGame], functions: Collection[str]) -> list[TurnRecord]:
+    """Two turns of each game: one is paid the lowest return, one the highest."""
+    ranges = [(game.min_return, game.max_return) for game in games] or [(0.0, 1.0)]
+    tokens = {"entropy": [0.5, 1.0], "logprob": [-1.0, -2.0]}
+    found = []
+    for game, ends in enumerate(ranges):
+        for i, paid in enumerate(ends):
+            parts = {part: float(i) for n in functions if (part := part_of(n))}
+            rewards = {**dict.fromkeys(PARTS, 0.0), "game": paid, **parts}
+            record = TurnRecord(
+                game=game,
+                seed=0,
+                episode=2 * game + i,
+                place=0,
+                seat=0,
+                turn=0,
+                rewards=rewards,
+                num_tokens=2,
+                row_length=4,
+                terminated=True,
+                truncated=False,
+                state=i,
+                action=i,
+                tokens=tokens,
+                supplied={name: i for name in functions if name in SUPPLIED},
+            )
+            found.append(record)
+    return found
+
+
+def _check_read(
+    args: Any, batch: credit.TurnBatch, name: str, result: credit.Credit
+) -> None:
+    """Raises if the column does not affect the credit."""
+    parts = {k: v for k, v in (batch.rewards or {}).items() if k != part_of(name)}
+    columns: dict[str, Any] = {} if part_of(name) else {name: None}
+    without = replace(batch, rewards=parts, **columns)
+    try:
+        same = estimate_credit(args, without, None).advantage == result.advantage
+    except ValueError:
+        return
+    if np.all(same):
+        raise ValueError(
+            f"credit {args.credit!r} does not read {name!r}; leave it out of columns"
+        )
+
+
+def estimate_credit(
+    args: Any, batch: credit.TurnBatch, state: Mapping[str, Any] | None
+) -> credit.Credit:
+    """The configured estimator's credit.
+
+    Warns only if all advantages are 0. Single flat pools are counted in the metrics.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", credit.FlatPoolWarning)
+        result = credit.estimate(
+            args.credit,
+            batch,
+            state=state,
+            within_turn=args.within_turn,
+            **args.credit_args,
+        )
+    if not result.advantage.any():
+        warnings.warn(
+            "all advantages of this batch are 0, since every pool has equal returns or a "
+            "single turn; set a wider pool in credit_args, or more episodes_per_step",
+            credit.FlatPoolWarning,
+            stacklevel=2,
+        )
+    return result
