@@ -126,7 +126,7 @@ class rollout_func:  # named as TRL's argument
         return {name: [row[name] for row in rows] for name in rows[0]}
 
     def _first_sample(self, trainer: Any) -> int:
-        """Where the samples of a batch start; a step of the optimizer may use several batches."""
+        """The first sample of a batch; a step of the optimizer may use several batches."""
         step = (trainer.state.global_step, trainer.model.training)
         self._asked = (step, self._asked[1] + 1 if self._asked[0] == step else 0)
         return int(step[0]) * BATCHES * PLACES + self._asked[1] * PLACES

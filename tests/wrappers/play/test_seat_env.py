@@ -23,7 +23,7 @@ from arena_wrappers import (
 )
 from arena_wrappers.prompts import legal_texts
 
-REPRESENTATIVE = runpy.run_path(str(Path(__file__).parents[1] / "representative.py"))[
+REPRESENTATIVE = runpy.run_path(str(Path(__file__).parents[2] / "representative.py"))[
     "REPRESENTATIVE"
 ]
 SEATS = [
