@@ -25,7 +25,7 @@ from arena_trainers.data import (
     write_rows,
 )
 from arena_trainers.evaluate.exploit import exploitability
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
 from arena_trainers.runs.rows import RowJob
 from arena_trainers.runs.settings import load_recipe
 from arena_wrappers import Branching, Episode, play

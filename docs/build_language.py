@@ -42,7 +42,7 @@ def measure(name: str) -> dict[str, Any]:
     """Results in one game: of random play, the model before and after its start, the teacher."""
     import torch
 
-    from arena_trainers.lm.policy import LMPolicy
+    from arena_trainers.lm import LMPolicy
     from arena_trainers.offline.sft import warm_start
     from arena_trainers.runs.results.close import cost, versions
 

@@ -15,7 +15,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import arena_envs  # noqa: E402
-from arena_trainers.lm.policy import LMPolicy  # noqa: E402
+from arena_trainers.lm import LMPolicy  # noqa: E402
 from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer, words_of  # noqa: E402
 from arena_wrappers import PromptOptions, PromptWrapper  # noqa: E402
 

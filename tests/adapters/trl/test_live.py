@@ -44,7 +44,7 @@ def model(tmp_path_factory) -> str:
     import torch
 
     from arena_trainers.data import legal_play
-    from arena_trainers.lm.policy import LMPolicy
+    from arena_trainers.lm import LMPolicy
     from arena_trainers.offline.sft import warm_start
     from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer, words_of
     from arena_wrappers import PromptOptions, PromptWrapper
@@ -92,7 +92,7 @@ def test_log_probabilities_are_those_of_the_tokens(example, model, tmp_path) -> 
 
 
 def test_vllm_is_refused() -> None:
-    from arena_trainers.lm.learner import learner_of
+    from arena_trainers.lm import learner_of
 
     trainer = SimpleNamespace(args=SimpleNamespace(use_vllm=True))
     with pytest.raises(ValueError, match="set use_vllm=False"):

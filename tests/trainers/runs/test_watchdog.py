@@ -9,7 +9,7 @@ import pytest
 from transformers import TrainerControl, TrainerState
 
 import arena_envs
-from arena_trainers.lm.server import Server
+from arena_trainers.lm.backends.server import Server
 from arena_trainers.runs.progress import watched_stages
 from arena_wrappers import PromptWrapper, RandomPolicy, play
 
@@ -122,7 +122,10 @@ def test_a_late_step_names_a_server_that_does_not_answer(monkeypatch):
     with watched_stages(trainer, 0.05):
         trainer.end_step(0)
         server.post("/pause")
-    assert "is in arena_trainers.lm.server._all, which asks http://local" in lines[0]
+    assert (
+        "is in arena_trainers.lm.backends.server._all, which asks http://local"
+        in lines[0]
+    )
 
 
 @pytest.mark.parametrize("seconds", [0.0, 30.0])

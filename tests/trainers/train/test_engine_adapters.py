@@ -7,7 +7,7 @@ from peft import LoraConfig, VeraConfig
 from torch import nn
 
 from arena_trainers.engines import with_adapters
-from arena_trainers.lm.vllm_adapters import check_adapter
+from arena_trainers.lm.backends.vllm import check_adapter
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.runs.checks.preflight import check_lora
 

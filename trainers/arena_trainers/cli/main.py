@@ -35,7 +35,7 @@ from arena_trainers.cli.train import (
     read_request,
 )
 from arena_trainers.cli.usage import UsageError, usage_errors
-from arena_trainers.lm.server import ServerError
+from arena_trainers.lm.backends.server import ServerError
 from arena_trainers.offline.protocol import check_name
 from arena_trainers.runs.checks import preflight
 from arena_trainers.runs.folder import CONFIG, START, with_start

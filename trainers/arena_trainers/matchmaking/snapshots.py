@@ -23,10 +23,9 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import PreTrainedModel
 
-from arena_trainers.lm.cached_backend import CachedBackend
+from arena_trainers.lm.backends.cached import CachedBackend
+from arena_trainers.lm.backends.vllm import EngineAdapters, VLLMBackend
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.lm.vllm_adapters import EngineAdapters
-from arena_trainers.lm.vllm_backend import VLLMBackend
 from arena_trainers.matchmaking.protocol import snapshot_name
 
 FOLDER = "snapshots"  # of a run folder

@@ -12,7 +12,7 @@ from accelerate.utils import DistributedType
 from torch.utils.data import DataLoader
 from transformers import Trainer
 
-from arena_trainers.lm.scoring import left_padded
+from arena_trainers.lm.backends.scoring import left_padded
 from arena_trainers.offline.protocol import Cut
 from arena_trainers.train.forward import IGNORED
 

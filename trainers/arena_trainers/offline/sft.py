@@ -25,9 +25,12 @@ from transformers import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
 
 from arena_trainers.data import Example
-from arena_trainers.lm.memory import default_max_tokens
+from arena_trainers.lm.backends.scoring import (
+    default_max_tokens,
+    left_padded,
+    positions,
+)
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.lm.scoring import left_padded, positions
 from arena_trainers.offline.batches import WholeSteps, labelled_batch
 from arena_trainers.offline.protocol import Given, RowTrainer
 from arena_trainers.train.forward import IGNORED, distinct_rows, scoring_the_last

@@ -38,12 +38,11 @@ from arena_trainers.data import Origin, only_prompt, read_origin
 from arena_trainers.data.columns import TRAIN
 from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.lm.adapters import starting_model
+from arena_trainers.lm.backends.scoring import default_max_tokens
 from arena_trainers.lm.chat import Chat
-from arena_trainers.lm.memory import default_max_tokens
-from arena_trainers.lm.models import model_folder
+from arena_trainers.lm.models import check_language_model, model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import PROMPT_FILE, prompt_json, saved_options
-from arena_trainers.lm.reward_folder import check_language_model
 from arena_trainers.offline.batches import WholeSteps
 from arena_trainers.offline.protocol import Cut, Given, row_trainer
 from arena_trainers.offline.row_file import (

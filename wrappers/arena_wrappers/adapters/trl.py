@@ -70,7 +70,7 @@ class rollout_func:  # named as TRL's argument
         game: as `env_fn` of `play`. An id gets prompts with `history="transcript"`, which a
             function of yours must set, too: a row is one conversation.
         policy: makes the policy of a trainer's model, which must report its tokens:
-            `arena_trainers.lm.learner.learner_of`.
+            `arena_trainers.lm.learner_of`.
         seat: the seat that learns.
         opponents: one policy for all other seats, or one per other seat in seat order.
         timeout: as for `play`.
@@ -182,7 +182,7 @@ def token_row(turns: Sequence[Turn]) -> dict[str, list[Any]]:
             raise ValueError(
                 f"turn {turn.index} has no tokens with log-probabilities "
                 f"({turn.detail or 'its policy reports none'}); want a policy such as that "
-                "of arena_trainers.lm.learner.learner_of"
+                "of arena_trainers.lm.learner_of"
             )
         known = len(prompt) + len(ids)
         if list(turn.prompt_ids[:known]) != prompt + ids:

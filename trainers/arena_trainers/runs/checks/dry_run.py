@@ -5,7 +5,7 @@ How many rows and tokens an optimizer step trains, by random legal play.
 What a training run needs: memory and hours, by arithmetic alone.
 
 Nothing is loaded and nothing is trained. `ASSUMPTIONS` are printed beside the figures. The
-bytes of activations are those of `arena_trainers.lm.memory`, from which a run derives
+bytes of activations are those of `arena_trainers.lm.backends.scoring`, from which a run derives
 `max_tokens_per_forward` where none is given.
 
 `arena train RECIPE --dry-run`: the plan of a run, as lines of text.
@@ -21,7 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from arena_trainers.engines.settings import by_server
-from arena_trainers.lm.memory import LEAST, OF_FREE, bytes_per_token, tokens_that_fit
+from arena_trainers.lm.backends.scoring import (
+    LEAST,
+    OF_FREE,
+    bytes_per_token,
+    tokens_that_fit,
+)
 from arena_trainers.lm.models import local_model
 from arena_trainers.runs.checks.preflight import (
     check_columns,

@@ -16,8 +16,7 @@ from arena_trainers import extras
 from arena_trainers.engines.adapters import NO_ADAPTER, plays_adapters
 from arena_trainers.engines.settings import check_server
 from arena_trainers.lm import best_of
-from arena_trainers.lm.models import adapter_base
-from arena_trainers.lm.reward_folder import check_language_model
+from arena_trainers.lm.models import adapter_base, check_language_model
 from arena_trainers.matchmaking import make_matchmaker, names
 from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.options import Option, options_of, unknown_option

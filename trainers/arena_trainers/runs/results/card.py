@@ -24,7 +24,7 @@ from rich.text import Text
 from transformers.trainer_utils import HubStrategy
 
 from arena_trainers.lm import smollm2
-from arena_trainers.lm.merged import CARD
+from arena_trainers.lm.models import CARD
 from arena_trainers.runs.folder import CONFIG
 from arena_trainers.runs.results.close import (
     eval_commands,

@@ -12,7 +12,7 @@ from arena_trainers.lm.prompt_file import check_sampling
 
 @dataclass(frozen=True)
 class Sampling:
-    """How tokens are drawn.
+    """Settings by which tokens are drawn.
 
     `top_k`, `top_p`, `min_p` and `repetition_penalty` change what is drawn. Log-probabilities
     are those of what is drawn, see `Generated`; a trainer's are those before the change.
@@ -47,13 +47,13 @@ class Sampling:
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """What `arena_prompt.json` keeps, and users choose."""
+        """The settings that `arena_prompt.json` keeps, and users choose."""
         own = ("end_ids", "with_entropy")
         return {name: value for name, value in vars(self).items() if name not in own}
 
     @property
     def draws_from_all(self) -> bool:
-        """Whether tokens are drawn from softmax(logits / temperature), nothing changed."""
+        """True if tokens are drawn from softmax(logits / temperature), nothing changed."""
         whole = self.top_k == 0 and self.top_p == 1 and self.min_p == 0
         return self.temperature > 0 and whole and self.repetition_penalty == 1
 
@@ -76,7 +76,7 @@ class Generated(NamedTuple):
 
 
 class Backend(Protocol):
-    """What generates the tokens of an `LMPolicy`.
+    """The generator of the tokens of an `LMPolicy`.
 
     Attributes:
         runs_model: whether it runs the policy's own model, whose weights it then needs.

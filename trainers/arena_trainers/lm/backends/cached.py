@@ -15,9 +15,9 @@ import torch
 from numpy.typing import NDArray
 
 from arena_trainers.lm.backends import Generated, Sampling
-from arena_trainers.lm.sampling import Note, seed_after, uniform_number
-from arena_trainers.lm.scoring import reads_padding
-from arena_trainers.lm.transformers_backend import TransformersBackend
+from arena_trainers.lm.backends.sampling import Note, seed_after, uniform_number
+from arena_trainers.lm.backends.scoring import reads_padding
+from arena_trainers.lm.backends.transformers import TransformersBackend
 
 MAX_BYTES = 2**18  # of the distributions that are kept; those of Kuhn poker take 2**14
 MAX_NUMBERS = 2**14  # vocabulary times longest reply; above it nothing is kept
@@ -27,7 +27,7 @@ Tree = dict[object, "Known"]
 
 
 class Known(NamedTuple):
-    """What follows a prompt and the first tokens of a reply.
+    """The distribution that follows a prompt and the first tokens of a reply.
 
     Attributes:
         ends: float64[V], cumulative weights of the tokens.
@@ -96,7 +96,7 @@ class CachedBackend:
         return Generated([ids for ids, _ in drawn], [numbers for _, numbers in drawn])
 
     def state_dict(self) -> list[dict[str, Any]]:
-        """What is known, as numbers, tuples and tensors: one entry for each distribution."""
+        """All that is known, as numbers, tuples and tensors: one entry for each distribution."""
         return [
             {
                 "sampling": asdict(sampling),
@@ -182,7 +182,7 @@ def _drawn(
 
 
 def _is_whole(tokens: Sequence[int], sampling: Sampling) -> bool:
-    """Whether a reply ends with its last token, or has reached its limit."""
+    """True if a reply ends with its last token, or has reached its limit."""
     if len(tokens) == sampling.max_new_tokens:
         return True
     return len(tokens) > 0 and tokens[-1] in sampling.end_ids

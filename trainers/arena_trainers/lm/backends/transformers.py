@@ -1,5 +1,11 @@
-"""`TransformersBackend`: tokens by the forward passes of a transformers model."""
+"""`TransformersBackend`: tokens by the forward passes of a transformers model.
 
+Lockstep play asks the same prompt many times: samples of one seed start alike, and a small
+game has few prompts. Rows share a forward pass as long as they are equal, prompt and reply
+(`generate_distinct`). Each draws its own next token.
+"""
+
+import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -11,18 +17,22 @@ import torch
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
+    DynamicCache,
     GenerationConfig,
     LogitsProcessorList,
     PreTrainedModel,
 )
+from transformers.integrations import deepspeed
 
 from arena_trainers.extras import import_extra
 from arena_trainers.lm.backends import Generated, Sampling
-from arena_trainers.lm.devices import default_device, default_dtype
-from arena_trainers.lm.distinct import generate_distinct
-from arena_trainers.lm.sampling import Note, SeededSampler, with_settings
-from arena_trainers.lm.scoring import evaluating, left_padded, reads_padding
-from arena_trainers.lm.whole import whole_models
+from arena_trainers.lm.backends.sampling import Note, SeededSampler, with_settings
+from arena_trainers.lm.backends.scoring import (
+    evaluating,
+    left_padded,
+    positions,
+    reads_padding,
+)
 
 GenerateContext = Callable[[], AbstractContextManager[PreTrainedModel]]
 
@@ -159,6 +169,70 @@ def _cut(rows: list[list[Any]], lengths: Sequence[int]) -> list[list[Any]]:
     return [row[:length] for row, length in zip(rows, lengths, strict=True)]
 
 
+def generate_distinct(
+    model: PreTrainedModel,
+    inputs: tuple[torch.Tensor, torch.Tensor],
+    sampler: SeededSampler,
+    sampling: Sampling,
+) -> torch.Tensor | None:
+    """Replies to prompts most of which are equal, or replies of one token.
+
+    Args:
+        model: a causal language model.
+        inputs: int64[B, L] and int64[B, L], ids and attention mask, padded on the left.
+        sampler: draws the tokens of all rows.
+        sampling: how long replies are, and what ends them.
+
+    Returns:
+        int64[B, T], the tokens of the replies; anything after a row's end. None where most
+        prompts differ and replies are longer than one token, or the model keeps more than
+        keys and values of each row.
+    """
+    rows = torch.stack(inputs)  # [2, B, L]
+    distinct, row_of = rows.unique(dim=1, return_inverse=True)
+    if 2 * distinct.shape[1] > rows.shape[1] and sampling.max_new_tokens > 1:
+        return None
+    ids, mask = distinct
+    output = _forward(model, ids, mask)
+    if not isinstance(getattr(output, "past_key_values", None), DynamicCache):
+        return None
+    ends = torch.tensor(sampling.end_ids, device=ids.device)
+    live = torch.ones_like(row_of, dtype=torch.bool)
+    tokens: list[torch.Tensor] = []
+    while True:
+        scores: Any = output.logits[:, -1][row_of]  # [B, V]
+        token = sampler(inputs[0], scores).argmax(dim=-1)  # type: ignore[arg-type] # ids
+        tokens.append(token)
+        live &= ~torch.isin(token, ends)
+        if len(tokens) == sampling.max_new_tokens or not live.any():
+            return torch.stack(tokens, dim=1)
+        pairs = torch.stack([row_of[live], token[live]])
+        (parents, ids), row_of_live = pairs.unique(dim=1, return_inverse=True)
+        row_of = torch.zeros_like(row_of).masked_scatter(live, row_of_live)
+        cache = output.past_key_values
+        cache.reorder_cache(parents)
+        mask = torch.nn.functional.pad(mask[parents], (0, 1), value=1)
+        output = _forward(model, ids[:, None], mask, cache)
+
+
+def _forward(
+    model: PreTrainedModel,
+    ids: torch.Tensor,
+    mask: torch.Tensor,
+    cache: DynamicCache | None = None,
+) -> Any:
+    """The model's output for the last tokens of rows; logits of the very last one alone."""
+    width = ids.shape[1]
+    return model(
+        input_ids=ids,
+        attention_mask=mask,
+        past_key_values=cache,
+        use_cache=True,
+        logits_to_keep=1,
+        **{name: x[:, -width:] for name, x in positions(model, mask).items()},
+    )
+
+
 def load_model(
     folder: Path,
     device: str | torch.device | None = None,
@@ -224,3 +298,53 @@ def _floating(dtype: str | torch.dtype) -> torch.dtype:
             f"want dtype 'float32', 'bfloat16' or 'float16', got {dtype!r}"
         )
     return found
+
+
+def default_device() -> torch.device:
+    """The accelerator (CUDA, MPS, XPU and others) if there is one, else the CPU."""
+    if torch.accelerator.is_available():
+        found = torch.accelerator.current_accelerator()
+        if found is not None:
+            return found
+    return torch.device("cpu")
+
+
+def default_dtype(saved: torch.dtype, device: torch.device) -> torch.dtype:
+    """The precision in which a saved model runs.
+
+    Half precision is kept where it is faster: not on a CPU, and bfloat16 not on CUDA
+    devices that emulate it.
+
+    Args:
+        saved: of the weights in the file.
+        device: where the model will run.
+
+    >>> default_dtype(torch.bfloat16, torch.device("cpu"))
+    torch.float32
+    """
+    is_half = saved in (torch.bfloat16, torch.float16)
+    if is_half and device.type == "cpu":
+        return torch.float32
+    if saved == torch.bfloat16 and device.type == "cuda":
+        fast = torch.cuda.is_bf16_supported(including_emulation=False)
+        return saved if fast else torch.float32
+    return saved
+
+
+@contextmanager
+def whole_models() -> Iterator[None]:
+    """Within this context transformers and TRL take models to be whole.
+
+    Where accelerate shards training, transformers loads models in parts: under ZeRO-3 each
+    process has its part, and under FSDP the first process alone has the weights. An
+    opponent's model is not trained, and each process uses it by itself.
+    """
+    config, fsdp = deepspeed._hf_deepspeed_config_weak_ref, "ACCELERATE_USE_FSDP"
+    sharded = os.environ.pop(fsdp, None)
+    deepspeed.unset_hf_deepspeed_config()
+    try:
+        yield
+    finally:
+        deepspeed._hf_deepspeed_config_weak_ref = config
+        if sharded is not None:
+            os.environ[fsdp] = sharded

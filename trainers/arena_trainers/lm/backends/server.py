@@ -6,18 +6,25 @@ weights replace those of the served model; an adapter is loaded beside it. The f
 version: the server keeps the folder's name with whole weights, and serves an adapter under it.
 """
 
+import http.client
 import json
 import math
+import selectors
+import socket
+import time
 from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, wait
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
 from arena_trainers.lm.backends import Generated, Sampling
-from arena_trainers.lm.server import Refused, Server, ServerError
-from arena_trainers.lm.vllm_backend import check_sampling
+from arena_trainers.lm.backends.vllm import refuse_entropies
+from arena_wrappers.policies.api import host_of
+from arena_wrappers.policies.network import Line, Threads, Unreachable, message_of
 
 # must be equal for weights of one model to fit another
 SHAPES = (
@@ -27,9 +34,134 @@ SHAPES = (
 RESTART = "start it again with the command that `arena serve policy MODEL` prints"
 
 
+class ServerError(ValueError):
+    """A server cannot be used. The message names it and says what to do."""
+
+
+class Refused(ServerError):
+    """A server answered with an error.
+
+    Attributes:
+        status: of HTTP.
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Server:
+    """A server that takes and gives JSON.
+
+    Args:
+        url: `"http://HOST:PORT"`; a path after it, such as that of a proxy, is kept.
+        timeout: longest silence in seconds, between the last answer to any request and
+            the next.
+        in_flight: most requests at the same time.
+
+    Raises:
+        ServerError: the URL is of another form.
+    """
+
+    def __init__(self, url: str, timeout: float = 240.0, in_flight: int = 256) -> None:
+        self.url, self.timeout = url.rstrip("/"), timeout
+        try:
+            host_of(self.url)
+        except ValueError as error:
+            raise ServerError(f"vllm_server_base_url: {error}") from None
+        self._threads = Threads(self.url, in_flight)
+        self._heard = time.monotonic()
+
+    def get(self, path: str) -> Any:
+        """The answer to a GET request; raises as `post_all`."""
+        return self._all("GET", path, [None])[0]
+
+    def post(self, path: str, body: Any = None) -> Any:
+        """The answer to a POST request; raises as `post_all`."""
+        return self._all("POST", path, [body])[0]
+
+    def post_all(self, path: str, bodies: Sequence[Any]) -> list[Any]:
+        """The answers to many POST requests, in their order: JSON, else text.
+
+        After a failure no further request is sent, and the failure is raised.
+
+        Args:
+            path: of all requests.
+            bodies: JSON of each.
+
+        Raises:
+            ServerError: the server does not answer, or refuses a request.
+        """
+        return self._all("POST", path, bodies)
+
+    def _all(self, method: str, path: str, bodies: Sequence[Any]) -> list[Any]:
+        self._heard = time.monotonic()
+        calls = [
+            self._threads.submit(partial(self._ask, method, path, body))
+            for body in bodies
+        ]
+        try:
+            done, _ = wait((call.future for call in calls), return_when=FIRST_EXCEPTION)
+            failures = (future.exception() for future in done)
+            if (failure := next(filter(None, failures), None)) is not None:
+                raise failure
+        finally:
+            for call in calls:
+                call.cancel()
+        return [call.future.result() for call in calls]
+
+    def _ask(self, method: str, path: str, body: Any, line: Line) -> Any:
+        sent = b"" if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"} if sent else {}
+        try:
+            answer = line.ask(
+                method, path, sent, headers, self.timeout, wait=self._wait
+            )
+        except Unreachable as error:
+            raise ServerError(
+                f"no server answers at {self.url} ({error}); start one with "
+                "`arena serve policy MODEL --start`, or give another URL as "
+                "vllm_server_base_url"
+            ) from error
+        except TimeoutError:
+            raise ServerError(
+                f"the server at {self.url} has answered nothing for {self.timeout:g} "
+                "seconds; look into its log, or allow more with vllm_server_timeout"
+            ) from None
+        except (OSError, http.client.HTTPException) as error:
+            raise ServerError(
+                f"the server at {self.url} broke off the connection "
+                f"({type(error).__name__}): it was stopped or has crashed; look into its "
+                "log and start it again"
+            ) from error
+        self._heard = time.monotonic()
+        return self._read(path, answer.status, answer.content)
+
+    def _wait(self, sock: socket.socket) -> None:
+        """Returns when an answer begins; answers to others show that the server lives."""
+        with selectors.DefaultSelector() as ready:
+            ready.register(sock, selectors.EVENT_READ)
+            while (left := self._heard + self.timeout - time.monotonic()) > 0:
+                if ready.select(left):
+                    return
+        raise TimeoutError
+
+    def _read(self, path: str, status: int, content: bytes) -> Any:
+        if status >= 300:  # no redirects, which lead to another server
+            raise Refused(
+                f"the server at {self.url} refuses {path} with status {status}: "
+                f"{message_of(content)}",
+                status,
+            )
+        try:
+            return json.loads(content) if content.strip() else None
+        except ValueError:  # some of vLLM's answers are a sentence
+            return content.decode(errors="replace")
+
+
 @dataclass(frozen=True)
 class Served:
-    """What a server says of itself.
+    """The facts that a server tells of itself.
 
     Attributes:
         model: name of the served model, for requests.
@@ -45,7 +177,7 @@ class Served:
 
 
 def served_by(server: Server) -> Served:
-    """What a server serves.
+    """The model and the limits of a server.
 
     Raises:
         ServerError: it cannot be reached, is no vLLM server, or lacks an option.
@@ -140,7 +272,7 @@ class ServerBackend:
                 token ids or log-probabilities.
             ValueError: entropies are asked for.
         """
-        check_sampling(sampling)
+        refuse_entropies(sampling)
         if self.version is None:
             raise ServerError(
                 f"the server at {self.server.url} has no weights of this run yet; it gets "
@@ -224,7 +356,7 @@ class ServerBackend:
             )
 
     def _has(self, name: str) -> bool:
-        """Whether the server serves a model or an adapter under this name."""
+        """True if the server serves a model or an adapter under this name."""
         models = self.server.get("/v1/models")["data"]
         return any(model.get("id") == name for model in models)
 
@@ -272,13 +404,13 @@ class ServerBackend:
 
 
 def _are(values: Any, *kinds: type) -> bool:
-    """Whether an answer has a list there, with something in it, all of these types."""
+    """True if an answer has a list there, with something in it, all of these types."""
     is_list = isinstance(values, list) and len(values) > 0
     return is_list and all(type(value) in kinds for value in values)
 
 
 def _settings(sampling: Sampling) -> dict[str, Any]:
-    """What requests say of sampling; all of it, as a model's folder may have other defaults."""
+    """The settings of sampling in requests; all of them, as a model's folder may have other defaults."""
     return {
         "max_tokens": sampling.max_new_tokens,
         "temperature": sampling.temperature,
