@@ -63,6 +63,19 @@ def test_each_episode_of_an_evaluation_is_a_sign_of_life(args):
     assert len(beats) == 4 + 3 * 2 * 2  # against two opponents, in both seats
 
 
+def test_an_evaluation_of_a_run_raises_where_a_reply_is_missing(args):
+    """Its results would not say that they are of fewer episodes."""
+
+    def reply(request):
+        if request.seed % 2:
+            raise RuntimeError("out of memory")
+        return request.legal[0]
+
+    meter = GameMeter(GamePlan("kuhn_poker", args), args, 10)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        meter.evaluate(ScriptedPolicy(reply))
+
+
 def test_a_model_that_plays_nothing_legal_is_warned_of_with_a_reply(args):
     plan = GamePlan("kuhn_poker", args)
     episodes = play(plan.env_fn, ScriptedPolicy(lambda _: "I \x1b fold"), range(4))

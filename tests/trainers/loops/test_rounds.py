@@ -4,16 +4,21 @@ import io
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 from rich.console import Console
 
+from arena_trainers import TurnGRPOConfig
 from arena_trainers.extras import import_extra
 from arena_trainers.job.run_folder import write_config
 from arena_trainers.job.settings import load_recipe, overridden, read_loop
 from arena_trainers.loops.checks import checked
 from arena_trainers.loops.job import LoopJob, RoundError
+from arena_trainers.loops.stages import write_scores
+from arena_trainers.train.games import GamePlan
+from arena_wrappers import NoReplyError, RandomPolicy, Reply
 
 START = {
     "model": "tiny",
@@ -144,6 +149,21 @@ def test_a_loop_that_ends_in_training_goes_on_from_the_checkpoint(tmp_path):
 
 
 @pytest.mark.slow
+def test_scores_raise_where_an_opponent_gives_no_reply(model_folder, tmp_path):
+    """So that the loop ends with status 1, and goes on with this stage."""
+
+    class Failing(RandomPolicy):
+        def act(self, requests):
+            return [*super().act(requests)[:-1], Reply("", error="status 502")]
+
+    args = TurnGRPOConfig(str(tmp_path), use_cpu=True, bf16=False)
+    loop = SimpleNamespace(evaluate=SimpleNamespace(opponents=[Failing()], episodes=8))
+    given = loop, [GamePlan("kuhn_poker", args)], args
+    with pytest.raises(NoReplyError, match="status 502"):
+        write_scores(model_folder, tmp_path / "scores.json", *given)
+    assert not (tmp_path / "scores.json").exists()
+
+
 def test_play_goes_on_after_the_parts_that_are_finished(tmp_path):
     """A part has 512 episodes, here two seeds, and their branches."""
     play = {"samples": 256, "branch": {"num_candidates": 2, "turns": [0], "seats": [0]}}

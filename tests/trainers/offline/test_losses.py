@@ -169,6 +169,15 @@ def test_processes_share_the_rows_of_a_step(made, monkeypatch):
     assert batch["factors"][-1] == 0  # the last process has a filler
 
 
+def test_a_process_without_rows_of_its_own_runs_a_filler_alone(made):
+    """The last step of an epoch may have fewer rows than processes."""
+    trainer, rows = made("dpo")
+    found = trainer._parts(rows)
+    found = {"parts": found["parts"][:1], "factors": [0.0]}
+    assert trainer.training_step(trainer.model, found) == 0
+    assert all(not p.grad.any() for p in trainer.model.parameters())
+
+
 def test_dpo_losses_that_compare_rows_are_refused_in_micro_batches(made):
     with pytest.raises(ValueError, match=r"want all 4 rows .* \['aot'\]"):
         made("dpo", 4, 4, 2, loss_type="aot")

@@ -155,6 +155,7 @@ class GameMeter:
             min(self.num_episodes, MAX_EPISODES),
             prompt=self._prompt,
             baselines=False,
+            on_error="raise",
         ).run(lambda *_: self.beat())
 
     def compare(self) -> Comparison | None:

@@ -242,8 +242,9 @@ def write_scores(
     for plan in plans:
         env = make(plan.id, max_turns=plan.max_turns, **plan.params)
         given = stage.opponents, stage.episodes
+        options: Any = {"baselines": False, "on_error": "raise"}
         evaluation = EvaluationPlan(
-            policy, env, *given, seed=EVALUATED + first, baselines=False
+            policy, env, *given, seed=EVALUATED + first, **options
         ).run()
         is_random = policy.sampling.temperature > 0
         is_measured = is_random and env.game.kind == "competitive"
