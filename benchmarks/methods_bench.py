@@ -25,9 +25,9 @@ from arena_trainers.data import (
     write_rows,
 )
 from arena_trainers.evaluate.exploit import exploitability
-from arena_trainers.job.settings import load_recipe
 from arena_trainers.lm import LMPolicy
-from arena_trainers.offline.job import RowJob
+from arena_trainers.runs.rows import RowJob
+from arena_trainers.runs.settings import load_recipe
 from arena_wrappers import Branching, Episode, play
 from comparing import (
     NumJobs,

@@ -25,10 +25,10 @@ from rich.console import Console
 from rich.table import Table
 from transformers import PrinterCallback, TrainerCallback
 
-from arena_trainers.job.settings import build_configs, load_recipe
-from arena_trainers.job.start import load_tokenizer, make_start
 from arena_trainers.lm import LMPolicy
 from arena_trainers.lm.backends import cached
+from arena_trainers.runs.settings import build_configs, load_recipe
+from arena_trainers.runs.start import load_tokenizer, make_start
 from arena_trainers.train.matching import prepare_games
 from arena_trainers.train.trainer import TurnGRPOTrainer
 

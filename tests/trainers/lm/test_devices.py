@@ -4,11 +4,11 @@ import pytest
 import torch
 from rich.console import Console
 
-from arena_trainers.job.job import TrainingJob
 from arena_trainers.lm import LMPolicy, left_padded
 from arena_trainers.lm import policy as lm_policy
 from arena_trainers.lm.backends import Sampling, transformers
 from arena_trainers.lm.backends.sampling import SeededSampler
+from arena_trainers.runs.self_play import TrainingJob
 from arena_trainers.train.games import GamePlan, opponents
 
 

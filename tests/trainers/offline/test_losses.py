@@ -6,9 +6,9 @@ from datasets import Dataset
 from torch.nn.functional import logsigmoid
 from transformers import TrainerCallback
 
-from arena_trainers.job.settings import trainer_args
 from arena_trainers.offline.kto import MAX_REPETITIONS, _repeated
 from arena_trainers.offline.protocol import Cut, Given, row_trainer
+from arena_trainers.runs.settings import trainer_args
 
 # prompts and completions of uneven lengths; masks have holes, as multi-turn rows have
 PROMPTS = [[6, 7, 8], [9]]

@@ -33,8 +33,9 @@ from arena_trainers.credit.estimators.teams import advevo_public_baseline, matpo
 from arena_trainers.credit.estimators.token_entropy import aepo, hapo
 from arena_trainers.credit.estimators.utterance import archer, counterfactual
 from arena_trainers.credit.needs import Needs, keeps_state, needs_of
-from arena_trainers.credit.pools import Credit, check_choice
-from arena_trainers.credit.results import (
+from arena_trainers.credit.pools import (
+    Credit,
+    check_choice,
     check_finite,
     check_selected,
     warn_of_flat_pools,
@@ -72,7 +73,7 @@ def estimate(
     """Computes the advantage of every turn, or of every token.
 
     Numbers may come from float32. A spread of at most 1e-6 of the sum of absolute rewards
-    counts as rounding, and its pool as flat (`arena_trainers.credit.rounding`).
+    counts as rounding, and its pool as flat (`arena_trainers.credit.pools`).
 
     Warns with `FlatPoolWarning` if all advantages of a pool are 0, as in a pool of one or
     of equal returns, or if one of two comparisons that an estimator adds is 0. The report
@@ -204,7 +205,7 @@ def needed_columns(
 
 
 def per_token(name: str | Estimator, within_turn: str = "uniform") -> bool:
-    """Whether advantages are per token: by `within_turn`, or by the estimator's `needs`.
+    """True if advantages are per token: by `within_turn`, or by the estimator's `needs`.
 
     Args:
         name: name of the estimator, or the function itself.

@@ -21,6 +21,7 @@ from arena_envs.game import (
     BaseGame,
     Information,
     Kind,
+    Pays,
     possible_outcomes,
     random_states,
 )
@@ -203,6 +204,11 @@ class OpenSpielGame(BaseGame[State, int]):
         utility = loaded(self.name).get_type().utility
         is_zero = utility == pyspiel.GameType.Utility.ZERO_SUM
         return bool(is_zero and self.kind == "competitive")
+
+    @property
+    def pays(self) -> Pays:
+        model = loaded(self.name).get_type().reward_model
+        return "end" if model == pyspiel.GameType.RewardModel.TERMINAL else "on_the_way"
 
     @property
     def min_return(self) -> float:
