@@ -59,8 +59,8 @@ def by_definition(to_go, own, group):
         mine = np.array([to_go[j] for j in others if group[j] == group[i]])
         rest = np.array([to_go[j] for j in others if group[j] != group[i]])
         if not len(mine) or not len(rest):
-            others = mine if len(mine) else rest
-            found.append(value - (others.mean() if len(others) else 0.0))
+            left = mine if len(mine) else rest
+            found.append(value - (left.mean() if len(left) else 0.0))
             continue
         size = len(others)
         between = within = 1.0
@@ -116,10 +116,9 @@ def test_pairs_of_pairs_are_unbiased_though_w_is_estimated(game, shared):
         for pair in itertools.product(lines, repeat=2):
             pairs.append((chance * likely[list(pair)].prod(), pair))
     if not shared:
-        lines = range(play.game.num_lines)
         pairs = [
             (play.probability[list(pair)].prod(), pair)
-            for pair in itertools.product(lines, repeat=2)
+            for pair in itertools.product(range(play.game.num_lines), repeat=2)
         ]
     total = np.zeros(len(play.policy))
     for (one, first), (two, second) in itertools.product(pairs, repeat=2):
