@@ -78,6 +78,8 @@ def test_every_option_is_told_in_sentences(declared: Any):
 def test_options_in_the_parentheses_of_credit_fill_credit_args(tmp_path):
     args = TurnGRPOConfig(
         output_dir=str(tmp_path),
+        use_cpu=True,
+        bf16=False,
         credit="mars(discount=0.5)",
         credit_args={"pool": ["seat"]},
     )
