@@ -49,10 +49,14 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
     >>> did_you_mean("khun", ["kuhn", "leduc"])
     "did you mean 'kuhn'?"
+    >>> did_you_mean("KUHN", ["kuhn", "leduc"])
+    "did you mean 'kuhn'?"
     """
-    known = list(known)
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+    names = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(word.lower(), names, n=1)
+    if near:
+        return f"did you mean {names[near[0]]!r}?"
+    return f"known are {', '.join(names.values())}"
 
 
 def _integer(value: Any) -> int | None:

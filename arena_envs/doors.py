@@ -452,9 +452,10 @@ def _positional(
         usage = one.name + (f":{takes[0].name.upper()}" if takes else "")
         if further := ", ".join(p.name.upper() for p in takes[1:]):
             usage += f"({further})"
+        hint = "; put a path with parentheses or commas into quotes" if num else ""
         raise ValueError(
             f"want a {kind} as {usage}, got {one.name!r} with {has_argument + num} of these "
-            "arguments; put a path with parentheses or commas into quotes"
+            f"arguments{hint}"
         )
     first = [_converted(one, takes[0].annotation)] if has_argument else []
     return [*first, *one.inner]
