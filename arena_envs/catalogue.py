@@ -152,6 +152,7 @@ GAMES = {
     "rock_paper_scissors-v0": Listed(
         "matrix_game:MatrixGame", params=ROCK_PAPER_SCISSORS
     ),
+    "rounds-v0": Listed("rounds:Rounds"),
     "say_select-v0": Listed(
         "say_select:SaySelect", bots={"say_selector": "say_select:SaySelector"}
     ),

@@ -303,9 +303,9 @@ class Door(Generic[T]):
         if "." not in name and name not in sys.modules:
             find_modules_here()
             if importlib.util.find_spec(name) is None:
-                raise ValueError(
-                    f"{self._unknown(one.name)}; nor is there a module {name!r}"
-                )
+                unknown = self._unknown(one.name)
+                nor = " Nor" if unknown.endswith("?") else "; nor"
+                raise ValueError(f"{unknown}{nor} is there a module {name!r}")
         return Expression(path, None, one.inner, one.options)
 
     def find(self, name: str) -> Maker[T]:

@@ -24,6 +24,7 @@ MAX_TEXT = 20_000  # characters of an observation's text or of an utterance
 
 Kind = Literal["competitive", "cooperative", "mixed"]
 Information = Literal["perfect", "imperfect"]
+Pays = Literal["end", "on_the_way"]
 
 S = TypeVar("S", bound=Hashable)
 A = TypeVar("A", bound=Hashable)
@@ -175,6 +176,13 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
         """
 
     @property
+    def pays(self) -> Pays:
+        """When seats are paid: `"end"` if all returns are 0 until the last state.
+
+        It decides which credit fits the game (`arena credit suggest`).
+        """
+
+    @property
     def measure_bounds(self) -> Mapping[str, tuple[float, float]]:
         """Lowest and highest possible value of measures, by name, if they are known."""
 
@@ -256,6 +264,10 @@ class BaseGame(Generic[S, A]):
 
     def measures(self, state: S) -> Mapping[str, float]:
         return {}
+
+    @property
+    def pays(self) -> Pays:
+        return "end"
 
     @property
     def measure_bounds(self) -> Mapping[str, tuple[float, float]]:

@@ -14,9 +14,9 @@ from transformers.utils.logging import disable_progress_bar
 import comparing
 from arena_trainers.cli.suggest import ALPHA, Difference, p_value
 from arena_trainers.extras import import_extra
-from arena_trainers.job.settings import JobConfig, build_configs
-from arena_trainers.job.start import load_tokenizer, make_start
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
+from arena_trainers.runs.settings import JobConfig, build_configs
+from arena_trainers.runs.start import load_tokenizer, make_start
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.matching import PreparedGames, prepare_games
 from arena_trainers.train.trainer import TurnGRPOTrainer

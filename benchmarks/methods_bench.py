@@ -25,9 +25,9 @@ from arena_trainers.data import (
     write_rows,
 )
 from arena_trainers.evaluate.exploit import exploitability
-from arena_trainers.job.settings import load_recipe
-from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.offline.job import RowJob
+from arena_trainers.lm import LMPolicy
+from arena_trainers.runs.rows import RowJob
+from arena_trainers.runs.settings import load_recipe
 from arena_wrappers import Branching, Episode, play
 from comparing import (
     NumJobs,
@@ -435,6 +435,8 @@ The tiny model of `arena train` plays itself and learns by one of five methods:
 - **Options**: those of `grpo` are the recipe's, which was tuned earlier, with the recommended credit. Those of
   the other methods come from at most three short trials each with seed 0. So the methods were not
   tuned equally, and seed 0 is part of the results. Optimizer steps and computing time differ.
+- **Outdated**: the runs of `agent_q` are older than the merge of equal replies of a state in `branch_pairs`, which
+  makes other pairs. `python benchmarks/methods_bench.py --only agent_q --directory NEW_FOLDER` runs it anew.
 
 """
 

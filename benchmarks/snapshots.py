@@ -25,10 +25,10 @@ from rich.console import Console
 from rich.table import Table
 from transformers import PrinterCallback, TrainerCallback
 
-from arena_trainers.job.settings import build_configs, load_recipe
-from arena_trainers.job.start import load_tokenizer, make_start
-from arena_trainers.lm import cached_backend
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
+from arena_trainers.lm.backends import cached
+from arena_trainers.runs.settings import build_configs, load_recipe
+from arena_trainers.runs.start import load_tokenizer, make_start
 from arena_trainers.train.matching import prepare_games
 from arena_trainers.train.trainer import TurnGRPOTrainer
 
@@ -105,8 +105,8 @@ class Bench:
         found: dict[str, list[float]] = {name: [] for name in OPPONENTS}
         for _ in range(repeats):
             for name, opponents in OPPONENTS.items():
-                limit = 0 if "nothing" in name else cached_backend.MAX_NUMBERS
-                with mock.patch.object(cached_backend, "MAX_NUMBERS", limit):
+                limit = 0 if "nothing" in name else cached.MAX_NUMBERS
+                with mock.patch.object(cached, "MAX_NUMBERS", limit):
                     found[name].append(self.step(opponents))
         return {
             name: {

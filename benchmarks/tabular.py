@@ -291,7 +291,7 @@ class TabularPolicy:
         visits = np.bincount(index)
         change -= bonus * visits[:, None] * chances * (logs + entropy)
         self.logits[seen] += step / len(played.returns) * change
-        self._remember(seen)
+        self.remember(seen)
         mean = np.bincount(index, played.to_go) / visits
         self.value[seen] += (1 - KEPT**visits) * (mean - self.value[seen])
 
@@ -379,9 +379,9 @@ class TabularPolicy:
             self._numbers = np.pad(self._numbers, (0, more), constant_values=-1)
         if num > old:
             self._num_rows = num
-            self._remember(np.arange(old, num))
+            self.remember(np.arange(old, num))
 
-    def _remember(self, rows: Ints) -> None:
+    def remember(self, rows: Ints) -> None:
         """Stores the cumulative probabilities of rows, to draw actions."""
         chances = self.probabilities(rows)
         cumulative = np.cumsum(chances, axis=1)

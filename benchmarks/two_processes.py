@@ -24,8 +24,8 @@ from typing import Any
 import torch
 
 import arena_envs
-from arena_trainers.job.tiny import tiny_model, tiny_tokenizer, words_of
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
+from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer, words_of
 from arena_wrappers import PromptOptions
 
 BARE = PromptOptions("bare", rules=False)

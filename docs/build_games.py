@@ -22,8 +22,8 @@ decisions of all players together. Prompt: characters of a prompt with default o
 average over random play. [language.md](language.md) has results of a small chat model in five
 language games.
 
-| id | kind | players | information | split | longest | prompt |
-|---|---|---|---|---|---|---|
+| id | kind | players | information | split | pays | longest | prompt |
+|---|---|---|---|---|---|---|---|
 """
 
 
@@ -49,7 +49,7 @@ def _row(info: arena_envs.GameInfo, stem: str) -> str:
     game = arena_envs.make_game(info.id)
     cells = [
         f"[`{info.id}`]({stem}.md) {title_of(game)}",
-        *(info.kind, str(info.num_players), info.information, info.split),
+        *(info.kind, str(info.num_players), info.information, info.split, game.pays),
         *(str(game.max_turns), f"{mean_prompt_length(game):.0f}"),
     ]
     return f"| {' | '.join(cells)} |"

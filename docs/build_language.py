@@ -42,9 +42,9 @@ def measure(name: str) -> dict[str, Any]:
     """Results in one game: of random play, the model before and after its start, the teacher."""
     import torch
 
-    from arena_trainers.job.provenance import cost, versions
-    from arena_trainers.job.warm_start import warm_start
-    from arena_trainers.lm.policy import LMPolicy
+    from arena_trainers.lm import LMPolicy
+    from arena_trainers.offline.sft import warm_start
+    from arena_trainers.runs.results.close import cost, versions
 
     torch.set_num_threads(1)
     short = LMPolicy.from_pretrained(

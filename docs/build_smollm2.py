@@ -87,8 +87,7 @@ def sample_replies(run: Path) -> list[dict[str, Any]]:
     import torch
 
     from arena_envs import make
-    from arena_trainers.lm import smollm2
-    from arena_trainers.lm.policy import LMPolicy
+    from arena_trainers.lm import LMPolicy, smollm2
     from arena_wrappers import PromptWrapper, RandomPolicy, play
 
     torch.set_num_threads(1)

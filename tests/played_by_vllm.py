@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import arena_envs
-from arena_trainers.job.tiny import tiny_model, tiny_tokenizer, words_of
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
+from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer, words_of
 from arena_wrappers import PromptOptions, PromptWrapper, RandomPolicy, play
 
 SHORT = PromptOptions("bare", rules=False)

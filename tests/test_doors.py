@@ -17,9 +17,9 @@ from arena_envs.doors import (
 from arena_envs.registration import games, make_game
 from arena_trainers.credit import estimator_names
 from arena_trainers.credit.by_name import estimators
-from arena_trainers.curricula.protocol import curricula
+from arena_trainers.curricula import curricula
 from arena_trainers.data import select, selectors
-from arena_trainers.matchmaking.protocol import matchmakers
+from arena_trainers.matchmaking import matchmakers
 from arena_trainers.offline.protocol import row_trainers
 from arena_wrappers import make_policy, play
 from arena_wrappers.policies import policies

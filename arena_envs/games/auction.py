@@ -58,6 +58,7 @@ from arena_envs.game import (
     TERMINAL,
     Information,
     Kind,
+    Pays,
     check_bool,
     check_int,
     counted,
@@ -423,6 +424,10 @@ class Auction(talk.TalkGame[State, Action]):
     @property
     def max_chance_nodes(self) -> int:
         return self.num_players + len(self.items)
+
+    @property
+    def pays(self) -> Pays:
+        return "on_the_way" if len(self.items) > 1 else "end"
 
     @property
     def known_value(self) -> str | None:

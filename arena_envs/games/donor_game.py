@@ -53,6 +53,7 @@ from arena_envs.game import (
     BaseGame,
     Information,
     Kind,
+    Pays,
     check_bool,
     check_int,
     counted,
@@ -227,6 +228,10 @@ class DonorGame(BaseGame[State, int]):
     def returns(self, state: State) -> Sequence[float]:
         start = self.start * UNIT
         return tuple((hundredths - start) / UNIT for hundredths in state.hundredths)
+
+    @property
+    def pays(self) -> Pays:
+        return "on_the_way" if self.num_rounds > 1 else "end"
 
     @property
     def known_value(self) -> str | None:

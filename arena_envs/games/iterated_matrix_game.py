@@ -33,7 +33,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arena_envs.game import AnyGame, check_int
+from arena_envs.game import AnyGame, Pays, check_int
 from arena_envs.games.kits.matrix import PRISONERS_DILEMMA, MatrixRounds
 
 
@@ -61,6 +61,10 @@ class IteratedMatrixGame(MatrixRounds):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_int("num_rounds", self.num_rounds, 1, 100)
+
+    @property
+    def pays(self) -> Pays:
+        return "on_the_way" if self.num_rounds > 1 else "end"
 
     @property
     def known_value(self) -> str | None:

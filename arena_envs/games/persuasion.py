@@ -57,6 +57,7 @@ from arena_envs.game import (
     TERMINAL,
     Information,
     Kind,
+    Pays,
     check_bool,
     check_int,
     check_number,
@@ -288,6 +289,10 @@ class Persuasion(talk.TalkGame[State, Action]):
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
         names = ("efficiency", "fairness", "truthfulness")
         return dict.fromkeys(names, (0.0, 1.0))
+
+    @property
+    def pays(self) -> Pays:
+        return "on_the_way" if self.num_rounds > 1 else "end"
 
     @property
     def known_value(self) -> str | None:

@@ -47,6 +47,7 @@ from arena_envs.game import (
     BaseGame,
     Information,
     Kind,
+    Pays,
     check_int,
     counted,
     fold,
@@ -134,6 +135,10 @@ class PublicGoods(BaseGame[State, int]):
 
     def returns(self, state: State) -> Sequence[float]:
         return state.paid
+
+    @property
+    def pays(self) -> Pays:
+        return "on_the_way" if self.num_rounds > 1 else "end"
 
     @property
     def known_value(self) -> str | None:

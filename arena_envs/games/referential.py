@@ -60,6 +60,7 @@ from arena_envs.game import (
     TERMINAL,
     Information,
     Kind,
+    Pays,
     check_int,
     counted,
     fold,
@@ -424,6 +425,10 @@ class Referential(talk.TalkGame[State, Action]):
             "truthfulness": (0.0, 1.0),
             "words": (0.0, float(most)),
         }
+
+    @property
+    def pays(self) -> Pays:
+        return "on_the_way" if self.num_rounds > 1 else "end"
 
     @property
     def known_value(self) -> str:

@@ -61,6 +61,7 @@ from arena_envs.game import (
     TERMINAL,
     Information,
     Kind,
+    Pays,
     check_bool,
     check_int,
     counted,
@@ -334,6 +335,10 @@ class SaySelect(talk.TalkGame[State, Action]):
         """The mean score of the best pair: the mean of min(k, R) over k."""
         numbers = range(1, self.max_paying + 1)
         return sum(min(k, self.num_rounds) for k in numbers) / self.max_paying
+
+    @property
+    def pays(self) -> Pays:
+        return "on_the_way" if self.num_rounds > 1 else "end"
 
     @property
     def known_value(self) -> str:

@@ -62,6 +62,7 @@ from arena_envs.game import (
     TERMINAL,
     Information,
     Kind,
+    Pays,
     check_bool,
     check_int,
     check_number,
@@ -398,6 +399,10 @@ class SecretKeeper(talk.TalkGame[State, Action]):
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
         names = ("utility", "leak", "leak_exact", "leak_normalised")
         return dict.fromkeys(names, (0.0, 1.0))
+
+    @property
+    def pays(self) -> Pays:
+        return "on_the_way" if self.num_rounds > 1 else "end"
 
     @property
     def known_value(self) -> str | None:

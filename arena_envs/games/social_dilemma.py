@@ -59,7 +59,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs import talk
-from arena_envs.game import TERMINAL, Information, Kind, check_bool, check_int, counted
+from arena_envs.game import (
+    TERMINAL,
+    Information,
+    Kind,
+    Pays,
+    check_bool,
+    check_int,
+    counted,
+)
 from arena_envs.scenes.shapes import (
     Cell,
     Scene,
@@ -393,6 +401,10 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
         return dict.fromkeys(MEASURES, (0.0, 1.0))
+
+    @property
+    def pays(self) -> Pays:
+        return "on_the_way" if self.num_rounds > 1 else "end"
 
     @property
     def known_value(self) -> str | None:

@@ -55,6 +55,7 @@ CHECKS: tuple[Callable[[Sample], None], ...] = (
     rules.check_returns,
     rules.check_measures,
     rules.check_purity,
+    rules.check_pays,
     texts.check_texts,
     texts.check_parse,
     texts.check_hostile_texts,

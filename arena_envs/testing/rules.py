@@ -229,6 +229,29 @@ def check_returns(sample: Sample) -> None:
             )
 
 
+def check_pays(sample: Sample) -> None:
+    """`pays` says whether seats are paid before the last state."""
+    game = sample.game
+    pays = getattr(game, "pays", None)
+    if pays is None:
+        return  # the fact is optional
+    rule = "pays is 'end' or 'on_the_way'"
+    demand(pays in ("end", "on_the_way"), rule, pays)
+    early = [
+        game.returns(state)
+        for episode in sample.episodes
+        for state, _ in episode[:-1]
+        if any(game.returns(state))
+    ]
+    if pays == "end":
+        rule = "returns are 0 until the last state if pays is 'end'"
+        demand(not early, rule, *early[:1], fix="Declare pays = 'on_the_way'.")
+        return
+    rule = "some return is not 0 before the last state if pays is 'on_the_way'"
+    num = f"none in {len(sample.episodes)} episodes of random play"
+    demand(bool(early), rule, num, fix="Declare pays = 'end', or check more episodes.")
+
+
 def check_purity(sample: Sample) -> None:
     """No method changes a state or the result of another call, and none is random."""
     game = sample.game

@@ -29,7 +29,7 @@ def trained(game, rng):
     exact = ExactGame(game)
     ExactPolicy(table)  # adds all rows
     table.logits[:] = rng.normal(size=table.logits.shape)
-    table._remember(np.arange(len(table.graph.rows)))
+    table.remember(np.arange(len(table.graph.rows)))
     return table, exact.at(exact.policy(table.table()))
 
 

@@ -89,7 +89,7 @@ def test_action_probabilities_and_exact_figures_are_of_the_transformers_model(
     make_trainer, played
 ):
     from arena_trainers.evaluate import tabular
-    from arena_trainers.lm.policy import LMPolicy
+    from arena_trainers.lm import LMPolicy
 
     trainer = make_trainer(max_steps=1)
     trainer.train()
@@ -104,7 +104,7 @@ def test_action_probabilities_and_exact_figures_are_of_the_transformers_model(
 
 def test_both_backends_draw_from_the_same_distribution(make_trainer, played):
     """First tokens of 2,000 replies of each: within 4 standard errors of a difference."""
-    from arena_trainers.lm.policy import LMPolicy
+    from arena_trainers.lm import LMPolicy
 
     policy = make_trainer().policy
     plain = LMPolicy(policy.model, policy.tokenizer, max_new_tokens=1)

@@ -12,7 +12,7 @@ if not is_installed("vllm"):
 
 from peft import LoraConfig
 
-from arena_trainers.lm.vllm_adapters import EngineAdapters
+from arena_trainers.lm.backends.vllm import EngineAdapters
 
 pytestmark = pytest.mark.filterwarnings("default")  # vLLM and what it imports warn
 

@@ -87,6 +87,22 @@ def test_imports_point_down() -> None:
     assert not offenders, "\n".join(sorted(offenders))
 
 
+def test_the_rooms_of_the_wrappers_import_those_before_them() -> None:
+    root = PACKAGES["arena_wrappers"]
+    order = ["prompts", "policies", "records", "play", "adapters"]
+    rooms = {path.relative_to(root).with_suffix("").parts[0] for path in modules(root)}
+    assert rooms == {"__init__", *order}
+    offenders = {
+        f"{path.relative_to(ROOT)} must not import {name}"
+        for path in modules(root)
+        if (room := path.relative_to(root).with_suffix("").parts[0]) in order
+        for name in imports(path)
+        if name.startswith("arena_wrappers.")
+        and name.split(".")[1] not in order[: order.index(room) + 1]
+    }
+    assert not offenders, "\n".join(sorted(offenders))
+
+
 def order_of_folders() -> list[str]:
     """The folders of `arena_trainers` in the order of CONTRIBUTING's table."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -129,7 +145,7 @@ def test_only_base_modules_stand_beside_the_folders_of_the_trainer() -> None:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
-    """Imports in functions and under TYPE_CHECKING count in `arena_envs`."""
+    """Imports in functions and under TYPE_CHECKING count, but for `arena_trainers`."""
     root = PACKAGES[package]
     names = {path: module_name(path.relative_to(root.parent)) for path in modules(root)}
     assert len(names) > 20
@@ -137,7 +153,7 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
     graph = {
         name: {
             imported if imported in known else imported.rpartition(".")[0]
-            for imported in imports(path, nested=package == "arena_envs")
+            for imported in imports(path, nested=package != "arena_trainers")
         }
         & (known - {name})
         for path, name in names.items()

@@ -20,7 +20,7 @@ from transformers import AutoTokenizer  # noqa: E402
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer  # noqa: E402
 from arena_trainers.engines import weights  # noqa: E402
-from arena_trainers.lm.server import ServerError  # noqa: E402
+from arena_trainers.lm.backends.server import ServerError  # noqa: E402
 
 
 class Recorder(TurnGRPOTrainer):

@@ -19,7 +19,7 @@ if not is_installed("vllm"):
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.engines import weights
-from arena_trainers.lm.server import Server, ServerError
+from arena_trainers.lm.backends.server import Server, ServerError
 
 pytestmark = pytest.mark.filterwarnings("default")  # vLLM and what it imports warn
 HERE = Path(__file__).parent

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from arena_trainers.cli.serve import server_command
-from arena_trainers.lm.server import Server, ServerError
+from arena_trainers.lm.backends.server import Server, ServerError
 
 HERE = Path(__file__).parent
 SHIM = SimpleNamespace(**runpy.run_path(str(HERE / "server_shim.py")))

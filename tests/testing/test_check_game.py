@@ -477,14 +477,30 @@ class PaidPig(Pig):
 
     zero_sum = False
     min_return, max_return = -2.0, 2.0
+    pays = "on_the_way"
 
     def returns(self, state: PigState) -> tuple[float, float]:
         first, second = super().returns(state)
         return (first + state.pot / 100, second)
 
 
+class EarlyPig(PaidPig):
+    pays = "end"
+
+
+class LatePig(Pig):
+    pays = "on_the_way"
+
+
+class SomedayPig(Pig):
+    pays = "someday"
+
+
 # by the start of the sentence, after the name of the game
 BROKEN = [
+    (EarlyPig, "returns are 0 until the last state if pays is 'end'; got"),
+    (LatePig, "some return is not 0 before the last state if pays is 'on_the_way'"),
+    (SomedayPig, "pays is 'end' or 'on_the_way'; got 'someday'"),
     (NoNumber, "measures are finite floats by name"),
     (UnknownKnob, "a knob is a parameter of the game, which is a dataclass; got 'num"),
     (RepeatedKnob, "the knob 'num_players' has a tuple of different values; got"),

@@ -15,8 +15,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import arena_envs  # noqa: E402
-from arena_trainers.job.tiny import tiny_model, tiny_tokenizer, words_of  # noqa: E402
-from arena_trainers.lm.policy import LMPolicy  # noqa: E402
+from arena_trainers.lm import LMPolicy  # noqa: E402
+from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer, words_of  # noqa: E402
 from arena_wrappers import PromptOptions, PromptWrapper  # noqa: E402
 
 SHORT = PromptOptions("bare", rules=False)
@@ -56,7 +56,7 @@ def kuhn_env():
 def model_folder(tmp_path_factory, tokenizer):
     """A saved model that has learned to reply legally."""
     from arena_trainers.data import legal_play
-    from arena_trainers.job.warm_start import warm_start
+    from arena_trainers.offline.sft import warm_start
 
     model = tiny_model(tokenizer, hidden_size=16, num_layers=1, seed=2)
     env_fns = [

@@ -150,7 +150,8 @@ def rotate(newest: Path, limit: int | None, best: str | None = None) -> None:
         return
     others = [path for path in _checkpoints(newest.parent) if path != newest]
     older = [p for p in others if step_of(p) < step_of(newest) and read_manifest(p)]
-    kept = {*older[len(older) - limit + 1 :], *([Path(best)] if best else [])}
+    first = max(len(older) - limit + 1, 0)
+    kept = {*older[first:], *([Path(best)] if best else [])}
     for path in others:
         if path not in kept:
             shutil.rmtree(path)

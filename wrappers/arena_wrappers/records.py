@@ -201,24 +201,16 @@ def params_of(game: AnyGame) -> dict[str, Any]:
 Check = Callable[[Any], bool]
 
 
-def _is_int(value: Any) -> bool:
-    return type(value) is int
+def _exactly(kind: type) -> Check:
+    """A check of the type; True is no integer."""
+    return lambda value: type(value) is kind
+
+
+_is_int, _is_str, _is_bool, _is_dict = map(_exactly, (int, str, bool, dict))
 
 
 def _is_sample(value: Any) -> bool:
     return _is_int(value) and 0 <= value < 2**64
-
-
-def _is_str(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_bool(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _is_dict(value: Any) -> bool:
-    return isinstance(value, dict)
 
 
 def _is_finite_dict(value: Any) -> bool:

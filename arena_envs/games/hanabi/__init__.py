@@ -46,7 +46,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind, fitting
+from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind, Pays, fitting
 from arena_envs.games.hanabi.state import Pieces, Setup, State, Turn, latest, places
 from arena_envs.games.hanabi.texts import Texts
 
@@ -295,6 +295,10 @@ class Hanabi(Setup, BaseGame[State, int]):
 
     def returns(self, state: State) -> Sequence[float]:
         return self.scores[sum(state.fireworks) if state.life_tokens else 0]
+
+    @property
+    def pays(self) -> Pays:
+        return "on_the_way" if self.num_colors * self.num_ranks > 1 else "end"
 
     @property
     def known_value(self) -> str | None:

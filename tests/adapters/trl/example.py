@@ -5,7 +5,7 @@ from functools import partial
 
 from trl import GRPOConfig, GRPOTrainer
 
-from arena_trainers.lm.learner import learner_of
+from arena_trainers.lm import learner_of
 from arena_wrappers.adapters.trl import episode_return, rollout_func, starts
 
 

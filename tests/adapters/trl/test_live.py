@@ -44,9 +44,9 @@ def model(tmp_path_factory) -> str:
     import torch
 
     from arena_trainers.data import legal_play
-    from arena_trainers.job.tiny import tiny_model, tiny_tokenizer, words_of
-    from arena_trainers.job.warm_start import warm_start
-    from arena_trainers.lm.policy import LMPolicy
+    from arena_trainers.lm import LMPolicy
+    from arena_trainers.offline.sft import warm_start
+    from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer, words_of
     from arena_wrappers import PromptOptions, PromptWrapper
 
     torch.set_num_threads(1)
@@ -92,7 +92,7 @@ def test_log_probabilities_are_those_of_the_tokens(example, model, tmp_path) -> 
 
 
 def test_vllm_is_refused() -> None:
-    from arena_trainers.lm.learner import learner_of
+    from arena_trainers.lm import learner_of
 
     trainer = SimpleNamespace(args=SimpleNamespace(use_vllm=True))
     with pytest.raises(ValueError, match="set use_vllm=False"):
@@ -137,7 +137,7 @@ def test_it_calls_the_tool_of_a_seat(tmp_path) -> None:
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    from arena_trainers.job.tiny import tiny_model
+    from arena_trainers.runs.tiny import tiny_model
     from arena_wrappers.adapters.trl import seat_tools
 
     tokenizer = byte_tokenizer()

@@ -38,6 +38,7 @@ def test_games_are_listed_for_machines(arena_here: Any) -> None:
         "players": 2,
         "information": "imperfect",
         "split": "train",
+        "pays": "end",
         "longest": 3,
     }
 

@@ -24,7 +24,7 @@ from arena_trainers.data import (
     write_rows,
 )
 from arena_trainers.data.testing import BrokenPromise, check_selector
-from arena_trainers.lm.chat import Chat
+from arena_trainers.lm import Chat
 from arena_wrappers import (
     Branching,
     PromptOptions,

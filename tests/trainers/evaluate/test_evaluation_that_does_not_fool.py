@@ -2,11 +2,9 @@
 
 import pytest
 from rich.console import Console
-from typer.testing import CliRunner
 
 import arena_envs
 from arena_envs.solvers import TooLarge, refuse_hopeless
-from arena_trainers.cli.main import app
 from arena_trainers.evaluate import evaluate
 from arena_trainers.evaluate.tables import as_table
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
@@ -112,22 +110,3 @@ def test_estimates_of_hopeless_games_are_rounded():
 )
 def test_games_that_can_be_solved_are_not_taken_for_hopeless(id, params):
     refuse_hopeless(arena_envs.make_game(id, **params), 1_000_000)
-
-
-def test_credit_report_writes_where_it_is_told_and_here_outside_a_checkout(
-    tmp_path, monkeypatch
-):
-    from arena_trainers.credit.proofs import report
-
-    monkeypatch.setattr(report, "estimator_names", lambda: ["episode"])
-    monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(app, ["credit", "report"])
-    assert (done.exit_code, done.output.splitlines()[0]) == (0, "wrote report.md")
-    done = CliRunner().invoke(app, ["credit", "report", "--out", "deep/folder"])
-    assert done.exit_code == 0
-    assert (tmp_path / "deep" / "folder" / "report.md").read_text() == (
-        tmp_path / "report.md"
-    ).read_text()
-    (tmp_path / "file").write_text("")
-    done = CliRunner().invoke(app, ["credit", "report", "--out", "file/x"])
-    assert done.exit_code != 0

@@ -11,12 +11,10 @@ from rich.console import Console
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
-from arena_trainers.job.job import TrainingJob
-from arena_trainers.job.settings import JobConfig
-from arena_trainers.job.tiny import tiny_model
-from arena_trainers.lm.adapters import lora_config
-from arena_trainers.lm.models import adapter_base
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy, adapter_base, lora_config
+from arena_trainers.runs.self_play import TrainingJob
+from arena_trainers.runs.settings import JobConfig
+from arena_trainers.runs.tiny import tiny_model
 from arena_wrappers import PromptOptions, RandomPolicy, make_policy, play
 
 SHORT = PromptOptions("bare", rules=False)

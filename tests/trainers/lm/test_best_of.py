@@ -16,11 +16,9 @@ from arena_envs.doors import split
 from arena_trainers import LMPolicy, TurnGRPOConfig
 from arena_trainers.cli.policy_options import PolicyOptions
 from arena_trainers.data import Completion, Said, columns
-from arena_trainers.job.preflight import check_opponents, check_policies
-from arena_trainers.job.tiny import tiny_tokenizer
-from arena_trainers.lm import best_of
-from arena_trainers.lm.best_of import BestOfPolicy
-from arena_trainers.lm.reward_model import RewardModel
+from arena_trainers.lm import BestOfPolicy, RewardModel, best_of
+from arena_trainers.runs.checks.preflight import check_opponents, check_policies
+from arena_trainers.runs.tiny import tiny_tokenizer
 from arena_trainers.train.games import GamePlan, opponents
 from arena_wrappers import Policy, ScriptedPolicy, make_policy, play
 from arena_wrappers.policies import HumanPolicy, turn_seed

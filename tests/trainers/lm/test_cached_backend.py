@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from arena_trainers.lm import cached_backend
+from arena_trainers.lm import LMPolicy
 from arena_trainers.lm.backends import Sampling
-from arena_trainers.lm.cached_backend import CachedBackend
-from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.lm.sampling import SeededSampler, uniform, uniform_number
+from arena_trainers.lm.backends import cached as cached_backend
+from arena_trainers.lm.backends.cached import CachedBackend
+from arena_trainers.lm.backends.sampling import SeededSampler, uniform, uniform_number
 from arena_wrappers import RandomPolicy, play
 
 

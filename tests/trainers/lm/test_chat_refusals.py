@@ -3,10 +3,9 @@
 import pytest
 from rich.console import Console
 
-from arena_trainers.job.job import TrainingJob
-from arena_trainers.job.tiny import tiny_model
-from arena_trainers.lm.chat import Chat
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import Chat, LMPolicy
+from arena_trainers.runs.self_play import TrainingJob
+from arena_trainers.runs.tiny import tiny_model
 
 ONE = "{{ messages[0].content }}"
 NO_REPLIES = (

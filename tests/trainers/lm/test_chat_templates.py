@@ -8,9 +8,8 @@ import pytest
 import trl
 
 import arena_envs
-from arena_trainers.job.tiny import tiny_model
-from arena_trainers.lm.chat import Chat
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import Chat, LMPolicy
+from arena_trainers.runs.tiny import tiny_model
 from arena_trainers.train.records import TrainingRow, trajectory_rows
 from arena_wrappers import PromptWrapper, play
 

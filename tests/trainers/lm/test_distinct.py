@@ -5,8 +5,8 @@ import copy
 import pytest
 import torch
 
-from arena_trainers.lm import distinct, transformers_backend
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
+from arena_trainers.lm.backends import transformers
 from arena_wrappers import RandomPolicy, play
 
 
@@ -38,9 +38,7 @@ def test_sharing_changes_no_reply(policy, model, kuhn_env, monkeypatch):
         seeds = range(len(prompts))
         shared = speaker.generate(prompts, seeds)
         with monkeypatch.context() as patch:
-            patch.setattr(
-                transformers_backend, "generate_distinct", lambda *inputs: None
-            )
+            patch.setattr(transformers, "generate_distinct", lambda *inputs: None)
             apart = speaker.generate(prompts, seeds)
         for one, two in zip(shared, apart, strict=True):
             assert (one.text, one.token_ids) == (two.text, two.token_ids)
@@ -71,6 +69,6 @@ def test_a_model_without_a_cache_of_keys_and_values_generates_alike(
 ):
     prompts = batches(policy, kuhn_env)[0]
     shared = policy.generate(prompts, range(len(prompts)))
-    monkeypatch.setattr(distinct, "DynamicCache", str)
+    monkeypatch.setattr(transformers, "DynamicCache", str)
     apart = policy.generate(prompts, range(len(prompts)))
     assert [r.token_ids for r in shared] == [r.token_ids for r in apart]

@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import GenerationConfig
 
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
 from arena_wrappers import RandomPolicy, play
 
 # what models ship with, and what their users save: each alone changes what is sampled

@@ -10,7 +10,7 @@ import torch
 
 import arena_envs
 from arena_trainers.evaluate import exploitability, tabular
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
 from arena_wrappers import PromptOptions, PromptWrapper, TurnRequest, messages, play
 
 SHORT = PromptOptions("bare", rules=False)

@@ -10,7 +10,7 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import AutoModelForCausalLM
 
 from arena_trainers.cli import main as cli
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
 
 
 @pytest.fixture

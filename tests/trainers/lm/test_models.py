@@ -11,9 +11,9 @@ from huggingface_hub import HfApi, constants
 from transformers import AutoTokenizer
 
 from arena_trainers.cli import main as cli
-from arena_trainers.job.settings import JobConfig
-from arena_trainers.job.start import load_tokenizer
-from arena_trainers.lm.models import find_model, saved_model
+from arena_trainers.lm import find_model, saved_model
+from arena_trainers.runs.settings import JobConfig
+from arena_trainers.runs.start import load_tokenizer
 from arena_wrappers import PromptOptions
 
 

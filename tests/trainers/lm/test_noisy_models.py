@@ -9,8 +9,8 @@ import torch
 from arena_trainers import LMPolicy, TurnGRPOConfig
 from arena_trainers.cli.policy_options import PolicyOptions
 from arena_trainers.evaluate import evaluate
-from arena_trainers.job.preflight import check_policies
 from arena_trainers.lm import policy as lm_policy
+from arena_trainers.runs.checks.preflight import check_policies
 from arena_trainers.train.games import GamePlan, opponents
 from arena_wrappers import Policy
 from arena_wrappers.policies import without_noise

@@ -17,8 +17,7 @@ from arena_trainers.evaluate import (
     sampled_exploitability,
     tabular,
 )
-from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.lm.prompt_file import PROMPT_FILE, prompt_json, read_prompt_file
+from arena_trainers.lm import PROMPT_FILE, LMPolicy, prompt_json, read_prompt_file
 from arena_trainers.tournament import play_tournament
 from arena_trainers.train.critics import ExactCritic, check_exact
 from arena_trainers.train.games import GamePlan, opponents

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from arena_trainers.lm.scoring import reply_logprobs
+from arena_trainers.lm import reply_logprobs
 
 ROWS = [([5, 6, 7], [8, 9]), ([5], [8]), ([6, 5, 7, 9, 4], [9, 4]), ([7, 7], [])]
 

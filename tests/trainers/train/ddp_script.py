@@ -17,7 +17,7 @@ import torch
 from transformers import AutoTokenizer
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
-from arena_trainers.job.callbacks import training_groups
+from arena_trainers.runs.watch import training_groups
 from arena_trainers.train.records import RewardColumn
 
 

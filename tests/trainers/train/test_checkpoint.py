@@ -151,7 +151,13 @@ def test_a_checkpoint_of_the_model_alone_does_not_resume(tmp_path):
 
 @pytest.mark.parametrize(
     ("limit", "kept"),
-    [(None, [1, 2, 3, 4, 6]), (1, [1, 4]), (2, [1, 3, 4]), (9, [1, 2, 3, 4])],
+    [
+        (None, [1, 2, 3, 4, 6]),
+        (1, [1, 4]),
+        (2, [1, 3, 4]),
+        (5, [1, 2, 3, 4]),
+        (9, [1, 2, 3, 4]),
+    ],
 )
 def test_the_last_checkpoints_stay_and_the_best_one(tmp_path, limit, kept):
     """Step 6 is of a run that was resumed before it."""

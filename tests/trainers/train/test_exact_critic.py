@@ -15,7 +15,7 @@ from arena_envs.game import CHANCE, TERMINAL, BaseGame
 from arena_envs.solvers import TooLarge
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.credit import estimate, returns_to_go, trajectories
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
 from arena_trainers.train.critics import ExactCritic, check_exact
 from arena_trainers.train.games import GamePlan
 from arena_trainers.train.records import turn_batch, turn_records

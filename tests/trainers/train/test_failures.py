@@ -10,7 +10,7 @@ import pytest
 SCRIPT = """
 import json, os, socket, sys, tempfile
 from accelerate import PartialState
-from arena_trainers.lm.server import ServerError
+from arena_trainers.lm.backends.server import ServerError
 from arena_trainers.processes import raised_everywhere
 
 class Unsendable(Exception):

@@ -12,10 +12,10 @@ import torch
 import arena_envs
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.credit import estimate
-from arena_trainers.job.preflight import check_columns
-from arena_trainers.job.settings import JobConfig
-from arena_trainers.job.tiny import tiny_tokenizer
 from arena_trainers.lm.reward_model import check_same_texts
+from arena_trainers.runs.checks.preflight import check_columns
+from arena_trainers.runs.settings import JobConfig
+from arena_trainers.runs.tiny import tiny_tokenizer
 from arena_trainers.train.batch import (
     baseline,
     compared_turns,

@@ -11,11 +11,15 @@ import pytest
 from transformers.trainer_utils import IntervalStrategy
 
 from arena_trainers import TurnGRPOConfig
+from arena_trainers.lm import adapter_base
 from arena_trainers.lm.backends import Sampling
-from arena_trainers.lm.models import adapter_base
-from arena_trainers.lm.server import Server, ServerError
-from arena_trainers.lm.server_backend import ServerBackend, served_by
-from arena_trainers.lm.transformers_backend import (
+from arena_trainers.lm.backends.server import (
+    Server,
+    ServerBackend,
+    ServerError,
+    served_by,
+)
+from arena_trainers.lm.backends.transformers import (
     TransformersBackend,
     load_model,
     with_adapter,

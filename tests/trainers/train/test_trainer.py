@@ -18,7 +18,7 @@ from arena_trainers.train import trainer as trainer_module
 from arena_trainers.train.games import different_games
 from arena_trainers.train.matching import prepare_games
 from arena_trainers.train.saved import CREDIT_STATE
-from arena_wrappers import RandomPolicy
+from arena_wrappers import NoReplyError, RandomPolicy, Reply
 
 
 class Coin(NamedTuple):
@@ -202,6 +202,25 @@ def test_opponents_may_be_objects(make_trainer):
     )
     generated(trainer)
     assert trainer.last_episodes[0].turns[1].policy == "random"
+
+
+def test_a_missing_reply_of_an_opponent_stops_training_before_the_step(make_trainer):
+    """An outage is neither a win nor a loss, and no step is made of the other episodes."""
+
+    class Failing(RandomPolicy):
+        name = "failing"
+
+        def act(self, requests):
+            replies = super().act(requests)
+            return [*replies[:-1], Reply("", error="status 502")]
+
+    trainer = make_trainer(
+        opponents=["self", "failing"], policies={"failing": Failing()}
+    )
+    before = [p.clone() for p in trainer.model.parameters()]
+    with pytest.raises(NoReplyError, match=r"'failing' gave no reply: status 502"):
+        trainer.train()
+    assert all(map(torch.equal, before, trainer.model.parameters()))
 
 
 @pytest.mark.parametrize("num_players", [2, 3])

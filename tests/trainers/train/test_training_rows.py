@@ -130,9 +130,9 @@ TRANSCRIPT = {"history": "transcript", "games": ["tic_tac_toe"]}
 def ttt_folder(tmp_path_factory, _one_thread):
     """A tiny model that knows the words of tic-tac-toe and little more."""
     from arena_trainers.data import legal_play
-    from arena_trainers.job.tiny import tiny_model, tiny_tokenizer, words_of
-    from arena_trainers.job.warm_start import warm_start
-    from arena_trainers.lm.policy import LMPolicy
+    from arena_trainers.lm import LMPolicy
+    from arena_trainers.offline.sft import warm_start
+    from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer, words_of
     from arena_wrappers import PromptOptions, PromptWrapper
 
     game = arena_envs.make_game("tic_tac_toe")

@@ -147,7 +147,7 @@ def _games_to_advise(
     """The id and parameters of each game, and the variant and group size of the recipe."""
     from arena_trainers.cli.suggest import variant_name
     from arena_trainers.credit.by_name import with_options
-    from arena_trainers.job.settings import load_recipe
+    from arena_trainers.runs.settings import load_recipe
 
     names = [name.strip() for one in games or () for name in one.split(",")]
     if bool(names) == (recipe is not None):

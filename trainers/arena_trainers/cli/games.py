@@ -36,8 +36,9 @@ def list_games(
 ) -> None:
     """List all games.
 
-    Longest: most turns of an episode, all players together. Prompt: mean characters of a
-    prompt in random play. Both are missing if the game's extra is not installed.
+    Pays: whether rewards come at the end or on the way. Longest: most turns of an episode, all
+    players together. Prompt: mean characters of a prompt in random play. All three are missing
+    if the game's extra is not installed.
     """
     infos = arena_envs.game_infos()
     playing = track(infos, "playing", console=Console(stderr=True), transient=True)
@@ -52,10 +53,13 @@ def list_games(
         typer.echo(f"-: not installed; pip install 'arena-envs[{extras}]'")
 
 
+SIGNS = {"split": ("held_out", "*"), "pays": ("on_the_way", "+")}
+
+
 def _games_table(rows: list[dict[str, Any]], terminal: bool) -> Table:
-    """The games; a terminal's table has 80 columns, with a star in place of the split."""
-    names = [name for name in rows[0] if not (terminal and name == "split")]
-    caption = "* held out for evaluation" if terminal else None
+    """The games; a terminal's table has 80 columns, with signs for the split and `pays`."""
+    names = [name for name in rows[0] if not (terminal and name in SIGNS)]
+    caption = "* held out for evaluation, + pays on the way" if terminal else None
     table = Table(
         box=None,
         pad_edge=False,
@@ -64,12 +68,15 @@ def _games_table(rows: list[dict[str, Any]], terminal: bool) -> Table:
         caption_justify="left",
     )
     for name in names:
-        is_text = name in ("id", "kind", "information", "split")
+        is_text = name in ("id", "kind", "information", "split", "pays")
         table.add_column(name, justify="left" if is_text else "right", no_wrap=True)
     for row in rows:
         cells = ["-" if row[name] is None else str(row[name]) for name in names]
-        if terminal and row["split"] == "held_out":
-            cells[0] += "*"
+        if terminal:
+            found = (
+                sign for name, (value, sign) in SIGNS.items() if row[name] == value
+            )
+            cells[0] += "".join(found)
         table.add_row(*cells)
     return table
 
@@ -83,6 +90,7 @@ def _row(info: arena_envs.GameInfo) -> dict[str, Any]:
         "players": info.num_players,
         "information": info.information,
         "split": info.split,
+        "pays": None,
         "longest": None,
         "prompt": None,
     }
@@ -90,7 +98,8 @@ def _row(info: arena_envs.GameInfo) -> dict[str, Any]:
     try:
         game = arena_envs.make_game(info.id)
         length = round(mean_prompt_length(game))
-        return {**row, "longest": game.max_turns, "prompt": length}
+        known = {"pays": getattr(game, "pays", None), "longest": game.max_turns}
+        return {**row, **known, "prompt": length}
     except ImportError:
         if info.extra is None and plugin is None:
             raise

@@ -35,19 +35,19 @@ from arena_trainers.cli.train import (
     read_request,
 )
 from arena_trainers.cli.usage import UsageError, usage_errors
-from arena_trainers.job import preflight
-from arena_trainers.job.run_folder import CONFIG, START, with_start
-from arena_trainers.job.settings import is_loop, load_recipe, read_loop, row_config
-from arena_trainers.lm.server import ServerError
+from arena_trainers.lm.backends.server import ServerError
 from arena_trainers.offline.protocol import check_name
+from arena_trainers.runs.checks import preflight
+from arena_trainers.runs.folder import CONFIG, START, with_start
+from arena_trainers.runs.settings import is_loop, load_recipe, read_loop, row_config
 from arena_wrappers import NoReplyError
 from arena_wrappers.policies import wrapped
 
 if TYPE_CHECKING:
-    from arena_trainers.job.job import TrainingJob
-    from arena_trainers.job.stopping import Stopper
-    from arena_trainers.loops.job import LoopJob
-    from arena_trainers.offline.job import RowJob
+    from arena_trainers.runs.rounds import LoopJob
+    from arena_trainers.runs.rows import RowJob
+    from arena_trainers.runs.run import Stopper
+    from arena_trainers.runs.self_play import TrainingJob
 
 app = typer.Typer(
     name="arena",
@@ -123,7 +123,7 @@ def _check_loop(request: Request) -> None:
 
 
 def _print_plan(request: Request) -> None:
-    from arena_trainers.job.dry_run import plan_lines
+    from arena_trainers.runs.checks.dry_run import plan_lines
 
     if os.environ.get("RANK", "0") == "0":
         lines = plan_lines(request.settings, request.folder, resume=request.resume)
@@ -135,8 +135,8 @@ def _run(request: Request) -> None:
 
     Then the command that resumes is printed.
     """
-    from arena_trainers.job.stopping import Stopped, Stopper
-    from arena_trainers.loops.job import RoundError
+    from arena_trainers.runs.rounds import RoundError
+    from arena_trainers.runs.run import Stopped, Stopper
 
     stopper = Stopper(speaks=os.environ.get("RANK", "0") == "0")
     try:
@@ -189,9 +189,9 @@ def _full_disk(error: BaseException | None, folder: Path) -> str | None:
 
 def _job(request: Request, stopper: "Stopper") -> "LoopJob | RowJob | TrainingJob":
     """The job that the settings ask for."""
-    from arena_trainers.job.job import TrainingJob
-    from arena_trainers.loops.job import LoopJob
-    from arena_trainers.offline.job import RowJob
+    from arena_trainers.runs.rounds import LoopJob
+    from arena_trainers.runs.rows import RowJob
+    from arena_trainers.runs.self_play import TrainingJob
 
     given: dict[str, Any] = {"resume": request.resume, "stopper": stopper}
     place = request.settings, request.folder, Console()
@@ -247,14 +247,14 @@ def _quiet_libraries() -> None:
 
 
 def _warning_line(
-    text: Warning | str,
+    message: Warning | str,
     category: type[Warning],
     filename: str,
     lineno: int,
     line: str | None = None,
 ) -> str:
     """A warning without the place in the code, which says nothing to users of commands."""
-    return wrapped(f"warning: {text}", sys.stderr) + "\n"
+    return wrapped(f"warning: {message}", sys.stderr) + "\n"
 
 
 def main() -> None:

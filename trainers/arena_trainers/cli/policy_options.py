@@ -146,7 +146,7 @@ class PolicyOptions:
         }
 
     def _past(self, spec: str) -> list[Policy | str]:
-        from arena_trainers.matchmaking.past import past_policies  # needs torch
+        from arena_trainers.matchmaking.snapshots import past_policies  # needs torch
 
         return [*past_policies(spec, **self.sampling)]
 

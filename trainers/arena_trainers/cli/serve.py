@@ -21,8 +21,8 @@ from arena_trainers.cli.options import (
 )
 from arena_trainers.cli.usage import usage_errors
 from arena_trainers.lm import smollm2
+from arena_trainers.lm.backends.vllm import RANKS, engine_rank
 from arena_trainers.lm.models import ADAPTER, adapter_base, find_model, model_folder
-from arena_trainers.lm.vllm_adapters import RANKS, engine_rank
 
 Host = Annotated[str, typer.Option(help="Address to listen at; clients need no key.")]
 Port = Annotated[int, typer.Option(help="Port to listen at.")]

@@ -13,14 +13,16 @@ from typing import Any
 import typer
 import yaml
 
-from arena_trainers.job.run_folder import (
+from arena_trainers.lm.prompt_file import saved_options
+from arena_trainers.offline.protocol import SELF_PLAY, check_name, row_trainer
+from arena_trainers.options import GROUPS, OF_TRL, Option, options_of
+from arena_trainers.runs.folder import (
     CONFIG,
-    SELF_PLAY,
     default_folder,
     read_config,
     read_run,
 )
-from arena_trainers.job.settings import (
+from arena_trainers.runs.settings import (
     DEFAULT_RECIPE,
     MODEL_RECIPE,
     OF_THE_START,
@@ -35,9 +37,6 @@ from arena_trainers.job.settings import (
     trainer_options,
     with_rounds,
 )
-from arena_trainers.lm.prompt_file import saved_options
-from arena_trainers.offline.protocol import check_name, row_trainer
-from arena_trainers.options import GROUPS, OF_TRL, Option, options_of
 from arena_trainers.train.settings import listed_options
 
 ADAPTER_LEARNING_RATE = 3e-5  # full tuning of a pretrained model takes less

@@ -29,6 +29,7 @@
 | `normalise_then_sum` | sum of normalised turn rewards |
 | `poad` | GAE over tokens, discounted between turns only |
 | `rae` | return less a running mean of its game and seat (SPIRAL) |
+| `random_effects` | return-to-go less the mean of the turn, moved towards its group's |
 | `reinforce_plus_plus_baseline` | `dr_grpo`, divided by the batch's spread |
 | `rloo` | return less the mean of other episodes |
 | `salt` | mean of `episode` over turns of the same state and action |
@@ -60,11 +61,6 @@ Other distributions add estimators by the entry-point group `arena.credit`, such
 `my_estimator = "my_package.credit:my_estimator"`. They are imported at first use.
 """
 
-from arena_trainers.credit.baselines import (
-    best_of_others,
-    mean_of_others,
-    running_means,
-)
 from arena_trainers.credit.batch import TurnBatch
 from arena_trainers.credit.by_name import (
     check_options,
@@ -78,6 +74,7 @@ from arena_trainers.credit.export import export
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
+    FlatPoolWarning,
     Moments,
     Pool,
     PoolReport,
@@ -87,8 +84,15 @@ from arena_trainers.credit.pools import (
     with_report,
 )
 from arena_trainers.credit.proofs.claims import Claims, claims
-from arena_trainers.credit.results import FlatPoolWarning
-from arena_trainers.credit.scales import clipped, relative, rescaled, unit_scale
+from arena_trainers.credit.scales import (
+    best_of_others,
+    clipped,
+    mean_of_others,
+    relative,
+    rescaled,
+    running_means,
+    unit_scale,
+)
 from arena_trainers.credit.tokens import (
     WITHIN_TURN,
     by_token_entropy,

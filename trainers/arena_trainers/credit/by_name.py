@@ -22,6 +22,7 @@ from arena_trainers.credit.estimators.outcome import (
 )
 from arena_trainers.credit.estimators.poad import poad
 from arena_trainers.credit.estimators.rae import rae
+from arena_trainers.credit.estimators.random_effects import random_effects
 from arena_trainers.credit.estimators.reinforce_plus_plus import (
     reinforce_plus_plus_baseline,
 )
@@ -32,8 +33,9 @@ from arena_trainers.credit.estimators.teams import advevo_public_baseline, matpo
 from arena_trainers.credit.estimators.token_entropy import aepo, hapo
 from arena_trainers.credit.estimators.utterance import archer, counterfactual
 from arena_trainers.credit.needs import Needs, keeps_state, needs_of
-from arena_trainers.credit.pools import Credit, check_choice
-from arena_trainers.credit.results import (
+from arena_trainers.credit.pools import (
+    Credit,
+    check_choice,
     check_finite,
     check_selected,
     warn_of_flat_pools,
@@ -47,8 +49,8 @@ _ESTIMATORS: tuple[Estimator, ...] = (
     *(adca, advevo_public_baseline, aepo, agentprm, archer, at_grpo, bi_level_gae),
     *(bnpo, canon, counterfactual, dr_grpo, episode, flow_grpo, gae, gigpo),
     *(grpo_passk, hapo, mars, mars_loo, mars_released, matpo, mt_grpo),
-    *(normalise_then_sum, poad, rae, reinforce_plus_plus_baseline, rloo, salt),
-    *(stratified_grpo, turn_ppo),
+    *(normalise_then_sum, poad, rae, random_effects, reinforce_plus_plus_baseline),
+    *(rloo, salt, stratified_grpo, turn_ppo),
 )
 estimators: Door[Credit] = Door(
     "estimator",
@@ -71,7 +73,7 @@ def estimate(
     """Computes the advantage of every turn, or of every token.
 
     Numbers may come from float32. A spread of at most 1e-6 of the sum of absolute rewards
-    counts as rounding, and its pool as flat (`arena_trainers.credit.rounding`).
+    counts as rounding, and its pool as flat (`arena_trainers.credit.pools`).
 
     Warns with `FlatPoolWarning` if all advantages of a pool are 0, as in a pool of one or
     of equal returns, or if one of two comparisons that an estimator adds is 0. The report
@@ -232,7 +234,7 @@ def needed_columns(
 
 
 def per_token(name: str | Estimator, within_turn: str = "uniform") -> bool:
-    """Whether advantages are per token: by `within_turn`, or by the estimator's `needs`.
+    """True if advantages are per token: by `within_turn`, or by the estimator's `needs`.
 
     Args:
         name: name of the estimator, or the function itself.

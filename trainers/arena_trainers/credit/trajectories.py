@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from arena_trainers.credit.batch import Bools, Floats, Ints, TurnBatch
-from arena_trainers.credit.checks import check_size
+from arena_trainers.credit.batch import Bools, Floats, Ints, TurnBatch, check_size
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +80,15 @@ class Trajectories:
     def num_turns(self) -> Ints:
         """int64[M]: number of turns of each turn's trajectory."""
         return np.bincount(self.index, minlength=len(self.first))[self.index]
+
+    @property
+    def turn(self) -> Ints:
+        """int64[M]: index of each turn in its trajectory; segments of a rollout count on."""
+        turn, episode = self.column("turn"), self.column("episode")
+        step = np.diff(turn, prepend=0)
+        step[np.diff(episode, prepend=-1) != 0] = 1
+        total = np.cumsum(step)
+        return np.asarray(total + (turn - total)[self.first][self.index])
 
     def scatter(self, advantage: Floats, per_token: bool = False) -> Floats:
         """Advantages of these turns, or of their tokens, as a column; 0 where masked.

@@ -13,8 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from arena_trainers.engines.precision import engine_dtype, warn_of_precision
-from arena_trainers.lm.vllm_adapters import EngineAdapters, check_adapter, engine_rank
-from arena_trainers.lm.vllm_backend import VLLMBackend
+from arena_trainers.lm.backends.vllm import (
+    EngineAdapters,
+    VLLMBackend,
+    check_adapter,
+    engine_rank,
+)
 from arena_trainers.matchmaking import SELF, Matchmaker
 
 NO_ADAPTER = (

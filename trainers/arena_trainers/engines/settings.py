@@ -18,9 +18,8 @@ from arena_trainers import extras
 from arena_trainers.engines.adapters import adapter_backend, plays_adapters
 from arena_trainers.engines.precision import engine_dtype, warn_of_precision
 from arena_trainers.lm.backends import Backend
-from arena_trainers.lm.server import Server
-from arena_trainers.lm.server_backend import served_by
-from arena_trainers.lm.vllm_backend import VLLMBackend
+from arena_trainers.lm.backends.server import Server, served_by
+from arena_trainers.lm.backends.vllm import VLLMBackend
 
 MODES = {"colocate": "vllm", "server": "server"}  # of vllm_mode, with use_vllm
 GROUP_PORT = 51216  # TRL's default

@@ -19,8 +19,13 @@ from transformers import TrainerCallback
 
 from arena_trainers.engines.precision import training_dtype, warn_of_precision
 from arena_trainers.engines.settings import server_of
-from arena_trainers.lm.server import Server, ServerError
-from arena_trainers.lm.server_backend import ServerBackend, check_shapes, served_by
+from arena_trainers.lm.backends.server import (
+    Server,
+    ServerBackend,
+    ServerError,
+    check_shapes,
+    served_by,
+)
 from arena_trainers.processes import raised_everywhere
 
 FOLDER = "server"  # in the run folder

@@ -240,6 +240,8 @@ def evaluate(
 class EvaluationPlan:
     """An evaluation with checked arguments, ready to run; see `evaluate`.
 
+    `on_error="raise"` raises where a reply is missing, as for `play`.
+
     Attributes:
         num_episodes: episodes of the whole evaluation, with baselines.
     """
@@ -257,6 +259,7 @@ class EvaluationPlan:
         baselines: bool = True,
         timeout: float | None = None,
         out: str | Path | None = None,
+        on_error: Literal["lose", "raise"] = "lose",
     ) -> None:
         import_stats()  # fails before hours of play
         self._seeds = seeds_of(seed, num_episodes)
@@ -278,10 +281,9 @@ class EvaluationPlan:
         stop = self._seeds.stop
         self._trial_seeds = range(stop, stop + min(TRIAL, num_episodes))
         self._baselines = _fixed_baselines(rules) if baselines else {}
-        self._constants = (
-            list(map(make_policy, constants_of(rules))) if baselines else []
-        )
-        self._timeout = checked_timeout(timeout)
+        constants = constants_of(rules) if baselines else ()
+        self._constants = [*map(make_policy, constants)]
+        self._timeout, self._on_error = checked_timeout(timeout), on_error
         self._log = None if out is None else EpisodeLog(out)
         self.num_episodes = sum(map(self._count, self._opponents))
 
@@ -384,7 +386,10 @@ class EvaluationPlan:
             self._add(episode)
         left = [index for index in range(len(plans)) if index not in done]
         for place, episode in stream_plans(
-            [plans[index] for index in left], batch_size=CHUNK, timeout=self._timeout
+            [plans[index] for index in left],
+            batch_size=CHUNK,
+            timeout=self._timeout,
+            on_error=self._on_error,
         ):
             if log is not None:
                 log.append([episode])

@@ -1,6 +1,7 @@
-"""LoRA adapters: made for training, loaded for play, and swapped on a base that is shared."""
+"""LoRA adapters: made for training, loaded for play, swapped on a shared base, and merged."""
 
 import filecmp
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,8 +11,9 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from arena_trainers.extras import import_extra
-from arena_trainers.lm.models import WEIGHTS
+from arena_trainers.lm.models import CARD, WEIGHTS, adapter_base, model_folder
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm.prompt_file import PROMPT_FILE
 
 # what two adapters may differ in and still fit the same layers
 _FREE = (
@@ -40,7 +42,7 @@ def lora_config(r: int, alpha: int | None, target_modules: Sequence[str]) -> Any
 
 
 def starting_model(base: Path, adapter: Path | None, args: Any) -> Any:
-    """What a trainer of TRL starts from.
+    """The model that a trainer of TRL starts from.
 
     A trainer with a reference model keeps a copy of the adapter as its reference.
 
@@ -101,7 +103,7 @@ def share_base(policy: LMPolicy, learner: LMPolicy) -> bool:
 
 
 def _fits(model: Any, learner: Any) -> bool:
-    """Whether an adapter can take the place of another, on the same base model."""
+    """True if an adapter can take the place of another, on the same base model."""
     own, other = (
         getattr(m, "peft_config", {}).get("default") for m in (model, learner)
     )
@@ -125,7 +127,7 @@ def _adapter(model: Any) -> Mapping[str, torch.nn.Parameter]:
 
 
 def _same_weights(one: Path, other: Path) -> bool:
-    """Whether the folders of two models hold the same files of weights."""
+    """True if the folders of two models hold the same files of weights."""
     if one == other:
         return True
     names = [{f.name for glob in WEIGHTS for f in p.glob(glob)} for p in (one, other)]
@@ -147,3 +149,62 @@ def _swapped(model: Any, weights: Mapping[str, torch.Tensor]) -> Iterator[None]:
         finally:
             for name, p in adapter.items():
                 p.copy_(own[name])
+
+
+def write_merged(source: Path, target: Path) -> int:
+    """Writes a whole model with its tokenizer, `arena_prompt.json` and model card.
+
+    Args:
+        source: folder of a saved model or adapter.
+        target: folder to make; it appears whole or not at all.
+
+    Returns:
+        The number of parameters.
+
+    Raises:
+        ValueError: the folder exists, the adapter's base model is missing, or the
+            adapter is of another base model.
+    """
+    if target.exists():
+        raise ValueError(
+            f"want a new folder, {str(target)!r} exists; give another (--out FOLDER)"
+        )
+    from transformers import AutoTokenizer
+
+    from arena_trainers.lm.backends.transformers import with_adapter
+
+    base = adapter_base(str(source))
+    model = _whole(base or str(source))
+    if base is not None:
+        adapted: Any = with_adapter(model, source)
+        model = adapted.merge_and_unload()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + ".part")
+    shutil.rmtree(part, ignore_errors=True)
+    try:
+        model.save_pretrained(part)
+        AutoTokenizer.from_pretrained(source).save_pretrained(part)
+        if (source / PROMPT_FILE).is_file():
+            shutil.copy(source / PROMPT_FILE, part / PROMPT_FILE)
+        if (source / CARD).is_file():
+            _copy_card(source / CARD, part / CARD)
+        part.rename(target)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return int(model.num_parameters())
+
+
+def _copy_card(source: Path, target: Path) -> None:
+    """Copies a model card, which then says that the model is a whole one."""
+    from huggingface_hub import ModelCard
+
+    card: Any = ModelCard.load(source, ignore_metadata_errors=True)
+    card.data.library_name = "transformers"
+    card.data.tags = [tag for tag in card.data.tags or () if tag != "lora"]
+    card.save(target)
+
+
+def _whole(name: str) -> Any:
+    from transformers import AutoModelForCausalLM
+
+    return AutoModelForCausalLM.from_pretrained(model_folder(name))

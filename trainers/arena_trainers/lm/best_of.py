@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from arena_trainers.lm.reward_folder import check_reward_model
+from arena_trainers.lm.models import check_reward_model
 from arena_wrappers import make_policy
 from arena_wrappers.policies import (
     Policy,
@@ -155,7 +155,7 @@ def _refused_person(name: str) -> str:
 
 
 def _sampler(policy: Policy) -> Policy:
-    """What samples the tokens within noise and other choices."""
+    """The policy that samples the tokens within noise and other choices."""
     inner = without_noise(policy)
     return _sampler(inner.inner) if isinstance(inner, BestOfPolicy) else inner
 

@@ -110,7 +110,7 @@ class Chat:
         return repr(self.tokenizer.name_or_path or type(self.tokenizer).__name__)
 
     def _shows(self, *messages: Message) -> bool:
-        """Whether all of these messages can be read in the prompt."""
+        """True if all of these messages can be read in the prompt."""
         try:
             text = self._text(messages, prompt=True)
         except (TemplateError, TypeError):
@@ -118,7 +118,7 @@ class Chat:
         return all(message["content"] in text for message in messages)
 
     def _reason(self, messages: Sequence[Message]) -> str:
-        """Why the template does not show messages."""
+        """The reason why the template does not show messages."""
         try:
             self._text(messages, prompt=True)
         except (TemplateError, TypeError) as error:
@@ -138,7 +138,7 @@ class Chat:
         return found[0], found[1]
 
     def _opens_message(self, token: int | None) -> bool:
-        """Whether a token that follows a reply is there because a user speaks next."""
+        """True if a token that follows a reply is there because a user speaks next."""
         asked: Message = {"role": "user", "content": _ASKED}
         try:
             between = self._after_reply([asked], prompt=True)

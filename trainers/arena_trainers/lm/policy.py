@@ -1,4 +1,7 @@
-"""`LMPolicy`: a causal language model plays a seat."""
+"""`LMPolicy`: a causal language model plays a seat.
+
+`learner_of` makes one of the model that a trainer of TRL's trains.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,25 +11,29 @@ import torch
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from arena_trainers.lm.backends import Backend, Sampling
+from arena_trainers.lm.backends.sampling import known_ends
+from arena_trainers.lm.backends.scoring import (
+    refuse_prompt_tuning,
+    reply_logprobs,
+)
+from arena_trainers.lm.backends.transformers import (
+    GenerateContext,
+    TransformersBackend,
+    load_model,
+    with_adapter,
+)
 from arena_trainers.lm.chat import Chat
-from arena_trainers.lm.models import adapter_base, model_folder, prompt_folder
+from arena_trainers.lm.models import (
+    adapter_base,
+    check_language_model,
+    model_folder,
+    prompt_folder,
+)
 from arena_trainers.lm.prompt_file import (
     PROMPT_FILE,
     check_sampling,
     prompt_json,
     read_prompt_file,
-)
-from arena_trainers.lm.reward_folder import check_language_model
-from arena_trainers.lm.sampling import known_ends
-from arena_trainers.lm.scoring import (
-    refuse_prompt_tuning,
-    reply_logprobs,
-)
-from arena_trainers.lm.transformers_backend import (
-    GenerateContext,
-    TransformersBackend,
-    load_model,
-    with_adapter,
 )
 from arena_wrappers.policies import Reply, TurnRequest
 from arena_wrappers.prompts import Message, PromptOptions
@@ -274,6 +281,48 @@ class LMPolicy:
         ends = self.pad_id, self.eos_ids
         with self.context() as model:
             return reply_logprobs(model, rows, self.sampling.temperature, *ends)
+
+
+def learner_of(trainer: Any, **options: Any) -> LMPolicy:
+    """The policy of a trainer's model, with the trainer's sampling settings.
+
+    Args:
+        trainer: a `trl.GRPOTrainer`.
+        **options: arguments of `LMPolicy`. `max_new_tokens`, of one reply, is by default the
+            trainer's `max_completion_length`.
+
+    Raises:
+        ValueError: the trainer generates by vLLM; or as for `LMPolicy`.
+    """
+    args = trainer.args
+    if args.use_vllm:
+        raise ValueError(
+            "learner_of generates with transformers, got a trainer with use_vllm=True; set "
+            "use_vllm=False, or train with TurnGRPOTrainer, which plays by vLLM"
+        )
+    from trl.models import unwrap_model_for_generation
+
+    given = {
+        "name": "self",
+        "max_new_tokens": args.max_completion_length,
+        "temperature": args.temperature,
+        "top_k": args.top_k,
+        "top_p": args.top_p,
+        "min_p": args.min_p or 0.0,
+        "repetition_penalty": args.repetition_penalty,
+        "chat_template_kwargs": args.chat_template_kwargs,
+        "context": lambda: unwrap_model_for_generation(
+            trainer.model_wrapped,
+            trainer.accelerator,
+            gather_deepspeed3_params=args.ds3_gather_for_generation,
+        ),
+    }
+    processing = trainer.processing_class
+    return LMPolicy(
+        trainer.accelerator.unwrap_model(trainer.model),
+        getattr(processing, "tokenizer", processing),
+        **{**given, **options},
+    )
 
 
 def load(path: str) -> LMPolicy:

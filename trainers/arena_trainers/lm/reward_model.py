@@ -12,13 +12,19 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from arena_trainers.lm.backends.scoring import (
+    chunks_by_length,
+    default_max_tokens,
+    evaluating,
+)
+from arena_trainers.lm.backends.transformers import load_model
 from arena_trainers.lm.chat import Chat
-from arena_trainers.lm.memory import chunks_by_length, default_max_tokens
-from arena_trainers.lm.models import model_folder
+from arena_trainers.lm.models import (
+    check_reward_folder,
+    check_reward_model,
+    model_folder,
+)
 from arena_trainers.lm.prompt_file import read_prompt_file
-from arena_trainers.lm.reward_folder import check_reward_folder, check_reward_model
-from arena_trainers.lm.scoring import evaluating
-from arena_trainers.lm.transformers_backend import load_model
 from arena_wrappers.prompts import Message, PromptOptions
 
 Text = tuple[Sequence[int], Sequence[int]]  # token ids of a prompt and of its reply

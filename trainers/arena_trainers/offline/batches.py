@@ -12,7 +12,7 @@ from accelerate.utils import DistributedType
 from torch.utils.data import DataLoader
 from transformers import Trainer
 
-from arena_trainers.lm.scoring import left_padded
+from arena_trainers.lm.backends.scoring import left_padded
 from arena_trainers.offline.protocol import Cut
 from arena_trainers.train.forward import IGNORED
 
@@ -122,10 +122,11 @@ class WholeSteps(Trainer):
                 divisor: Any = 1 / factor if factor else math.inf
                 self.current_gradient_accumulation_steps = divisor
                 losses.append(super().training_step(model, part, num_items_in_batch))
+        factors = inputs["factors"] if any(inputs["factors"]) else None  # fillers alone
         for name, values in metrics.items():
             new = values[before.get(name, 0) :]
             if new:  # one of each part, unless it has no such rows
-                weights = inputs["factors"] if len(new) == len(losses) else None
+                weights = factors if len(new) == len(losses) else None
                 values[before.get(name, 0) :] = [
                     float(np.average(new, weights=weights))
                 ]

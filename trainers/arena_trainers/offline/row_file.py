@@ -1,14 +1,21 @@
-"""Files of rows: what they hold, and whether a trainer and a model can learn from them."""
+"""Files of rows: what they hold, and whether a trainer and a model can learn from them.
 
+Rows of earlier rounds and of this one in one file.
+"""
+
+import json
 import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from arena_envs.checks import did_you_mean
-from arena_trainers.data.columns import FACTS
+from arena_trainers.data import Origin, read_origin
+from arena_trainers.data.columns import FACTS, with_origin
 from arena_trainers.extras import import_extra
+from arena_wrappers import PromptOptions
 
 _TEXTS = {
     "completions": ("completion",),
@@ -213,3 +220,99 @@ def _spells(ids: list[int], messages: list[Any], chat: Any) -> bool:
         return True
     said, last = chat.tokenizer.decode(ids), messages[-1]["content"]
     return "".join(last.split()) in "".join(said.split())
+
+
+_START = tuple(name for name in FACTS if name not in ("sample", "reason"))
+_SET_APART = (*FACTS, "weight", "margin")  # columns that may differ in equal rows
+
+
+def newest_of_kind(files: Sequence[Path], columns: Sequence[str]) -> Path | None:
+    """The last file whose rows have these columns; None if there is none."""
+    parquet = import_extra("pyarrow.parquet", "train")
+    same = [path for path in files if parquet.read_schema(path).names == list(columns)]
+    return same[-1] if same else None
+
+
+def write_aggregated(dataset: Any, origin: Origin, earlier: Path, path: Path) -> int:
+    """Writes the rows of an earlier file, then new ones; earlier rows are read batch by batch.
+
+    A new row that equals an earlier one (start, seat, turn, policy, texts and label) is merged
+    into it: weights add up, and a pair gets the mean of both margins.
+
+    Args:
+        dataset: the new rows, of the same kind.
+        origin: of the new rows.
+        earlier: the earlier file.
+        path: the file that is written, part by part.
+
+    Returns:
+        How many rows the file has.
+    """
+    parquet = import_extra("pyarrow.parquet", "train")
+    before = read_origin(earlier)
+    table = dataset.with_format("arrow")[:]
+    table = with_origin(table, origin if before is None else _union([before, origin]))
+    places: dict[tuple[Any, ...], list[int]] = {}
+    for place, row in enumerate(table.select(_START).to_pylist()):
+        places.setdefault(_start(row), []).append(place)
+    merged: set[int] = set()
+    with (
+        parquet.ParquetFile(earlier) as file,
+        parquet.ParquetWriter(path, table.schema) as writer,
+    ):
+        for batch in file.iter_batches(BATCH):
+            batch = batch.replace_schema_metadata(table.schema.metadata)
+            writer.write_batch(_with_equal(batch, table, places, merged))
+        left = [place for place in range(len(table)) if place not in merged]
+        writer.write_table(table.take(left))
+        return int(file.metadata.num_rows) + len(left)
+
+
+def _union(origins: Iterable[Origin]) -> Origin:
+    """The games and the prompts of all origins."""
+    games: dict[str, dict[str, Any]] = {}
+    prompts: dict[str, PromptOptions] = {}
+    for origin in origins:
+        games |= {json.dumps(game, sort_keys=True): game for game in origin.games}
+        prompts |= {
+            json.dumps(vars(options), sort_keys=True): options
+            for options in origin.prompts
+        }
+    return Origin(
+        [games[key] for key in sorted(games)], [prompts[k] for k in sorted(prompts)]
+    )
+
+
+def _start(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in _START)
+
+
+def _with_equal(
+    batch: Any, table: Any, places: dict[tuple[Any, ...], list[int]], merged: set[int]
+) -> Any:
+    """Earlier rows, into which equal new ones are merged; `merged` gets their places."""
+    arrow = import_extra("pyarrow", "train")
+    found: dict[int, dict[str, Any]] = {}
+    for number, start in enumerate(batch.select(_START).to_pylist()):
+        for place in places.get(_start(start), ()):
+            row = found.get(number) or batch.slice(number, 1).to_pylist()[0]
+            new = table.slice(place, 1).to_pylist()[0]
+            if place not in merged and _content(row) == _content(new):
+                found[number] = _sum(row, new)
+                merged.add(place)
+    if not found:
+        return batch
+    rows = batch.to_pylist()
+    for number, row in found.items():
+        rows[number] = row
+    return arrow.RecordBatch.from_pylist(rows, schema=batch.schema)
+
+
+def _content(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in _SET_APART}
+
+
+def _sum(row: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    if "margin" in row:
+        return {**row, "margin": (row["margin"] + new["margin"]) / 2}
+    return {**row, "weight": row["weight"] + new["weight"]}

@@ -1,17 +1,230 @@
-"""`sft`: TRL's `SFTTrainer` on completions, with their masks and weights.
+"""Supervised start, so that self-play begins with replies that parse: TRL's `SFTTrainer`.
+
+Only the tokens of a reply are trained, and the token that ends it, as the policy would
+sample them. Memory is bounded: a step's batch is cut into micro-batches of at most
+`max_tokens_per_forward` tokens, in which equal rows run once.
+
+`sft`: TRL's `SFTTrainer` on completions, with their masks and weights.
 
 The loss of a batch is ∑ wᵢ ∑ₜ -log p(tokenᵢₜ) / n, where t runs over the n tokens whose mask is 1,
 and the weights are scaled so that they are 1 on average over all trained tokens.
 """
 
+import math
+import random
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
-from trl import SFTConfig
+from accelerate.state import AcceleratorState
+from datasets import Dataset
+from transformers import PrinterCallback, TrainerCallback
+from trl import SFTConfig, SFTTrainer
 
-from arena_trainers.job.warm_start import SharingSFTTrainer
+from arena_trainers.data import Example
+from arena_trainers.lm.backends.scoring import (
+    default_max_tokens,
+    left_padded,
+    positions,
+)
+from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.offline.batches import WholeSteps, labelled_batch
 from arena_trainers.offline.protocol import Given, RowTrainer
+from arena_trainers.train.forward import IGNORED, distinct_rows, scoring_the_last
+
+
+class SharingSFTTrainer(SFTTrainer):
+    """TRL's trainer, whose equal rows run once and score the vocabulary from the first reply on."""
+
+    aux_loss_enabled: bool
+
+    def compute_loss(
+        self,
+        model: Any,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Any = None,
+    ) -> Any:
+        shared = model if self.aux_loss_enabled else self.sharing(model)
+        return super().compute_loss(shared, inputs, return_outputs, num_items_in_batch)
+
+    def sharing(self, model: Any) -> Callable[..., Any]:
+        """The model as a function of a batch in which equal rows run once."""
+        inner = self.accelerator.unwrap_model(model)
+
+        def forward(*, labels: torch.Tensor, **inputs: Any) -> Any:
+            ids, mask = inputs.pop("input_ids"), inputs.pop("attention_mask")
+            live = torch.ones(len(ids), dtype=torch.bool)
+            # rows that train other tokens are other rows
+            keys = torch.cat([ids, labels], dim=1)
+            known = torch.cat([mask, torch.ones_like(labels)], dim=1)
+            firsts, kind = distinct_rows(keys, known, live)
+            trained = (labels != IGNORED).any(dim=0)
+            first = max(int(trained.int().argmax()), 1)  # replies end at the right edge
+            width = ids.shape[1] - first
+            rows = {
+                "input_ids": ids[firsts, :-1],
+                "attention_mask": mask[firsts, :-1],
+                **positions(inner, mask[firsts, :-1]),
+                "shift_labels": labels[firsts, -width:],
+            }
+            with scoring_the_last(inner, width):
+                output = model(**rows, **inputs)
+            for name in ("log_probs", "entropy", "is_top1", "label_mask"):
+                output[name] = output[name][kind]
+            return output
+
+        return forward
+
+
+class Steps(TrainerCallback):
+    """Keeps the loss of each step, and calls a function with its number and its loss."""
+
+    def __init__(self, on_step: Callable[[int, float], None]) -> None:
+        self.on_step = on_step
+        self.losses: list[float] = []
+
+    def on_log(
+        self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any
+    ) -> None:
+        if "loss" in logs:
+            self.losses.append(float(logs["loss"]))
+            self.on_step(state.global_step, self.losses[-1])
+
+
+def default_learning_rate(num_parameters: int) -> float:
+    """3e-3 up to 100,000 parameters, from there on falling: 2.5e-5 at 135 million."""
+    share: float = min(1.0, 1e5 / num_parameters)
+    return 3e-3 * math.cbrt(share) ** 2
+
+
+def warm_start(
+    policy: LMPolicy,
+    examples: Sequence[Example],
+    *,
+    num_steps: int,
+    learning_rate: float | None = None,
+    batch_size: int = 256,
+    seed: int = 0,
+    max_tokens: int | None = None,
+    checkpointing: bool = False,
+    on_step: Callable[[int, float], None] = lambda step, loss: None,
+) -> list[float]:
+    """Trains the policy's model to say the replies of `examples` to their prompts.
+
+    In a distributed run every process calls it with the same examples.
+
+    Args:
+        policy: whose model is trained.
+        examples: what is imitated; every example counts alike.
+        num_steps: optimizer steps (AdamW, linear decay to 0).
+        learning_rate: at the start; by default from the model's size.
+        batch_size: examples per step, all processes together.
+        seed: of the order of the examples.
+        max_tokens: most tokens that run at once; by default what memory allows.
+        checkpointing: whether activations are computed again in the backward pass.
+        on_step: called after each step with its number, from 1, and its loss.
+
+    Returns:
+        The loss of each step, in nats per token.
+
+    Raises:
+        ValueError: there are no examples.
+    """
+    if not examples:
+        raise ValueError("want examples to imitate, got none")
+    model: Any = policy.model
+    rows = [_row(policy, example) for example in examples]
+    longest = max(len(row["input_ids"]) for row in rows)
+    cut = {"checkpointing": checkpointing}
+    max_tokens = max_tokens or default_max_tokens(model, model.device, **cut)
+    if learning_rate is None:
+        learning_rate = default_learning_rate(model.num_parameters())
+    steps = Steps(on_step)
+    with tempfile.TemporaryDirectory() as folder, _restored(model):
+        args = _arguments(folder, model, batch_size, max_tokens // longest)
+        args.max_steps, args.learning_rate = num_steps, learning_rate
+        args.seed = args.data_seed = seed
+        args.gradient_checkpointing = checkpointing
+        trainer = SharingSFTTrainer(
+            model,
+            args,
+            train_dataset=Dataset.from_list(rows),
+            processing_class=policy.tokenizer,
+            data_collator=lambda rows: _batch(rows, policy.pad_id),
+            callbacks=[steps],
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
+        if checkpointing:
+            model.gradient_checkpointing_disable()
+    return steps.losses
+
+
+def _row(policy: LMPolicy, example: Example) -> dict[str, list[int]]:
+    """Token ids, and labels of the reply and of the token that ends it."""
+    prompt = policy.encode(example.messages)
+    reply = [*policy.chat.ids(example.reply), policy.eos_ids[0]]
+    return {
+        "input_ids": prompt + reply,
+        "labels": [IGNORED] * len(prompt) + reply,
+    }
+
+
+def _batch(rows: Sequence[dict[str, Any]], pad_id: int) -> dict[str, torch.Tensor]:
+    """Rows that end at the right edge, where the replies then are."""
+    cpu = torch.device("cpu")
+    ids, mask = left_padded([row["input_ids"] for row in rows], pad_id, cpu)
+    labels, _ = left_padded([row["labels"] for row in rows], IGNORED, cpu)
+    return {"input_ids": ids, "attention_mask": mask, "labels": labels}
+
+
+def _arguments(folder: str, model: Any, batch_size: int, most: int) -> SFTConfig:
+    """Settings for steps of `batch_size` rows, of which at most `most` run at once."""
+    args = SFTConfig(
+        output_dir=folder,
+        use_cpu=model.device.type == "cpu",
+        bf16=False,
+        gradient_checkpointing=False,
+        lr_scheduler_type="linear",
+        weight_decay=0.01,
+        max_grad_norm=1.0,
+        max_length=None,
+        dataset_kwargs={"skip_prepare_dataset": True},
+        remove_unused_columns=False,
+        save_strategy="no",
+        logging_steps=1,
+        report_to="none",
+        disable_tqdm=True,
+        ddp_find_unused_parameters=False,
+    )
+    share = math.ceil(batch_size / args.world_size)
+    args.gradient_accumulation_steps = math.ceil(share / max(most, 1))
+    args.per_device_train_batch_size = math.ceil(
+        share / args.gradient_accumulation_steps
+    )
+    return args
+
+
+@contextmanager
+def _restored(model: Any) -> Iterator[None]:
+    """Undoes what trainers change, except the weights: the mode, random states, precision."""
+    training, own = model.training, vars(model).get("forward")
+    states = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng():
+            yield
+    finally:
+        AcceleratorState._reset_state()  # else a trainer in bf16 is refused after this one
+        random.setstate(states[0])
+        np.random.set_state(states[1])
+        model.train(training)
+        vars(model).pop("forward", None)
+        if own is not None:
+            model.forward = own
 
 
 class WeightedSFTTrainer(WholeSteps, SharingSFTTrainer):

@@ -57,15 +57,13 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
 
 from arena_trainers.engines import changes_draws, training_dtype
-from arena_trainers.lm.memory import (
+from arena_trainers.lm.backends.scoring import (
     chunks_by_length,
     default_max_tokens,
-    release_free_memory,
-)
-from arena_trainers.lm.scoring import (
     evaluating,
     gap_of,
     reads_padding,
+    release_free_memory,
     takes,
     tolerance,
 )

@@ -25,7 +25,7 @@ from arena_envs.doors import imported
 from arena_envs.game import AnyGame
 from arena_trainers.credit import TurnBatch
 from arena_trainers.credit.batch import INT_COLUMNS
-from arena_trainers.lm.reward_folder import check_reward_model
+from arena_trainers.lm.models import check_reward_model
 from arena_trainers.matchmaking import SELF, Seats
 from arena_wrappers.play import Branching, final_state, turn_states
 from arena_wrappers.records import Episode, Turn

@@ -14,7 +14,7 @@ from accelerate.utils import gather_object
 from torch.nn import Module
 from trl.models.utils import add_hooks, remove_hooks
 
-from arena_trainers.lm.whole import whole_models
+from arena_trainers.lm.backends.transformers import whole_models
 
 
 def is_zero3(accelerator: Any) -> bool:

@@ -139,7 +139,7 @@ async def _answer(role: str, request: TurnRequest) -> Reply:
 
 
 def _record(episode: Episode) -> dict[str, Any]:
-    """What the score's metadata tell of an episode."""
+    """The metadata of the score."""
     rewards: dict[str, list[float]] = {}
     for turn in episode.turns:
         rewards.setdefault(f"player_{turn.seat}", []).append(turn.reward)

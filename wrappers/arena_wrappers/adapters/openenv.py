@@ -39,7 +39,7 @@ class GameAction(Action):  # type: ignore[misc]  # OpenEnv is not annotated here
 
 
 class GameObservation(Observation):  # type: ignore[misc]
-    """What the agent to move reads; `done` and `reward` are inherited.
+    """The observation of the agent to move; `done` and `reward` are inherited.
 
     Attributes:
         agent: the agent to move, or the agent of the served seat.

@@ -21,6 +21,7 @@ from arena_envs.game import (
     BaseGame,
     Information,
     Kind,
+    Pays,
     possible_outcomes,
     random_states,
 )
@@ -74,12 +75,10 @@ def action_texts(name: str, state: State) -> dict[int, str]:
     legal = spiel.legal_actions()
     texts = {action: one_line(spiel.action_to_string(action)) for action in legal}
     count = Counter(text.casefold() for text in texts.values())
-    return {
-        action: text
-        if text and count[text.casefold()] == 1
-        else f"{text} action {action}".strip()
-        for action, text in texts.items()
-    }
+    for action, text in texts.items():
+        if not text or count[text.casefold()] > 1:
+            texts[action] = f"{text} action {action}".strip()
+    return texts
 
 
 def ascii_lines(text: str) -> str:
@@ -137,7 +136,7 @@ def _unsupported(name: str, reason: str) -> UnsupportedGame:
 
 
 def _lack_of(kind: Any, game: "OpenSpielGame") -> str | None:
-    """What a game needs here and lacks."""
+    """The first part that a game needs here and lacks; None if it has all."""
     if kind.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
         return "its chance outcomes are not listed"
     if kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
@@ -197,17 +196,19 @@ class OpenSpielGame(BaseGame[State, int]):
     @property
     def information(self) -> Information:
         kind = loaded(self.name).get_type().information
-        return (
-            "perfect"
-            if kind == pyspiel.GameType.Information.PERFECT_INFORMATION
-            else "imperfect"
-        )
+        perfect = pyspiel.GameType.Information.PERFECT_INFORMATION
+        return "perfect" if kind == perfect else "imperfect"
 
     @property
     def zero_sum(self) -> bool:  # type: ignore[override]  # a constant in BaseGame
         utility = loaded(self.name).get_type().utility
         is_zero = utility == pyspiel.GameType.Utility.ZERO_SUM
         return bool(is_zero and self.kind == "competitive")
+
+    @property
+    def pays(self) -> Pays:
+        model = loaded(self.name).get_type().reward_model
+        return "end" if model == pyspiel.GameType.RewardModel.TERMINAL else "on_the_way"
 
     @property
     def min_return(self) -> float:
@@ -250,29 +251,19 @@ class OpenSpielGame(BaseGame[State, int]):
         return spiel_state(self.name, state).information_state_string(seat)
 
     def observe(self, state: State, seat: int) -> str:
-        spiel, observed = (
-            spiel_state(self.name, state),
-            self._shows_observation("string"),
-        )
-        text = (
-            spiel.observation_string(seat)
-            if observed
-            else spiel.information_state_string(seat)
-        )
+        spiel = spiel_state(self.name, state)
+        if self._shows_observation("string"):
+            text = spiel.observation_string(seat)
+        else:
+            text = spiel.information_state_string(seat)
         turn = "\nYour turn." if self.current_player(state) == seat else ""
         return f"You are player_{seat}.\n{ascii_lines(text)}".strip() + turn
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        spiel, observed = (
-            spiel_state(self.name, state),
-            self._shows_observation("tensor"),
-        )
-        tensor = (
-            spiel.observation_tensor(seat)
-            if observed
-            else spiel.information_state_tensor(seat)
-        )
-        return np.array(tensor, np.float32)
+        spiel = spiel_state(self.name, state)
+        if self._shows_observation("tensor"):
+            return np.array(spiel.observation_tensor(seat), np.float32)
+        return np.array(spiel.information_state_tensor(seat), np.float32)
 
     def action_text(self, state: State, action: int) -> str:
         return action_texts(self.name, state)[action]
@@ -328,7 +319,7 @@ class OpenSpielGame(BaseGame[State, int]):
             yield from self._alike((*state, action), wanted, seat, rng, visits)
 
     def _known(self, state: State, seat: int) -> Any:
-        """Who moves, and what a seat knows."""
+        """The player to move, and the information state of a seat."""
         return self.current_player(state), self.information_state(state, seat)
 
     def _shows_observation(self, form: str) -> bool:
@@ -339,9 +330,8 @@ class OpenSpielGame(BaseGame[State, int]):
         return wanted != "observation"
 
 
-_registered: dict[
-    str, AnyGame
-] = {}  # by short name; OpenSpiel cannot unregister a game
+# by short name; OpenSpiel cannot unregister a game
+_registered: dict[str, AnyGame] = {}
 
 
 def to_openspiel(game: str | AnyGame, **params: Any) -> Any:
@@ -390,7 +380,10 @@ def _short_name(game: AnyGame) -> str:
 def _type_of(game: AnyGame, name: str) -> Any:
     kind = pyspiel.GameType
     hides = game.information == "imperfect" or game.simultaneous
-    information, utility = kind.Information, kind.Utility
+    information = kind.Information.PERFECT_INFORMATION
+    if hides:
+        information = kind.Information.IMPERFECT_INFORMATION
+    utility = kind.Utility
     if game.zero_sum:
         sums = utility.ZERO_SUM
     else:
@@ -402,9 +395,7 @@ def _type_of(game: AnyGame, name: str) -> Any:
         long_name=repr(game),
         dynamics=kind.Dynamics.SEQUENTIAL,
         chance_mode=mode.EXPLICIT_STOCHASTIC if has_chance else mode.DETERMINISTIC,
-        information=information.IMPERFECT_INFORMATION
-        if hides
-        else information.PERFECT_INFORMATION,
+        information=information,
         utility=sums,
         reward_model=kind.RewardModel.TERMINAL,
         max_num_players=game.num_players,
@@ -443,7 +434,7 @@ def _most_outcomes(game: AnyGame) -> int:
 
 
 class _State(pyspiel.State):  # type: ignore[misc]  # not annotated
-    """What the states of all games share; `state` is ours."""
+    """A state of any game; `state` is ours."""
 
     state: Any
 
@@ -512,7 +503,7 @@ def _game_class(game: AnyGame, kind: Any, facts: Any) -> Any:
 
 
 class _Observer:
-    """What OpenSpiel asks an observer for: `tensor`, `dict`, `set_from`, `string_from`."""
+    """An observer of OpenSpiel: `tensor`, `dict`, `set_from`, `string_from`."""
 
     def __init__(self, game: AnyGame) -> None:
         self._game = game

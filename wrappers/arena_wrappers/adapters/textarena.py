@@ -142,11 +142,8 @@ class Position:
         return self._listed
 
     def _find_listed(self) -> dict[str, str]:
-        sent = [
-            message
-            for sender, message, _ in self.sent(self.player)
-            if sender == ta.GAME_ID
-        ]
+        messages = self.sent(self.player)
+        sent = [text for sender, text, _ in messages if sender == ta.GAME_ID]
         given = dict.fromkeys(LISTED.findall("\n".join(sent)))
         found: dict[str, str] = {}
         taken: set[str] = set()
@@ -166,7 +163,7 @@ class Position:
         return list(self._env.state.observations[player])
 
     def shown(self, player: int) -> str:
-        """What the player reads, in ASCII, without markup of chat templates."""
+        """The player's text, in ASCII, without markup of chat templates."""
         text = break_markup(as_ascii(self._shows(self._env, player))).strip()
         if len(text) > MAX_SHOWN:
             half = MAX_SHOWN // 2
@@ -176,9 +173,8 @@ class Position:
     def rewards(self) -> list[float]:
         """The reward of each player at the end."""
         rewards, _ = copy.deepcopy(self._env).close()
-        return [
-            float((rewards or {}).get(player, 0.0)) for player in range(len(self.own))
-        ]
+        paid = rewards or {}
+        return [float(paid.get(player, 0.0)) for player in range(len(self.own))]
 
 
 def _variants(given: Iterable[str]) -> Iterator[str]:
@@ -193,9 +189,8 @@ def _variants(given: Iterable[str]) -> Iterator[str]:
     for name in names:
         parts = NUMBER.split(name)
         numbers = parts[1::2]
-        choices = [
-            _like(*pair) for pair in zip(numbers, [*numbers[1:], ""], strict=False)
-        ]
+        pairs = zip(numbers, [*numbers[1:], ""], strict=False)
+        choices = [_like(*pair) for pair in pairs]
         if len(choices) in (1, 2):
             for chosen in product(*choices):
                 parts[1::2] = chosen
@@ -286,9 +281,8 @@ def position(name: str, num_players: int, state: State) -> Position:
     """The position after a seed and actions, which TextArena takes."""
     if len(state) == 1:
         return start(name, num_players, int(state[0]))
-    for end in range(
-        300, len(state), 300
-    ):  # else a long game exceeds the recursion limit
+    # step by step, else a long game exceeds the recursion limit
+    for end in range(300, len(state), 300):
         position(name, num_players, state[:end])
     found = position(name, num_players, state[:-1]).after(str(state[-1]))
     if found is None:
@@ -532,9 +526,7 @@ class TextArenaEnv(Env):  # type: ignore[misc]  # TextArena is not annotated
         mover = env.possible_agents.index(env.agent_selection)
         for seat in range(env.game.num_players) if over else [mover]:
             view = self._seating.view(env.game, env.game_state, seat)
-            text = "\n".join(
-                [view.prompt[-1]["content"], *([remark] if remark else [])]
-            )
+            text = view.prompt[-1]["content"] + (f"\n{remark}" if remark else "")
             self.state.add_observation(text, board, to_id=seat)
         if not over:
             self.state.manually_set_current_player_id(mover)

@@ -70,7 +70,7 @@ class rollout_func:  # named as TRL's argument
         game: as `env_fn` of `play`. An id gets prompts with `history="transcript"`, which a
             function of yours must set, too: a row is one conversation.
         policy: makes the policy of a trainer's model, which must report its tokens:
-            `arena_trainers.lm.learner.learner_of`.
+            `arena_trainers.lm.learner_of`.
         seat: the seat that learns.
         opponents: one policy for all other seats, or one per other seat in seat order.
         timeout: as for `play`.
@@ -126,7 +126,7 @@ class rollout_func:  # named as TRL's argument
         return {name: [row[name] for row in rows] for name in rows[0]}
 
     def _first_sample(self, trainer: Any) -> int:
-        """Where the samples of a batch start; a step of the optimizer may use several batches."""
+        """The first sample of a batch; a step of the optimizer may use several batches."""
         step = (trainer.state.global_step, trainer.model.training)
         self._asked = (step, self._asked[1] + 1 if self._asked[0] == step else 0)
         return int(step[0]) * BATCHES * PLACES + self._asked[1] * PLACES
@@ -182,7 +182,7 @@ def token_row(turns: Sequence[Turn]) -> dict[str, list[Any]]:
             raise ValueError(
                 f"turn {turn.index} has no tokens with log-probabilities "
                 f"({turn.detail or 'its policy reports none'}); want a policy such as that "
-                "of arena_trainers.lm.learner.learner_of"
+                "of arena_trainers.lm.learner_of"
             )
         known = len(prompt) + len(ids)
         if list(turn.prompt_ids[:known]) != prompt + ids:

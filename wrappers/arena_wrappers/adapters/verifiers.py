@@ -146,7 +146,7 @@ async def _answer(chat: Any, request: TurnRequest) -> Reply:
 
 
 def _record(trace: Any, episode: Episode, seat: int) -> None:
-    """What the episode was for a seat, in its trace."""
+    """Writes rewards, metrics and facts of the episode into the trace of a seat."""
     turns = [turn for turn in episode.turns if turn.seat == seat]
     trace.record_reward("return", episode.returns[seat])
     penalty = sum(turn.rewards.get("format", 0.0) for turn in turns)

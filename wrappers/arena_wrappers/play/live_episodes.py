@@ -29,7 +29,7 @@ _CANDIDATE = 2**32  # stands where the seat does in a turn's seed, above every s
 
 @dataclass(frozen=True)
 class Branching:
-    """Where episodes branch, and how they go on.
+    """A turn tree: the turns at which episodes branch, and the candidates that go on.
 
     An episode is played to its end. At the first turn that is chosen here, `num_candidates`
     more episodes start from the same state, each with its own reply, and are played to
@@ -95,7 +95,7 @@ class Branching:
         )
 
     def followed(self, candidates: Sequence[Episode], parent: Episode) -> list[int]:
-        """Which of the candidates that branched from `parent` branch again."""
+        """The numbers of the candidates from `parent` that branch again."""
         if self.follow == "all":
             return list(range(len(candidates)))
         among = list(range(len(candidates)))
@@ -108,7 +108,7 @@ class Branching:
 
 
 def paid_from_branch(episode: Episode) -> float:
-    """What the seat that branched was paid from that turn on, all parts together."""
+    """The payments to the seat that branched from that turn on, all parts together."""
     turns = episode.turns[episode.branch or 0 :]
     return sum(turn.reward for turn in turns if turn.seat == turns[0].seat)
 
@@ -343,7 +343,7 @@ class LiveEpisode:
                     rewards[name] = rewards.get(name, 0.0) + reward
 
     def _asked(self) -> dict[str, Any]:
-        """What a turn tells of its request."""
+        """The fields of a turn that its request determines."""
         request = self.pending
         return {
             "index": request.turn,
@@ -489,7 +489,7 @@ def _made(policies: Sequence[Any]) -> list[Policy]:
 def in_progress(
     plans: Sequence[EpisodePlan], limit: int | None, timeout: float | None
 ) -> int | None:
-    """How many episodes may be in progress: `limit`, but one where a person plays.
+    """The largest number of episodes in progress: `limit`, but 1 where a person plays.
 
     Raises:
         ValueError: a person would have a time limit.

@@ -209,7 +209,7 @@ class AwaitedPolicy:
 
 
 def forfeit_reason(episode: Episode) -> str | None:
-    """The reason of the last invalid reply of the seat that forfeited; None if none did."""
+    """The reason of a forfeit: that of the seat's last turn; None without a forfeit."""
     if episode.forfeited_by is None:
         return None
     turn = next(t for t in episode.turns[::-1] if t.seat == episode.forfeited_by)
@@ -390,7 +390,7 @@ def _runner() -> Iterator[Callable[[Coroutine[Any, Any, T]], T]]:
 
 
 def _result(runner: asyncio.Runner, coroutine: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine returns.
+    """The result of a coroutine.
 
     `Runner.run` would delay the first Ctrl-C until a policy in this process has replied.
     """

@@ -150,9 +150,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         if seed is not None:
             self._seed, self._rng = seed, None
         self.outcome: Any = None  # of the last reply: an action or an InvalidReply
-        self.played: Any = (
-            None  # the last action, as a record holds it; None: not played
-        )
+        # the last action, as a record holds it; None if none was played
+        self.played: Any = None
         self._attempts = []
         self._conversations = {}
         self._cumulative_rewards = dict.fromkeys(self.env.agents, 0.0)

@@ -45,7 +45,7 @@ _NEAR = 0.8  # a name as near as this to that of an option is a mistake
 
 @dataclass(frozen=True)
 class Endpoint:
-    """What the string of a policy says about its endpoint.
+    """An endpoint as the string of a policy names it.
 
     Attributes:
         model: name of the model; empty if the string names none.
@@ -450,7 +450,7 @@ class Client:
         return found
 
     def reason(self, error: Exception) -> str:
-        """Why a request failed, in a sentence that ends with what to do."""
+        """The reason of a failure, in a sentence that ends with what to do."""
         url, said = self.url, f"{type(error).__name__}: {error}"
         status = error.status if isinstance(error, StatusError) else None
         if isinstance(error.__cause__, ssl.SSLCertVerificationError):
@@ -777,7 +777,7 @@ def _text_of(content: Any) -> str:
 
 
 def _instead(message: Mapping[str, Any], why: Any) -> Instead:
-    """What a message without text is."""
+    """The kind of a message without text."""
     if message.get("refusal"):
         return "refusal"
     if message.get("tool_calls") or message.get("function_call"):

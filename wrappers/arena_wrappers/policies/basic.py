@@ -95,7 +95,7 @@ class Reply:
 
     @property
     def invalid(self) -> InvalidReply | None:
-        """Why the reply is invalid whatever its text; None if the text decides."""
+        """The reason if the reply is invalid whatever its text; None if the text decides."""
         if self.truncated:
             return InvalidReply("overlong", "The reply was cut at its length limit.")
         if self.instead is not None:
@@ -363,7 +363,7 @@ class ScoringNoisyPolicy(NoisyPolicy):
 
 
 def refused_noise(name: str) -> str:
-    """Why a person gets no noise: rules for people would not see the person."""
+    """The error for noise around a person: rules for people would not see the person."""
     return f"want no person in noise, got {name!r}; write the person alone, as human"
 
 

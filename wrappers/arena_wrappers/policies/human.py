@@ -154,7 +154,7 @@ def _has_numbers(legal: Sequence[str]) -> bool:
 
 
 def _what_to_type(legal: Sequence[str]) -> str:
-    """What a person may type; actions that hold numbers have no other number."""
+    """A hint at what to type; actions that hold numbers have no other number."""
     number = " or its number" if _has_numbers(legal) else ""
     return f'Type a legal action{number}, or "rules".'
 
@@ -170,7 +170,7 @@ def _listed(request: TurnRequest) -> str:
 
 
 def _refusal(request: TurnRequest, typed: str, found: InvalidReply) -> str:
-    """Why a line is no action; in language games with what the rules want."""
+    """The reason why a line is no action; in language games with what the rules want."""
     is_talk = request.game.num_actions is None
     advice = found.detail if is_talk else _what_to_type(request.legal)
     return f"Not a legal action: {typed[:80]!r}. {advice}"

@@ -242,7 +242,7 @@ def _authorization(proxy: Any) -> dict[str, str]:
 
 
 def message_of(content: bytes) -> str:
-    """What a server says in an answer that is an error."""
+    """The message of a server in an answer that is an error."""
     answer: Any = content.decode(errors="replace")
     with suppress(ValueError):  # some say it in a sentence
         answer = json.loads(answer)

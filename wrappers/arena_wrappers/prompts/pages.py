@@ -56,7 +56,7 @@ def page_text(game: AnyGame, ids: list[str]) -> str:
     parts = [
         f"# {title}",
         sentence[:1].upper() + " ".join(sentence.split())[1:],
-        f"Ids: {', '.join(f'`{id}`' for id in ids)}.",
+        f"Ids: {', '.join(f'`{id}`' for id in ids)}.{_payment(game)}",
         body.strip(),
         "## Parameters",
         f"`{type(game).__name__}{_signature(game)}`",
@@ -70,6 +70,14 @@ def page_text(game: AnyGame, ids: list[str]) -> str:
         quoted = "\n\n".join(f"[{m['role']}]\n{m['content']}" for m in prompt)
         parts.append(f"`player_{seat}`:\n\n```text\n{quoted}\n```")
     return "\n\n".join(parts) + "\n"
+
+
+def _payment(game: AnyGame) -> str:
+    pays = getattr(game, "pays", None)  # the fact is optional
+    return "" if pays is None else f" Pays {PAYMENTS[pays]}."
+
+
+PAYMENTS = {"end": "at the end", "on_the_way": "on the way"}
 
 
 def _signature(game: AnyGame) -> str:

@@ -44,7 +44,7 @@ Seats = Mapping[int | str, PromptOptions | Mapping[str, Any]]
 
 
 class View(NamedTuple):
-    """What a seat reads in a state, and the canonical texts of the legal actions."""
+    """The prompt of a seat in a state, and the canonical texts of the legal actions."""
 
     prompt: list[Message]
     legal: list[str]
@@ -84,7 +84,7 @@ class Seating:
         return {**self.__dict__, "_memory": {}, "_views": views}
 
     def view(self, game: AnyGame, state: Any, seat: int) -> View:
-        """What a seat reads in a state; cached."""
+        """The view of a seat in a state; cached."""
         views = self._views[seat]
         view = views.get(state)
         if view is None:

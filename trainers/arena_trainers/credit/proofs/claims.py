@@ -1,4 +1,4 @@
-"""What each estimator claims: the project's in a table, others by the decorator `claims`.
+"""Claims of each estimator: the project's in a table, others by the decorator `claims`.
 
 The tests, the report and `testing.check_estimator` verify the claims.
 
@@ -209,6 +209,14 @@ CLAIMS: Mapping[str, Claims] = {
     "poad": replace(CRITIC, tokens=False),
     "rae": replace(
         CRITIC, bootstraps=False, groups_apart=False, singleton_pool="return"
+    ),
+    "random_effects": replace(
+        OUTCOME,
+        bias_two="exact",
+        bias_infinite="exact",
+        bias_shared_chance="exact",
+        groups_apart=False,
+        singleton_pool="return",
     ),
     "reinforce_plus_plus_baseline": replace(
         OUTCOME,

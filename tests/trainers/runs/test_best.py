@@ -1,0 +1,219 @@
+"""`RUN/best/`, the printed sample replies, and the profile of a run."""
+
+import io
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from rich.console import Console
+from transformers import AutoModelForCausalLM
+
+import arena_envs
+from arena_trainers import TurnGRPOConfig
+from arena_trainers.evaluate import exploitability
+from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.runs.results.close import best_line, read_metrics
+from arena_trainers.runs.self_play import TrainingJob
+from arena_trainers.runs.settings import JobConfig, load_recipe
+from arena_trainers.runs.watch import (
+    LEARNERS,
+    NASH_CONV,
+    RETURN,
+    Best,
+    BestModel,
+    finish_swap,
+    read_best,
+    sample_reply,
+    score_metric,
+)
+from arena_trainers.train.games import GamePlan
+
+pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+
+SMALL = {"hidden_size": 16, "num_layers": 1, "warm_start_steps": 10}
+SMALL |= {"warm_start_episodes": 100}
+SMALL |= {"episodes_per_step": 8, "num_generations": 2, "credit_args": {}}
+SMALL |= {"max_steps": 4, "evaluate_every": 1, "eval_episodes": 4, "seed": 1}
+
+
+def trained(folder, **options):
+    """What a run printed."""
+    out = io.StringIO()
+    settings = {**load_recipe("kuhn-tiny"), **SMALL, **options}
+    job = TrainingJob(settings, folder, Console(file=out, width=80))
+    job.prepare()
+    job.run()
+    return out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run folder and what the run printed."""
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    return folder, trained(folder, show_replies_every=2)
+
+
+def test_the_best_model_is_the_one_of_the_lowest_nash_conv(run):
+    folder, printed = run
+    records = read_metrics(folder / "metrics.jsonl")
+    measured = [(r[NASH_CONV], r["step"]) for r in records if "loss" in r]
+    assert len(measured) == 4
+    score, step = min(measured)
+    assert read_best(folder) == Best(step, score, NASH_CONV)
+    policy = LMPolicy.from_pretrained(folder / "best")
+    found = exploitability(policy, arena_envs.make_game("kuhn_poker"))
+    assert found.nash_conv == pytest.approx(score, abs=1e-5)
+    results = json.loads((folder / "results.json").read_text())
+    assert results["best"] == {"step": step, "score": score, "metric": NASH_CONV}
+    assert (
+        f"the best model of training is in {folder / 'best'} (step {step}," in printed
+    )
+
+
+def test_training_is_the_same_without_best_models_and_sample_replies(run, tmp_path):
+    folder = tmp_path / "run"
+    printed = trained(folder, save_best=False)
+    assert not (folder / "best").exists()
+    assert "no best model is kept: save_best is false" in printed
+    assert "a reply in" not in printed  # off for the tiny model
+    weights = [
+        AutoModelForCausalLM.from_pretrained(path / "model").state_dict()
+        for path in (run[0], folder)
+    ]
+    assert all(torch.equal(x, weights[1][name]) for name, x in weights[0].items())
+
+
+def test_a_run_prints_replies_and_its_speed_in_80_columns(run):
+    lines = run[1].splitlines()
+    shown = [line for line in lines if "a reply in kuhn_poker" in line]
+    assert [line.split(",")[0] for line in shown] == ["step 2", "step 4"]
+    speeds = [line for line in lines if line.startswith("  tokens/s: ")]
+    assert len(speeds) == 4
+    assert max(map(len, speeds)) <= 80
+
+
+def test_a_run_tells_the_cpu_time_of_a_turn_by_part(run):
+    folder, printed = run
+    profile = json.loads((folder / "results.json").read_text())["profile"]
+    assert profile["turns"] >= 4 * 8  # of each episode one or more
+    cost = profile["cpu_microseconds_per_turn"]
+    assert min(cost.values()) > 0
+    assert (
+        f"environment {cost['environment']:.0f}, credit {cost['credit']:.0f}" in printed
+    )
+
+
+def test_what_a_model_wrote_is_printed_escaped_and_cut(make_trainer, generated):
+    trainer = make_trainer()
+    generated(trainer)
+    record = trainer.last_kept.records[0]
+    turns = trainer.last_episodes[record.episode].turns
+    hostile = "\x1b[2J[bold]\nstep 5/5\u202e" + 300 * "x"
+    turns[record.place] = replace(turns[record.place], reply=hostile)
+    shown = sample_reply(trainer, 0)
+    assert shown.isascii()
+    assert "\x1b" not in shown
+    reply = shown.splitlines()[2]
+    assert reply.startswith(r"  reply: '\x1b[2J[bold]\nstep 5/5\u202exxx")
+    assert reply.endswith("xxx'...")
+    advantage = float(trainer.last_credit.advantage[trainer.last_kept.rows[0]])
+    assert shown.endswith(f"; advantage {advantage:.3f}")
+
+
+def test_replies_are_shown_by_default_of_given_models_alone():
+    assert JobConfig().steps_between_replies == 0
+    assert JobConfig(model="some/model").steps_between_replies == 10
+    assert JobConfig(show_replies_every=3).steps_between_replies == 3
+
+
+@pytest.mark.parametrize(
+    ("games", "is_exact", "metric"),
+    [
+        (["kuhn_poker"], True, NASH_CONV),
+        (["kuhn_poker"], False, None),
+        (["tiny_hanabi"], False, RETURN),
+        (["blackjack"], False, RETURN),
+        (["tiny_hanabi", "signaling"], False, None),
+    ],
+)
+def test_the_score_is_one_that_tells_better_from_worse(games, is_exact, metric):
+    args = TurnGRPOConfig(use_cpu=True, bf16=False)
+    plans = [GamePlan(game, args) for game in games]
+    assert score_metric(plans, is_exact) == metric
+
+
+@pytest.mark.parametrize(
+    ("opponents", "metric"),
+    [
+        ("random", LEARNERS),
+        (["self", "random"], LEARNERS),
+        (["self", "self"], NASH_CONV),
+        ("past_selves", NASH_CONV),
+    ],
+)
+def test_the_score_against_opponents_that_stay_is_the_return_of_the_learner(
+    opponents, metric
+):
+    args = TurnGRPOConfig(use_cpu=True, bf16=False, opponents=opponents)
+    plans = [GamePlan("kuhn_poker", args)]
+    assert score_metric(plans, True, opponents=opponents) == metric
+    several = [*plans, GamePlan("nim", args)] if isinstance(opponents, str) else plans
+    assert score_metric(several, True, True, True, opponents) == NASH_CONV
+
+
+def test_a_run_against_random_keeps_the_model_of_the_best_return(tmp_path):
+    """The returns of both seats add up to 0 at each log."""
+    folder = tmp_path / "run"
+    printed = trained(folder, opponents=["self", "random"], max_steps=2)
+    name = "arena/kuhn_poker/against/random/return"
+    records = read_metrics(folder / "metrics.jsonl")
+    returns = {r["step"]: r[name] for r in records if "loss" in r}
+    best = max(returns, key=lambda step: returns[step])
+    assert read_best(folder) == Best(best, returns[best], LEARNERS)
+    assert f"return {returns[2]:.3f} against random  legal" in printed
+
+
+def folder_of(path, step):
+    path.mkdir(parents=True)
+    (path / "best.json").write_text(json.dumps({**vars(Best(step, 1.0, RETURN))}))
+
+
+@pytest.mark.parametrize("killed", ["saving", "saved", "moved", "placed"])
+def test_a_swap_that_was_killed_is_finished(tmp_path, killed):
+    """A whole new model takes the old one's place; half a model never does."""
+    if killed == "saving":
+        folder_of(tmp_path / "best", 1)
+        (tmp_path / "best.part").mkdir()
+    if killed == "saved":
+        folder_of(tmp_path / "best", 1)
+        folder_of(tmp_path / "best.part", 2)
+    if killed == "moved":
+        folder_of(tmp_path / "best.old", 1)
+        folder_of(tmp_path / "best.part", 2)
+    if killed == "placed":
+        folder_of(tmp_path / "best.old", 1)
+        folder_of(tmp_path / "best", 2)
+    finish_swap(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["best"]
+    assert read_best(tmp_path).step == (1 if killed == "saving" else 2)
+
+
+def test_a_foreign_best_json_is_refused(tmp_path):
+    (tmp_path / "best").mkdir()
+    (tmp_path / "best" / "best.json").write_text('{"score": 1}')
+    with pytest.raises(ValueError, match=r"want step, score and metric .*; move the"):
+        read_best(tmp_path)
+
+
+def test_the_end_says_why_there_is_no_best_model(tmp_path):
+    assert "training measured no score" in best_line(tmp_path, None, True, 10)
+    short = SimpleNamespace(
+        args=SimpleNamespace(should_save=False),
+        state=SimpleNamespace(global_step=3, logging_steps=5),
+    )
+    said = best_line(tmp_path, BestModel(short, tmp_path, NASH_CONV), True, 10)
+    assert "the run had 3 steps, fewer than evaluate_every (10)" in said
+    said = best_line(tmp_path, BestModel(short, tmp_path, RETURN), True, 10)
+    assert "the run had 3 steps, fewer than logging_steps (5)" in said

@@ -1,0 +1,176 @@
+"""`arena train RECIPE --dry-run`: its arithmetic, its refusals, and that it writes nothing."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from peft import get_peft_model
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from arena_trainers.lm.adapters import lora_config
+from arena_trainers.runs.checks import dry_run as plan
+from arena_trainers.runs.checks.dry_run import (
+    Load,
+    architecture_of,
+    known_config,
+    plan_lines,
+)
+from arena_trainers.runs.settings import load_recipe, recipes
+
+DOCS = Path(__file__).parents[3] / "docs" / "training.md"
+SMALL = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 48,
+    "vocab_size": 50,
+}
+LOAD = Load(8, 1.0, 8, 4.0, 5, 32, 110.0, 100.0, 120, 20)
+
+
+def lines(recipe, **overrides):
+    return plan_lines(load_recipe(recipe) | overrides, Path("no/such/run"))
+
+
+def method(**changes):
+    config = known_config("Qwen/Qwen3-0.6B", None)
+    model = architecture_of(config)
+    given = {"adapter": 0, "weight_bytes": 2, "has_start": False, "reference": False}
+    given |= {"checkpointing": False, "engine": False, "rescored": False}
+    given |= {"max_tokens": None, "on_cpu": False}
+    return plan.Method(config, model, **(given | changes))
+
+
+@pytest.mark.parametrize("is_tied", [True, False])
+@pytest.mark.parametrize("kind", ["llama", "mistral", "qwen2", "qwen3"])
+def test_weights_are_counted_as_transformers_and_peft_count_them(kind, is_tied):
+    config = AutoConfig.for_model(kind, **SMALL, tie_word_embeddings=is_tied)
+    model = architecture_of(config)
+    with torch.device("meta"):
+        real = AutoModelForCausalLM.from_config(config)
+        assert model.num_parameters == real.num_parameters()
+        for names in (["all-linear"], ["q_proj", "down_proj"]):
+            adapted = get_peft_model(real, lora_config(4, None, names))
+            trained = sum(p.numel() for p in adapted.parameters() if p.requires_grad)
+            assert model.lora_parameters(4, names) == trained
+            real = adapted.unload()
+
+
+def test_the_figures_of_qwen3_are_those_worked_by_hand():
+    model = method().model
+    assert model.num_parameters == 596_049_920  # 0.6B on its model card
+    assert model.lora_parameters(16, ["all-linear"]) == 10_092_544
+    # keys and values, 28 layers, 8 heads of 128 numbers of 2 bytes
+    assert method().kv_bytes == 2 * 28 * 8 * 128 * 2 == 114_688
+    full, lora = plan.play_memory(method()), plan.play_memory(method(adapter=1000))
+    assert full["weights"] == 2 * 596_049_920  # 1.11 GiB
+    assert full["gradients and AdamW"] == 3 * full["weights"]
+    assert lora["gradients and AdamW"] == 12 * 1000
+    assert plan.start_memory(method())["weights"] == 4 * 596_049_920
+
+
+def test_hours_count_the_passes_over_the_weights():
+    """32 rows of 110 tokens; 2 FLOP per weight forward, 4 or 2 backward."""
+    flop = 596_049_920 * 32 * 110 / (plan.PEAK * plan.UTILISATION) / 3600
+    assert plan.hours(method(), LOAD, 10)[1] == pytest.approx(10 * 6 * flop)
+    adapted = method(adapter=1, checkpointing=True, rescored=True)
+    assert plan.hours(adapted, LOAD, 10)[1] == pytest.approx(10 * 8 * flop)
+
+
+def test_a_larger_gpu_runs_more_tokens_and_one_that_is_too_small_none():
+    found = [plan.fit(method(engine=True), LOAD, gib) for gib in (4, 16, 80)]
+    assert found[0].tokens == 0 < found[1].tokens < found[2].tokens
+    assert plan.fit(method(has_start=True), LOAD, 10).tokens == 0
+    for fit in found[1:]:
+        used = sum(plan.play_memory(method()).values()) + fit.share * fit.gib * plan.GIB
+        used += fit.tokens * method().token_bytes
+        assert used <= plan.USABLE * fit.gib * plan.GIB
+
+
+@pytest.mark.parametrize(
+    "name", [r for r in recipes() if "rounds" not in load_recipe(r)]
+)
+def test_every_recipe_has_a_plan_of_at_most_80_columns(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = lines(name)
+    assert max(map(len, text)) <= 80
+    assert "refused on this machine" in text
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", [r for r in recipes() if r.startswith("qwen3")])
+def test_a_recipe_has_the_settings_that_its_plan_gives_for_its_gpu(name):
+    recipe = load_recipe(name)
+    folder = Path(plan.__file__).parents[2] / "recipes" / f"{name}.yaml"
+    gib = re.search(r"one GPU of (\d+ GiB)", folder.read_text())[1]
+    row = next(line for line in lines(name) if line.startswith(gib))
+    _, _, tokens, share, _ = row.split()
+    assert int(tokens) == recipe["max_tokens_per_forward"]
+    assert float(share) == recipe["vllm_gpu_memory_utilization"]
+
+
+def test_the_page_shows_what_the_command_prints():
+    shown = DOCS.read_text().split("arena train qwen3-0.6b --dry-run\n")[-1]
+    block = shown.split("```text\n")[1].split("```")[0]
+    printed = lines("qwen3-0.6b")
+    assert block.splitlines() == printed[: printed.index("assumed") - 1]
+
+
+def test_what_is_refused_here_stands_below_the_plan(monkeypatch):
+    text = " ".join(lines("kuhn-tiny", lora_r=4, report_to="wandbb", games="nim"))
+    assert "did you mean 'wandb'?" in text
+    assert "want sync_ref_model false with lora_r" in text
+    assert "nim" in text
+    columns = {"rewards.judge": {"reward": "./absent"}}
+    judged = " ".join(lines("kuhn-tiny", credit="adca", columns=columns))
+    assert "their memory and time are not counted" in judged
+    assert "want a folder with a saved model, got './absent'" in judged
+    assert lines("kuhn-tiny")[-1] == "- nothing"
+    monkeypatch.setattr("torch.accelerator.is_available", lambda: False)
+    text = " ".join(lines("qwen3-0.6b"))
+    assert "no GPU was found" in text
+    assert "'Qwen/Qwen3-0.6B' is not on this machine" in text
+
+
+def test_the_command_takes_options_and_says_what_is_wrong(arena_here, tmp_path):
+    done = arena_here("train", "--dry-run", "--num_layers", "1", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "38,752; trained: all" in done.stdout
+    other = [*("train", "qwen3-0.6b", "--dry-run"), "--max_steps", "7"]
+    assert "7 steps on one GPU" in arena_here(*other, cwd=tmp_path).stdout
+    assert "--dry-run" in arena_here("train", "--help").stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["kuhn-tyni", "--dry-run"], "want a recipe file, found none at 'kuhn-tyni'"),
+        (["--dry-run", "true"], "want --dry-run without a value, got 'true'"),
+        (["--dry-run=1"], "want --dry-run without a value, got '1'"),
+        (["--dry-run", "kuhn-tiny"], "arena train RECIPE --dry-run"),
+        (["--model", "org/absent", "--dry-run"], "a model whose sizes are known, got"),
+        (["--games", "khun_poker", "--dry-run"], "did you mean 'kuhn_poker"),
+        (["--learning_rat", "1", "--dry-run"], "did you mean 'learning_rate'?"),
+        (["spiral", "--num_iterations", "0", "--dry-run"], "num_iterations of at least 1"),
+        (["qwen3-4b", "--lora_target_modules", "fc", "--dry-run"], "got 'fc'"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_sentence(arguments, message, arena_here, tmp_path):
+    done = arena_here("train", *arguments, cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert message in done.stderr
+
+
+def test_models_of_other_kinds_are_refused(tmp_path):
+    AutoConfig.for_model("gpt2", n_layer=1).save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="got type 'gpt2'"):
+        architecture_of(known_config("x", tmp_path))
+
+
+def test_a_game_that_is_listed_again_shows_who_plays():
+    shown = " ".join("\n".join(lines("tic-tac-toe-tiny")).split())
+    bot = "noisy:0.5(minimax)"
+    assert f"tic_tac_toe (self, {bot}), tic_tac_toe ({bot}, self)" in shown

@@ -1,0 +1,307 @@
+"""What a run says at its start and its end: warning, tables, curves, lines."""
+
+import io
+import shlex
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from arena_envs.solvers import uniform_table
+from arena_trainers import TurnGRPOConfig
+from arena_trainers.evaluate.result_rows import measured
+from arena_trainers.evaluate.tables import score_text
+from arena_trainers.runs.progress import clock
+from arena_trainers.runs.results.close import (
+    Frame,
+    closing_lines,
+    curves,
+    frame_of,
+    outcome_tables,
+    rollouts_lines,
+)
+from arena_trainers.runs.results.measure import (
+    GameMeter,
+    GameOutcome,
+    beside_equilibrium,
+)
+from arena_trainers.runs.self_play import legal_warning
+from arena_trainers.runs.settings import JobConfig
+from arena_trainers.train.games import GamePlan
+from arena_wrappers import (
+    RandomPolicy,
+    ScriptedPolicy,
+    play,
+    read_episodes,
+)
+
+
+@pytest.fixture
+def args(settings):
+    return TurnGRPOConfig(**{**settings, "reply_format": "bare"})
+
+
+def outcome(game, args, num_episodes=20):
+    meter = GameMeter(GamePlan(game, args), args, num_episodes)
+    for name in ("before self-play", "after self-play"):
+        meter.measure(name, RandomPolicy())
+    policy = RandomPolicy()
+    evaluation, comparison = meter.evaluate(policy), meter.compare()
+    return GameOutcome(meter.plan.name, meter.stages, evaluation, comparison)
+
+
+def page(found, width=80):
+    text = io.StringIO()
+    console = Console(file=text, width=width)
+    for table in outcome_tables(found):
+        console.print(table)
+    return text.getvalue()
+
+
+def test_each_episode_of_an_evaluation_is_a_sign_of_life(args):
+    """So that the watchdog calls no long evaluation late."""
+    meter, beats = GameMeter(GamePlan("kuhn_poker", args), args, 3), []
+    meter.beat = lambda: beats.append(1)
+    episodes = meter.measure("after self-play", RandomPolicy())
+    assert [episode.seed for episode in episodes] == [0, 1, 2]
+    assert len(beats) == 3 + 1  # and NashConv
+    meter.evaluate(RandomPolicy())
+    assert len(beats) == 4 + 3 * 2 * 2  # against two opponents, in both seats
+
+
+def test_an_evaluation_of_a_run_raises_where_a_reply_is_missing(args):
+    """Its results would not say that they are of fewer episodes."""
+
+    def reply(request):
+        if request.seed % 2:
+            raise RuntimeError("out of memory")
+        return request.legal[0]
+
+    meter = GameMeter(GamePlan("kuhn_poker", args), args, 10)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        meter.evaluate(ScriptedPolicy(reply))
+
+
+def test_a_model_that_plays_nothing_legal_is_warned_of_with_a_reply(args):
+    plan = GamePlan("kuhn_poker", args)
+    episodes = play(plan.env_fn, ScriptedPolicy(lambda _: "I \x1b fold"), range(4))
+    text = legal_warning(plan.name, episodes, JobConfig(model="some/model"), args)
+    assert "0.0% of 4 replies in kuhn_poker are legal" in text
+    assert r"'I \x1b fold'" in text
+    for option in ("--warm_start_steps 100", "--rules true", "--parsing tolerant"):
+        assert option in text
+    assert "--show_legal_actions" not in text  # it is on
+    assert "follows instructions" in text
+
+
+def test_cut_replies_are_advised_to_be_longer(args):
+    plan = GamePlan("kuhn_poker", args)
+    turn = SimpleNamespace(invalid="overlong", truncated=True, reply="x", detail="cut")
+    text = legal_warning(plan.name, [SimpleNamespace(turns=[turn])], JobConfig(), args)
+    assert "a larger --max_completion_length (1 of 1 replies were cut at 2" in text
+
+
+def test_a_model_that_plays_is_not_warned_of(args):
+    plan = GamePlan("kuhn_poker", args)
+    episodes = play(plan.env_fn, RandomPolicy(), range(4))
+    assert legal_warning(plan.name, episodes, JobConfig(), args) is None
+
+
+def test_kuhn_poker_stands_beside_an_equilibrium(args):
+    plan = GamePlan("kuhn_poker", args)
+    found = beside_equilibrium(plan.name, plan.game, uniform_table(plan.game))
+    assert len(found.decisions) == 12
+    assert found.nash_conv < 0.01
+    assert found.values == pytest.approx([-1 / 18, 1 / 18], abs=1e-3)
+    cards = [d.text.split("hold ")[1][0] for d in found.decisions if d.seat == 0]
+    assert cards == ["J", "J", "Q", "Q", "K", "K"]
+    bets = {d.text: (d.policy[1], d.equilibrium[1]) for d in found.decisions}
+    for card, at_equilibrium in (("J", 0.0), ("K", 1.0)):
+        own, other = bets[
+            f"You are player_1 and hold {card}. Actions: player_0 bet. Your turn."
+        ]
+        assert own == 0.5
+        assert other == pytest.approx(at_equilibrium, abs=1e-3)
+
+
+def test_a_game_of_many_states_has_no_table_of_them(args):
+    plan = GamePlan("tic_tac_toe", args)
+    assert beside_equilibrium("", plan.game, {}) is None
+
+
+@pytest.mark.parametrize("game", ["kuhn_poker", "tiny_hanabi"])
+def test_the_tables_fit_a_terminal_of_80_columns(game, args):
+    found = outcome(game, args)
+    if found.evaluation is not None:
+        apart = {"uniform": 0.0, "solver": 0.1, "constant": 0.0, "policy": -1.5}
+        rows = [
+            replace(
+                row,
+                num_episodes=1000,
+                **dict.fromkeys(("mean_return", "low", "high"), apart[row.role]),
+                score=-1500.0,
+                score_interval=(-1500.0, -1500.0),
+            )
+            for row in found.evaluation.rows
+        ]
+        found = found._replace(evaluation=replace(found.evaluation, rows=rows))
+    text = page(found)
+    assert "…" not in text
+    assert "and an equilibrium" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_game_that_is_not_enumerated_shows_returns_and_measures(args):
+    game = {"id": "bargaining", "params": {}}
+    found = outcome(game, args, 8)
+    assert [stage.nash_conv for stage in found.stages] == [None] * 3
+    text = page(found)
+    assert "not enumerable" not in text
+    assert "NashConv" not in text
+    lines = [line.strip() for line in text.splitlines()]
+    for name in ("itself, before", "itself", "random"):
+        assert any(line.startswith(f"{name}  ") for line in lines), name
+
+
+def test_measures_are_means_with_intervals_over_the_episodes_of_games_that_have_them():
+    episodes = [SimpleNamespace(measures={"fair": x}) for x in (0.0, 1.0, 1.0, 1.0)]
+    game = SimpleNamespace(measure_bounds={"fair": (0.0, 1.0)})
+    mean, low, high = measured(game, [*episodes, SimpleNamespace(measures={})])["fair"]
+    assert mean == 0.75
+    assert 0 <= low < 0.75 < high <= 1
+
+
+def test_twenty_equal_measures_have_an_interval_only_by_declared_bounds():
+    episodes = [SimpleNamespace(measures={"fair": 1.0})] * 20
+    known = SimpleNamespace(measure_bounds={"fair": (0.0, 1.0)})
+    interval = measured(known, episodes)["fair"]
+    assert interval == pytest.approx((1, 0.832, 1), abs=1e-3)
+    unknown = SimpleNamespace(measure_bounds={})
+    assert measured(unknown, episodes)["fair"] == (1.0, None, None)
+
+
+def test_scores_against_cfr_are_exact_and_have_intervals_in_both_seats(args):
+    """Values by hand: -1/18 at equilibrium; no policy gains more against it."""
+    found = outcome("kuhn_poker", args, 60)
+    rows = [row for row in found.evaluation.rows if row.opponent == "cfr"]
+    assert {row.role for row in rows} == {"policy"}
+    for row, value in zip(rows, (-1 / 18, 1 / 18, 0.0), strict=True):
+        low, high = row.score_interval
+        assert low < row.score < high
+        # 100 = value, 0 = uniform: the same line through mean, low and high
+        slope = (high - low) / (row.high - row.low)
+        assert row.score + slope * (value - row.mean_return) == pytest.approx(
+            100, abs=0.5
+        )
+        assert score_text(row) == f"{row.score:.1f} ({low:z.0f} to {high:z.0f})"
+
+
+def test_cooperative_games_are_measured_in_self_play_alone(args):
+    assert outcome("tiny_hanabi", args, 4).evaluation is None
+
+
+def test_every_game_has_its_lines_and_solvers_only_where_they_are_exact(args, tmp_path):
+    games = ["kuhn_poker", "connect_four", "tiny_hanabi", "blackjack"]
+    games += [{"id": "nim", "params": {"pile_sizes": [1, 2]}}]
+    plans = [GamePlan(game, args) for game in games]
+    lines = closing_lines(tmp_path / "my run", plans, args)
+    evals = [line for line in lines if line.startswith("  arena eval")]
+    assert [line.split("--against ")[1] for line in evals] == [
+        "cfr",
+        "random",
+        "self",
+        "self",
+        "minimax",
+    ]
+    assert f"'lm:{tmp_path}/my run/model' nim -p 'pile_sizes=[1, 2]'" in evals[-1]
+    assert "look at episodes after training:" in lines  # none of training are kept
+    plays = [line for line in lines if line.startswith("  arena play")]
+    assert plays[3] == "  arena play blackjack"
+
+
+def test_the_end_says_why_there_are_no_training_episodes(args, tmp_path):
+    (line,) = rollouts_lines(tmp_path, 2, args)
+    assert f"written every logging_steps ({args.logging_steps:g}) steps" in line
+    assert rollouts_lines(tmp_path, 0, args) == []
+    (tmp_path / "rollouts").mkdir()
+    (tmp_path / "rollouts" / "step-1.jsonl").touch()
+    assert rollouts_lines(tmp_path, 2, args) == []
+
+
+@pytest.mark.parametrize(
+    ("on_invalid", "words"),
+    [
+        ("forfeit", ""),
+        ("random", " --on-invalid random"),
+        ("retry", " --on-invalid retry --max-retries 5"),
+    ],
+)
+def test_the_closing_lines_repeat_the_limit_of_turns_and_the_referee(
+    settings, tmp_path, arena_here, on_invalid, words
+):
+    """The command line reads them: it refuses the model alone, which is not there."""
+    options = {"on_invalid": on_invalid, "max_retries": 5}
+    args = TurnGRPOConfig(**settings, **options)
+    game = {"id": "nim", "params": {"pile_sizes": [1, 2]}, "max_turns": 3}
+    lines = closing_lines(tmp_path / "run", [GamePlan(game, args)], args)
+    evaluate, play = lines[1], lines[3]
+    named = "nim -p 'pile_sizes=[1, 2]' --max-turns 3"
+    assert f"{named}{words} --against minimax" in evaluate
+    assert f"{named} --against" in play
+    for line in (evaluate, play):
+        done = arena_here(*shlex.split(line)[1:])
+        assert done.returncode == 2
+        assert f"got '{tmp_path}/run/model'" in done.stderr
+
+
+def test_eval_truncates_after_max_turns(arena_here, tmp_path):
+    words = "eval random kuhn_poker --against random --max-turns 1 -n 3 --no-baselines"
+    file = tmp_path / "episodes.jsonl"
+    assert arena_here(*words.split(), "--out", file).returncode == 0
+    assert {episode.max_turns for episode in read_episodes(file)} == {1}
+
+
+METRICS = [
+    {"step": 0, "arena/nash_conv": 1.0, "arena/legal_rate": 0.9},
+    {"step": 5, "arena/nash_conv": 0.5, "arena/legal_rate": 0.91, "kl": 0.02},
+]
+METRICS[0]["arena/kuhn_poker/player_0/return"] = -0.1
+METRICS[1]["arena/kuhn_poker/player_0/return"] = -0.11
+
+
+def test_curves_do_not_make_noise_look_like_a_trend(settings):
+    synced = {"beta": 0.1, "sync_ref_model": True, "ref_model_sync_steps": 3}
+    args = TurnGRPOConfig(**{**settings, **synced, "max_steps": 9})
+    found = outcome("kuhn_poker", args)
+    frame = frame_of(JobConfig(), args, [GamePlan("kuhn_poker", args)], [found])
+    figure = curves(METRICS, frame)
+    assert figure.get_suptitle() == "kuhn_poker: model tiny, credit mars, seed 3"
+    returns, legal, conv, kl = figure.axes
+    assert returns.get_ylim()[0] <= -2 < 2 <= returns.get_ylim()[1]
+    assert legal.get_ylim()[0] == conv.get_ylim()[0] == kl.get_ylim()[0] == 0
+    assert 1 <= legal.get_ylim()[1] < 1.1
+    assert kl.get_ylim()[1] >= 0.1
+    assert {panel.get_xlim() for panel in figure.axes} == {(0, 5)}
+    labels = [text.get_text() for text in conv.get_legend().get_texts()]
+    assert {"uniform random play", "equilibrium"} <= set(labels)
+    marks = [list(line.get_xdata()) for line in kl.get_lines()]
+    assert marks == [[5], [3, 3], [6, 6]]
+    labels = [text.get_text() for text in returns.get_legend().get_texts()]
+    assert "kuhn_poker/player_0 at equilibrium" in labels
+
+
+def test_panels_without_figures_are_left_out():
+    figure = curves([{"step": 0, "arena/legal_rate": 1.0}], Frame("x", "y", (0.0, 1.0)))
+    assert len(figure.axes) == 1
+
+
+def test_durations_are_read_as_on_a_clock():
+    assert (clock(9), clock(3599.6)) == ("0:09", "1:00:00")
+
+
+def test_curves_of_a_game_with_many_parameters_have_room():
+    """Matplotlib warns, which is an error here, where a wide text leaves no room for axes."""
+    game = f"hex-v0({', '.join(f'parameter_{n}={n}' for n in range(20))})"
+    metrics = [{"step": 1, "arena/nash_conv": 1.0, f"arena/{game}/return": 0.5}]
+    curves(metrics, Frame(game, game, (0.0, 1.0))).draw_without_rendering()

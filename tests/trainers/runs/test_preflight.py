@@ -1,0 +1,228 @@
+"""What `arena train` refuses before it imports torch, and its list of options."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from arena_trainers import extras
+from arena_trainers.cli.train import read_request, train_help
+from arena_trainers.options import GROUPS
+from arena_trainers.runs.checks import preflight
+from arena_trainers.runs.settings import load_recipe
+from arena_trainers.train import settings as own_options
+from arena_trainers.train.config import training_options
+from arena_trainers.train.settings import installed_versions, listed_options
+
+REFUSED = [
+    (["--learning_rat", "1"], "did you mean 'learning_rate'?"),
+    (["--evaluate_evry", "1"], "did you mean 'evaluate_every'?"),
+    (["--seed", "one"], "want int as seed, got 'one'"),
+    (["--lr_scheduler_type", "liner"], "did you mean 'linear'?"),
+    (["kuhn-tyni"], "did you mean 'kuhn-tiny'?"),
+    (["--games", "khun_poker"], "did you mean 'kuhn_poker"),
+    (["--games", "kuhn_poker,tictactoe"], "did you mean 'tic_tac_toe"),
+    (["--opponents", "rndom"], "no policy 'rndom'"),
+    (["--opponents", "self,minmax"], "no policy 'minmax'"),
+    (["--opponents", "past:run@20"], "past:RUN works in arena eval"),
+    (["--opponents", "past_selfs"], "or the matchmaker 'past_selves'"),
+    (["--opponents", "self,psro"], "give it alone: --opponents psro"),
+    (["--opponents", "{psro: {evry: 1}}"], "did you mean 'every'?"),
+    (["--opponents", "psro", "--games", "mini_hanabi"], "zero-sum games of two seats"),
+    (["tic-tac-toe-tiny", "--opponents", "mcts:10"], "--games tic_tac_toe"),
+    (["tic-tac-toe-tiny", "--opponents", "self,random"], "leave opponents out"),
+    (["--credit", "mras"], "did you mean 'mars'?"),
+    (["--reply_format", "bear"], "did you mean 'bare'?"),
+    (["--report_to", "wandbb"], "did you mean 'wandb'?"),
+    ([""], "want a recipe file, found none at ''"),
+    (["--max_steps", "0"], "want max_steps of at least 1"),
+    (["--num_generations", "1"], "want num_generations of at least 2"),
+    (["--episodes_per_step", "0"], "want episodes_per_step of at least 1, got 0"),
+    (["--save_steps", "0"], "want save_steps above 0, got 0"),
+    (["--use_vllm", "true", "--top_k", "5"], "use_vllm does not support top_k"),
+    (["--lora_r", "4"], "want sync_ref_model false with lora_r"),
+    (["--opponents", "self,human"], "want no person in training, got 'human'"),
+    (["--lora_alpha", "4"], "lora_r is 0; give a rank: --lora_r 16"),
+    (["--seed", "--rules", "false"], "option --seed lacks a value"),
+    (["-seed", "1"], "options have two hyphens"),
+    (["--seed", "1", "kuhn-tiny"], "arena train kuhn-tiny --seed 1"),
+    (["--games", "a", "b"], "quote a value that has spaces"),
+    (["--model", "no/such/folder"], "got 'no/such/folder', which does not exist"),
+    (["--model", "org/absent"], "download it with `hf download org/absent`"),
+    (["--opponents", "self,lm:org/absent"], "`hf download org/absent`"),
+    (["--opponents", "self,noisy:0.1(lm:org/absent)"], "`hf download org/absent`"),
+    (["--resume", "no/run"], "want a run folder to resume, found none at 'no/run'"),
+    (["--resume", "run", "--seed", "1"], "alone or with --max_steps N"),
+    (["kuhn-tiny", "--resume", "run"], "got the recipe 'kuhn-tiny' too"),
+]
+
+
+def test_names_types_and_recipes_are_refused_in_two_cpu_seconds(tmp_path):
+    """In a process of its own, by whose end torch has not been imported."""
+    code = f"""
+import contextlib, io, json, sys, time
+from arena_trainers.cli import main as cli
+for arguments, message in {REFUSED!r}:
+    began = time.process_time() if arguments != {REFUSED[0][0]!r} else 0.0
+    sys.argv = ["arena", "train", *arguments]
+    error = io.StringIO()
+    with contextlib.redirect_stderr(error):
+        try:
+            cli.main()
+        except SystemExit as stopped:
+            assert stopped.code == 2, arguments
+    assert message in error.getvalue(), (arguments, error.getvalue())
+    assert error.getvalue().count("\\n") == 1, error.getvalue()
+    assert time.process_time() - began < 2
+assert not {{"torch", "transformers", "trl"}} & sys.modules.keys()
+"""
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path / "hf")}
+    subprocess.run(
+        [sys.executable, "-c", code], env=environment, cwd=tmp_path, check=True
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_list_of_options_is_that_of_the_installed_trl():
+    """Out of date: python -m arena_trainers.train.config."""
+    listed, real = listed_options(), training_options()
+    own = {name: o for name, o in real.items() if o.source == "arena"}
+    assert {name: o for name, o in listed.items() if o.source == "arena"} == own
+    if own_options.is_of_installed_versions():
+        assert listed == real
+
+
+def test_an_option_of_a_newer_trl_is_left_to_its_own_config(monkeypatch, tmp_path):
+    newer = {**installed_versions(), "trl": "1.99.0"}
+    monkeypatch.setattr(own_options, "installed_versions", lambda: newer)
+    preflight.check({"new_in_trl": 1, "epsilon": "text"}, tmp_path / "a", resume=False)
+    with pytest.raises(ValueError, match="want int as hidden_size"):
+        preflight.check({"hidden_size": "text"}, tmp_path / "a", resume=False)
+
+
+def test_report_to_names_what_to_install(monkeypatch):
+    monkeypatch.setattr(extras, "is_installed", lambda module: False)
+    with pytest.raises(ValueError, match="pip install wandb"):
+        preflight.check_reporters(["wandb"])
+    with pytest.raises(ValueError, match=r"pip install 'arena-envs\[track\]'"):
+        preflight.check_reporters(["trackio"])
+    preflight.check_reporters("none")
+
+
+def test_a_folder_that_wandb_left_behind_is_no_package(tmp_path, monkeypatch):
+    (tmp_path / "left_behind").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    assert not extras.is_installed("left_behind")
+
+
+def test_a_missing_package_is_named_before_anything_is_loaded(monkeypatch, tmp_path):
+    monkeypatch.setattr(extras, "is_installed", lambda module: module != "matplotlib")
+    with pytest.raises(ModuleNotFoundError, match=r"'matplotlib'.*arena-envs\[train\]"):
+        preflight.check({}, tmp_path / "run", resume=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "games"),
+    [("kuhn_poker", ["kuhn_poker"]), ("kuhn_poker,nim", ["kuhn_poker", "nim"])],
+)
+def test_a_string_stands_for_a_list_of_games_in_recipes_too(text, games, tmp_path):
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(yaml.safe_dump({"games": text, "opponents": "self, random"}))
+    settings = read_request([str(recipe)]).settings
+    preflight.check(settings, tmp_path / "run", resume=False)
+    assert listed_options()["games"].converted(settings["games"]) == games
+    assert read_request(["--games", text]).settings["games"] == text
+
+
+def test_a_recipe_may_name_its_run_folder(tmp_path):
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text("output-dir: runs/mine\nseed: 3\n")
+    request = read_request([str(recipe)])
+    assert (str(request.folder), request.settings) == ("runs/mine", {"seed": 3})
+
+
+def test_help_fits_the_screen_and_has_our_options_with_our_defaults():
+    page = train_help("kuhn-tiny")
+    lines = page.splitlines()
+    assert len(lines) <= 165
+    assert max(map(len, lines)) <= 80
+    words = page.split()
+    for option in [*load_recipe("kuhn-tiny"), *listed_options()]:
+        own = (
+            option not in listed_options() or listed_options()[option].source == "arena"
+        )
+        assert not own or f"--{option}" in words
+    assert "Optimizer steps. [400]" in page
+    assert "--hub_strategy" not in words
+
+
+def test_every_option_of_ours_has_a_group_in_the_help():
+    own = {n for n, o in listed_options().items() if o.source == "arena"}
+    assert all(listed_options()[name].group in GROUPS for name in own)
+
+
+def test_help_shows_the_defaults_of_the_recipe_that_is_named():
+    assert "Optimizer steps. [800]" in train_help("spiral")
+
+
+def test_help_all_has_every_option():
+    words = train_help("kuhn-tiny", all_options=True).split()
+    assert [o for o in listed_options() if f"--{o}" not in words] == [
+        "resume_from_checkpoint"
+    ]
+
+
+def test_help_takes_less_than_two_cpu_seconds():
+    code = (
+        "import sys, time; from arena_trainers.cli import main as cli\n"
+        "sys.argv = ['arena', 'train', 'spiral', '--help']\n"
+        "try: cli.main()\n"
+        "except SystemExit: pass\n"
+        "assert 'torch' not in sys.modules and time.process_time() < 2\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [{"model": "no/such/folder"}, {"opponents": "rndom"}, {"learning_rat": 1}],
+)
+def test_code_that_a_recipe_names_does_not_run_where_the_rest_is_refused(
+    setting, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "named_by_a_recipe.py").write_text("raise SystemExit('it ran')")
+    columns = {"stratum": "named_by_a_recipe:function"}
+    with pytest.raises(ValueError, match=r"no/such/folder|rndom|learning_rat"):
+        preflight.check({**setting, "columns": columns}, tmp_path / "run", resume=False)
+
+
+def test_episodes_that_make_no_whole_groups_are_refused_by_our_own_names(arena_here):
+    done = arena_here("train", "--episodes_per_step", "100")
+    assert done.returncode == 2
+    assert "divisible by num_generations (8), got 100; give --episodes_per_step 96" in (
+        done.stderr
+    )
+
+
+def test_a_saved_models_prompt_options_are_the_defaults_of_its_training(tmp_path):
+    from arena_trainers.cli.train import read_request
+
+    text = '{"reply_format": "bare", "rules": false, "max_new_tokens": 2}'
+    (tmp_path / "arena_prompt.json").write_text(text)
+    settings = read_request(["--model", str(tmp_path), "--rules", "true"]).settings
+    assert (settings["reply_format"], settings["rules"]) == ("bare", True)
+    assert settings["max_completion_length"] == 2
+
+
+def test_other_games_of_the_tiny_model_find_their_own_reply_length():
+    from arena_trainers.cli.train import read_request
+
+    assert read_request([]).settings["max_completion_length"] == 2
+    assert (
+        "max_completion_length" not in read_request(["--games", "mini_hanabi"]).settings
+    )
+    given = ["--games", "mini_hanabi", "--max_completion_length", "9"]
+    assert read_request(given).settings["max_completion_length"] == 9

@@ -1,0 +1,58 @@
+"""What a user does next with an adapter: mistakes say what to do."""
+
+import os
+
+import pytest
+
+from arena_trainers.cli import main as cli
+from arena_trainers.lm.models import adapter_base
+from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.runs.settings import JobConfig
+
+SHORT = ["--rules", "false", "--reply_format", "bare", "--max_completion_length", "2"]
+SMALL = ["--max_steps", "1", "--episodes_per_step", "16", "--eval_episodes", "4"]
+
+
+def run(monkeypatch, *arguments):
+    monkeypatch.setattr("sys.argv", ["arena", *map(str, arguments)])
+    with pytest.raises(SystemExit) as done:
+        cli.main()
+    return done.value.code or 0
+
+
+@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+def test_an_adapter_is_found_from_another_folder(tmp_path, monkeypatch, model_folder):
+    """Also where its base has the name of its own folder."""
+    (tmp_path / "first").mkdir()
+    (tmp_path / "first" / "model").symlink_to(model_folder)
+    monkeypatch.chdir(tmp_path)
+    options = ["--model", "first/model", "--lora_r", "2", "--output-dir", "second"]
+    assert run(monkeypatch, "train", *options, *SHORT, *SMALL) == 0
+    os.chdir("/")
+    adapter = tmp_path / "second" / "model"
+    assert adapter_base(str(adapter)) == str(tmp_path / "first" / "model")
+    assert LMPolicy.from_pretrained(adapter, device="cpu").prompt is not None
+
+
+def test_layers_that_a_model_lacks_are_refused(
+    tmp_path, monkeypatch, capsys, model_folder
+):
+    options = [
+        "--model",
+        model_folder,
+        "--lora_r",
+        "2",
+        "--output-dir",
+        tmp_path / "run",
+    ]
+    options += ["--lora_target_modules", "nonsense"]
+    assert run(monkeypatch, "train", *options, *SHORT, *SMALL) == 2
+    assert "want lora_target_modules that name linear layers" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_teacher_needs_a_supervised_start():
+    with pytest.raises(
+        ValueError, match="needs a supervised start; give warm_start_st"
+    ):
+        JobConfig(warm_start_teacher="cfr")

@@ -1,1 +1,0 @@
-"""The run of `arena train`: settings, start, run folder, results."""

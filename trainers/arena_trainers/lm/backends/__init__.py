@@ -1,0 +1,100 @@
+"""The seam between `LMPolicy` and what generates its tokens.
+
+`LMPolicy` knows prompts, seeds and replies; a `Backend` knows a model and its hardware.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from arena_trainers.lm.prompt_file import check_sampling
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Settings by which tokens are drawn.
+
+    `top_k`, `top_p`, `min_p` and `repetition_penalty` change what is drawn. Log-probabilities
+    are those of what is drawn, see `Generated`; a trainer's are those before the change.
+
+    Args:
+        max_new_tokens: longest reply, in tokens.
+        temperature: divides the logits; 0 for the likeliest token.
+        top_k: keeps the k likeliest tokens; 0 for all.
+        top_p: keeps the likeliest tokens that make up this mass; 1 for all.
+        min_p: keeps tokens of at least this share of the likeliest one's probability; 0
+            for all.
+        repetition_penalty: divides positive logits of tokens that the prompt or the reply
+            holds, and multiplies negative ones; 1 for none.
+        end_ids: tokens that end a reply.
+        with_entropy: whether entropies are asked for.
+
+    Raises:
+        ValueError: a number is out of range.
+    """
+
+    max_new_tokens: int = 256
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    end_ids: tuple[int, ...] = ()
+    with_entropy: bool = False
+
+    def __post_init__(self) -> None:
+        check_sampling(self.options)
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The settings that `arena_prompt.json` keeps, and users choose."""
+        own = ("end_ids", "with_entropy")
+        return {name: value for name, value in vars(self).items() if name not in own}
+
+    @property
+    def draws_from_all(self) -> bool:
+        """True if tokens are drawn from softmax(logits / temperature), nothing changed."""
+        whole = self.top_k == 0 and self.top_p == 1 and self.min_p == 0
+        return self.temperature > 0 and whole and self.repetition_penalty == 1
+
+
+class Generated(NamedTuple):
+    """The replies to a list of prompts, token by token.
+
+    Attributes:
+        token_ids: of each reply; the last one is its end token, unless it was cut.
+        logprobs: of each token under the distribution that it was drawn from: softmax(logits
+            / temperature), after top-k, top-p, min-p and the repetition penalty. At
+            temperature 0: under softmax(logits).
+        entropies: of softmax(logits / temperature) at each token, before these, in nats; None
+            unless asked for.
+    """
+
+    token_ids: list[list[int]]
+    logprobs: list[list[float]]
+    entropies: list[list[float]] | None = None
+
+
+class Backend(Protocol):
+    """The generator of the tokens of an `LMPolicy`.
+
+    Attributes:
+        runs_model: whether it runs the policy's own model, whose weights it then needs.
+    """
+
+    runs_model: bool
+
+    def generate(
+        self,
+        prompt_ids: Sequence[Sequence[int]],
+        seeds: Sequence[int],
+        sampling: Sampling,
+    ) -> Generated:
+        """One reply for each prompt; each is drawn from its own seed, and from it alone.
+
+        Args:
+            prompt_ids: token ids of the prompts.
+            seeds: one integer for each prompt.
+            sampling: how tokens are drawn.
+        """
+        ...

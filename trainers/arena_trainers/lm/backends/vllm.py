@@ -1,0 +1,189 @@
+"""`VLLMBackend`: tokens by a vLLM engine in this process, and the LoRA adapters that it plays.
+
+vLLM tells adapters apart by number, and its cache of prompts tells them apart by name. So
+each set of weights gets a number of its own, which is part of its name.
+"""
+
+import itertools
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from arena_trainers.extras import import_extra
+from arena_trainers.lm.backends import Generated, Sampling
+
+RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM takes as a maximum
+
+# what an adapter may choose: vLLM reads the first three, and the others leave its layers alone
+_FREE = (
+    *("r", "lora_alpha", "use_rslora", "target_modules", "exclude_modules"),
+    *("layers_to_transform", "layers_pattern", "lora_dropout", "init_lora_weights"),
+    *("base_model_name_or_path", "inference_mode", "revision", "task_type"),
+    *("auto_mapping", "peft_version"),
+)
+_PLAIN_STARTS = (True, False, "gaussian")  # of weights; others change the base model
+
+
+def check_adapter(config: Any) -> None:
+    """Refuses an adapter that vLLM would not play as peft does.
+
+    Args:
+        config: a `peft.PeftConfig`.
+
+    Raises:
+        ValueError: names the option.
+    """
+    plain = import_extra("peft", "train").LoraConfig().to_dict()
+    given = config.to_dict()
+    names = [n for n, x in given.items() if n not in _FREE and x != plain.get(n)]
+    if given.get("init_lora_weights", True) not in _PLAIN_STARTS:
+        names.append("init_lora_weights")
+    if names:
+        raise ValueError(
+            f"want a plain LoRA adapter for vLLM, got {names[0]} = {given[names[0]]!r}, "
+            "which vLLM does not play; leave it out, or leave use_vllm out"
+        )
+    engine_rank(config.r)
+
+
+def engine_rank(r: int) -> int:
+    """The smallest `max_lora_rank` of vLLM for adapters of rank `r`.
+
+    Raises:
+        ValueError: vLLM takes no such rank.
+    """
+    if not 1 <= r <= RANKS[-1]:
+        raise ValueError(f"want a LoRA rank from 1 to {RANKS[-1]} for vLLM, got {r}")
+    return next(rank for rank in RANKS if rank >= r)
+
+
+class EngineAdapters:
+    """The adapters that an engine holds, by name.
+
+    Args:
+        llm: a `vllm.LLM` with `enable_lora`, and `max_loras` of at least the most adapters
+            that it holds at a time.
+        model: a `peft.PeftModel` with the one adapter whose weights change.
+    """
+
+    def __init__(self, llm: Any, model: Any) -> None:
+        self.llm, self.model = llm, model
+        self._numbers = itertools.count(1)
+        self._held: dict[str, Any] = {}
+
+    def get(self, name: str) -> Any:
+        """The `LoRARequest` of an adapter; None if the engine does not hold it."""
+        return self._held.get(name)
+
+    def put(self, name: str, weights: Mapping[str, Any]) -> Any:
+        """Loads an adapter in place of the one of this name, and gives its `LoRARequest`.
+
+        Args:
+            name: of the adapter.
+            weights: of the adapter, by the names of the model's parameters.
+
+        Raises:
+            RuntimeError: the engine does not take the adapter.
+        """
+        self.remove(name)
+        number = next(self._numbers)
+        with tempfile.TemporaryDirectory(prefix="arena-adapter-") as folder:
+            path = str(Path(folder) / str(number))
+            self.model.save_pretrained(
+                path, state_dict=dict(weights), save_embedding_layers=False
+            )
+            requests = import_extra("vllm.lora.request", "vllm")
+            request = requests.LoRARequest(f"{name}#{number}", number, path)
+            taken = self.llm.llm_engine.add_lora(request)  # which reads the folder
+        if not taken:
+            raise RuntimeError(
+                f"want an engine that loads the LoRA adapter {name!r}, vLLM refused it "
+                f"while it held {sorted(self._held)}; build the engine with a larger "
+                "max_loras, or leave use_vllm out"
+            )
+        self._held[name] = request
+        return request
+
+    def remove(self, name: str) -> None:
+        """Takes an adapter out of the engine, if it is there."""
+        request = self._held.pop(name, None)
+        if request is not None:
+            self.llm.llm_engine.remove_lora(request.lora_int_id)
+
+
+class VLLMBackend:
+    """Hands all prompts to the engine in one call, each with its own seed.
+
+    Where this departs from `Backend`: log-probabilities are the engine's, only as exact as its
+    precision. At temperature 0 they are vLLM's. On a GPU the batch may change the last bits of a logit, and so a draw.
+
+    Args:
+        llm: a `vllm.LLM` with `logprobs_mode="processed_logprobs"`.
+        refresh: called before the engine is asked; loads the weights if they have changed.
+            Gives the `LoRARequest` of the adapter that generates, or None if the engine's
+            own weights do.
+        adapters: the engine's adapters; None if it was built for none.
+    """
+
+    runs_model = False
+
+    def __init__(
+        self,
+        llm: Any,
+        refresh: Callable[[], Any],
+        adapters: EngineAdapters | None = None,
+    ) -> None:
+        self.llm, self.refresh, self.adapters = llm, refresh, adapters
+
+    def generate(
+        self,
+        prompt_ids: Sequence[Sequence[int]],
+        seeds: Sequence[int],
+        sampling: Sampling,
+    ) -> Generated:
+        """As `Backend.generate`.
+
+        Raises:
+            ValueError: entropies are asked for.
+        """
+        refuse_entropies(sampling)
+        adapter = self.refresh()
+        outputs = self.llm.generate(
+            [{"prompt_token_ids": list(ids)} for ids in prompt_ids],
+            [_params(seed, sampling) for seed in seeds],
+            use_tqdm=False,
+            lora_request=adapter,
+        )
+        replies = [output.outputs[0] for output in outputs]
+        return Generated(
+            [list(reply.token_ids) for reply in replies],
+            [_logprobs(reply) for reply in replies],
+        )
+
+
+def refuse_entropies(sampling: Sampling) -> None:
+    """Raises ValueError if vLLM, in this process or a server, cannot give what is asked."""
+    if sampling.with_entropy:
+        raise ValueError("vLLM gives no entropies; generate with transformers")
+
+
+def _params(seed: int, sampling: Sampling) -> Any:
+    return import_extra("vllm", "vllm").SamplingParams(
+        seed=seed % 2**63,
+        max_tokens=sampling.max_new_tokens,
+        temperature=sampling.temperature,
+        top_k=sampling.top_k,
+        top_p=sampling.top_p,
+        min_p=sampling.min_p,
+        repetition_penalty=sampling.repetition_penalty,
+        logprobs=0,  # of the drawn token alone
+        stop_token_ids=list(sampling.end_ids),
+        detokenize=False,
+    )
+
+
+def _logprobs(reply: Any) -> list[float]:
+    """Log-probability of each token that was drawn."""
+    steps = zip(reply.logprobs, reply.token_ids, strict=True)
+    return [float(step[token].logprob) for step, token in steps]

@@ -1,1 +1,0 @@
-"""Loops of `arena train`: rounds of play, selection, training and evaluation."""

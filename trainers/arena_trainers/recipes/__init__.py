@@ -1,0 +1,1 @@
+"""Recipes as YAML, and the parts of the reward that they name."""

@@ -1,0 +1,744 @@
+"""The sizes of a causal language model, without its weights.
+
+How many rows and tokens an optimizer step trains, by random legal play.
+
+What a training run needs: memory and hours, by arithmetic alone.
+
+Nothing is loaded and nothing is trained. `ASSUMPTIONS` are printed beside the figures. The
+bytes of activations are those of `arena_trainers.lm.backends.scoring`, from which a run derives
+`max_tokens_per_forward` where none is given.
+
+`arena train RECIPE --dry-run`: the plan of a run, as lines of text.
+"""
+
+import json
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from arena_trainers.engines.settings import by_server
+from arena_trainers.lm.backends.scoring import (
+    LEAST,
+    OF_FREE,
+    bytes_per_token,
+    tokens_that_fit,
+)
+from arena_trainers.lm.models import local_model
+from arena_trainers.runs.checks.preflight import (
+    check_columns,
+    checks,
+    games_of,
+    read_options,
+)
+from arena_trainers.runs.settings import JobConfig
+from arena_trainers.train.games import GamePlan
+from arena_trainers.train.settings import MAX_REPLY_TOKENS
+from arena_wrappers import PromptOptions, RandomPolicy, play
+from arena_wrappers.prompts import PROMPT_OPTIONS, Message
+
+TYPES = ("llama", "mistral", "qwen2", "qwen3")  # whose weights are counted here
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Sizes of a decoder-only transformer with gated feed-forward layers.
+
+    Attributes:
+        model_type: as transformers calls it, one of `TYPES`.
+        hidden_size: width of the residual stream.
+        num_layers: decoder layers.
+        num_heads: query heads.
+        num_kv_heads: key and value heads.
+        head_dim: width of a head.
+        intermediate_size: width of the feed-forward layers.
+        vocab_size: tokens.
+        is_tied: whether the output layer is the table of embeddings.
+    """
+
+    model_type: str
+    hidden_size: int
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    intermediate_size: int
+    vocab_size: int
+    is_tied: bool
+
+    @property
+    def linear_layers(self) -> dict[str, tuple[int, int]]:
+        """Inputs and outputs of the linear layers of a decoder layer, by name."""
+        hidden, inner = self.hidden_size, self.intermediate_size
+        query, key = self.num_heads * self.head_dim, self.num_kv_heads * self.head_dim
+        return {
+            "q_proj": (hidden, query),
+            "k_proj": (hidden, key),
+            "v_proj": (hidden, key),
+            "o_proj": (query, hidden),
+            "gate_proj": (hidden, inner),
+            "up_proj": (hidden, inner),
+            "down_proj": (inner, hidden),
+        }
+
+    @property
+    def num_parameters(self) -> int:
+        """All weights; shared ones count once."""
+        layers = self.linear_layers
+        layer = sum(wide * out for wide, out in layers.values()) + 2 * self.hidden_size
+        if self.model_type == "qwen3":  # norms of queries and keys
+            layer += 2 * self.head_dim
+        if self.model_type == "qwen2":  # biases
+            layer += sum(layers[name][1] for name in ("q_proj", "k_proj", "v_proj"))
+        tables = (1 if self.is_tied else 2) * self.vocab_size * self.hidden_size
+        return tables + self.num_layers * layer + self.hidden_size
+
+    @property
+    def kv_numbers_per_token(self) -> int:
+        """Numbers in the keys and values of one token."""
+        return 2 * self.num_layers * self.num_kv_heads * self.head_dim
+
+    def lora_parameters(self, rank: int, target_modules: Sequence[str]) -> int:
+        """Weights of a LoRA adapter.
+
+        Args:
+            rank: of its matrices.
+            target_modules: names of layers, or `["all-linear"]`.
+
+        Raises:
+            ValueError: a name is none of a linear layer.
+        """
+        layers = self.linear_layers
+        names = list(layers) if target_modules == ["all-linear"] else target_modules
+        for name in names:
+            if name not in layers:
+                raise ValueError(
+                    f"want lora_target_modules from {', '.join(layers)} for --dry-run, "
+                    f"got {name!r}"
+                )
+        return rank * self.num_layers * sum(sum(layers[name]) for name in names)
+
+
+def architecture_of(config: Any) -> Architecture:
+    """The sizes that a configuration of transformers gives.
+
+    Raises:
+        ValueError: it is of another type than `TYPES`.
+    """
+    if config.model_type not in TYPES:
+        raise ValueError(
+            f"want a model of type {', '.join(TYPES)} for --dry-run, got type "
+            f"{config.model_type!r}, whose weights it cannot count; train without "
+            "--dry-run"
+        )
+    heads = config.num_attention_heads
+    return Architecture(
+        model_type=config.model_type,
+        hidden_size=config.hidden_size,
+        num_layers=config.num_hidden_layers,
+        num_heads=heads,
+        num_kv_heads=config.num_key_value_heads or heads,
+        head_dim=getattr(config, "head_dim", None) or config.hidden_size // heads,
+        intermediate_size=config.intermediate_size,
+        vocab_size=config.vocab_size,
+        is_tied=config.tie_word_embeddings,
+    )
+
+
+def known_config(model: str, folder: Path | None) -> Any:
+    """The configuration of a model that is on this machine, or is listed.
+
+    Args:
+        model: an id of the hub, `"smollm2"`, or a folder whose last part is the model's
+            name. `published.json` lists those that are known so.
+        folder: of the saved model; None if it is not on this machine.
+
+    Raises:
+        ValueError: nothing is known of the model.
+    """
+    from transformers import AutoConfig
+
+    if folder is not None:
+        return AutoConfig.from_pretrained(folder)
+    text = (files("arena_trainers.runs.checks") / "published.json").read_text(
+        encoding="utf-8"
+    )
+    listed = {
+        name.rpartition("/")[2]: sizes for name, sizes in json.loads(text).items()
+    }
+    sizes = listed.get(Path(model).name)
+    if sizes is None:
+        raise ValueError(
+            f"want a model whose sizes are known, got {model!r}, which is not on this "
+            f"machine and none of {', '.join(json.loads(text))}; give a folder with its "
+            "config.json (--model PATH)"
+        )
+    return AutoConfig.for_model(**sizes)
+
+
+CHARACTERS_PER_TOKEN = 4.0
+TEMPLATE_TOKENS = 8  # of a message's markup
+REPLY_SHARE = 0.5  # of the longest allowed reply
+NUM_SAMPLED = 32  # episodes of random play for each game
+
+
+@dataclass(frozen=True)
+class Load:
+    """The size of an optimizer step.
+
+    Attributes:
+        episodes: that are trained.
+        passes: generation batches per step; below 1 if several steps share one.
+        batch: episodes that are played together.
+        turns: of learning seats in an episode, on average.
+        rounds: most turns of an episode, which are asked for one after the other.
+        rows: training rows.
+        row_tokens: of a row, on average.
+        prompt_tokens: of a prompt, on average.
+        longest_prompt: tokens.
+        longest_reply: tokens.
+    """
+
+    episodes: int
+    passes: float
+    batch: int
+    turns: float
+    rounds: int
+    rows: int
+    row_tokens: float
+    prompt_tokens: float
+    longest_prompt: int
+    longest_reply: int
+
+    @property
+    def tokens(self) -> int:
+        """Trained tokens, prompts included."""
+        return round(self.rows * self.row_tokens)
+
+    @property
+    def reply_tokens(self) -> float:
+        """Of a reply, on average."""
+        return max(1.0, REPLY_SHARE * self.longest_reply)
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest prompt and reply."""
+        return self.longest_prompt + self.longest_reply
+
+
+def load_of(
+    plans: Sequence[GamePlan],
+    args: Any,
+    longest_reply: int,
+    encode: Callable[[Sequence[Message]], int],
+) -> Load:
+    """The size of a step, by random legal play of the games.
+
+    Args:
+        plans: the games.
+        args: the trainer's settings, without what TRL derives.
+        longest_reply: tokens.
+        encode: tokens of a prompt.
+    """
+    total = sum(plan.weight for plan in plans)
+    turns = tokens = rows = row_tokens = 0.0
+    longest = rounds = 0
+    for plan in plans:
+        share = plan.weight / total / NUM_SAMPLED
+        for episode in play(plan.env_fn, RandomPolicy(), range(NUM_SAMPLED)):
+            own = [t for t in episode.turns if plan.learners[t.seat]]
+            lengths = [encode(turn.messages) for turn in own]
+            last = {turn.seat: n for turn, n in zip(own, lengths, strict=True)}
+            trained = list(last.values()) if args.layout == "trajectory" else lengths
+            turns += share * len(own)
+            tokens += share * sum(lengths)
+            rows += share * len(trained)
+            row_tokens += share * sum(trained)
+            longest = max([longest, *lengths])
+            rounds = max(rounds, len(episode.turns))
+    episodes, passes, batch = _batches(args)
+    reply = max(1.0, REPLY_SHARE * longest_reply)
+    return Load(
+        episodes=episodes,
+        passes=passes,
+        batch=batch,
+        turns=turns,
+        rounds=rounds,
+        rows=round(episodes * rows),
+        row_tokens=row_tokens / max(rows, 1e-9) + reply,
+        prompt_tokens=tokens / max(turns, 1e-9),
+        longest_prompt=longest,
+        longest_reply=longest_reply,
+    )
+
+
+def _batches(args: Any) -> tuple[int, float, int]:
+    """Episodes per step, generation batches per step, and episodes per batch.
+
+    Raises:
+        ValueError: there would be none.
+    """
+    accumulated = max(args.gradient_accumulation_steps, 1)
+    episodes = args.episodes_per_step or args.per_device_train_batch_size * accumulated
+    per_pass = episodes // accumulated  # of a forward and backward pass
+    steps = args.steps_per_generation or accumulated
+    batch = args.generation_batch_size or per_pass * steps
+    if batch < 1 or args.num_iterations < 1:
+        raise ValueError(
+            f"want an episode per generation batch and num_iterations of at least 1, got "
+            f"{batch} and {args.num_iterations}"
+        )
+    return episodes, episodes / args.num_iterations / batch, batch
+
+
+def estimated_length(messages: Sequence[Message]) -> int:
+    """Tokens of a prompt where no tokenizer is at hand, by `CHARACTERS_PER_TOKEN`."""
+    characters = sum(len(message["content"]) for message in messages)
+    return round(characters / CHARACTERS_PER_TOKEN) + TEMPLATE_TOKENS * len(messages)
+
+
+GIB = 2**30
+USABLE = 0.92  # of a GPU's memory
+OVERHEAD = 1.0 * GIB  # CUDA context, buffers
+GPU_SIZES = (16, 24, 40, 80)  # GiB
+MOST_TOKENS = 65536  # per forward pass; more makes it no faster
+PEAK, UTILISATION = 312e12, 0.3  # FLOP/s in bf16, and the share that is reached
+BANDWIDTH = 1.5e12  # bytes/s
+READ_SHARE = {True: 0.6, False: 0.1}  # that decoding reaches with vLLM and without
+
+
+@dataclass(frozen=True)
+class Method:
+    """What is trained, and how.
+
+    Attributes:
+        config: of the model, as transformers has it.
+        model: its sizes.
+        adapter: weights of the LoRA adapter; 0 for full tuning.
+        weight_bytes: of a weight in self-play: 2 or 4.
+        has_start: whether a supervised start trains all weights first.
+        reference: whether the KL term needs log-probabilities of a reference.
+        checkpointing: whether activations are computed again in the backward pass.
+        engine: whether vLLM holds weights of its own.
+        rescored: whether log-probabilities are computed again after play.
+        max_tokens: that run at once in training; None if memory decides.
+        on_cpu: whether it runs on the CPU.
+    """
+
+    config: Any
+    model: Architecture
+    adapter: int
+    weight_bytes: int
+    has_start: bool
+    reference: bool
+    checkpointing: bool
+    engine: bool
+    rescored: bool
+    max_tokens: int | None
+    on_cpu: bool
+
+    @property
+    def token_bytes(self) -> int:
+        """Bytes of a token's activations, counted as float32."""
+        return bytes_per_token(self.config, checkpointing=self.checkpointing)
+
+    @property
+    def kv_bytes(self) -> int:
+        """Bytes of the keys and values of a token; the engine keeps them in half precision."""
+        size = 2 if self.engine else self.weight_bytes
+        return size * self.model.kv_numbers_per_token
+
+
+def start_memory(method: Method) -> dict[str, float]:
+    """Bytes that the supervised start needs whatever its batches are, by part.
+
+    It trains all weights, in float32.
+    """
+    weights = 4.0 * method.model.num_parameters
+    return {"weights": weights, "gradients and AdamW": 3 * weights, **_overhead(method)}
+
+
+def play_memory(method: Method) -> dict[str, float]:
+    """Bytes that self-play needs whatever its batches are, by part; vLLM apart."""
+    weights = float(method.model.num_parameters * method.weight_bytes)
+    parts = {"weights": weights}
+    if method.adapter:
+        parts["adapter (float32)"] = 4.0 * method.adapter
+        parts["gradients and AdamW"] = 12.0 * method.adapter
+    else:
+        parts["gradients and AdamW"] = 3 * weights
+        if method.reference:
+            parts["reference model"] = weights
+    return {**parts, **_overhead(method)}
+
+
+def _overhead(method: Method) -> dict[str, float]:
+    return {} if method.on_cpu else {"CUDA": OVERHEAD}
+
+
+def engine_weights(method: Method) -> float:
+    """Bytes of the weights that vLLM holds, in half precision."""
+    return 2.0 * method.model.num_parameters if method.engine else 0.0
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Settings for a GPU of some size.
+
+    Attributes:
+        gib: the size.
+        tokens: `max_tokens_per_forward`; 0: the run does not fit.
+        replies: that can be generated at once.
+        share: `vllm_gpu_memory_utilization`.
+    """
+
+    gib: int
+    tokens: int = 0
+    replies: int = 0
+    share: float = 0.0
+
+
+def fit(method: Method, load: Load, gib: int) -> Fit:
+    """Settings for a GPU: training gets half of what is free, generation the other half."""
+    usable = USABLE * gib * GIB
+    free = usable - sum(play_memory(method).values())
+    tokens = _tokens(free, method.token_bytes)
+    if method.has_start:
+        left = usable - sum(start_memory(method).values())
+        tokens = min(tokens, _tokens(left, method.token_bytes))
+    share = int(100 * (1 - OF_FREE) * free / (gib * GIB)) / 100  # rounded down
+    room = (1 - OF_FREE) * free
+    if method.engine:
+        room = share * gib * GIB - engine_weights(method) - OVERHEAD
+    replies = int(room / (load.longest * method.kv_bytes))
+    if tokens < load.longest or replies < 1:
+        return Fit(gib)
+    return Fit(gib, tokens, min(replies, load.batch), share)
+
+
+def _tokens(free: float, size: int) -> int:
+    """As a run's default, but 0 where not even `LEAST` tokens fit."""
+    if OF_FREE * free < LEAST * size:
+        return 0
+    return min(tokens_that_fit(free, size), MOST_TOKENS)
+
+
+def hours(method: Method, load: Load, num_steps: int) -> tuple[float, float]:
+    """Hours of generation and of training on one GPU, see `assumptions`.
+
+    Decoding reads the weights once per token of a round, and the keys and values of every
+    reply. A forward pass takes 2 FLOP per weight and token, a backward pass 4, or 2 where
+    the weights themselves get no gradient (LoRA).
+    """
+    weights = method.model.num_parameters
+    reply = load.reply_tokens
+    turns = load.passes * load.batch * load.turns
+    read = 2 if method.engine else method.weight_bytes
+    decoded = load.passes * load.rounds * load.longest_reply * read * weights
+    decoded += turns * reply * (load.prompt_tokens + reply / 2) * method.kv_bytes
+    play_flop = 2 * weights * turns * (load.prompt_tokens + reply)
+    is_cut = load.tokens > (method.max_tokens or MOST_TOKENS)
+    passes = 1 + method.checkpointing + is_cut + method.reference + method.rescored
+    backward = 2 if method.adapter else 4
+    train_flop = (2 * passes + backward) * weights * load.tokens
+    speed = PEAK * UTILISATION
+    made = decoded / (BANDWIDTH * READ_SHARE[method.engine]) + play_flop / speed
+    return num_steps * made / 3600, num_steps * train_flop / speed / 3600
+
+
+REWARD_MODEL = "reward models of columns: their memory and time are not counted"
+
+
+def assumptions(method: Method) -> list[str]:
+    """What the figures rest on."""
+    memory = (
+        "activations: counted as float32, every token as one of a reply: an upper bound "
+        "in bf16 (the arithmetic of the default of max_tokens_per_forward)"
+    )
+    rows = "rows: random play; equal rows count separately; branches are not counted"
+    if method.on_cpu:
+        return [memory, rows]
+    start = ["start: all weights in float32; --warm_start_steps 0 leaves it out"]
+    return [
+        memory,
+        rows,
+        *(start if method.has_start else []),
+        f"GPU: {USABLE:.0%} of its memory, of which CUDA takes {OVERHEAD / GIB:g} GiB; "
+        "generation and activations get half each of what is free",
+        f"speed: {PEAK / 1e12:g} TFLOP/s at {UTILISATION:.0%}, {BANDWIDTH / 1e12:g} TB/s at "
+        f"{READ_SHARE[method.engine]:.0%} (an A100); never measured with this program",
+        "time: without the supervised start and evaluations",
+    ]
+
+
+WIDTH, LABEL = 80, 12  # columns
+ESTIMATED = (
+    f"prompts: {CHARACTERS_PER_TOKEN:g} characters per token, as no tokenizer is here"
+)
+SERVER = (
+    "vllm_mode 'server': its GPU holds the KV cache and a copy of the weights; the figures of "
+    "generation here are those of transformers"
+)
+SAMPLE = 4096  # tokens whose activations are shown where memory decides how many run
+
+Encode = Callable[[Sequence[Message]], int]
+
+
+def plan_lines(
+    settings: Mapping[str, Any], folder: Path, *, resume: bool = False
+) -> list[str]:
+    """What a run would train, need and take; writes nothing, and needs no weights.
+
+    Args:
+        settings: options by name.
+        folder: the run folder.
+        resume: whether the folder's run goes on.
+
+    Raises:
+        ValueError: an option or a game is unknown or of another type, or nothing is known
+            of the model's sizes.
+    """
+    job, args = read_options(settings)
+    args.check_own()
+    steps = checks(job, args, folder, resume=resume)
+    refused = _refusals([*steps, lambda: check_columns(job, args)])
+    games = games_of(args)
+    local, absent = _local(job.model)
+    config, encode = _model_and_tokenizer(job, args, games, local)
+    method = _method(job, args, config)
+    load = load_of(games, args, args.max_completion_length or MAX_REPLY_TOKENS, encode)
+    lines = _size_lines(job, args, method, load, games)
+    lines += ["", *memory_table(method, load), ""]
+    if args.use_cpu:
+        lines.append("use_cpu: no table of GPUs, and no estimate of hours")
+    else:
+        lines += [
+            *gpu_table(method, load),
+            "",
+            *_time_lines(method, load, args.max_steps),
+        ]
+    assumed = assumptions(method)
+    if by_server(args):
+        assumed.insert(0, SERVER)
+    if any(isinstance(source, dict) for source in job.columns.values()):
+        assumed.append(REWARD_MODEL)
+    if encode is estimated_length:
+        assumed.insert(0, ESTIMATED)
+    refused += absent + ([] if args.use_cpu else _no_gpu())
+    lines += ["", "assumed", *_listed(assumed)]
+    return [*lines, "", "refused on this machine", *_listed(refused or ["nothing"])]
+
+
+def _refusals(steps: Sequence[Callable[[], None]]) -> list[str]:
+    """Why steps of the preflight refuse the run."""
+    found = []
+    for step in steps:
+        try:
+            step()
+        except (ValueError, ModuleNotFoundError) as error:
+            found.append(" ".join(str(error).split()))
+    return list(dict.fromkeys(found))
+
+
+def _local(model: str) -> tuple[Path | None, list[str]]:
+    """The folder of the model, and what is to be said where there is none."""
+    if model == "tiny":
+        return None, []
+    try:
+        folder = local_model(model)
+    except ValueError as error:
+        return None, [str(error)]
+    if folder is not None or model == "smollm2":  # which is converted when it is needed
+        return folder, []
+    return None, [
+        f"the model {model!r} is not on this machine; download it with "
+        f"`hf download {model}`, or give a folder (--model PATH)"
+    ]
+
+
+def _model_and_tokenizer(
+    job: JobConfig, args: Any, games: Sequence[GamePlan], folder: Path | None
+) -> tuple[Any, Encode]:
+    """The model's configuration, and what counts the tokens of prompts."""
+    if job.model != "tiny" and folder is None:
+        return known_config(job.model, None), estimated_length
+    from transformers import AutoTokenizer
+
+    from arena_trainers.lm.chat import Chat
+    from arena_trainers.runs.tiny import tiny_config, tiny_tokenizer, words_of
+
+    if folder is None:
+        prompt = PromptOptions(**{name: getattr(args, name) for name in PROMPT_OPTIONS})
+        words = (text for g in games for text in words_of(g.game, prompt))
+        tokenizer: Any = tiny_tokenizer(words)
+        sizes = {"hidden_size": job.hidden_size, "num_layers": job.num_layers}
+        config = tiny_config(tokenizer, **sizes)
+    else:
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        config = known_config(job.model, folder)
+    chat = Chat(tokenizer, template_options=args.chat_template_kwargs)
+    return config, lambda messages: len(chat.encode(messages))
+
+
+def _method(job: JobConfig, args: Any, config: Any) -> Method:
+    model = architecture_of(config)
+    adapter = model.lora_parameters(job.lora_r, job.lora_target_modules)
+    dtype = str((args.model_init_kwargs or {}).get("dtype", "float32"))
+    reused = (args.steps_per_generation or 1) * args.num_iterations
+    correction = args.use_vllm and args.vllm_importance_sampling_correction
+    return Method(
+        config=config,
+        model=model,
+        adapter=adapter,
+        weight_bytes=4 if "float32" in dtype else 2,
+        has_start=job.warm_start_steps > 0,
+        reference=args.beta > 0,
+        checkpointing=bool(args.gradient_checkpointing),
+        engine=bool(args.use_vllm) and not by_server(args),
+        rescored=bool(correction) or reused > args.gradient_accumulation_steps,
+        max_tokens=args.max_tokens_per_forward,
+        on_cpu=bool(args.use_cpu),
+    )
+
+
+def _size_lines(
+    job: JobConfig, args: Any, method: Method, load: Load, games: Sequence[GamePlan]
+) -> list[str]:
+    """The model, the games, and the size of a step."""
+    total = f"{method.model.num_parameters:,}"
+    trained = f"{method.adapter:,} (LoRA, rank {job.lora_r})" if job.lora_r else "all"
+    longest = load.longest_reply
+    return [
+        *_labelled("model", job.model),
+        *_labelled("parameters", f"{total}; trained: {trained}"),
+        *_labelled("games", ", ".join(_names(games, args.opponents))),
+        *_labelled(
+            "step",
+            f"{load.episodes} episodes in groups of {args.num_generations}, about "
+            f"{load.rows:,} rows and {load.tokens:,} tokens",
+        ),
+        *_labelled(
+            "prompts",
+            f"{load.prompt_tokens:.0f} tokens on average, {load.longest_prompt} at most "
+            "in random play",
+        ),
+        *_labelled(
+            "replies",
+            f"{longest} tokens at most, {load.reply_tokens:.0f} on average (assumed)",
+        ),
+    ]
+
+
+def _names(games: Sequence[GamePlan], opponents: Any) -> list[str]:
+    """The games; one that is listed again has its seats, or the opponents of the run."""
+    counts = Counter(game.name for game in games)
+    return [
+        f"{game.name} ({', '.join(game.seats or [str(opponents)])})"
+        if counts[game.name] > 1
+        else game.name
+        for game in games
+    ]
+
+
+def memory_table(method: Method, load: Load) -> list[str]:
+    """The memory of the supervised start and of self-play, by part."""
+    start = start_memory(method) if method.has_start else {}
+    play = play_memory(method)
+    bound = min(_bound(method), load.tokens)
+    name = f"activations of {bound:,} tokens{'' if method.max_tokens else ' *'}"
+    play[name] = float(bound * method.token_bytes)
+    if start:
+        start[name] = play[name]
+    if method.engine:
+        play["vLLM's weights"] = engine_weights(method)
+    rows = [("memory (GiB)", "start", "self-play")]
+    rows += [(part, _gib(start.get(part)), _gib(size)) for part, size in play.items()]
+    sums = _gib(sum(start.values()) or None), _gib(sum(play.values()))
+    rows.append(("sum, without the KV cache", *sums))
+    cache = load.batch * load.longest * method.kv_bytes
+    rows.append((f"KV cache of {load.batch:,} replies at once", "-", _gib(cache)))
+    lines = _table(rows)
+    if not method.max_tokens:
+        lines.append("* max_tokens_per_forward is not given: half of the free memory")
+    return [*lines, f"KV cache: {method.kv_bytes:,} bytes per token"]
+
+
+def _bound(method: Method) -> int:
+    """Tokens that run at once in training; `SAMPLE` where memory decides."""
+    return method.max_tokens or SAMPLE
+
+
+def _gib(size: float | None) -> str:
+    if size is None:
+        return "-"
+    return f"{size / GIB:,.2f}" if size >= GIB / 100 else f"{size / GIB:.5f}"
+
+
+def gpu_table(method: Method, load: Load) -> list[str]:
+    """Settings by the size of the GPU."""
+    last = "vllm_gpu_memory_utilization" if method.engine else "rollout_batch_size"
+    heads = ["GPU", "max_tokens_per_forward", last]
+    rows = [tuple([*heads, "replies at once"] if method.engine else heads)]
+    for gib in GPU_SIZES:
+        found = fit(method, load, gib)
+        cells = [f"{gib} GiB", f"{found.tokens}", f"{found.replies}"]
+        if method.engine:
+            cells[2:] = [f"{found.share:.2f}", f"{found.replies}"]
+        if not found.tokens:
+            cells[1:] = ["does not fit", *["-"] * (len(cells) - 2)]
+        rows.append(tuple(cells))
+    return _table(rows)
+
+
+def _time_lines(method: Method, load: Load, num_steps: int) -> list[str]:
+    made, trained = hours(method, load, num_steps)
+    text = (
+        f"{num_steps} steps on one GPU: {made:.1f} hours of generation, {trained:.1f} of "
+        "training"
+    )
+    return _labelled("time", text)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Columns with two spaces between them; all but the first are right-aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            [row[0].ljust(widths[0])]
+            + [
+                cell.rjust(width)
+                for cell, width in zip(row[1:], widths[1:], strict=True)
+            ]
+        )
+        for row in rows
+    ]
+
+
+def _labelled(label: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=f"{label:<{LABEL}}", subsequent_indent=" " * LABEL
+    )
+
+
+def _listed(items: Sequence[str]) -> list[str]:
+    return [
+        line
+        for item in items
+        for line in textwrap.wrap(
+            item, WIDTH, initial_indent="- ", subsequent_indent="  "
+        )
+    ]
+
+
+def _no_gpu() -> list[str]:
+    import torch
+
+    if torch.accelerator.is_available():
+        return []
+    return [
+        "no GPU was found; a small model runs on a CPU with --use_cpu true --bf16 false "
+        "--use_vllm false"
+    ]

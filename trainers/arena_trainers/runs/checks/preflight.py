@@ -1,0 +1,275 @@
+"""Quick checks of `arena train` before it imports torch: they find most mistakes.
+
+They take less than a second. The job checks everything again, with TRL's own checks.
+"""
+
+import difflib
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from arena_envs.checks import did_you_mean
+from arena_envs.doors import split
+from arena_trainers import extras
+from arena_trainers.engines.adapters import NO_ADAPTER, plays_adapters
+from arena_trainers.engines.settings import check_server
+from arena_trainers.lm import best_of
+from arena_trainers.lm.models import adapter_base, check_language_model
+from arena_trainers.matchmaking import make_matchmaker, names
+from arena_trainers.matchmaking.protocol import names_matchmaker
+from arena_trainers.options import Option, options_of, unknown_option
+from arena_trainers.runs.folder import check_new
+from arena_trainers.runs.settings import JobConfig
+from arena_trainers.train.games import GamePlan, check_used, curriculum_of
+from arena_trainers.train.records import load_functions
+from arena_trainers.train.settings import (
+    Draft,
+    check_credit,
+    check_ranges,
+    is_of_installed_versions,
+    listed_options,
+    refuse_what_is_not_supported,
+)
+from arena_wrappers import Policy, RandomPolicy, make_policy
+from arena_wrappers.policies import names_person
+
+NEEDED = (
+    *("torch", "transformers", "trl", "accelerate", "datasets"),
+    *("jinja2", "matplotlib", "scipy"),
+)
+REPORTERS = {
+    "azure_ml": ("azureml.core",),
+    "clearml": ("clearml",),
+    "codecarbon": ("codecarbon",),
+    "comet_ml": ("comet_ml",),
+    "dagshub": ("dagshub",),
+    "dvclive": ("dvclive",),
+    "flyte": ("flytekit",),
+    "kubeflow": (),  # the trainer finds out by itself
+    "mlflow": ("mlflow",),
+    "neptune": ("neptune",),
+    "swanlab": ("swanlab",),
+    "tensorboard": ("tensorboard", "tensorboardX"),
+    "trackio": ("trackio",),
+    "wandb": ("wandb",),
+}  # by name in `report_to`: the packages of which one must be installed
+TRACKED = ("tensorboard", "trackio")  # those of the extra `track`
+
+
+def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
+    """Checks all that can be checked without torch; writes nothing.
+
+    Args:
+        settings: options by name.
+        folder: the run folder.
+        resume: whether the folder's run goes on; else a new run starts.
+
+    Raises:
+        ValueError: an option is unknown, of another type or out of range; a game, policy,
+            estimator or model does not exist; or the folder is in use.
+        ModuleNotFoundError: a package is missing; says how to install it.
+    """
+    job, draft = read_options(settings)
+    for step in checks(job, draft, folder, resume=resume):
+        step()
+    if job.model != "tiny":
+        check_language_model(job.model)
+    check_columns(job, draft)  # last, because it imports the user's modules
+
+
+def read_options(settings: Mapping[str, Any]) -> tuple[JobConfig, Any]:
+    """The job's options, and the trainer's without the values that TRL derives.
+
+    Raises:
+        ValueError: an option is unknown or of another type, or the job's are out of range.
+    """
+    options, given = converted(settings)
+    own = {o.name for o in options_of(JobConfig).values()}
+    job = JobConfig(**{name: value for name, value in given.items() if name in own})
+    return job, Draft({name: o.default for name, o in options.items()} | given)
+
+
+def checks(
+    job: JobConfig, draft: Any, folder: Path, *, resume: bool
+) -> list[Callable[[], None]]:
+    """What is checked before the model and the user's modules; each step may raise.
+
+    Args:
+        job: the job's options.
+        draft: the trainer's.
+        folder: the run folder.
+        resume: whether the folder's run goes on.
+    """
+
+    def check_seats() -> None:
+        check_opponents(draft)
+        check_used(draft, games_of(draft))
+        check_policies(job.warm_start_teacher or [])
+        for plan in games_of(draft):
+            check_policies(plan.seats or [])
+
+    def check_folder() -> None:
+        if not resume and os.environ.get("RANK", "0") == "0":
+            check_new(folder)
+
+    return [
+        lambda: extras.require(NEEDED, "train"),
+        lambda: check_reporters(draft.report_to),
+        draft.check_own,
+        lambda: check_ranges(draft),
+        lambda: refuse_what_is_not_supported(draft),
+        check_seats,
+        lambda: check_curriculum(draft),
+        lambda: check_lora(job, draft),
+        check_folder,
+        lambda: check_server(draft),
+    ]
+
+
+def games_of(draft: Any) -> list[GamePlan]:
+    """The games of the options, which are built once."""
+    if "plans" not in vars(draft):
+        draft.plans = [GamePlan(spec, draft) for spec in draft.games]
+    return list(draft.plans)
+
+
+def check_columns(job: JobConfig, draft: Any) -> None:
+    """Imports functions and finds reward models that supply columns; checks the estimator.
+
+    Raises:
+        ValueError: a function or the estimator does not exist, or lacks a column.
+    """
+    plans = games_of(draft)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the job gives the same warnings
+        columns = load_functions(job.columns)
+        check_credit(draft, [plan.game for plan in plans], columns)
+
+
+def check_opponents(draft: Any) -> None:
+    """Checks the policies of `opponents`, which may name a matchmaker, and its games.
+
+    Raises:
+        ValueError: a policy, a model or a matchmaker does not exist, or does not fit a game.
+    """
+    opponents = draft.opponents
+    if names_matchmaker(opponents):
+        matchmaker = make_matchmaker(opponents)
+        check_policies(matchmaker.policies)
+        plans = games_of(draft)
+        matchmaker.prepare({p.name: p.game for p in plans if p.seats is None})
+        return
+    try:
+        check_policies(opponents)
+    except ValueError as error:
+        near = difflib.get_close_matches(str(opponents), names(), n=1)
+        if not near:
+            raise
+        raise ValueError(f"{error}, or the matchmaker {near[0]!r}") from error
+
+
+def check_curriculum(draft: Any) -> None:
+    """Checks the curriculum and its games.
+
+    Raises:
+        ValueError: a game or an option does not fit it.
+    """
+    curriculum_of(draft, games_of(draft))
+
+
+def check_policies(strings: str | Sequence[str]) -> None:
+    """Checks policy strings, without loading a model.
+
+    Raises:
+        ValueError: a policy or a model does not exist, or a policy is a person.
+    """
+    for string in {strings} if isinstance(strings, str) else {*strings}:
+        if names_person(string):
+            raise ValueError(
+                f"want no person in training, got {string!r}: a step plays many episodes; "
+                "measure the trained model with arena eval lm:RUN/model GAME --against human "
+                "--no-baselines"
+            )
+        if string != "self":
+            make_policy(string, _STAND_INS)
+
+
+def _stand_in(model: str) -> RandomPolicy:
+    """A policy in place of a language model, whose folder is found but not loaded."""
+    check_language_model(adapter_base(model) or model)
+    return RandomPolicy()
+
+
+_STAND_INS: dict[str, Callable[..., Policy]] = {
+    "lm": _stand_in,
+    "best_of": best_of.check,
+}
+
+
+def check_lora(job: JobConfig, args: Any) -> None:
+    """Refuses an adapter without its package or with a reference that moves, or none for vLLM.
+
+    Raises:
+        ValueError: `sync_ref_model` is set, or vLLM would have to play snapshots of all
+            weights.
+        ModuleNotFoundError: peft is missing; says how to install it.
+    """
+    if job.lora_r == 0:
+        named = names_matchmaker(args.opponents)
+        if plays_adapters(args, make_matchmaker(args.opponents) if named else None):
+            raise ValueError(NO_ADAPTER)
+        return
+    extras.require(["peft"], "train")
+    if args.sync_ref_model:
+        raise ValueError(
+            "want sync_ref_model false with lora_r: the reference model is the learner "
+            "without its adapter, which does not change; give --sync_ref_model false"
+        )
+
+
+def converted(
+    settings: Mapping[str, Any],
+) -> tuple[dict[str, Option], dict[str, Any]]:
+    """Every option, and the given values, converted to the types of their options."""
+    options = {**options_of(JobConfig), **listed_options()}
+    exact = is_of_installed_versions()
+    given = {}
+    for name, value in settings.items():
+        option = options.get(name)
+        if option is None:
+            if exact:
+                raise unknown_option(name, options)
+            continue  # another version of TRL may have it; the job asks TRL itself
+        try:
+            given[name] = option.converted(value)
+        except ValueError:
+            if exact or option.source == "arena":
+                raise
+    return options, given
+
+
+def check_reporters(report_to: Any) -> None:
+    """Checks that the packages of `report_to` are installed.
+
+    Raises:
+        ValueError: a package is missing, or a name is unknown.
+    """
+    names = split(report_to) if isinstance(report_to, str) else report_to
+    for name in names or ():
+        if name in ("none", "all"):  # "all" that are installed
+            continue
+        if name not in REPORTERS:
+            if not is_of_installed_versions():
+                continue
+            hint = did_you_mean(str(name), [*REPORTERS, "all", "none"])
+            raise ValueError(f"unknown report_to {name!r}; {hint}")
+        packages = REPORTERS[name]
+        if packages and not any(map(extras.is_installed, packages)):
+            what = packages[0].replace(".", "-")
+            wanted = "'arena-envs[track]'" if name in TRACKED else what
+            raise ValueError(
+                f"report_to={name!r} needs the package {packages[0]!r}; install it with: "
+                f"pip install {wanted}"
+            )

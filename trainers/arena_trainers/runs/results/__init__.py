@@ -1,0 +1,1 @@
+"""Results of a run: measurements, tables and curves, the model card."""

@@ -1,0 +1,442 @@
+"""Markdown of texts that a model, a player or a user wrote: they cannot end their frame.
+
+Absolute paths of this machine in what a run publishes.
+
+The model that a run starts from, as its model card names it: hub id and licence.
+
+The model card of a run: `README.md` in its folder and in `model/`, as the hub reads it.
+
+The push of a run's model and its card to the Hugging Face hub, `push_to_hub`.
+"""
+
+import math
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import yaml
+from huggingface_hub import HfApi, ModelCard, ModelCardData
+from huggingface_hub.errors import HfHubHTTPError
+from rich.table import Table
+from rich.text import Text
+from transformers.trainer_utils import HubStrategy
+
+from arena_trainers.lm import smollm2
+from arena_trainers.lm.models import CARD
+from arena_trainers.runs.folder import CONFIG
+from arena_trainers.runs.results.close import (
+    eval_commands,
+    last_rollouts,
+    outcome_tables,
+    play_commands,
+)
+from arena_trainers.runs.results.measure import GameOutcome
+from arena_trainers.runs.settings import JobConfig
+from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.games import GamePlan
+
+if TYPE_CHECKING:
+    from arena_trainers.runs.self_play import TrainingJob
+    from arena_trainers.train.trainer import TurnGRPOTrainer
+
+_BACKTICKS = re.compile(r"`+")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_PLAIN = re.compile(r"[\w ,.%()=+-]*")  # nothing that Markdown reads inside a line
+
+
+def code(text: str) -> str:
+    """A text in a line, as code: nothing in it is markup.
+
+    >>> print(code("kuhn_poker"), code("a`b"))
+    `kuhn_poker` `` a`b ``
+    """
+    flat = " ".join(_CONTROL.sub(" ", text).split())
+    ticks = _longer_than(flat, 0)
+    padding = " " if "`" in flat or not flat else ""
+    return f"{ticks}{padding}{flat}{padding}{ticks}"
+
+
+def code_block(text: str, language: str = "") -> str:
+    """A text of several lines, between fences that are longer than any in it."""
+    ticks = _longer_than(text, 2)
+    return f"{ticks}{language}\n{_CONTROL.sub(' ', text).rstrip()}\n{ticks}"
+
+
+def _longer_than(text: str, least: int) -> str:
+    longest = max(map(len, _BACKTICKS.findall(text)), default=0)
+    return "`" * (max(longest, least) + 1)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table. Its cells are Markdown of one line; bars in them are escaped."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    bar = "\\|"
+    return "\n".join(
+        f"| {' | '.join(cell.replace('|', bar) for cell in cells)} |" for cells in lines
+    )
+
+
+def cell(text: str) -> str:
+    """A text as it is if it has no markup, else as code.
+
+    >>> print(cell("0.04 to 0.29"), cell("<b>"))
+    0.04 to 0.29 `<b>`
+    """
+    return text if _PLAIN.fullmatch(text) else code(text)
+
+
+# the folders of "/home/me/model", "lm:/home/me/model" and "noisy:0.1(lm:/home/me/model)"
+_FOLDERS = re.compile(r"(?<![\w./~])/(?:[^/,#()]+/)+(?=[^/,#()])")
+
+
+def local_folders(settings: Any) -> Iterator[str]:
+    """The folders of the absolute paths in settings, such as `"/home/me/"`.
+
+    Args:
+        settings: a text, or lists and mappings of texts.
+    """
+    if isinstance(settings, str):
+        yield from _FOLDERS.findall(settings)
+    elif isinstance(settings, Mapping):
+        for name, value in settings.items():
+            yield from local_folders(name)
+            yield from local_folders(value)
+    elif isinstance(settings, list | tuple):
+        for value in settings:
+            yield from local_folders(value)
+
+
+def without_folders(text: str, folders: Iterable[str]) -> str:
+    """A text in which paths have their last part only.
+
+    >>> without_folders("lm:/home/me/model", local_folders("lm:/home/me/model"))
+    'lm:model'
+    """
+    for folder in sorted(set(folders), key=len, reverse=True):
+        text = text.replace(folder, "")
+    return text
+
+
+_LICENCE = ("license", "license_name", "license_link")  # the hub's keys
+
+
+class BaseModel(NamedTuple):
+    """What is known of a base model.
+
+    Attributes:
+        name: as the user gave it; `"tiny"` for one made on the spot.
+        hub_id: its id on the Hugging Face hub, if it is known.
+        licence: the hub's keys of the licence that it states; empty if it states none, or
+            `unknown`.
+    """
+
+    name: str
+    hub_id: str | None
+    licence: Mapping[str, str]
+
+
+def base_model(name: str, folder: Path | None) -> BaseModel:
+    """The base model of a run, by its name and the model card in its folder.
+
+    A folder that another run wrote hands on that run's own base model.
+
+    Args:
+        name: the option `model`.
+        folder: where its files are; None for the tiny model.
+    """
+    if folder is None:
+        return BaseModel(name, None, {})
+    if name == smollm2.NAME:
+        return BaseModel(name, smollm2.HUB_ID, {"license": smollm2.LICENCE})
+    stated = front_matter(folder / CARD)
+    licence = {
+        key: value for key in _LICENCE if isinstance(value := stated.get(key), str)
+    }
+    if licence.get("license") == "unknown":  # the hub's name for none
+        licence = {}
+    hub_id: object = stated.get("base_model") if Path(name).is_dir() else name
+    is_id = isinstance(hub_id, str) and not Path(hub_id).is_absolute()
+    return BaseModel(name, str(hub_id) if is_id else None, licence)
+
+
+def front_matter(card: Path) -> Mapping[str, object]:
+    """The YAML front matter of a model card; empty if it is missing or broken."""
+    if not card.is_file():
+        return {}
+    try:
+        found = ModelCard.load(card, ignore_metadata_errors=True)
+    except (ValueError, yaml.YAMLError):  # somebody else's file
+        return {}
+    stated: Mapping[str, object] = found.data.to_dict()
+    return stated
+
+
+TAGS = ("arena-envs", "self-play", "reinforcement-learning", "grpo", "trl")
+HOME = "https://github.com/arena-envs/arena-envs"
+_NO_BASE = "none: this run made a small model with random weights"
+
+
+class CardSource(NamedTuple):
+    """What a model card tells of.
+
+    Attributes:
+        folder: the run folder.
+        base: the model that the run started from.
+        job: the job's settings.
+        args: the trainer's settings.
+        plans: the games.
+        outcomes: the results in each game.
+        results: what `results.json` holds.
+        how: how it was trained, for the first sentence.
+        tags: for the hub.
+        training: rows of the model's table.
+    """
+
+    folder: Path
+    base: BaseModel
+    job: JobConfig
+    args: TurnGRPOConfig
+    plans: Sequence[GamePlan]
+    outcomes: Sequence[GameOutcome]
+    results: Mapping[str, Any]
+    how: str
+    tags: Sequence[str]
+    training: Sequence[tuple[str, str]]
+
+
+def write_cards(
+    run: "TrainingJob", outcomes: Sequence[GameOutcome], results: Mapping[str, Any]
+) -> None:
+    """Writes `README.md` into the run folder and into its `model/`.
+
+    Args:
+        run: the run, which has saved its model.
+        outcomes: its results in each game.
+        results: what `results.json` holds.
+    """
+    base = base_model(run.job.model, run.model)
+    plans = [meter.plan for meter in run.meters]
+    given = run.folder, base, run.job, run.args, plans, outcomes, results
+    rows = _self_play(run.job, run.args, results["credit"])
+    save_cards(CardSource(*given, "by self-play", TAGS, rows))
+
+
+def _self_play(
+    job: JobConfig, args: TurnGRPOConfig, credit: Mapping[str, Any]
+) -> list[tuple[str, str]]:
+    return [
+        ("supervised start", f"{job.warm_start_steps} steps"),
+        ("self-play", f"{args.max_steps} of {args.episodes_per_step} episodes"),
+        ("credit", code(f"{credit['estimator']} {credit['args'] or ''}")),
+    ]
+
+
+def save_cards(source: CardSource) -> None:
+    """Writes `README.md` into a run folder and into its `model/`."""
+    for folder, model in (
+        (source.folder, "model"),
+        (source.folder / "model", "."),
+    ):
+        model_card(source, model).save(folder / CARD)
+
+
+def model_card(source: CardSource, model: str) -> ModelCard:
+    """The card of a run.
+
+    Args:
+        source: what it tells of.
+        model: path from the card's folder to the model's. The commands of the card name it,
+            so that they work wherever the folder is. Other paths have their last part only.
+    """
+    config = yaml.safe_load((source.folder / CONFIG).read_text(encoding="utf-8"))
+    folders = {*local_folders(config), *local_folders(source.base.name)}
+    recipe = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=math.inf)
+    parts = [
+        f"# {code(source.folder.absolute().name)}",
+        f"A language model trained {source.how} with [arena-envs]({HOME}).",
+        "## Model",
+        _model_table(source),
+        *(_played(source, model) if source.outcomes else []),
+        "## Recipe",
+        f"`arena train {CONFIG}` repeats the run with this file."
+        + (" Paths have their last part only here." if folders else ""),
+        code_block(recipe, "yaml"),
+        "## Versions",
+        _version_table(source.results),
+    ]
+    text = without_folders("\n\n".join(parts), folders)
+    return ModelCard(f"---\n{_card_data(source).to_yaml()}\n---\n\n{text}\n")
+
+
+def _played(source: CardSource, model: str) -> list[str]:
+    return [
+        "## Results",
+        "*Against* is who played the other seats: the model itself or a baseline. "
+        "Intervals are of 95 %.",
+        *_results(source.outcomes),
+        "## Evaluate it and play against it",
+        _use(source, model),
+    ]
+
+
+def _card_data(source: CardSource) -> ModelCardData:
+    """The front matter. A licence that nobody stated is `unknown`, one of the hub's names."""
+    adapted = source.job.lora_r > 0
+    tags = [*source.tags, *(plan.id for plan in source.plans)]
+    licence: dict[str, Any] = {"license": "unknown", **source.base.licence}
+    return ModelCardData(
+        base_model=source.base.hub_id,
+        library_name="peft" if adapted else "transformers",
+        pipeline_tag="text-generation" if source.outcomes else None,
+        tags=[*tags, "lora"] if adapted else tags,
+        **licence,
+    )
+
+
+def _model_table(source: CardSource) -> str:
+    job, base, recipe = source.job, source.base, source.results["recipe"]
+    adapter = f"LoRA adapter of rank {job.lora_r}"
+    return table(
+        ("", ""),
+        [
+            ("base model", _NO_BASE if job.model == "tiny" else code(base.name)),
+            ("licence", _licence(base, job.model == "tiny")),
+            ("games", ", ".join(code(plan.name) for plan in source.plans)),
+            ("trained", adapter if job.lora_r else "all weights"),
+            *source.training,
+            ("recipe", code(recipe) if recipe else "options"),
+        ],
+    )
+
+
+def _licence(base: BaseModel, is_tiny: bool) -> str:
+    stated = base.licence.get("license_name") or base.licence.get("license")
+    if stated is not None:
+        return f"{code(stated)}, of the base model"
+    if is_tiny:
+        return "none stated; write yours into `license` above before you publish it"
+    return (
+        "unknown: the base model's folder states none; write it into `license` above "
+        "before you publish it"
+    )
+
+
+def _results(outcomes: Iterable[GameOutcome]) -> list[str]:
+    parts = []
+    for outcome in outcomes:
+        parts.append(f"### {code(outcome.name)}")
+        for found in outcome_tables(outcome._replace(comparison=None)):
+            if found.row_count:
+                parts.append(_markdown_table(found))
+                parts += [_plain(found.caption)] if found.caption else []
+    return parts
+
+
+def _markdown_table(found: Table) -> str:
+    columns = [[cell(_plain(text)) for text in c.cells] for c in found.columns]
+    heads = [cell(_plain(column.header)) for column in found.columns]
+    return table(heads, zip(*columns, strict=True))
+
+
+def _plain(text: Any) -> str:
+    return Text.from_markup(str(text)).plain
+
+
+def _use(source: CardSource, model: str) -> str:
+    """Commands for a shell in the folder of the card."""
+    name = f"lm:{model}"
+    lines = [
+        *eval_commands(name, source.plans, source.args),
+        *play_commands(name, source.plans),
+    ]
+    if model != ".":
+        files = [source.folder / "episodes.jsonl", last_rollouts(source.folder)]
+        paths = [file.relative_to(source.folder) for file in files if file is not None]
+        lines += [f"arena replay {shlex.quote(str(path))}" for path in paths]
+    install = (
+        "Install arena-envs in a clone of its repository: `pip install '.[train]'`."
+    )
+    parts = [install, "In the folder of this file:", code_block("\n".join(lines), "sh")]
+    if any(":" in plan.id for plan in source.plans):
+        parts.append("Set `PYTHONPATH` to the folder of the games' modules.")
+    if source.job.lora_r:
+        parts.append(
+            "A folder with `adapter_config.json` holds an adapter. That file says where its "
+            "base model was; `arena export . --merged --out FOLDER` writes one whole model."
+        )
+    return "\n\n".join(parts)
+
+
+def _version_table(results: Mapping[str, Any]) -> str:
+    found = {**results["versions"], "commit of arena-envs": results["commit"]}
+    found |= {"device": results["device"], "processes": results["processes"]}
+    found["hours"] = f"{results['seconds'] / 3600:.2f}"
+    rows = [(name, cell(str(value))) for name, value in found.items() if value]
+    return table(("", ""), rows)
+
+
+# the base is of the client's package, which differs by version; the others are OSError
+ERRORS: Any = (OSError, HfHubHTTPError.__bases__[0])
+
+
+def check_push(args: TurnGRPOConfig) -> None:
+    """Checks that the model can be pushed; asks the hub who is logged in.
+
+    Raises:
+        ValueError: `push_to_hub` is set, and nobody is logged in, the hub does not answer,
+            or another option does not fit.
+    """
+    if args.hub_token is not None:
+        raise ValueError(
+            "want no hub_token, as config.yaml would hold it; log in with `hf auth login`, "
+            "or set the environment variable HF_TOKEN"
+        )
+    if not args.push_to_hub:
+        return
+    strategy = HubStrategy(args.hub_strategy).value
+    if strategy != "end":
+        raise ValueError(
+            f"want hub_strategy 'end', got {strategy!r}: the model is pushed "
+            "with its card when the run ends; leave hub_strategy out"
+        )
+    try:
+        HfApi().whoami()
+    except ERRORS as error:
+        raise ValueError(
+            f"push_to_hub needs the Hugging Face hub: {_first_line(error)}; log in with "
+            "`hf auth login`, or leave push_to_hub out"
+        ) from error
+
+
+def push_model(folder: Path, trainer: "TurnGRPOTrainer") -> str:
+    """Pushes `model/` with its card; returns a line that says where it is.
+
+    If that fails, the line says why, and how to push it by hand.
+
+    Args:
+        folder: the run folder.
+        trainer: made the repository on the hub.
+    """
+    repo = str(trainer.hub_model_id)
+    try:
+        HfApi().upload_folder(
+            repo_id=repo,
+            folder_path=folder / "model",
+            commit_message="Add the model of an arena-envs run",
+            revision=trainer.args.hub_revision,
+            ignore_patterns=[
+                "training_args.bin"
+            ],  # a pickle with paths of this machine
+        )
+    except ERRORS as error:
+        return (
+            f"warning: the model was not pushed: {_first_line(error)}; push it with: "
+            f"hf upload {repo} {folder / 'model'}"
+        )
+    return f"the model and its card are on the hub: {repo}"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__

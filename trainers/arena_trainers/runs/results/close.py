@@ -1,0 +1,688 @@
+"""The curves of a training run: `RUN/curves.png`.
+
+The tables that a training run prints at its end.
+
+The numbers of a training run, for `results.json`, `metrics.jsonl` and `curves.png`.
+
+The origin of a run's results: configuration, versions, command line.
+
+The command lines that a finished training run prints; they work as printed.
+"""
+
+import json
+import platform
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import yaml
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+from transformers import TrainingArguments
+
+import arena_envs
+from arena_trainers.evaluate.baselines import solver_of
+from arena_trainers.evaluate.tables import interval_text, score_notes, score_text
+from arena_trainers.report.run_page import write_report
+from arena_trainers.report.runs import read_run_files
+from arena_trainers.runs.results.measure import (
+    EXACT_SOLVERS,
+    Comparison,
+    Decision,
+    GameOutcome,
+    Interval,
+    Measurement,
+)
+from arena_trainers.runs.settings import JobConfig
+from arena_trainers.runs.watch import LEARNERS, NO_SCORE, RETURN, BestModel
+from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.games import GamePlan
+
+Records = Sequence[Mapping[str, Any]]
+
+FEW = 30  # points
+LEAST_KL = 0.1  # nats; the axis of the KL goes up to this at least
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Title, ranges and reference lines of the curves.
+
+    Attributes:
+        title: of the picture.
+        first_game: name of the first game, whose NashConv is measured in training.
+        return_range: least and largest return of the games.
+        uniform: NashConv of uniform random play in the first game, if it was measured.
+        values: return of each seat at an equilibrium, by name of the curve.
+        moves: optimizer steps after which the reference model was synchronised.
+        panels: names of the metrics of further panels, by title.
+    """
+
+    title: str
+    first_game: str
+    return_range: tuple[float, float]
+    uniform: float | None = None
+    values: Mapping[str, float] = field(default_factory=dict)
+    moves: Sequence[int] = ()
+    panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def read_metrics(path: Path) -> list[dict[str, Any]]:
+    """The records of a metrics file, without an incomplete last line of a killed run.
+
+    Raises:
+        ValueError: another line is no record; names the line.
+    """
+    records: list[dict[str, Any]] = []
+    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            record = None
+        if isinstance(record, dict) and isinstance(record.get("step"), int):
+            records.append(record)
+        elif line.endswith(b"\n"):
+            raise ValueError(
+                f"{path}, line {number}: want a JSON object with its step, got "
+                f"{line[:60]!r}; remove the line"
+            )
+    return records
+
+
+def draw_curves(metrics: Records, path: Path, frame: Frame) -> None:
+    """Writes the picture of `curves` as PNG."""
+    curves(metrics, frame).savefig(path, format="png", dpi=120)
+
+
+def curves(metrics: Records, frame: Frame) -> Any:
+    """A figure of returns per seat, legal rate, NashConv and KL against steps.
+
+    The axes are fixed: returns have the range of the games, rates go from 0 to 1, NashConv
+    and KL start at 0. Panels without data are left out.
+
+    Args:
+        metrics: records of the metrics file.
+        frame: title, ranges and reference lines.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    names = list(dict.fromkeys(key for record in metrics for key in record))
+    returns = [
+        n
+        for n in names
+        if n.startswith("arena/") and n.endswith("/return") and "/against/" not in n
+    ]
+    contents = {
+        "mean return per seat (axis: the game's range)": returns,
+        "legal-reply rate": ["arena/legal_rate"],
+        f"exact NashConv of {frame.first_game}": ["arena/nash_conv"],
+        "KL to the reference, nats per token": ["kl"],
+        **frame.panels,
+    }
+    shown = {
+        title: lines
+        for title, keys in contents.items()
+        if (lines := {key: x for key in keys if (x := _points(metrics, key))})
+    }
+    num_rows = max(-(-len(shown) // 2), 1)
+    figure = Figure(figsize=(11, 4 * num_rows), layout="constrained")
+    figure.suptitle(fill(frame.title, 120))
+    axes = figure.subplots(num_rows, 2, squeeze=False).ravel()
+    last = max([1, *(record["step"] for record in metrics)])
+    for panel, (title, lines) in zip(axes, shown.items(), strict=False):
+        for key, points in lines.items():
+            label = key.removeprefix("arena/").removesuffix("/return")
+            marker = "." if len(points) < FEW else None  # a single one has no line
+            steps, values = zip(*points, strict=True)
+            panel.plot(steps, values, label=label, linewidth=1.2, marker=marker)
+        panel.set_title(fill(title, 70), fontsize=10)
+        panel.set(xlabel="optimizer step", xlim=(0, last))
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+        _furnish(panel, lines, frame)
+    for panel in axes[len(shown) :]:
+        panel.remove()
+    return figure
+
+
+def _points(metrics: Records, key: str) -> list[tuple[int, float]]:
+    return [(r["step"], r[key]) for r in metrics if r.get(key) is not None]
+
+
+def _furnish(panel: Any, lines: Mapping[str, Any], frame: Frame) -> None:
+    """Limits, reference lines, marks where the reference moved, and the legend."""
+    key = next(iter(lines))
+    largest = max(value for points in lines.values() for _, value in points)
+    if key == "arena/legal_rate":
+        panel.set_ylim(0, 1.02)
+    elif key == "arena/nash_conv":
+        panel.set_ylim(0, 1.08 * max(largest, frame.uniform or 0.0) or 1.0)
+        if frame.uniform is not None:
+            _line(panel, frame.uniform, "uniform random play", ":")
+        _line(panel, 0.0, "equilibrium", "--")
+    elif key == "kl":
+        panel.set_ylim(0, 1.08 * max(largest, LEAST_KL))
+    elif not key.startswith("arena/"):
+        panel.set_ylim(0, 1.08 * largest or 1.0)
+    else:
+        low, high = frame.return_range
+        margin = 0.03 * (high - low)
+        panel.set_ylim(low - margin, high + margin)
+        for line in panel.get_lines():
+            value = frame.values.get(str(line.get_label()))
+            if value is not None:
+                label = f"{line.get_label()} at equilibrium"
+                panel.axhline(value, color=line.get_color(), ls="--", lw=1, label=label)
+    for number, step in enumerate(frame.moves):
+        label = "_" if number else "reference moves to the policy"  # "_": hidden
+        panel.axvline(step, color="grey", ls="-.", lw=0.8, label=label)
+    for text in panel.legend(fontsize=8).get_texts():
+        # wide texts leave no room for the axes
+        text.set_text(fill(text.get_text(), 60))
+
+
+def _line(panel: Any, height: float, label: str, style: str) -> None:
+    panel.axhline(height, linestyle=style, color="grey", label=label, clip_on=False)
+
+
+# fits 80 columns
+NARROW: Any = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
+
+
+def outcome_tables(found: GameOutcome) -> list[Table]:
+    """The results in one game: stages, returns, measures, and action probabilities."""
+    tables = [stage_table(found.name, found.stages), return_table(found)]
+    if any(stage.measures for stage in found.stages):
+        tables.append(_measure_table(found))
+    if found.comparison is not None:
+        tables.append(comparison_table(found.comparison))
+    return tables
+
+
+def stage_table(game: str, stages: Sequence[Measurement]) -> Table:
+    """The stages of a run side by side: legal-reply rate and, where exact, NashConv."""
+    is_exact = any(stage.nash_conv is not None for stage in stages)
+    table = Table(
+        title=escape(f"{game}: the policy in self-play"),
+        caption="NashConv is of the policy among its legal replies"
+        if is_exact
+        else None,
+        **NARROW,
+    )
+    table.add_column("policy")
+    table.add_column("legal replies", justify="right")
+    if is_exact:
+        table.add_column("exact NashConv (0 = equilibrium)", justify="right")
+    for stage in stages:
+        legal = "-" if stage.legal_rate is None else f"{100 * stage.legal_rate:.1f} %"
+        conv = "-" if stage.nash_conv is None else f"{stage.nash_conv:.4f}"
+        if is_exact or stage.legal_rate is not None:
+            table.add_row(stage.name, legal, *([conv] if is_exact else []))
+    return table
+
+
+def return_table(found: GameOutcome) -> Table:
+    """Mean returns by opponent and seat with intervals; scores of the last policy."""
+    rows = [] if found.evaluation is None else found.evaluation.rows
+    rows = [row for row in rows if row.role == "policy"]
+    table = Table(
+        title=escape(f"{found.name}: mean returns of n episodes"),
+        caption=escape("\n".join(score_notes(rows))) or None,
+        **NARROW,
+    )
+    table.add_column("against", no_wrap=True)
+    for column in ("seat", "n", "return", "95 %"):
+        table.add_column(column, justify="right", no_wrap=True)
+    if rows:
+        table.add_column("score (95 %)", justify="right", no_wrap=True)
+    for stage in found.stages:
+        when = "" if stage is found.stages[-1] else f", {stage.name.split()[0]}"
+        for seat, interval in enumerate(stage.returns):
+            cells = [
+                f"itself{when}",
+                str(seat),
+                str(stage.num_episodes),
+                *_interval(interval),
+            ]
+            table.add_row(*cells, *([""] if rows else []))
+    for row in rows:
+        cells = [row.opponent, str(row.seat), str(row.num_episodes)]
+        cells += _interval(Interval(row.mean_return, row.low, row.high))
+        table.add_row(*cells, score_text(row))
+    return table
+
+
+def _measure_table(found: GameOutcome) -> Table:
+    title = f"{found.name}: the game's measures of self-play with 95 % intervals"
+    table = Table(title=escape(title), **NARROW)
+    table.add_column("policy")
+    table.add_column("measure")
+    for column in ("mean", "95 %"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for stage in found.stages:
+        for name, interval in stage.measures.items():
+            table.add_row(stage.name, escape(name), *_interval(interval))
+    return table
+
+
+def _interval(found: Interval) -> tuple[str, str]:
+    return f"{found.mean:.3f}", interval_text(found.low, found.high)
+
+
+def comparison_table(found: Comparison) -> Table:
+    """The probabilities side by side; of two actions only the second is shown."""
+    pair = _only_pair(found.decisions)
+    what = f"P({pair[1]})" if pair else "probabilities"
+    table = Table(
+        title=escape(f"{found.game}: {what} of the trained policy and an equilibrium"),
+        caption=_caption(found),
+        box=box.SIMPLE_HEAD,
+    )
+    table.add_column("seat", justify="right")
+    table.add_column("reads", overflow="fold")
+    if not pair:
+        table.add_column("action", overflow="fold")
+    table.add_column("policy", justify="right", no_wrap=True)
+    table.add_column("equilibrium", justify="right", no_wrap=True)
+    for decision in found.decisions:
+        rows = list(
+            zip(decision.actions, decision.policy, decision.beside, strict=True)
+        )
+        for number, (action, own, other) in enumerate(rows[1:] if pair else rows):
+            first = (str(decision.seat), escape(decision.text))
+            cells = ("", "") if number else first
+            named = () if pair else (escape(action),)
+            numbers = f"{own:.3f}", "-" if other is None else f"{other:.3f}"
+            table.add_row(*cells, *named, *numbers)
+    return table
+
+
+def draw_comparisons(found: Sequence[Comparison], path: Path) -> None:
+    """Writes a picture with a panel per game and a pair of bars per probability."""
+    from matplotlib.figure import Figure
+
+    panels = [_bars(comparison) for comparison in found]
+    heights = [1.2 + 0.3 * len(labels) for labels, _, _ in panels]
+    figure = Figure(figsize=(9, sum(heights)), layout="constrained")
+    axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for panel, comparison, (labels, own, other) in zip(
+        axes, found, panels, strict=True
+    ):
+        places = range(len(labels))
+        panel.barh([y - 0.2 for y in places], own, 0.4, label="trained policy")
+        known = [(y, p) for y, p in zip(places, other, strict=True) if p is not None]
+        if known:
+            where, sizes = zip(*known, strict=True)
+            panel.barh([y + 0.2 for y in where], sizes, 0.4, label="an equilibrium")
+        panel.set_yticks(places, labels, fontsize=8)
+        panel.invert_yaxis()
+        panel.set_xlim(0, 1)
+        pair = _only_pair(comparison.decisions)
+        panel.set_xlabel(f"P({pair[1]})" if pair else "probability")
+        panel.set_title(f"{comparison.game}: the policy and an equilibrium")
+        panel.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2)
+    figure.savefig(path, dpi=120)
+
+
+def _bars(found: Comparison) -> tuple[list[str], list[float], list[float | None]]:
+    """Labels, the policy's probabilities and the equilibrium's, one for each bar."""
+    pair = _only_pair(found.decisions)
+    labels: list[str] = []
+    own: list[float] = []
+    other: list[float | None] = []
+    for decision in found.decisions:
+        for number, action in enumerate(decision.actions):
+            if pair and number == 0:
+                continue
+            labels.append(decision.text if pair else f"{decision.text} [{action}]")
+            own.append(decision.policy[number])
+            other.append(decision.beside[number])
+    return labels, own, other
+
+
+def _only_pair(decisions: Sequence[Decision]) -> list[str] | None:
+    """The two actions of the game, if the same two are legal in every decision."""
+    first = decisions[0].actions
+    same = all(decision.actions == first for decision in decisions)
+    return first if same and len(first) == 2 else None
+
+
+def _caption(found: Comparison) -> str:
+    if found.values is None:
+        return "CFR+ found no equilibrium of this game"
+    values = ", ".join(f"{value:.4f}" for value in found.values)
+    return (
+        f"One equilibrium (CFR+, returns {values}). Others may exist; NashConv 0 means "
+        "the policy is one."
+    )
+
+
+def results_of(outcomes: Sequence[GameOutcome], late: float | None) -> dict[str, Any]:
+    """The results of a run: a summary of the first game, and all of each game.
+
+    Args:
+        outcomes: of each game; its stages are uniform play, before and after self-play.
+        late: mean NashConv over the last quarter of the steps.
+    """
+    uniform, start, final = outcomes[0].stages
+    return {
+        "nash_conv": {
+            "uniform": uniform.nash_conv,
+            "warm_start": start.nash_conv,
+            "final": final.nash_conv,
+            "last_quarter_mean": late,
+        },
+        "legal_rate": final.legal_rate,
+        "outcomes": {outcome.name: outcome.to_dict() for outcome in outcomes},
+    }
+
+
+def step_zero(stages: Sequence[tuple[str, Measurement]]) -> dict[str, Any]:
+    """The metrics before self-play, as a record of step 0.
+
+    Args:
+        stages: name of each game, and its stage before self-play.
+    """
+    record: dict[str, Any] = {"step": 0}
+    if stages[0][1].nash_conv is not None:
+        record["arena/nash_conv"] = stages[0][1].nash_conv
+    rates = [stage.legal_rate for _, stage in stages if stage.legal_rate is not None]
+    if rates:
+        record["arena/legal_rate"] = sum(rates) / len(rates)
+    for name, stage in stages:
+        for seat, interval in enumerate(stage.returns):
+            record[f"arena/{name}/player_{seat}/return"] = interval.mean
+    return record
+
+
+def frame_of(
+    job: JobConfig,
+    args: TurnGRPOConfig,
+    plans: Sequence[GamePlan],
+    outcomes: Sequence[GameOutcome],
+) -> Frame:
+    """Title, ranges and reference lines of a run's curves."""
+    games = ", ".join(plan.name for plan in plans)
+    compared = [o.comparison for o in outcomes if o.comparison is not None]
+    return Frame(
+        title=f"{games}: model {job.model}, credit {args.credit}, seed {args.seed}",
+        first_game=plans[0].name,
+        return_range=(
+            min(plan.game.min_return for plan in plans),
+            max(plan.game.max_return for plan in plans),
+        ),
+        uniform=outcomes[0].stages[0].nash_conv,
+        values={
+            f"{found.game}/player_{seat}": value
+            for found in compared
+            for seat, value in enumerate(found.values or ())
+        },
+        moves=_moves(args),
+    )
+
+
+def _moves(args: TurnGRPOConfig) -> list[int]:
+    """Steps after which TRL's `SyncRefModelCallback` has synchronised the reference."""
+    if not args.sync_ref_model:
+        return []
+    every = args.ref_model_sync_steps
+    return list(range(every, args.max_steps, every))
+
+
+PACKAGES = ("arena-envs", "torch", "transformers", "trl", "accelerate", "numpy")
+# options that change the results, and whose defaults depend on the machine or the games
+RESOLVED = ("seed", "bf16", "max_completion_length")
+
+
+def config_text(
+    settings: Mapping[str, Any], args: TrainingArguments, adapter: Path | None = None
+) -> str:
+    """`config.yaml`: the settings, with the values of `RESOLVED`.
+
+    `arena train config.yaml` repeats the run, unless an adapter goes on training.
+
+    Args:
+        settings: options by name, of the recipe and of the command line.
+        args: the trainer's settings that follow from them.
+        adapter: folder of the adapter that goes on training, which no option names.
+    """
+    resolved = {name: getattr(args, name) for name in RESOLVED if hasattr(args, name)}
+    text = yaml.safe_dump({**resolved, **settings}, sort_keys=False)
+    told = "arena train config.yaml repeats this run"
+    if adapter is not None:
+        told = f"part of a loop: goes on from the adapter in {str(adapter)!r}, which no option names"
+    return f"# {told}\n{text}"
+
+
+def provenance(
+    job: JobConfig, args: TurnGRPOConfig, plans: Sequence[GamePlan]
+) -> dict[str, Any]:
+    """Games, model, credit, versions, commit, command line and cost, for `results.json`."""
+    return {
+        "games": [plan.name for plan in plans],
+        "model": job.model,
+        "credit": {
+            "estimator": args.credit,
+            "args": args.credit_args,
+            "critic": args.critic,
+            "within_turn": args.within_turn,
+        },
+        "seed": args.seed,
+        "command": shlex.join(["arena", *sys.argv[1:]]),
+        "commit": git_commit(),
+        "processes": args.world_size,
+        "device": str(args.device),
+        "versions": versions(),
+        "cost": cost(),
+    }
+
+
+def cost() -> dict[str, float]:
+    """What this process has taken so far: CPU seconds, and its largest memory in bytes.
+
+    Windows does not tell a process's largest memory in this way; it is left out there.
+    """
+    found: dict[str, float] = {"cpu_seconds": round(time.process_time(), 1)}
+    if sys.platform != "win32":
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        found["peak_memory_bytes"] = peak if sys.platform == "darwin" else peak * 1024
+    return found
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of Python and of the packages that the results depend on."""
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # arena-envs from its sources
+            found[name] = None
+    return found
+
+
+def git_commit(source: Path = Path(arena_envs.__file__)) -> str | None:
+    """The commit of arena-envs, with "+" if files differ from it.
+
+    None if the package is not in a git repository of its own, such as an installed wheel.
+
+    Args:
+        source: a file of the package.
+    """
+    try:
+        _git(source, "ls-files", "--error-unmatch", source.name)
+        commit = _git(source, "rev-parse", "HEAD")
+        return f"{commit}+" if _git(source, "status", "--porcelain") else commit
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def _git(source: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(source.parent), *arguments]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=10
+    )
+    return done.stdout.strip()
+
+
+REPORT = "report.html"
+NUM_GROUPS = 2  # of each step in the report, as `arena report` shows
+
+
+def write_last_report(folder: Path) -> None:
+    """Writes the report of a finished run, if it has stored training episodes."""
+    if last_rollouts(folder) is not None:
+        write_report(folder / REPORT, read_run_files(folder, NUM_GROUPS))
+
+
+def closing_lines(
+    folder: Path, plans: Sequence[GamePlan], args: TurnGRPOConfig
+) -> list[str]:
+    """Lines that evaluate the model, play against it, and show the run and its episodes.
+
+    Args:
+        folder: the run folder.
+        plans: the games that were trained on.
+        args: the trainer's settings.
+    """
+    model = f"lm:{folder / 'model'}"
+    lines = ["evaluate it:", *_indented(eval_commands(model, plans, args))]
+    lines += ["play against it:", *_indented(play_commands(model, plans))]
+    page = folder / REPORT
+    seen = str(page) if page.is_file() else _command("report", str(folder))
+    lines += ["see the run as a page:", *_indented([seen])]
+    files = [folder / "episodes.jsonl", last_rollouts(folder)]
+    when = "after training" + (" and in training (with credit)" if files[1] else "")
+    lines.append(f"look at episodes {when}:")
+    lines += _indented(
+        _command("replay", str(file)) for file in files if file is not None
+    )
+    return lines
+
+
+def eval_commands(
+    model: str, plans: Sequence[GamePlan], args: TurnGRPOConfig
+) -> list[str]:
+    """Commands that evaluate a model in the games of its run, as it was trained.
+
+    Args:
+        model: its policy string.
+        plans: the games.
+        args: the trainer's settings.
+    """
+    referee = _referee(args)
+    return [
+        _command("eval", model, *_game(plan), *referee, *_against(plan))
+        for plan in plans
+    ]
+
+
+def play_commands(model: str, plans: Sequence[GamePlan]) -> list[str]:
+    """Commands with which a person plays these games against a model.
+
+    Args:
+        model: its policy string.
+        plans: the games; those of one seat are played alone.
+    """
+    commands = []
+    for plan in plans:
+        against = ("--against", model) if plan.game.num_players > 1 else ()
+        commands.append(_command("play", *_game(plan), *against))
+    return commands
+
+
+def best_line(folder: Path, kept: BestModel | None, is_wanted: bool, every: int) -> str:
+    """Where the best model is, or why there is none.
+
+    Args:
+        folder: the run folder.
+        kept: what keeps the best model; None if nothing does.
+        is_wanted: whether one should be kept.
+        every: steps between measurements of the exact NashConv.
+    """
+    if not is_wanted:
+        return "no best model is kept: save_best is false"
+    if kept is None:
+        return NO_SCORE
+    if kept.best is not None:
+        return f"the best model of training is in {folder / 'best'} ({kept.best})"
+    state = kept.trainer.state
+    steps = state.global_step
+    is_return = kept.metric in (RETURN, LEARNERS)
+    if not is_return and steps < every:
+        return (
+            f"no best model is kept: the run had {steps} steps, fewer than evaluate_every "
+            f"({every}), so training measured no score; give a smaller --evaluate_every"
+        )
+    if is_return and steps < state.logging_steps:
+        return (
+            f"no best model is kept: the run had {steps} steps, fewer than logging_steps "
+            f"({state.logging_steps:g}), so training logged no mean return; give a smaller "
+            "--logging_steps"
+        )
+    return NO_SCORE
+
+
+def rollouts_lines(folder: Path, num_groups: int, args: TurnGRPOConfig) -> list[str]:
+    """A line that says why no training episodes were written; none if there are some.
+
+    Args:
+        folder: the run folder.
+        num_groups: groups that are written at a time.
+        args: the trainer's settings.
+    """
+    if num_groups == 0 or last_rollouts(folder) is not None:
+        return []
+    return [
+        f"no training episodes are in {folder / 'rollouts'}: they are written every "
+        f"logging_steps ({args.logging_steps:g}) steps; give a smaller --logging_steps"
+    ]
+
+
+def last_rollouts(folder: Path) -> Path | None:
+    """The newest file of training episodes of a run."""
+    found = (folder / "rollouts").glob("step-*.jsonl")
+    return max(found, key=lambda path: int(path.stem.rpartition("-")[2]), default=None)
+
+
+def _command(*words: str) -> str:
+    return shlex.join(["arena", *words])
+
+
+def _indented(commands: Iterable[str]) -> list[str]:
+    return [f"  {command}" for command in commands]
+
+
+def _game(plan: GamePlan) -> list[str]:
+    """The id, the parameters and the limit of turns, as the commands read them."""
+    # JSON is YAML
+    given = [("-p", f"{k}={json.dumps(value)}") for k, value in plan.params.items()]
+    limit = [] if plan.max_turns is None else ["--max-turns", str(plan.max_turns)]
+    return [plan.id, *(word for pair in given for word in pair), *limit]
+
+
+def _referee(args: TurnGRPOConfig) -> list[str]:
+    """The options for invalid replies, if they are not the defaults of `arena eval`."""
+    if args.on_invalid == "forfeit":
+        return []
+    words = ["--on-invalid", args.on_invalid]
+    if args.on_invalid == "retry":
+        words += ["--max-retries", str(args.max_retries)]
+    return words
+
+
+def _against(plan: GamePlan) -> list[str]:
+    game = plan.game
+    if game.num_players < 2 or game.kind == "cooperative":
+        return ["--against", "self"]
+    solver = solver_of(game)
+    return ["--against", solver if solver in EXACT_SOLVERS else "random"]

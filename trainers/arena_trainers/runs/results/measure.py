@@ -1,0 +1,316 @@
+"""Measurements of policies in the games of a run, and their comparison with an equilibrium."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+from arena_envs import GameEnv
+from arena_envs.game import AnyGame
+from arena_envs.solvers import (
+    CFRPlus,
+    Key,
+    Table,
+    expected_returns,
+    information_states,
+    nash_conv,
+    uniform_table,
+)
+from arena_trainers.evaluate import (
+    Evaluation,
+    EvaluationPlan,
+    legal_rate,
+    tabular,
+)
+from arena_trainers.evaluate.baselines import solver_of
+from arena_trainers.evaluate.result_rows import measured, rows_of
+from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.games import GamePlan
+from arena_wrappers import (
+    Episode,
+    EpisodePlan,
+    Policy,
+    PromptWrapper,
+    ScoringPolicy,
+    stream_plans,
+)
+
+MAX_SHOWN = 32  # information states
+NUM_ITERATIONS = 1000  # of CFR+; 0.1 s in Kuhn poker
+NEAR = 0.01  # largest NashConv of an equilibrium, over the range of returns
+MAX_MEASURED_STATES = 20_000  # of a game whose NashConv is measured
+MAX_EPISODES = 500  # per opponent and seat at the end; 3 s for a tiny model
+EXACT_SOLVERS = ("minimax", "cfr")  # a search would take minutes
+
+
+class Decision(NamedTuple):
+    """A policy's action probabilities in one information state.
+
+    Attributes:
+        seat: the seat to move.
+        text: what the seat reads.
+        actions: canonical texts of the legal actions.
+        policy: their probabilities under the policy.
+        equilibrium: their probabilities at an equilibrium; None if none was found.
+    """
+
+    seat: int
+    text: str
+    actions: list[str]
+    policy: list[float]
+    equilibrium: list[float] | None
+
+    @property
+    def beside(self) -> list[float | None]:
+        """The equilibrium's probabilities; None for every action if none was found."""
+        return (
+            [None] * len(self.actions)
+            if self.equilibrium is None
+            else [*self.equilibrium]
+        )
+
+
+class Comparison(NamedTuple):
+    """A policy and an equilibrium of a game.
+
+    Attributes:
+        game: name of the game.
+        decisions: by seat, then by what it reads.
+        values: return of each seat at this equilibrium; None if none was found.
+        nash_conv: NashConv of this equilibrium, which is approximate; None if none was found.
+    """
+
+    game: str
+    decisions: list[Decision]
+    values: list[float] | None
+    nash_conv: float | None
+
+
+def beside_equilibrium(
+    name: str, game: AnyGame, policy: Mapping[Key, Sequence[float]]
+) -> Comparison | None:
+    """The comparison; None in a game of more than `MAX_SHOWN` information states.
+
+    The equilibrium is the average policy of CFR+ if its NashConv is at most `NEAR` times the
+    range of returns. In games of more than two seats or of general sum, CFR+ may find none.
+
+    Args:
+        name: name of the game.
+        game: the rules, small enough to enumerate.
+        policy: the action probabilities of the policy, by information state.
+    """
+    states = information_states(game)
+    if not 0 < len(states) <= MAX_SHOWN:
+        return None
+    solver = CFRPlus(game)
+    solver.run(NUM_ITERATIONS)
+    average = solver.average_policy()
+    conv = nash_conv(game, average)
+    is_near = conv <= NEAR * (game.max_return - game.min_return)
+    decisions = [
+        Decision(
+            seat=key[0],
+            text=" ".join(game.observe(state, key[0]).split()),
+            actions=[game.action_text(state, a) for a in game.legal_actions(state)],
+            policy=[float(p) for p in policy[key]],
+            equilibrium=[float(p) for p in average[key]] if is_near else None,
+        )
+        for key, state in _in_order(states)
+    ]
+    values = [float(v) for v in expected_returns(game, average)]
+    return Comparison(
+        name, decisions, values if is_near else None, conv if is_near else None
+    )
+
+
+def _in_order(states: Mapping[Key, Any]) -> list[tuple[Key, Any]]:
+    """Sorted by seat, then by information state if these can be compared."""
+    try:
+        return sorted(states.items(), key=lambda item: item[0])
+    except TypeError:
+        return sorted(states.items(), key=lambda item: item[0][0])
+
+
+class Interval(NamedTuple):
+    """A mean with its 95 % interval; an end is None if it cannot be estimated."""
+
+    mean: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A policy's measurements in self-play of one game, at one stage of the run.
+
+    Attributes:
+        name: name of the stage.
+        nash_conv: exact NashConv; None if the game or its prompts cannot be enumerated.
+        legal_rate: valid replies / replies; None if there was no turn.
+        num_episodes: number of episodes.
+        returns: mean return of each seat.
+        measures: means of the game's measures, by name.
+    """
+
+    name: str
+    nash_conv: float | None
+    legal_rate: float | None = None
+    num_episodes: int = 0
+    returns: tuple[Interval, ...] = ()
+    measures: Mapping[str, Interval] = field(default_factory=dict)
+
+
+class GameMeter:
+    """Measures policies in one of the games of a run.
+
+    Args:
+        plan: the game.
+        args: the trainer's settings, for the prompts.
+        num_episodes: episodes of self-play at each stage.
+
+    Attributes:
+        game: the rules, if they and the prompts can be enumerated; else None.
+        uniform: NashConv of uniform random play; None without `game`.
+        stages: the stages that were measured; the first is uniform random play.
+        beat: called after each episode and each exact measurement.
+    """
+
+    def __init__(self, plan: GamePlan, args: TurnGRPOConfig, num_episodes: int) -> None:
+        self.plan, self.num_episodes = plan, num_episodes
+        self._prompt = args.prompt_options
+        self.options = args.prompt
+        # only prompts of states can be enumerated, not transcripts
+        can_enumerate = args.history == "state" and _is_small(plan.game)
+        self.game: AnyGame | None = plan.game if can_enumerate else None
+        self.uniform = (
+            None
+            if self.game is None
+            else nash_conv(self.game, uniform_table(self.game))
+        )
+        self.stages = [Measurement("uniform random", self.uniform)]
+        self.beat: Callable[[], object] = lambda: None
+        self._table: Table | None = None  # of the policy of the last stage
+
+    def measure(
+        self, name: str, policy: ScoringPolicy, table: Table | None = None
+    ) -> list[Episode]:
+        """Adds a stage: self-play on fixed seeds and, where possible, exact NashConv.
+
+        Args:
+            name: of the stage.
+            policy: who is measured.
+            table: its action probabilities by information state, if they are known.
+        """
+        episodes = self._play(policy)
+        conv = None
+        if self.game is not None:
+            if table is None:
+                table, _ = tabular(policy, self.game, self.options)
+            self._table, conv = table, nash_conv(self.game, table)
+            self.beat()
+        stage = Measurement(
+            name,
+            conv,
+            legal_rate(episodes) if any(e.turns for e in episodes) else None,
+            len(episodes),
+            _returns(self.plan.game, policy.name, episodes),
+            {
+                measure: Interval(*found)
+                for measure, found in measured(self.plan.game, episodes).items()
+            },
+        )
+        self.stages.append(stage)
+        return episodes
+
+    def _play(self, policy: Policy) -> list[Episode]:
+        """Episodes of self-play, in the order of their seeds."""
+        policies = [policy] * self.plan.game.num_players
+        seeds = range(self.num_episodes)
+        plans = [EpisodePlan(self.plan.env_fn, policies, seed) for seed in seeds]
+        done: dict[int, Episode] = {}
+        for index, episode in stream_plans(plans, on_error="raise"):
+            done[index] = episode
+            self.beat()
+        return [done[index] for index in seeds]
+
+    def evaluate(self, policy: Policy) -> Evaluation | None:
+        """The policy in each seat against random play, and against the solver if exact.
+
+        Each pairing has `MAX_EPISODES` episodes, or `num_episodes` if that is fewer. None in
+        games of one seat and in cooperative games, where self-play is the whole evaluation.
+        """
+        game = self.plan.game
+        if game.num_players < 2 or game.kind == "cooperative":
+            return None
+        solver = solver_of(game)
+        is_exact = solver in EXACT_SOLVERS
+        made: Any = self.plan.env_fn()
+        env: GameEnv = made.env if isinstance(made, PromptWrapper) else made
+        names = ["random", solver] if solver is not None and is_exact else ["random"]
+        return EvaluationPlan(
+            policy,
+            env,
+            names,
+            min(self.num_episodes, MAX_EPISODES),
+            prompt=self._prompt,
+            baselines=False,
+            on_error="raise",
+        ).run(lambda *_: self.beat())
+
+    def compare(self) -> Comparison | None:
+        """The policy of the last stage and an equilibrium; None in larger games."""
+        if self.game is None or self._table is None:
+            return None
+        return beside_equilibrium(self.plan.name, self.game, self._table)
+
+
+class GameOutcome(NamedTuple):
+    """The results of a run in one of its games."""
+
+    name: str
+    stages: Sequence[Measurement]
+    evaluation: Evaluation | None
+    comparison: Comparison | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The outcome as JSON can hold it."""
+        rows = [] if self.evaluation is None else self.evaluation.rows
+        return {
+            "stages": [_plain(stage) for stage in self.stages],
+            "evaluation": [
+                {**asdict(row), "measures": {n: [*i] for n, i in row.measures.items()}}
+                for row in rows
+            ],
+            "policy": None if self.comparison is None else _decisions(self.comparison),
+        }
+
+
+def _plain(stage: Measurement) -> dict[str, Any]:
+    return {
+        **asdict(stage),
+        "returns": [interval._asdict() for interval in stage.returns],
+        "measures": {name: i._asdict() for name, i in stage.measures.items()},
+    }
+
+
+def _decisions(found: Comparison) -> dict[str, Any]:
+    decisions = [decision._asdict() for decision in found.decisions]
+    return {**found._asdict(), "decisions": decisions}
+
+
+def _returns(
+    game: AnyGame, policy: str, episodes: Sequence[Episode]
+) -> tuple[Interval, ...]:
+    by_seat = dict.fromkeys(range(game.num_players), episodes)
+    rows = rows_of(game, policy, "policy", "self", by_seat)
+    rows = [row for row in rows if row.seat != "all"]
+    return tuple(Interval(row.mean_return, row.low, row.high) for row in rows)
+
+
+def _is_small(game: AnyGame) -> bool:
+    if game.num_actions is None:
+        return False
+    try:
+        information_states(game, MAX_MEASURED_STATES)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,723 @@
+"""Whether the stages of a loop fit together, before the first of them runs.
+
+The stages of a round: each reads files and writes one, whole or not at all.
+
+The end of a loop: `results.json`, a table and a curve over rounds.
+
+The job of `arena train` where the recipe has `rounds`.
+"""
+
+import inspect
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import torch
+import yaml
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from arena_envs import make
+from arena_trainers.checkpoint import (
+    check_whole,
+    files_of,
+    newest_checkpoint,
+    write_manifest,
+)
+from arena_trainers.data import (
+    draw,
+    joined,
+    load_chat,
+    origin_of,
+    rows_to_dataset,
+    select,
+    selectors,
+    write_rows,
+)
+from arena_trainers.data.selection import run_selector
+from arena_trainers.evaluate.baselines import prepared
+from arena_trainers.evaluate.exploit import nash_convs
+from arena_trainers.evaluate.intervals import import_stats
+from arena_trainers.evaluate.matches import EvaluationPlan
+from arena_trainers.lm.adapters import check_layers
+from arena_trainers.lm.models import ADAPTER, model_folder
+from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm.prompt_file import saved_options
+from arena_trainers.offline.protocol import row_trainer
+from arena_trainers.offline.row_file import newest_of_kind, write_aggregated
+from arena_trainers.runs.folder import (
+    CONFIG,
+    RESULTS,
+    START,
+    check_new,
+    finish_model,
+    new_folder,
+    partial,
+    read_config,
+    write_config,
+)
+from arena_trainers.runs.rows import RowJob
+from arena_trainers.runs.run import Stopper
+from arena_trainers.runs.self_play import adapter_errors
+from arena_trainers.runs.settings import (
+    LEARNER,
+    OF_THE_ADAPTER,
+    Loop,
+    PlayStage,
+    Stages,
+    build_configs,
+    load_recipe,
+    read_loop,
+    row_config,
+    trainer_args,
+)
+from arena_trainers.runs.start import load_tokenizer, longest_replies, make_start
+from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.games import GamePlan, different_games
+from arena_wrappers import Policy, make_policy, play, read_episodes, write_episodes
+from arena_wrappers.records import whole_file
+
+COMPARE_SIBLINGS = ("branch_pairs", "revisions")  # selectors
+_KINDS = {"Completion": "completions", "Label": "labels", "Pair": "pairs"}
+
+
+def checked(
+    stages: Stages, folder: Path, shared: Mapping[str, Any], *, retries: bool = False
+) -> Stages:
+    """The stages of a round with all their options.
+
+    The selector's option `policies` is by default the names of `rounds.play.policies`.
+
+    Args:
+        stages: as the recipe has them.
+        folder: the run folder.
+        shared: settings of the trainer where the recipe has none.
+        retries: whether a seat is asked again after an invalid reply.
+
+    Raises:
+        ValueError: an unknown selector, trainer or option; a selector that needs turn trees
+            without them; rows of another kind than the trainer's; a trainer of models that do
+            not play.
+    """
+    train = {**shared, **stages.train}
+    select = _selector(stages.play, stages.select, retries)
+    found = replace(stages, select=select, train=train)
+    _check_train(found, folder)
+    return found
+
+
+def _selector(
+    play: PlayStage, select: Mapping[str, Mapping[str, Any]], retries: bool
+) -> dict[str, dict[str, Any]]:
+    """The selector with its options."""
+    ((name, given),) = select.items()
+    options = dict(given)
+    has_corrections = name == "revisions" and retries  # it also reads those
+    if name in COMPARE_SIBLINGS and play.branch is None and not has_corrections:
+        advice = ", or on_invalid: retry beside rounds" * (name == "revisions")
+        raise ValueError(
+            f"selector {name!r} needs turn trees, and rounds.play has no branch; give "
+            f"branch: {{num_candidates: 4}}{advice}"
+        )
+    if "policies" in inspect.signature(selectors.find(name)).parameters:
+        options.setdefault("policies", _names(play.policies))
+    for _ in run_selector(name, [], 0, options):
+        pass  # of no episodes: raises where options do not fit
+    return {name: options}
+
+
+def _names(policies: Sequence[str]) -> list[str]:
+    """How records call those who play."""
+    return [p if p == LEARNER else make_policy(p).name for p in policies]
+
+
+def _check_train(stages: Stages, folder: Path) -> None:
+    trainer, selector = stages.train["trainer"], next(iter(stages.select))
+    kind = row_trainer(trainer)
+    if not kind.plays:
+        raise ValueError(
+            f"trainer {trainer!r} trains a model that chooses no replies, so that no further "
+            "round could be played; give another rounds.train.trainer"
+        )
+    found = rows_of(selector)
+    if found is not None and found != kind.rows:
+        raise ValueError(
+            f"trainer {trainer!r} learns from {kind.rows}, and selector {selector!r} gives "
+            f"{found}; give another trainer or selector"
+        )
+    row_config({**stages.train, "data": "rows.parquet"})
+    trainer_args(kind.config, stages.train, folder, is_tiny=False)
+
+
+def rows_of(selector: str) -> str | None:
+    """The kind of rows that a selector gives by its annotation; None if it does not say.
+
+    >>> rows_of("wins"), rows_of("branch_pairs"), rows_of("rule_labels")
+    ('completions', 'pairs', 'labels')
+    """
+    said = str(get_type_hints(selectors.find(selector)).get("return"))
+    found = {kind for name, kind in _KINDS.items() if f".{name}" in said}
+    return found.pop() if len(found) == 1 else None
+
+
+def check_policies(loop: Loop, plans: Sequence[GamePlan]) -> None:
+    """Raises ValueError for a policy that is unknown or refuses a game."""
+    playing = [stages.play for stages in loop.stages]
+    named = {name for play in playing for name in (*play.policies, *play.opponents)}
+    named = (named | {*loop.evaluate.opponents}) - {LEARNER, "self"}
+    if LEARNER in loop.evaluate.opponents:
+        raise ValueError(
+            "want self in place of learner in rounds.evaluate.opponents, or another policy"
+        )
+    for plan in plans:
+        if plan.has_own:
+            raise ValueError(
+                f"want opponents of {plan.id} in rounds.play, got them in games; move them"
+            )
+        for policy in sorted(named):
+            prepared(policy, plan.game)
+
+
+EPISODES, ROWS, MODEL = "episodes.jsonl", "rows.parquet", "model"
+SCORES, SELECTION = "scores.json", "selection.json"
+EVALUATED = 2**41  # seeds from here on are of evaluations, those below of play
+PARTS = "play"  # folder of the episodes that are not joined
+AT_ONCE, PART = 256, 512  # episodes in progress, and of a part without its branches
+
+
+@dataclass(frozen=True)
+class Round:
+    """What the stages of a round share.
+
+    Attributes:
+        number: from 0.
+        folder: its files.
+        player: folder of the model that plays.
+        base: folder of the model that training starts from.
+        adapter: folder of the adapter that goes on training; None for a new one, if any.
+        earlier: folders of the rounds before, whose rows this one trains on, too.
+        first_seed: of play.
+        loop: the settings of all rounds.
+        stages: those of this round, with all their options.
+        plans: the games.
+        args: sampling, device and seed.
+        console: where progress is shown.
+        stopper: ends training early, at a checkpoint.
+    """
+
+    number: int
+    folder: Path
+    player: Path
+    base: Path
+    adapter: Path | None
+    earlier: Sequence[Path]
+    first_seed: int
+    loop: Loop
+    stages: Stages
+    plans: Sequence[GamePlan]
+    args: TurnGRPOConfig
+    console: Console
+    stopper: Stopper
+
+    def drawn(self, stage: str) -> int:
+        """The seed of a stage: an integer of 31 bits."""
+        return draw(self.args.seed, stage, self.number) % 2**31
+
+
+def play_round(one: Round) -> None:
+    """Plays; writes `episodes.jsonl`. A line-up plays no seed twice in a loop.
+
+    Finished parts are written to `play/`, so that only the part in progress is played again
+    after a kill.
+    """
+    stage, folder = one.stages.play, one.folder / PARTS
+    folder.mkdir(exist_ok=True)
+    names = {*stage.policies, *stage.opponents} - {"self"}
+    players: dict[str, Policy] = {
+        name: learner(one.player, one.args) if name == LEARNER else make_policy(name)
+        for name in sorted(names)
+    }
+    files: list[Path] = []
+    parts = list(_parts(one))
+    num_played, num = 0, sum(len(seeds) for _, _, seeds in parts)
+    for plan, lineup, seeds in parts:
+        files.append(folder / f"{len(files):04d}.jsonl")
+        num_played += len(seeds)
+        if files[-1].exists():
+            continue  # played before the loop was killed
+        choices: dict[str, Any] = {"num_samples": stage.samples}
+        choices |= {"branch": stage.branching, "batch_size": AT_ONCE}
+        seats = [players[name] for name in lineup]
+        episodes = play(plan.env_fn, seats, seeds, on_error="raise", **choices)
+        write_episodes(files[-1], episodes)
+        if num_played < num:
+            told = f"round {one.number}: {num_played:,} of {num:,} seeds are played"
+            one.console.print(told, markup=False, highlight=False)
+    write_episodes(one.folder / EPISODES, joined(map(read_episodes, files)))
+
+
+def _parts(one: Round) -> Iterator[tuple[GamePlan, list[str], range]]:
+    """What is played at a stretch: a game, who plays each seat, and seeds."""
+    stage, first = one.stages.play, one.first_seed
+    size = max(PART // stage.samples, 1)
+    for plan in one.plans:
+        for number, lineup in enumerate(_lineups(stage, plan.game.num_players)):
+            if number == 0 or not stage.same_seeds:
+                seeds = range(first, first := first + stage.episodes)
+            for start in range(0, len(seeds), size):
+                yield plan, lineup, seeds[start : start + size]
+
+
+def num_seeds(stage: PlayStage, plans: Sequence[GamePlan]) -> int:
+    """How many seeds a round plays."""
+    if stage.same_seeds:
+        return stage.episodes * len(plans)
+    lineups = [_lineups(stage, plan.game.num_players) for plan in plans]
+    return stage.episodes * sum(map(len, lineups))
+
+
+def learner(folder: Path, args: TurnGRPOConfig) -> LMPolicy:
+    """The model in a folder, as a player."""
+    return LMPolicy.from_pretrained(folder, device=args.device, name=LEARNER)
+
+
+def _lineups(stage: PlayStage, num_players: int) -> list[list[str]]:
+    """Who plays each seat: every policy with every opponent in every seat."""
+    found = []
+    for name in stage.policies:
+        for opponent in stage.opponents:
+            if opponent == "self":
+                found.append([name] * num_players)
+                continue
+            for seat in range(num_players):
+                others = [opponent] * num_players
+                found.append([*others[:seat], name, *others[seat + 1 :]])
+    return found
+
+
+def select_round(one: Round) -> None:
+    """Chooses rows; writes `selection.json` and `rows.parquet`.
+
+    Raises:
+        ValueError: no row is chosen; says why.
+    """
+    shutil.rmtree(one.folder / PARTS, ignore_errors=True)  # they are joined
+    episodes = list(read_episodes(one.folder / EPISODES))
+    ((name, options),) = one.stages.select.items()
+    found = select(name, episodes, seed=one.drawn("select"), **options)
+    if not found.rows:
+        why = ", ".join(f"{reason} ({num})" for reason, num in found.dropped.items())
+        raise ValueError(
+            f"selector {name!r} chose no row: {why or 'no turn was played'}; begin a new run "
+            "with other options in rounds.select, or with more episodes"
+        )
+    dataset = rows_to_dataset(found.rows, load_chat(str(one.player)))
+    origin = origin_of(found.rows, episodes)
+    files = [folder / ROWS for folder in one.earlier]
+    before = newest_of_kind(files, dataset.column_names)
+    part, num_rows = one.folder / partial(ROWS), len(dataset)
+    if before is None:
+        write_rows(dataset, part, origin)
+    else:
+        num_rows = write_aggregated(dataset, origin, before, part)
+    told = {"rows": num_rows, "new": len(dataset), "merged": found.num_merged}
+    _write_json(one.folder / SELECTION, {**told, "dropped": dict(found.dropped)})
+    part.rename(one.folder / ROWS)
+
+
+def train_round(one: Round) -> None:
+    """Trains in `train/`, which resumes from its checkpoints; renames its model at the end.
+
+    Raises:
+        ValueError: the trainer cannot use its settings or rows, or trains no adapter.
+    """
+    folder = one.folder / "train"
+    given = {**one.stages.train, "model": str(one.base), "seed": one.drawn("train")}
+    given["data"] = str(one.folder / ROWS)
+    found = newest_checkpoint(folder)
+    is_begun = found.checkpoint is not None
+    if not is_begun:
+        for clause in found.skipped:
+            told = f"round {one.number}: trains anew, skipped {clause}"
+            one.console.print(told, markup=False, highlight=False)
+        shutil.rmtree(folder, ignore_errors=True)
+    settings = {**read_config(folder), **given} if is_begun else given
+    job = RowJob(
+        settings,
+        folder,
+        one.console,
+        resume=is_begun,
+        stopper=one.stopper,
+        measures=False,
+        adapter=one.adapter,
+    )
+    job.prepare()
+    job.run()
+    if job.job.lora_r and not (folder / MODEL / ADAPTER).is_file():
+        raise ValueError(
+            f"want an adapter of trainer {given['trainer']!r}, as lora_r is "
+            f"{job.job.lora_r}, got all weights; give another trainer, or leave lora_r out"
+        )
+    # peft also saves TRL's copy of the adapter that went on training
+    shutil.rmtree(folder / MODEL / "ref", ignore_errors=True)
+    (folder / MODEL).rename(one.folder / MODEL)
+
+
+def evaluate_round(one: Round) -> None:
+    """Measures the trained model; writes `scores.json`."""
+    write_scores(one.folder / MODEL, one.folder / SCORES, one.loop, one.plans, one.args)
+
+
+def write_scores(
+    model: Path,
+    path: Path,
+    loop: Loop,
+    plans: Sequence[GamePlan],
+    args: TurnGRPOConfig,
+) -> None:
+    """Measures a model; writes returns, exact NashConv where there is one, and the score.
+
+    The score is the negative mean NashConv of the games if all of them have one, else the mean
+    return over opponents and games.
+    """
+    policy = learner(model, args)
+    stage, first = loop.evaluate, draw(args.seed, "evaluate") % 2**40
+    games: dict[str, Any] = {}
+    for plan in plans:
+        env = make(plan.id, max_turns=plan.max_turns, **plan.params)
+        given = stage.opponents, stage.episodes
+        options: Any = {"baselines": False, "on_error": "raise"}
+        evaluation = EvaluationPlan(
+            policy, env, *given, seed=EVALUATED + first, **options
+        ).run()
+        is_random = policy.sampling.temperature > 0
+        is_measured = is_random and env.game.kind == "competitive"
+        convs = nash_convs([policy], env, {}) if is_measured else {}
+        returns = {
+            row.opponent: row.mean_return
+            for row in evaluation.rows
+            if row.seat == "all"
+        }
+        games[plan.name] = {
+            "nash_conv": convs.get(LEARNER),
+            "returns": returns,
+            "evaluation": evaluation.to_dict(),
+        }
+    _write_json(path, {"score": _score(games), "games": games})
+
+
+def _score(games: dict[str, Any]) -> float:
+    convs = [game["nash_conv"] for game in games.values()]
+    if None not in convs:
+        return -float(sum(convs)) / len(convs)
+    returns = [value for game in games.values() for value in game["returns"].values()]
+    return float(sum(returns)) / len(returns)
+
+
+def _write_json(path: Path, values: Any) -> None:
+    with whole_file(path) as file:
+        file.write(json.dumps(values, indent=1) + "\n")
+
+
+CURVES = "curves.png"
+CONV = "exact NashConv"
+
+
+def score_of(path: Path) -> float:
+    """The score in a file of scores; higher is better."""
+    return float(json.loads(path.read_text(encoding="utf-8"))["score"])
+
+
+def close_loop(
+    folder: Path,
+    played: Sequence[Path],
+    plans: Sequence[GamePlan],
+    console: Console,
+) -> dict[str, Any]:
+    """Writes and shows what the rounds reached.
+
+    Args:
+        folder: the run folder.
+        played: files of scores: of the start, then of each round.
+        plans: the games.
+        console: where the table is shown.
+
+    Returns:
+        What `results.json` holds.
+    """
+    rounds = [_entry(folder, path) for path in played]
+    best = max(rounds, key=lambda entry: float(entry["score"]))
+    games = [plan.name for plan in plans]
+    results = {"games": games, "best": best["model"], "rounds": rounds}
+    with whole_file(folder / RESULTS) as file:
+        file.write(json.dumps(results, indent=1) + "\n")
+    _figure(rounds).savefig(folder / CURVES, format="png", dpi=120)
+    console.print(_table(", ".join(games), rounds, best))
+    text = f"results are in {folder}; the best model is {folder / best['model']}"
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
+    return results
+
+
+def _entry(folder: Path, path: Path) -> dict[str, Any]:
+    """The round of a file of scores, without the single seats of its evaluation."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    here = path.parent
+    entry: dict[str, Any] = {"round": None, "model": "start", "rows": None}
+    if here != folder:
+        selection = json.loads((here / SELECTION).read_text(encoding="utf-8"))
+        number = int(here.name.partition("-")[2])
+        entry = {"round": number, "model": f"{here.name}/model"}
+        entry["rows"] = selection["rows"]
+    games = {
+        name: {"nash_conv": game["nash_conv"], "returns": game["returns"]}
+        for name, game in found["games"].items()
+    }
+    return {**entry, "score": found["score"], "games": games}
+
+
+def _values(entry: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of a round by name: NashConv, and returns against each opponent."""
+    found = {}
+    for name, game in entry["games"].items():
+        of_game = f"{name}: " if len(entry["games"]) > 1 else ""
+        if game["nash_conv"] is not None:
+            found[f"{of_game}{CONV}"] = float(game["nash_conv"])
+        for opponent, value in game["returns"].items():
+            found[f"{of_game}return against {opponent}"] = float(value)
+    return found
+
+
+def _table(
+    title: str, rounds: Sequence[Mapping[str, Any]], best: Mapping[str, Any]
+) -> Table:
+    table = Table("round", "rows", "score", title=title)
+    for name in _values(rounds[0]):
+        table.add_column(escape(name), justify="right", overflow="fold")
+    for entry in rounds:
+        number = "start" if entry["round"] is None else str(entry["round"])
+        rows = "" if entry["rows"] is None else f"{entry['rows']:,}"
+        mark = " (best)" if entry is best else ""
+        figures = [f"{value:z.3f}" for value in _values(entry).values()]
+        table.add_row(number, rows, f"{entry['score']:z.3f}{mark}", *figures)
+    return table
+
+
+def _figure(rounds: Sequence[Mapping[str, Any]]) -> Any:
+    """A panel for NashConv, if there is one, and one for returns; the start is at 0."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    names = list(_values(rounds[0]))
+    panels = {
+        CONV: [name for name in names if name.endswith(CONV)],
+        "mean return": [name for name in names if not name.endswith(CONV)],
+    }
+    shown = {title: lines for title, lines in panels.items() if lines}
+    figure = Figure(figsize=(5.5 * len(shown), 4), layout="constrained")
+    axes = figure.subplots(1, len(shown), squeeze=False).ravel()
+    for panel, (title, lines) in zip(axes, shown.items(), strict=True):
+        for name in lines:
+            values = [_values(entry)[name] for entry in rounds]
+            panel.plot(range(len(values)), values, marker=".", label=name)
+        panel.set(title=title, xlabel="rounds trained")
+        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
+        panel.legend(fontsize=8)
+    return figure
+
+
+START_SCORES = "start-scores.json"
+STAGES: tuple[tuple[str, str, Callable[[Round], None]], ...] = (
+    ("play", EPISODES, play_round),
+    ("select", ROWS, select_round),
+    ("train", MODEL, train_round),
+    ("evaluate", SCORES, evaluate_round),
+)  # name, what it leaves when it is finished, and the function
+
+
+class RoundError(RuntimeError):
+    """A stage cannot go on; earlier stages and rounds are kept."""
+
+
+class LoopJob:
+    """One run of a recipe with `rounds` in its folder.
+
+    Args:
+        settings: options by name, see `arena_trainers.runs.settings`.
+        folder: the run folder.
+        console: where progress and results are shown.
+        resume: whether to go on with the folder's first unfinished stage.
+        stopper: ends training early, at a checkpoint.
+
+    Raises:
+        ValueError: an option does not fit, or the folder is in use. Then nothing has been
+            written.
+    """
+
+    def __init__(
+        self,
+        settings: dict[str, Any],
+        folder: Path,
+        console: Console,
+        *,
+        resume: bool = False,
+        stopper: Stopper | None = None,
+    ) -> None:
+        import_stats()  # fails now if scipy is missing, not after hours of training
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            raise ValueError(
+                "want one process for a recipe with rounds; leave torchrun out"
+            )
+        self.settings, self.folder, self.console = dict(settings), folder, console
+        self.stopper = stopper or Stopper()
+        self.loop, given = read_loop(settings)
+        model = given.get("model", "tiny")
+        given = {**saved_options(model), **given}
+        self.job, self.args = build_configs(given, str(folder))
+        is_tiny = self.job.model == "tiny"
+        self.plans = different_games([GamePlan(s, self.args) for s in self.args.games])
+        check_policies(self.loop, self.plans)
+        self.stages = self._checked_stages(given)
+        self.model = None if is_tiny else model_folder(self.job.model)
+        told = self.model, self.plans, self.args.prompt
+        self.tokenizer = load_tokenizer(self.job, *told)
+        if is_tiny and "max_completion_length" not in given:
+            lengths = longest_replies(
+                self.tokenizer, self.plans, self.args.reply_format
+            )
+            self.args.max_completion_length = max(lengths)
+        if not resume:
+            check_new(folder)
+        self.is_new = not resume
+
+    def _checked_stages(self, given: dict[str, Any]) -> list[Stages]:
+        """The stages with all their options; a trainer takes some of the model's."""
+        shared = {name: given[name] for name in OF_THE_ADAPTER if name in given}
+        if self.job.model == "tiny":
+            shared["gradient_checkpointing"] = False
+        if given.get("use_cpu"):
+            shared["use_cpu"] = True
+        retries = self.args.on_invalid == "retry"
+        return [
+            checked(one, self.folder, shared, retries=retries)
+            for one in self.loop.stages
+        ]
+
+    def prepare(self) -> None:
+        """Makes the folder and the model that the loop starts from.
+
+        Raises:
+            ValueError: they cannot be made; the folder of a new run is removed again.
+        """
+        if self.model is None:
+            torch.set_num_threads(1)  # more make a model this small many times slower
+        text = yaml.safe_dump(self.settings, sort_keys=False)
+        if self.is_new:
+            with new_folder(self.folder, text):
+                self._make_start()
+            return
+        if load_recipe(str(self.folder / CONFIG)) != self.settings:
+            write_config(self.folder, text)  # it has more rounds
+        check_whole(self.folder / START)
+        if not (self.folder / START).exists():
+            self._make_start()
+
+    def _make_start(self) -> None:
+        part = self.folder / partial(START)
+        shutil.rmtree(part, ignore_errors=True)  # of a loop that was killed
+        given = self.model, self.tokenizer, self.plans, self.console
+        model = make_start(self.job, self.args, *given)
+        if self.job.lora_r:
+            with adapter_errors(self.job):
+                check_layers(model.config, self.job.peft_config)
+        options = {"prompt": self.args.prompt, **self.args.sampling_options}
+        LMPolicy(model, self.tokenizer, **options).save_pretrained(part)
+        finish_model(part, self.folder / START)
+
+    def run(self) -> dict[str, Any]:
+        """Runs the stages that are not finished, and shows the results.
+
+        Returns:
+            What `results.json` holds.
+
+        Raises:
+            RoundError: a stage cannot go on, such as a selector that chose no row.
+        """
+        start, scores = self.folder / START, self.folder / START_SCORES
+        if not scores.exists():
+            write_scores(start, scores, self.loop, self.plans, self.args)
+            self.say("start: evaluate is done")
+        played = [scores]
+        for number in range(self.loop.num):
+            if self._has_stalled(played):
+                self.say(f"the score has not risen in {self.loop.patience} rounds")
+                break
+            played.append(self._round(number) / SCORES)
+        return close_loop(self.folder, played, self.plans, self.console)
+
+    def _has_stalled(self, played: list[Path]) -> bool:
+        """Whether none of the last `patience` rounds has a better score than those before."""
+        patience = self.loop.patience
+        found = [score_of(path) for path in played]
+        if patience == 0 or len(found) <= patience:
+            return False
+        return max(found[-patience:]) <= max(found[:-patience])
+
+    def _round(self, number: int) -> Path:
+        """Runs the stages of a round that are not finished; returns its folder."""
+        earlier = [self._folder(k) for k in range(number)]
+        folder, start = self._folder(number), self.folder / START
+        folder.mkdir(exist_ok=True)
+        last = earlier[-1] / MODEL if earlier else start
+        goes_on, is_whole = self.loop.start_from == "last", self.job.lora_r == 0
+        seeds = [num_seeds(self._stages(k).play, self.plans) for k in range(number)]
+        one = Round(
+            number=number,
+            folder=folder,
+            player=last,
+            base=last if goes_on and is_whole else start,
+            adapter=None if is_whole or not goes_on or not earlier else last,
+            earlier=earlier if self.loop.aggregate else [],
+            first_seed=draw(self.args.seed, "play") % 2**40 + sum(seeds),
+            loop=self.loop,
+            stages=self._stages(number),
+            plans=self.plans,
+            args=self.args,
+            console=self.console,
+            stopper=self.stopper,
+        )
+        with _told(number, "files"):
+            here = {path.name for path in folder.iterdir()}  # others run again
+            check_whole(folder, here)
+        for name, result, stage in STAGES:
+            if not (folder / result).exists():
+                with _told(number, name):
+                    stage(one)
+                found = [folder / result for _, result, _ in STAGES]
+                write_manifest(folder, [f for path in found for f in files_of(path)])
+                self.say(f"round {number}: {name} is done")
+        return folder
+
+    def _folder(self, number: int) -> Path:
+        return self.folder / f"round-{number:02d}"
+
+    def _stages(self, number: int) -> Stages:
+        return self.stages[number % len(self.stages)]
+
+    def say(self, text: str) -> None:
+        """Prints a text as it is, so that its lines can be copied."""
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _told(number: int, stage: str) -> Iterator[None]:
+    """Says in which round and stage something did not fit."""
+    try:
+        yield
+    except ValueError as error:
+        raise RoundError(f"round {number}, {stage}: {error}") from error

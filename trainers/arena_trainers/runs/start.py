@@ -1,0 +1,206 @@
+"""The model and tokenizer that a training run starts from."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+from arena_envs import make_game
+from arena_envs.game import AnyGame
+from arena_trainers.data import Example, legal_play, solver_replies
+from arena_trainers.lm.chat import Chat
+from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.offline.sft import warm_start
+from arena_trainers.runs.settings import JobConfig
+from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer, words_of
+from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.train.games import GamePlan
+from arena_wrappers import FORMATS, PromptOptions, RandomPolicy, make_policy, play
+
+
+def load_tokenizer(
+    job: JobConfig,
+    folder: Path | None,
+    plans: Sequence[GamePlan],
+    options: PromptOptions,
+) -> Any:
+    """The tokenizer of the given model, or one that knows the words of the games.
+
+    Args:
+        job: the job's settings.
+        folder: of the given model; None for the tiny model.
+        plans: the games.
+        options: what the prompts contain.
+
+    Raises:
+        ValueError: the folder has no tokenizer, or the tokenizer no chat template.
+    """
+    if folder is None:
+        return tiny_tokenizer(_words((p.game for p in plans), options))
+    try:
+        AutoConfig.from_pretrained(folder)
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+    except (OSError, ValueError, KeyError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(
+            f"want a model with its tokenizer, got {job.model!r}: {reason}"
+        ) from error
+    if tokenizer.chat_template is None:
+        raise ValueError(
+            f"want a tokenizer with a chat template, {job.model!r} has none; take the "
+            "instruct version of the model, or set tokenizer.chat_template and save it"
+        )
+    return tokenizer
+
+
+def tiny_tokenizer_of(
+    games: Sequence[Mapping[str, Any]], options: PromptOptions
+) -> Any:
+    """The tokenizer of the tiny model that plays these games.
+
+    Args:
+        games: dicts of `id`, `params` and `max_turns`.
+        options: what the prompts contain.
+    """
+    made = [make_game(spec["id"], **spec.get("params", {})) for spec in games]
+    return tiny_tokenizer(_words(made, options))
+
+
+def _words(games: Iterable[AnyGame], options: PromptOptions) -> Iterator[str]:
+    return (text for game in games for text in words_of(game, options))
+
+
+def check_reply_lengths(
+    lengths: Sequence[int], plans: Sequence[GamePlan], args: TurnGRPOConfig
+) -> None:
+    """Refuses a `max_completion_length` that cuts legal replies.
+
+    Args:
+        lengths: what `longest_replies` found in each game.
+        plans: the games.
+        args: the trainer's settings.
+
+    Raises:
+        ValueError: the longest legal reply of random play is longer.
+    """
+    limit = args.max_completion_length
+    for plan, longest in zip(plans, lengths, strict=True):
+        if limit is not None and limit < longest:
+            raise ValueError(
+                f"want max_completion_length of at least {longest}, the length of legal "
+                f"replies of {plan.id} in tokens, got {limit}; give "
+                f"--max_completion_length {longest} or more"
+            )
+
+
+def longest_replies(
+    tokenizer: Any, plans: Sequence[GamePlan], reply_format: str
+) -> list[int]:
+    """Tokens of the longest legal reply in random play of each game, end token included."""
+    return [_longest_reply(tokenizer, plan, reply_format) for plan in plans]
+
+
+def _longest_reply(tokenizer: Any, plan: GamePlan, reply_format: str) -> int:
+    wrap = FORMATS[reply_format].wrap
+    texts = {
+        text
+        for episode in play(plan.env_fn, RandomPolicy(), range(20))
+        for turn in episode.turns
+        for text in turn.legal
+    }
+    encoded = [
+        tokenizer.encode(wrap(text), add_special_tokens=False) for text in sorted(texts)
+    ]
+    return max(map(len, encoded)) + 1
+
+
+def check_chat(tokenizer: Any, args: TurnGRPOConfig) -> None:
+    """Checks that the chat template can show the messages of the prompts.
+
+    Raises:
+        ValueError: it cannot show earlier replies; names the options without them.
+    """
+    options: Any = args.chat_template_kwargs  # of TRL, which also takes JSON
+    chat = Chat(tokenizer, template_options=options)
+    if args.history == "transcript" or args.on_invalid == "retry":
+        chat.check_replies()
+
+
+def make_start(
+    job: JobConfig,
+    args: TurnGRPOConfig,
+    folder: Path | None,
+    tokenizer: Any,
+    plans: Sequence[GamePlan],
+    console: Console,
+) -> Any:
+    """The model that self-play starts from: tiny or given, after an optional warm start.
+
+    Every process of a distributed run calls it: a warm start shares its batches among them.
+
+    Args:
+        job: the job's settings.
+        args: the trainer's settings.
+        folder: of the given model; None for the tiny model.
+        tokenizer: the model's.
+        plans: the games.
+        console: where progress is shown.
+    """
+    if folder is None:
+        model: Any = tiny_model(
+            tokenizer,
+            hidden_size=job.hidden_size,
+            num_layers=job.num_layers,
+            seed=args.seed,
+        )
+    else:
+        model = AutoModelForCausalLM.from_pretrained(folder)
+    if job.warm_start_steps > 0:
+        _imitate(job, args, model, tokenizer, plans, console)
+    return model
+
+
+def _imitate(
+    job: JobConfig,
+    args: TurnGRPOConfig,
+    model: Any,
+    tokenizer: Any,
+    plans: Sequence[GamePlan],
+    console: Console,
+) -> None:
+    """Trains the model in float32, as half precision loses such small updates."""
+    teacher = job.warm_start_teacher or "random legal play"
+    console.print(f"warm start: {job.warm_start_steps} steps of imitation of {teacher}")
+
+    def tell(step: int, loss: float) -> None:
+        if step % -(-job.warm_start_steps // 5) == 0:  # five lines at most
+            console.print(f"  step {step}, loss {loss:.2f} nats per token")
+
+    saved = model.dtype
+    model.to(args.device).float()
+    chat: Any = args.chat_template_kwargs  # of TRL, which also takes JSON
+    warm_start(
+        LMPolicy(model, tokenizer, chat_template_kwargs=chat),
+        _examples(job, args, plans),
+        num_steps=job.warm_start_steps,
+        learning_rate=job.warm_start_learning_rate,
+        batch_size=job.warm_start_batch_size,
+        seed=args.seed,
+        max_tokens=args.max_tokens_per_forward,
+        checkpointing=bool(args.gradient_checkpointing),
+        on_step=tell,
+    )
+    model.to(saved)
+
+
+def _examples(
+    job: JobConfig, args: TurnGRPOConfig, plans: Sequence[GamePlan]
+) -> list[Example]:
+    """What the warm start imitates."""
+    play_of = [plan.env_fn for plan in plans], job.warm_start_episodes, args.seed
+    if job.warm_start_teacher is None:
+        return legal_play(*play_of)
+    env_fns, *rest = play_of
+    return solver_replies(env_fns, make_policy(job.warm_start_teacher), *rest)

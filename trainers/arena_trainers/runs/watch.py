@@ -1,0 +1,894 @@
+"""What a model wrote, as a terminal may show it.
+
+Training turns for experiment tracking: TensorBoard and trackio.
+
+Trainer callbacks: exact NashConv in the logs; metrics and rollouts as JSON lines.
+
+The model that learns against the model that self-play started from, during training.
+
+A score is a mean over episodes with seeds of their own, the same at each measurement. So the
+start itself has score 0 on average. In an episode of a competitive or mixed game the learner
+has one seat, which rotates, and the start has the others; the episode counts with the
+learner's return minus the mean return of the others. In a cooperative game, or one with a
+single seat, each of the two plays all seats; an episode counts with the difference of their
+mean returns.
+
+`RUN/best/`: the model of the best score that was measured in training.
+
+In a run of one game against opponents that stay the same, such as `opponents: random`, the score
+is the mean return of the seats that learn, in the training episodes since the last log; higher is
+better. Else it is the exact NashConv of the first game where it is measured in training; lower is
+better. Else, in a run of one game that is cooperative or has one seat, it is the mean return
+of all seats in the training episodes since the last log; higher is better. Else, in a run of
+one game with `start_episodes`, it is the score against the model of the start on held-out
+seeds, see `against_start`. Other runs measure nothing that tells a better model from a worse
+one, and keep none: in self-play of a competitive game the returns of all seats add up to a
+constant.
+
+A resumed run goes on from `best/best.json`. A best model beyond its checkpoint is kept: the
+resumed run repeats those steps, and its score was measured like all others.
+
+`Patience`: ends a run whose score has not improved for so many evaluations.
+
+Warnings of collapse: figures of the logs that fall, as they do before a run is lost.
+
+| figure | warning |
+|---|---|
+| `entropy` of tokens | below 10 % of the first log's |
+| `arena/legal_rate` | more than 0.2 below the highest so far |
+| `arena/reply_tokens` | below half, or above twice, the first log's |
+| `arena/<game>/against_start` | below 0 by more than two standard errors |
+
+The limits are rules of thumb, and training goes on. A warning comes when a figure crosses its
+limit, and again if it recovers and crosses it once more.
+
+Replies of the model that are printed in training.
+"""
+
+import json
+import math
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from accelerate.utils import gather_object
+from rich.console import Console
+from transformers import (
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
+
+from arena_envs.game import AnyGame
+from arena_envs.solvers import Table, nash_conv
+from arena_trainers.data import Rollout, TurnCredit, write_rollouts
+from arena_trainers.data.rollouts import joined, trees_of, turn_credits
+from arena_trainers.evaluate import tabular
+from arena_trainers.extras import import_extra
+from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.matchmaking import SELF
+from arena_trainers.matchmaking.protocol import names_matchmaker
+from arena_trainers.report.episodes import title_of
+from arena_trainers.runs.folder import partial
+from arena_trainers.train.games import GamePlan, different_games
+from arena_trainers.train.metrics import advantage_by_turn
+from arena_trainers.train.settings import part_weights
+from arena_wrappers import (
+    EpisodePlan,
+    Policy,
+    PromptOptions,
+    ScoringPolicy,
+    Turn,
+    play,
+    play_plans,
+)
+
+if TYPE_CHECKING:
+    from transformers import TrainerCallback
+
+    from arena_trainers.train.trainer import TurnGRPOTrainer
+
+MAX_SHOWN = 200  # characters
+
+
+def escaped(text: str) -> str:
+    r"""The start of a text in quotes: ASCII alone, without control characters.
+
+    >>> print(escaped("bet" + chr(27) + "[2J"))
+    'bet\x1b[2J'
+    """
+    return ascii(text[:MAX_SHOWN]) + ("..." if text[MAX_SHOWN:] else "")
+
+
+MAX_EPISODES = 4  # at each log
+MAX_TURNS = 40  # of each episode
+MAX_TEXT = 2000  # characters of a text in a table
+COLUMNS = (
+    *("episode", "turn", "seat", "policy", "prompt", "reply"),
+    *("reward", "advantage", "estimator", "return"),
+)
+
+
+class TrackedTurn(NamedTuple):
+    """A turn of a training episode.
+
+    Attributes:
+        title: game, parameters and seed of the episode.
+        place: number of the turn in the episode.
+        turn: the turn.
+        credit: its credit; None for a turn that is not trained.
+        seat_return: return of its seat.
+    """
+
+    title: str
+    place: int
+    turn: Turn
+    credit: TurnCredit | None
+    seat_return: float
+
+    @property
+    def advantage(self) -> float | None:
+        """The advantage; the mean over the tokens where these are credited."""
+        if self.credit is None:
+            return None
+        found = self.credit.advantage
+        if isinstance(found, Sequence):
+            return sum(found) / len(found) if found else 0.0
+        return found
+
+
+def tracked_turns(rollouts: Sequence[Rollout]) -> list[TrackedTurn]:
+    """The first turns of the first episodes."""
+    return [
+        TrackedTurn(title_of(episode), place, turn, earned, episode.returns[turn.seat])
+        for episode, credit in rollouts[:MAX_EPISODES]
+        for place, (turn, earned) in enumerate(
+            zip(episode.turns[:MAX_TURNS], credit, strict=False)
+        )
+    ]
+
+
+def track(
+    callbacks: Sequence["TrainerCallback"], step: int, rollouts: Sequence[Rollout]
+) -> None:
+    """Sends turns to TensorBoard and trackio, where the trainer reports to these.
+
+    TensorBoard gets a table as text, with the tag `turns`. Trackio gets a trace for each
+    turn under the same name.
+
+    Args:
+        callbacks: of the trainer; transformers' own are known by their class.
+        step: the optimizer step.
+        rollouts: training episodes with their credit.
+    """
+    turns = tracked_turns(rollouts)
+    for callback in callbacks:
+        name = type(callback).__name__
+        writer = getattr(callback, "tb_writer", None)
+        if name == "TensorBoardCallback" and writer is not None:
+            writer.add_text("turns", markdown_table(turns), step)
+        elif name == "TrackioCallback":
+            trackio = import_extra("trackio", "track")
+            traces = [trackio.Trace(**trace_of(turn, step)) for turn in turns]
+            trackio.log({"turns": traces, "train/global_step": step})
+
+
+def trace_of(tracked: TrackedTurn, step: int) -> dict[str, Any]:
+    """The prompt and the reply as messages, and the rest as metadata."""
+    turn, credit = tracked.turn, tracked.credit
+    messages = [dict(message) for message in turn.messages]
+    return {
+        "messages": [*messages, {"role": "assistant", "content": turn.reply}],
+        "metadata": {
+            "step": step,
+            "episode": tracked.title,
+            "turn": tracked.place,
+            "seat": turn.seat,
+            "policy": turn.policy,
+            "reward": turn.reward,
+            "rewards": dict(turn.rewards),
+            "advantage": tracked.advantage,
+            "estimator": None if credit is None else credit.estimator,
+            "return": tracked.seat_return,
+            "invalid": turn.invalid,
+        },
+    }
+
+
+def markdown_table(turns: Sequence[TrackedTurn]) -> str:
+    """A table of turns in Markdown, in which texts of players have no effect."""
+    lines = [COLUMNS, ["---"] * len(COLUMNS), *map(_row, turns)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _row(tracked: TrackedTurn) -> list[str]:
+    turn, credit = tracked.turn, tracked.credit
+    prompt = turn.messages[-1]["content"] if turn.messages else ""
+    cells = [tracked.title, str(tracked.place), str(turn.seat), turn.policy]
+    cells += [prompt[-MAX_TEXT:], turn.reply[:MAX_TEXT], f"{turn.reward:g}"]
+    cells += ["", ""] if credit is None else [_signed(tracked), credit.estimator]
+    return [_entities(cell) for cell in [*cells, f"{tracked.seat_return:g}"]]
+
+
+def _signed(tracked: TrackedTurn) -> str:
+    return "" if tracked.advantage is None else f"{tracked.advantage:+.4g}"
+
+
+def _entities(text: str) -> str:
+    """The text with each character that Markdown or HTML reads as an entity."""
+    return "".join(
+        c if c.isalnum() or c in " +-.,:" else f"&#{ord(c)};" if c != "\n" else "<br>"
+        for c in text
+    )
+
+
+class NashConvCallback(TrainerCallback):
+    """Measures the exact NashConv of a policy every so many steps.
+
+    Args:
+        policy: the policy that learns.
+        game: the rules.
+        options: what its prompts contain.
+        every: steps between measurements.
+        whole_weights: makes a context in which the main process can use the policy by
+            itself; every process enters it.
+
+    Attributes:
+        history: (step, NashConv) pairs.
+        tables: the action probabilities of the last measurement, by its step.
+    """
+
+    def __init__(
+        self,
+        policy: ScoringPolicy,
+        game: AnyGame,
+        options: PromptOptions,
+        every: int,
+        whole_weights: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        self.policy, self.game, self.options = policy, game, options
+        self.every, self.whole_weights = every, whole_weights
+        # a resumed run adds the measurements before it
+        self.history: list[tuple[int, float]] = []
+        self.tables: dict[int, Table] = {}
+        self._last_step = 0
+
+    def last_quarter_mean(self) -> float | None:
+        """Mean over the measurements in the last quarter of the steps."""
+        late = [conv for step, conv in self.history if step > 0.75 * self._last_step]
+        return sum(late) / len(late) if late else None
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> TrainerControl:
+        self._last_step = state.max_steps
+        if state.global_step % self.every == 0:
+            with self.whole_weights():
+                if state.is_world_process_zero:  # the others only log when it does
+                    self._measure(state.global_step)
+            control.should_log = True
+        return control
+
+    def _measure(self, step: int) -> None:
+        table, _ = tabular(self.policy, self.game, self.options)
+        self.history.append((step, nash_conv(self.game, table)))
+        self.tables = {step: table}
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if (
+            logs is not None
+            and self.history
+            and self.history[-1][0] == state.global_step
+        ):
+            logs["arena/nash_conv"] = self.history[-1][1]
+
+
+class MetricsFile(TrainerCallback):
+    """Appends every log to a file of JSON lines.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if not state.is_world_process_zero:
+            return
+        self.append({"step": state.global_step, **(logs or {})})
+
+    def append(self, record: dict[str, Any]) -> None:
+        """Adds a record; NaN and infinity become null, because JSON has neither."""
+        finite = {
+            key: None
+            if isinstance(value, float) and not math.isfinite(value)
+            else value
+            for key, value in record.items()
+        }
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(finite) + "\n")
+
+
+class RolloutsFile(TrainerCallback):
+    """Writes some training groups with their credit at each logging step.
+
+    All processes call it; the main process writes `step-N.jsonl`, see
+    `arena_trainers.data.rollouts`, and sends the first turns to experiment trackers.
+
+    Args:
+        trainer: the trainer; its latest generation batch is written.
+        folder: where the files go.
+        num_groups: groups in each file; 0 for no files.
+    """
+
+    def __init__(
+        self, trainer: "TurnGRPOTrainer", folder: Path, num_groups: int
+    ) -> None:
+        self.trainer, self.folder, self.num_groups = trainer, folder, num_groups
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        every = max(int(state.logging_steps), 1)
+        if self.num_groups == 0 or state.global_step % every:
+            return
+        rollouts = training_groups(self.trainer, self.num_groups)
+        if state.is_world_process_zero:
+            self.folder.mkdir(exist_ok=True)
+            write_rollouts(self.folder / f"step-{state.global_step}.jsonl", rollouts)
+            callbacks = self.trainer.callback_handler.callbacks
+            track(callbacks, state.global_step, rollouts)
+
+
+def training_groups(trainer: "TurnGRPOTrainer", num_groups: int) -> list[Rollout]:
+    """The first whole groups of the latest generation batch, with their credit.
+
+    Every process must call it; all get the same result.
+    """
+    episodes, games = trainer.last_episodes, trainer.last_played.games
+    own = turn_credits(
+        episodes,
+        trainer.last_kept.records,
+        trainer.last_kept.rows,
+        trainer.last_turns,
+        trainer.last_credit,
+        estimator=trainer.args.credit,
+        weighting=trainer.args.weighting,
+        part_weights=part_weights(trainer.args, trainer.games.functions),
+    )
+    roots = [g for g, e in zip(games, episodes, strict=True) if e.parent is None]
+    pairs = zip(roots, trees_of(own), strict=True)
+    trees = [((game, tree[0].episode.seed), tree) for game, tree in pairs]
+    starts = gather_object([start for start, _ in trees])
+    chosen = list(dict.fromkeys(starts))[:num_groups]
+    found = gather_object([entry for entry in trees if entry[0] in chosen])
+    return joined(tree for start in chosen for key, tree in found if key == start)
+
+
+SCORE = "against_start"  # of metrics: arena/<game>/against_start
+
+
+class Score(NamedTuple):
+    """A mean difference of returns, and its standard error."""
+
+    mean: float
+    error: float
+
+
+class AgainstStart(TrainerCallback):
+    """Measures the learner against the start every so many steps.
+
+    Every process has it; the main one plays. The start's model stays in its memory.
+
+    Args:
+        trainer: its policy learns.
+        start: the policy of the start; None in other processes.
+        every: steps between measurements.
+        num_episodes: of each measurement and game.
+    """
+
+    def __init__(
+        self,
+        trainer: "TurnGRPOTrainer",
+        start: LMPolicy | None,
+        every: int,
+        num_episodes: int,
+    ) -> None:
+        self.trainer, self.start = trainer, start
+        self.every, self.num_episodes = every, num_episodes
+        self._found: tuple[int, dict[str, float]] = (-1, {})
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> TrainerControl:
+        if state.global_step % self.every == 0:
+            with self.trainer.shards.weights_for_play():
+                if self.start is not None:
+                    self._found = state.global_step, self._measure(self.start)
+            control.should_log = True
+        return control
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        step, found = self._found
+        if logs is not None and step == state.global_step:
+            logs.update(found)
+
+    def _measure(self, start: LMPolicy) -> dict[str, float]:
+        found = {}
+        for plan in different_games(self.trainer.games.plans):
+            own = self.trainer.policy
+            score = score_against(plan, own, start, self.num_episodes)
+            found[f"arena/{plan.name}/{SCORE}"] = score.mean
+            found[f"arena/{plan.name}/{SCORE}_error"] = score.error
+        return found
+
+
+def score_against(
+    plan: GamePlan, learner: Policy, start: Policy, num_episodes: int
+) -> Score:
+    """The score of one policy against another in a game.
+
+    Args:
+        plan: the game.
+        learner: the policy that is measured.
+        start: the other policy.
+        num_episodes: at least 2.
+    """
+    num_seats, seeds = plan.game.num_players, range(num_episodes)
+    if num_seats == 1 or plan.game.kind == "cooperative":
+        one, other = (
+            play(plan.env_fn, who, seeds, on_error="raise") for who in (learner, start)
+        )
+        values = [
+            float(np.mean(a.returns) - np.mean(b.returns))
+            for a, b in zip(one, other, strict=True)
+        ]
+    else:
+        plans = []
+        for seed in seeds:
+            seats = [start] * num_seats
+            seats[seed % num_seats] = learner
+            plans.append(EpisodePlan(plan.env_fn, seats, seed))
+        values = []
+        for seed, episode in zip(
+            seeds, play_plans(plans, on_error="raise"), strict=True
+        ):
+            returns = list(episode.returns)
+            own = returns.pop(seed % num_seats)
+            values.append(own - float(np.mean(returns)))
+    error = float(np.std(values, ddof=1)) / num_episodes**0.5
+    return Score(float(np.mean(values)), error)
+
+
+FOLDER, FILE = "best", "best.json"
+NASH_CONV, RETURN = "arena/nash_conv", "mean return"
+LEARNERS = "mean return of the seats that learn"
+HELD_OUT = "score against the start"
+NO_SCORE = (
+    "no best model is kept: training measured no score. It measures the exact NashConv of "
+    "a small game if evaluate_every is above 0, the mean return of one cooperative game or "
+    "against opponents that stay the same, and with start_episodes the score of one game against the start"
+)
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best model so far.
+
+    Attributes:
+        step: optimizer steps that it has been trained for.
+        score: its score.
+        metric: `NASH_CONV`, where lower is better, or `RETURN`, `LEARNERS` or `HELD_OUT`.
+    """
+
+    step: int
+    score: float
+    metric: str
+
+    def __str__(self) -> str:
+        name = "exact NashConv" if self.metric == NASH_CONV else self.metric
+        return f"step {self.step}, {name} {self.score:.4f}"
+
+
+def read_best(folder: Path) -> Best | None:
+    """The best model of a run folder, by its `best/best.json`; None if there is none.
+
+    Raises:
+        ValueError: the file is not one that a run wrote.
+    """
+    path = folder / FOLDER / FILE
+    if not path.is_file():
+        return None
+    try:
+        return Best(**json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"want step, score and metric in {str(path)!r}, got something else; move the "
+            "folder away, and the run finds a new best model"
+        ) from None
+
+
+def score_metric(
+    plans: Sequence[GamePlan],
+    measures_nash_conv: bool,
+    plays_start: bool = False,
+    has_curriculum: bool = False,
+    opponents: Any = SELF,
+) -> str | None:
+    """What the score is; None if nothing fit is measured.
+
+    Args:
+        plans: the games.
+        measures_nash_conv: whether the first game's NashConv is measured in training.
+        plays_start: whether the model plays against that of the start in training.
+        has_curriculum: whether games change in training, so that returns of different steps
+            cannot be compared.
+        opponents: of the settings.
+    """
+    game, seats = plans[0].game, plans[0].seats
+    is_policy = isinstance(opponents, str) and not names_matchmaker(opponents)
+    faces_others = is_policy if seats is None else {*seats} != {SELF}
+    if faces_others and len(plans) == 1 and not has_curriculum:
+        return LEARNERS
+    if measures_nash_conv:
+        return NASH_CONV
+    if len(plans) > 1:
+        return None
+    is_common = game.num_players == 1 or game.kind == "cooperative"
+    if is_common and not has_curriculum:
+        return RETURN
+    return HELD_OUT if plays_start else None
+
+
+class BestModel(TrainerCallback):
+    """Saves the model whenever its score is better than all before.
+
+    All processes call it at each log; the main one measures, and decides.
+
+    Args:
+        trainer: saves its model.
+        folder: the run folder.
+        metric: what `score_metric` says.
+    """
+
+    def __init__(self, trainer: "TurnGRPOTrainer", folder: Path, metric: str) -> None:
+        self.trainer, self.folder, self.metric = trainer, folder, metric
+        if trainer.args.should_save:
+            finish_swap(folder)
+        self.best = read_best(folder)
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if "loss" not in (logs or {}):
+            return  # the summary at the end
+        score = score_of(logs or {}, self.metric)
+        found = None if score is None else Best(state.global_step, score, self.metric)
+        better = gather_object([found if self._is_better(found) else None])[0]
+        if better is not None:
+            self.best = better
+            self._save(better)
+
+    def _is_better(self, found: Best | None) -> bool:
+        if found is None:
+            return False
+        before = None if self.best is None else self.best.score
+        return is_better(self.metric, found.score, before)
+
+    def _save(self, best: Best) -> None:
+        """Every process takes part, as for a checkpoint; the old model goes last."""
+        part = self.folder / partial(FOLDER)
+        self.trainer.save_model(str(part), _internal_call=True)
+        if self.trainer.args.should_save:
+            (part / FILE).write_text(json.dumps(asdict(best)) + "\n", encoding="utf-8")
+            finish_swap(self.folder)
+
+
+def is_better(metric: str, score: float, best: float | None) -> bool:
+    """Whether a score is better than the best before, if there is one.
+
+    >>> is_better("mean return", 1.0, None), is_better("arena/nash_conv", 0.2, 0.1)
+    (True, False)
+    """
+    sign = -1 if metric == NASH_CONV else 1
+    return best is None or sign * score > sign * best
+
+
+def score_of(logs: Mapping[str, Any], metric: str) -> float | None:
+    """The score in a log, or None if the log has no finite score.
+
+    >>> logs = {"arena/hanabi/player_0/return": 2.0}
+    >>> score_of(logs | {"arena/hanabi/against/random/return": 0.0}, "mean return")
+    2.0
+    >>> score_of(logs | {"arena/hanabi/against/random/return": 1.0}, LEARNERS)
+    1.0
+    """
+    names = [NASH_CONV]
+    if metric != NASH_CONV:
+        end = f"/{SCORE}" if metric == HELD_OUT else "/return"
+        names = [n for n in logs if n.startswith("arena/") and n.endswith(end)]
+        names = [n for n in names if ("/against/" in n) == (metric == LEARNERS)]
+    values = [logs[name] for name in names if logs.get(name) is not None]
+    score = sum(values) / len(values) if values else math.nan
+    return score if math.isfinite(score) else None
+
+
+def finish_swap(folder: Path) -> None:
+    """Puts a complete `best.part` in the place of `best`; removes an incomplete one.
+
+    `best.json` is the last file of a model, so a folder that has it is complete. A run that
+    was killed at any line of this function finishes it when it resumes.
+    """
+    best, part, old = (folder / name for name in (FOLDER, partial(FOLDER), "best.old"))
+    if (part / FILE).is_file():
+        shutil.rmtree(old, ignore_errors=True)
+        if best.exists():
+            best.rename(old)
+        part.rename(best)
+    for left in (part, old):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+class Patience(TrainerCallback):
+    """Counts evaluations since the best score; a log with a score is an evaluation.
+
+    All processes call it; the main one counts. The run ends between generation batches, with
+    a checkpoint. A run that was ended so and is resumed counts anew.
+
+    Args:
+        metric: of `score_metric`.
+        patience: evaluations without a better score after which the run ends.
+        window: optimizer steps that share a generation batch.
+        say: takes the line that tells why the run ends, in the main process.
+        before: the logs before the checkpoint that a run resumes from.
+    """
+
+    def __init__(
+        self,
+        metric: str,
+        patience: int,
+        window: int,
+        say: Callable[[str], object],
+        before: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        self.metric, self.patience, self.window = metric, patience, window
+        self.say = say
+        self.waited = 0
+        self._best: float | None = None
+        self._is_over = False
+        for logs in before:
+            self._count(logs)
+        if self.waited >= patience:
+            self.waited = 0
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> TrainerControl:
+        if "loss" not in (logs or {}):
+            return control  # the summary at the end
+        self._count(logs or {})
+        waited = gather_object([self.waited])[0]
+        if waited >= self.patience and not self._is_over:
+            self._is_over = True
+            if state.is_world_process_zero and state.global_step < state.max_steps:
+                self.say(
+                    f"training ends at step {state.global_step} of {state.max_steps}: "
+                    f"{self.metric} has not improved for {waited} evaluations (patience)"
+                )
+        return self.on_step_end(args, state, control)
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> TrainerControl:
+        """Ends the run once it is over and no generation batch is in use."""
+        if self._is_over and state.global_step % self.window == 0:
+            control.should_save = control.should_training_stop = True
+        return control
+
+    def _count(self, logs: Mapping[str, Any]) -> None:
+        score = score_of(logs, self.metric) if "loss" in logs else None
+        if score is None:
+            return
+        self.waited += 1
+        if is_better(self.metric, score, self._best):
+            self._best, self.waited = score, 0
+
+
+ENTROPY, LEGAL, TOKENS = "entropy", "arena/legal_rate", "arena/reply_tokens"
+
+
+class CollapseWarnings(TrainerCallback):
+    """Warns of figures in the logs that crossed their limits; for the main process.
+
+    Args:
+        say: takes a warning.
+        before: the logs before the checkpoint that a run resumes from.
+    """
+
+    def __init__(
+        self, say: Callable[[str], object], before: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        self.say = say
+        self._first: dict[str, float] = {}
+        self._highest_rate = 0.0
+        self._crossed: set[str] = set()
+        for logs in before:
+            self.look(logs)
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        for text in self.look(logs or {}):
+            self.say(f"warning: step {state.global_step}: {text}")
+
+    def look(self, logs: Mapping[str, Any]) -> list[str]:
+        """A line for each figure of a log that crosses its limit."""
+        if "loss" not in logs:
+            return []  # before training, and the summary at the end
+        for name in (ENTROPY, TOKENS):
+            if logs.get(name) is not None:
+                self._first.setdefault(name, logs[name])
+        self._highest_rate = max(self._highest_rate, logs.get(LEGAL) or 0.0)
+        problems = dict(self._problems(logs))
+        new = [text for name, text in problems.items() if name not in self._crossed]
+        unseen = {name for name in self._crossed if logs.get(name) is None}
+        self._crossed = {*problems, *unseen}
+        return new
+
+    def _problems(self, logs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """The figures beyond their limits, each with its warning."""
+        advice = "compare with an earlier checkpoint, lower learning_rate or raise beta"
+        entropy, tokens, legal = (logs.get(n) for n in (ENTROPY, TOKENS, LEGAL))
+        if entropy is not None and entropy < 0.1 * self._first[ENTROPY]:
+            first = self._first[ENTROPY]
+            yield (
+                ENTROPY,
+                f"the entropy of tokens fell from {first:.3g} to {entropy:.3g}, so "
+                f"groups hardly differ; {advice}",
+            )
+        if legal is not None and legal < self._highest_rate - 0.2:
+            yield (
+                LEGAL,
+                f"the rate of legal replies fell from {self._highest_rate:.2f} to "
+                f"{legal:.2f}; {advice}",
+            )
+        first = self._first.get(TOKENS, 0.0)
+        if tokens is not None and not first / 2 <= tokens <= 2 * first:
+            yield (
+                TOKENS,
+                f"replies went from {first:.3g} tokens to {tokens:.3g}; read some of them "
+                "with arena replay in rollouts/",
+            )
+        for name in (n for n in logs if n.endswith(f"/{SCORE}")):
+            mean, error = logs[name], logs[f"{name}_error"]
+            if mean + 2 * error < 0:
+                game = name.removeprefix("arena/").removesuffix(f"/{SCORE}")
+                yield (
+                    name,
+                    f"in {game} the model is worse than at the start, by {-mean:.3g} "
+                    f"± {2 * error:.2g} per episode; {advice}",
+                )
+
+
+class SampleReplies(TrainerCallback):
+    """Prints a turn of the latest generation batch every so many steps.
+
+    The turn moves on through the batch, so that games and seats take turns. Only the main
+    process prints, and only turns that it played.
+
+    Args:
+        trainer: the trainer.
+        console: where the turn is printed.
+        every: steps between turns; 0 for none.
+    """
+
+    def __init__(
+        self, trainer: "TurnGRPOTrainer", console: Console, every: int
+    ) -> None:
+        self.trainer, self.console, self.every = trainer, console, every
+
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **kwargs: Any,
+    ) -> None:
+        is_due = self.every > 0 and state.global_step % self.every == 0
+        if is_due and state.is_world_process_zero and self.trainer.last_kept.records:
+            number = state.global_step // self.every - 1
+            text = f"step {state.global_step}, {sample_reply(self.trainer, number)}"
+            self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def sample_reply(trainer: "TurnGRPOTrainer", number: int) -> str:
+    """The last message of a prompt, the reply, its action and its advantage, escaped.
+
+    Args:
+        trainer: has played a generation batch.
+        number: of the turn among this process's turns; goes round.
+    """
+    place = number % len(trainer.last_kept.records)
+    record, row = trainer.last_kept.records[place], trainer.last_kept.rows[place]
+    turn = trainer.last_episodes[record.episode].turns[record.place]
+    advantage = advantage_by_turn(trainer.last_turns, trainer.last_credit.advantage)
+    plan = trainer.games.plans[record.game]
+    return (
+        f"a reply in {plan.name}, seat {record.seat}:\n"
+        f"  prompt ends with: {_end(turn.messages[-1]['content'])}\n"
+        f"  reply: {escaped(turn.reply)}\n"
+        f"  action: {_action(plan.game, turn)}; advantage {advantage[row]:.3f}"
+    )
+
+
+def _end(text: str) -> str:
+    """The end of a prompt: what differs from turn to turn mostly stands there."""
+    return ("..." if text[:-MAX_SHOWN] else "") + escaped(text[-MAX_SHOWN:])
+
+
+def _action(game: Any, turn: Turn) -> str:
+    """The canonical text of the action that was played, or why there was none."""
+    played = "none"
+    if turn.action is not None:
+        played = escaped(game.action_text(turn.state, turn.action))
+    if turn.invalid is None:
+        return played
+    return f"{played} (invalid: {turn.invalid})"
