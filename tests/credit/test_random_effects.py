@@ -126,3 +126,15 @@ def test_pairs_of_pairs_are_unbiased_though_w_is_estimated(game, shared):
         drawn, groups = [*first, *second], np.array([0, 0, 1, 1])
         total += one * two * gradient_estimate("random_effects", play, drawn, groups)
     np.testing.assert_allclose(total, play.gradient, atol=1e-12)
+
+
+def test_a_pool_by_turn_counts_on_over_the_segments_of_a_rollout(batch):
+    """The second turn of rollout 0 is the first of episode 2."""
+    whole = batch((0, 0, 0, [1, 2]), (1, 0, 0, [4, 9]))
+    cut = batch((0, 0, 0, [1]), (2, 0, 0, [2]), (1, 0, 0, [4, 9]), rollout=[0, 0, 1, 1])
+    for name in ("mars", "mars_loo", "random_effects"):
+        want, got = (
+            estimate(name, turns, pool=("game", "seat", "turn")).advantage
+            for turns in (whole, cut)
+        )
+        np.testing.assert_allclose(got, want)

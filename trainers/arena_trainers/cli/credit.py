@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from arena_envs import make_game
-from arena_trainers.cli.usage import print_tables, usage_errors
+from arena_trainers.cli.options import print_tables, usage_errors
 
 if TYPE_CHECKING:
     from arena_trainers.credit.proofs.expectation import Verdict
@@ -23,7 +23,7 @@ credit_app = typer.Typer(
 )
 
 
-def add_commands(app: typer.Typer) -> None:
+def add_credit(app: typer.Typer) -> None:
     """Adds the commands to the `arena` command."""
     app.add_typer(credit_app)
 
