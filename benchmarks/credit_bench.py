@@ -14,6 +14,7 @@ import typer
 
 import comparing
 import credit_payments
+from arena_trainers.cli.options import usage_errors
 from arena_trainers.cli.suggest import (
     ALPHA,
     FILE,
@@ -28,7 +29,6 @@ from arena_trainers.cli.suggest import (
     p_value,
     write_advice,
 )
-from arena_trainers.cli.usage import usage_errors
 from arena_trainers.credit import needed_columns
 from arena_trainers.extras import import_extra
 from comparing import (
