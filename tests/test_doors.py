@@ -148,7 +148,7 @@ def test_a_module_names_a_plug_in_wherever_plug_ins_are_named(plug_ins):
 
 def test_a_missing_module_or_name_is_told(plug_ins):
     with pytest.raises(
-        ValueError, match=r"no policy 'mtcs'; did you mean 'mcts'\?; nor"
+        ValueError, match=r"no policy 'mtcs'; did you mean 'mcts'\? Nor is there"
     ):
         make_policy("mtcs:ten")
     with pytest.raises(ValueError, match="did you mean 'Loud'"):

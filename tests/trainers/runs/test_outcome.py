@@ -215,6 +215,7 @@ def test_every_game_has_its_lines_and_solvers_only_where_they_are_exact(args, tm
         "minimax",
     ]
     assert f"'lm:{tmp_path}/my run/model' nim -p 'pile_sizes=[1, 2]'" in evals[-1]
+    assert "look at episodes after training:" in lines  # none of training are kept
     plays = [line for line in lines if line.startswith("  arena play")]
     assert plays[3] == "  arena play blackjack"
 

@@ -235,8 +235,20 @@ def _quiet_libraries() -> None:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 
+def _warning_line(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """A warning without the place in the code, which says nothing to users of commands."""
+    return wrapped(f"warning: {message}", sys.stderr) + "\n"
+
+
 def main() -> None:
     """Runs the command; a usage error prints one sentence and exits with status 2."""
+    before, warnings.formatwarning = warnings.formatwarning, _warning_line
     try:
         app()
     except ModuleNotFoundError as error:
@@ -251,3 +263,5 @@ def main() -> None:
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    finally:
+        warnings.formatwarning = before  # tests call this function, too

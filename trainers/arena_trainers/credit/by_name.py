@@ -184,7 +184,36 @@ def find_estimator(name: str | Estimator) -> Estimator:
         raise ValueError(
             f"want the name of an estimator or a function, got {name!r:.80}"
         )
-    return estimators.find(estimators.read(name).name)
+    one = estimators.read(name)
+    if one.argument is not None or one.inner or one.options:
+        raise ValueError(
+            f"want the name of an estimator alone, got {name!r:.80}; give its options beside "
+            f"it, as in estimate({one.name!r}, turns, discount=0.9)"
+        )
+    return estimators.find(one.name)
+
+
+def with_options(text: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The name, and all options, of `NAME(key=value)` with options beside it.
+
+    Raises:
+        ValueError: unknown estimator; parentheses with something other than options; an
+            option that is given twice.
+
+    >>> with_options("mars(discount=0.9)", {"pool": ("group", "seat")})
+    ('mars', {'pool': ('group', 'seat'), 'discount': 0.9})
+    """
+    if "(" not in text:
+        return text, dict(options)
+    one = estimators.read(text)
+    twice = sorted({*one.options} & {*options})
+    if one.argument is not None or one.inner or twice:
+        got = f"{twice[0]!r} in credit_args, too" if twice else repr(text)
+        raise ValueError(
+            f"want credit as NAME or NAME(key=value), each option once, got {got}; write "
+            f"{one.name}(discount=0.9), or credit: {one.name} with credit_args"
+        )
+    return one.name, {**options, **one.options}
 
 
 def needed_columns(

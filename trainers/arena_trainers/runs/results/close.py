@@ -572,8 +572,9 @@ def closing_lines(
     page = folder / REPORT
     seen = str(page) if page.is_file() else _command("report", str(folder))
     lines += ["see the run as a page:", *_indented([seen])]
-    lines.append("look at episodes, after training and in training (with credit):")
     files = [folder / "episodes.jsonl", last_rollouts(folder)]
+    when = "after training" + (" and in training (with credit)" if files[1] else "")
+    lines.append(f"look at episodes {when}:")
     lines += _indented(
         _command("replay", str(file)) for file in files if file is not None
     )
