@@ -1,6 +1,7 @@
 """The model and tokenizer that a training run starts from."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -204,3 +205,21 @@ def _examples(
         return legal_play(*play_of)
     env_fns, *rest = play_of
     return solver_replies(env_fns, make_policy(job.warm_start_teacher), *rest)
+
+
+@contextmanager
+def adapter_errors(job: JobConfig) -> Iterator[None]:
+    """Says what to do where an adapter names layers that the model lacks.
+
+    Raises:
+        ValueError: it does.
+    """
+    try:
+        yield
+    except ValueError as error:
+        if not str(error).startswith("Target modules"):  # peft's
+            raise
+        raise ValueError(
+            "want lora_target_modules that name linear layers of the model, such as "
+            f"q_proj,v_proj, got {job.lora_target_modules!r}"
+        ) from error

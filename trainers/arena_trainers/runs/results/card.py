@@ -38,7 +38,6 @@ from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
 
 if TYPE_CHECKING:
-    from arena_trainers.runs.self_play import TrainingJob
     from arena_trainers.train.trainer import TurnGRPOTrainer
 
 _BACKTICKS = re.compile(r"`+")
@@ -204,33 +203,6 @@ class CardSource(NamedTuple):
     how: str
     tags: Sequence[str]
     training: Sequence[tuple[str, str]]
-
-
-def write_cards(
-    run: "TrainingJob", outcomes: Sequence[GameOutcome], results: Mapping[str, Any]
-) -> None:
-    """Writes `README.md` into the run folder and into its `model/`.
-
-    Args:
-        run: the run, which has saved its model.
-        outcomes: its results in each game.
-        results: what `results.json` holds.
-    """
-    base = base_model(run.job.model, run.model)
-    plans = [meter.plan for meter in run.meters]
-    given = run.folder, base, run.job, run.args, plans, outcomes, results
-    rows = _self_play(run.job, run.args, results["credit"])
-    save_cards(CardSource(*given, "by self-play", TAGS, rows))
-
-
-def _self_play(
-    job: JobConfig, args: TurnGRPOConfig, credit: Mapping[str, Any]
-) -> list[tuple[str, str]]:
-    return [
-        ("supervised start", f"{job.warm_start_steps} steps"),
-        ("self-play", f"{args.max_steps} of {args.episodes_per_step} episodes"),
-        ("credit", code(f"{credit['estimator']} {credit['args'] or ''}")),
-    ]
 
 
 def save_cards(source: CardSource) -> None:
