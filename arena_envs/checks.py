@@ -49,10 +49,17 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
     >>> did_you_mean("khun", ["kuhn", "leduc"])
     "did you mean 'kuhn'?"
+    >>> did_you_mean("KUHN", ["leduc_poker-v0", "kuhn_poker-v0"])
+    "did you mean 'kuhn_poker-v0'?"
     """
-    known = list(known)
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+    names = {name.lower(): name for name in known}
+    word = word.lower()
+    near = difflib.get_close_matches(word, names, n=1)
+    if not near and len(word) > 2:
+        near = [name for name in names if word in name]
+    if near:
+        return f"did you mean {names[near[0]]!r}?"
+    return f"known are {', '.join(names.values())}"
 
 
 def _integer(value: Any) -> int | None:

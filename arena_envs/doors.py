@@ -303,9 +303,9 @@ class Door(Generic[T]):
         if "." not in name and name not in sys.modules:
             find_modules_here()
             if importlib.util.find_spec(name) is None:
-                raise ValueError(
-                    f"{self._unknown(one.name)}; nor is there a module {name!r}"
-                )
+                unknown = self._unknown(one.name)
+                nor = " Nor" if unknown.endswith("?") else "; nor"
+                raise ValueError(f"{unknown}{nor} is there a module {name!r}")
         return Expression(path, None, one.inner, one.options)
 
     def find(self, name: str) -> Maker[T]:
@@ -452,9 +452,10 @@ def _positional(
         usage = one.name + (f":{takes[0].name.upper()}" if takes else "")
         if further := ", ".join(p.name.upper() for p in takes[1:]):
             usage += f"({further})"
+        hint = "; put a path with parentheses or commas into quotes" if num else ""
         raise ValueError(
             f"want a {kind} as {usage}, got {one.name!r} with {has_argument + num} of these "
-            "arguments; put a path with parentheses or commas into quotes"
+            f"arguments{hint}"
         )
     first = [_converted(one, takes[0].annotation)] if has_argument else []
     return [*first, *one.inner]

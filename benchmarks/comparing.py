@@ -18,8 +18,8 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from arena_trainers.cli.options import UsageError, interruptions, usage_errors
 from arena_trainers.cli.suggest import ALPHA, Difference
-from arena_trainers.cli.usage import UsageError, interruptions, usage_errors
 from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.extras import import_extra
 

@@ -13,6 +13,8 @@ import numpy as np
 import typer
 
 import comparing
+import credit_payments
+from arena_trainers.cli.options import usage_errors
 from arena_trainers.cli.suggest import (
     ALPHA,
     FILE,
@@ -27,7 +29,6 @@ from arena_trainers.cli.suggest import (
     p_value,
     write_advice,
 )
-from arena_trainers.cli.usage import usage_errors
 from arena_trainers.credit import needed_columns
 from arena_trainers.extras import import_extra
 from comparing import (
@@ -50,6 +51,7 @@ from comparing import (
     table,
     tell_outdated,
 )
+from credit_payments import payments_table
 from credit_runs import (
     COMPARED,
     MODEL_PAIRS,
@@ -334,7 +336,8 @@ def _limits(runs: Found) -> dict[str, Sequence[str]]:
 
 def advice(runs: Found) -> Advice:
     """What `arena credit suggest` reads."""
-    return Advice([_advice_on(one) for one in comparisons(runs)], _limits(runs))
+    games = [_advice_on(one) for one in comparisons(runs)]
+    return Advice(games, _limits(runs), credit_payments.committed())
 
 
 def _advice_on(compared: Comparison) -> Measured:
@@ -541,6 +544,24 @@ that follows from it. [estimators.md](estimators.md) describes each estimator, a
 
 """
 
+LAW = """\
+## When turn-level credit pays
+
+In a game paid at the end, turn-level credit has the noise of the episode. If it pays on the way,
+turns with the same number must be compared: equal rounds gain a factor of up to 2T / (T + 1), and
+large stakes or luck before a decision any factor; luck that a group shares, and rewards that are taken back
+later, need a mean of the group.
+
+{table}
+
+Noise of the gradient, 1 at best, with 95 % intervals: `benchmarks/credit_payments.py` measures it in
+the game [`rounds`](../games/rounds.md), 8 rounds, batches of 16 groups of 8 episodes with shared chance, a policy that is
+right half of the time. Bold: the interval reaches the least of the row. Less noise is not always a better outcome:
+step and entropy bonus must suit the estimator.
+
+## Comparison in games
+"""
+
 METHOD = f"""\
 ## What was run
 
@@ -637,7 +658,8 @@ def text(runs: Found) -> str:
     """The page, in Markdown."""
     compared = comparisons(runs)
     shown = [one for one in compared if one.runs]
-    parts = [HEAD + _missing(compared), *_summary(shown), METHOD]
+    law = LAW.format(table=payments_table(credit_payments.committed()))
+    parts = [HEAD + law, _missing(compared), *_summary(shown), METHOD]
     parts += [_crossing(one) for one in shown]
     if shown:
         parts += [f"![Learning curves]({PICTURE})\n", "## All variants\n"]

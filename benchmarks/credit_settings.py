@@ -80,6 +80,8 @@ class Setting:
 class PaidByRound(Goofspiel):
     """Goofspiel that pays the difference of the points after each round."""
 
+    pays = "on_the_way"
+
     def returns(self, state: Any) -> Sequence[float]:
         points = self.points(state)
         return tuple(value - sum(points) / len(points) for value in points)

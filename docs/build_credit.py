@@ -12,13 +12,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from arena_trainers.credit.by_name import (
-    ALIASES,
-    default_options,
-    docstring,
-    name_of,
-    needed_columns,
-)
+from arena_trainers.credit import default_options, needed_columns
+from arena_trainers.credit.by_name import ALIASES, docstring, name_of
 from arena_trainers.credit.proofs.claims import CLAIMS, Kind
 from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 from arena_trainers.credit.proofs.expectation import REINFORCE, Verdict

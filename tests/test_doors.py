@@ -17,9 +17,9 @@ from arena_envs.doors import (
 from arena_envs.registration import games, make_game
 from arena_trainers.credit import estimator_names
 from arena_trainers.credit.by_name import estimators
-from arena_trainers.curricula.protocol import curricula
+from arena_trainers.curricula import curricula
 from arena_trainers.data import select, selectors
-from arena_trainers.matchmaking.protocol import matchmakers
+from arena_trainers.matchmaking import matchmakers
 from arena_trainers.offline.protocol import row_trainers
 from arena_wrappers import make_policy, play
 from arena_wrappers.policies import policies
@@ -148,7 +148,7 @@ def test_a_module_names_a_plug_in_wherever_plug_ins_are_named(plug_ins):
 
 def test_a_missing_module_or_name_is_told(plug_ins):
     with pytest.raises(
-        ValueError, match=r"no policy 'mtcs'; did you mean 'mcts'\?; nor"
+        ValueError, match=r"no policy 'mtcs'; did you mean 'mcts'\? Nor is there"
     ):
         make_policy("mtcs:ten")
     with pytest.raises(ValueError, match="did you mean 'Loud'"):

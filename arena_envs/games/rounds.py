@@ -46,6 +46,7 @@ from arena_envs.game import (
     fitting,
     over_text,
 )
+from arena_envs.scenes.shapes import Cell, Scene, Table, Track, turn_title
 
 STAKES = ("equal", "falling", "rising")
 LUCK_AFTER = ("first", "last")
@@ -104,6 +105,7 @@ class Rounds(BaseGame[State, int]):
 
     kind: ClassVar[Kind] = "cooperative"
     information: ClassVar[Information] = "perfect"
+    scene = "arena_envs.games.rounds:scene"
 
     def __post_init__(self) -> None:
         for name, value, known in (
@@ -309,3 +311,22 @@ class Rounds(BaseGame[State, int]):
                 "chance; they are taken back at the end."
             )
         return " ".join(lines)
+
+
+def scene(game: Rounds, state: State, viewer: int | None) -> Scene:
+    """The rounds with their stakes, and the points that are paid, due and owed."""
+    done = [Cell(str(game.stake(n)), "gone") for n in range(state.number)]
+    left = [Cell(str(game.stake(n))) for n in range(state.number, game.num_rounds)]
+    if left:
+        left[0] = left[0]._replace(mark=True)
+    symbol = "-" if state.symbol < 0 else chr(65 + state.symbol)
+    points = {
+        "symbol": symbol,
+        "right answers": str(state.right),
+        "paid": str(state.paid),
+        "due": ", ".join(map(str, state.due)),
+        "to be taken back": str(state.owed),
+    }
+    table = Table("this round", list(points), [[Cell(x) for x in points.values()]])
+    title = turn_title(game, state, viewer)
+    return Scene(title, [Track("stakes by round", [*done, *left]), table])

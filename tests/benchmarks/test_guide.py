@@ -4,6 +4,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import credit_bench
+import credit_payments
 from arena_envs import doors, make_game
 from arena_trainers.cli.suggest import (
     SHIPPED,
@@ -129,6 +130,29 @@ def test_a_game_with_one_turn_per_seat_is_measured_on_one():
     assert len(kinds) == 1
     assert "2 players, cooperative, one turn per seat" in kinds[0]
     assert "groups of 8 | Tiny Hanabi |" in kinds[0]
+
+
+def by_payment(name, group=None, **params):
+    """What the payment of a game advises; empty for none."""
+    lines = suggested([(name, make_game(name, **params))], {}, None, group)
+    return " ".join(lines).partition("By its payment: take ")[2].partition(" Tune")[0]
+
+
+def test_a_game_that_pays_on_the_way_is_advised_by_its_payment_and_length():
+    """The gain is that of the committed table."""
+    payments = {one.title: one.noise for one in credit_payments.committed()}
+    for title, num_rounds in (("each round", 10), ("each round, 64 rounds", 40)):
+        noise = payments[title]
+        gain = noise["mars"][0] / noise["mars (game, seat, turn)"][0]
+        text = by_payment("iterated_prisoners_dilemma", num_rounds=num_rounds)
+        assert "credit: mars, credit_args: {pool: [game, seat, turn]}" in text
+        assert f"Expected gain: {gain:.1f} times less noise than mars" in text
+
+
+def test_random_effects_is_advised_where_a_group_shares_chance():
+    assert "credit: random_effects " in by_payment("mini_hanabi", 8)
+    assert "credit: mars, " in by_payment("mini_hanabi", 1)
+    assert by_payment("kuhn_poker", 8) == by_payment("rounds", num_rounds=1) == ""
 
 
 def test_a_recipe_that_was_not_measured_is_named():

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
 
 from arena_envs import make_game
 from arena_trainers.credit import estimate, estimator_names
@@ -29,7 +28,7 @@ def trained(game, rng):
     exact = ExactGame(game)
     ExactPolicy(table)  # adds all rows
     table.logits[:] = rng.normal(size=table.logits.shape)
-    table._remember(np.arange(len(table.graph.rows)))
+    table.remember(np.arange(len(table.graph.rows)))
     return table, exact.at(exact.policy(table.table()))
 
 
@@ -63,6 +62,8 @@ def legal_of(table, key):
 @pytest.mark.parametrize("name", GAMES)
 def test_lines_of_play_have_the_probabilities_of_the_enumeration(name):
     """χ² of 20,000 episodes against the probability of every line, below its 99.9 %."""
+    from scipy.stats import chi2
+
     table, play = trained(GAMES[name], np.random.default_rng(0))
     played = table.play(20_000, 1, np.random.default_rng(1))
     found = np.bincount(lines_of(play, table, played), minlength=play.game.num_lines)

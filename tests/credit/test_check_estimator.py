@@ -31,7 +31,7 @@ from arena_trainers.credit.testing import (
     check_estimator,
     random_batches,
 )
-from arena_trainers.credit.testing.claimed import TRIED, check_bias, check_of
+from arena_trainers.credit.testing.check import TRIED, check_bias, check_of
 
 PLUGINS = Path(__file__).parents[2] / "docs" / "plugins.md"
 

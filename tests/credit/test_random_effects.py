@@ -59,8 +59,8 @@ def by_definition(to_go, own, group):
         mine = np.array([to_go[j] for j in others if group[j] == group[i]])
         rest = np.array([to_go[j] for j in others if group[j] != group[i]])
         if not len(mine) or not len(rest):
-            others = mine if len(mine) else rest
-            found.append(value - (others.mean() if len(others) else 0.0))
+            left = mine if len(mine) else rest
+            found.append(value - (left.mean() if len(left) else 0.0))
             continue
         size = len(others)
         between = within = 1.0
@@ -116,13 +116,24 @@ def test_pairs_of_pairs_are_unbiased_though_w_is_estimated(game, shared):
         for pair in itertools.product(lines, repeat=2):
             pairs.append((chance * likely[list(pair)].prod(), pair))
     if not shared:
-        lines = range(play.game.num_lines)
         pairs = [
             (play.probability[list(pair)].prod(), pair)
-            for pair in itertools.product(lines, repeat=2)
+            for pair in itertools.product(range(play.game.num_lines), repeat=2)
         ]
     total = np.zeros(len(play.policy))
     for (one, first), (two, second) in itertools.product(pairs, repeat=2):
         drawn, groups = [*first, *second], np.array([0, 0, 1, 1])
         total += one * two * gradient_estimate("random_effects", play, drawn, groups)
     np.testing.assert_allclose(total, play.gradient, atol=1e-12)
+
+
+def test_a_pool_by_turn_counts_on_over_the_segments_of_a_rollout(batch):
+    """The second turn of rollout 0 is the first of episode 2."""
+    whole = batch((0, 0, 0, [1, 2]), (1, 0, 0, [4, 9]))
+    cut = batch((0, 0, 0, [1]), (2, 0, 0, [2]), (1, 0, 0, [4, 9]), rollout=[0, 0, 1, 1])
+    for name in ("mars", "mars_loo", "random_effects"):
+        want, got = (
+            estimate(name, turns, pool=("game", "seat", "turn")).advantage
+            for turns in (whole, cut)
+        )
+        np.testing.assert_allclose(got, want)

@@ -13,6 +13,7 @@ from arena_trainers.credit import (
     estimate,
     estimator_names,
 )
+from arena_trainers.credit.by_name import with_options
 from arena_trainers.credit.proofs.claims import claims_of
 from build_credit import _section
 
@@ -41,6 +42,24 @@ def test_grpo_is_episode(batch):
     assert "Also `grpo`." in _section("episode", {})
     with pytest.raises(ValueError, match=r"no estimator 'grpoo'; did you mean 'grpo'"):
         estimate("grpoo", turns)
+
+
+def test_options_in_parentheses_are_refused_where_they_would_be_ignored(batch):
+    with pytest.raises(ValueError, match="give its options beside"):
+        estimate("mars(discount=0.5)", batch(*ROWS))
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "error"),
+    [
+        ("mars(discount=0.9)", {"discount": 0.5}, "'discount' in credit_args, too"),
+        ("mars(0.9)", {}, r"NAME\(key=value\)"),
+        ("mrs(discount=0.9)", {}, "did you mean 'mars'"),
+    ],
+)
+def test_options_of_an_estimator_that_are_unclear_are_refused(text, options, error):
+    with pytest.raises(ValueError, match=error):
+        with_options(text, options)
 
 
 def test_an_unknown_option_is_named_with_those_known(batch):

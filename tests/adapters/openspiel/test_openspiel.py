@@ -14,10 +14,6 @@ from arena_envs.testing import check_game
 
 pyspiel = pytest.importorskip("pyspiel", reason="pyspiel is missing: make adapters")
 
-from open_spiel.python import policy
-from open_spiel.python.algorithms import exploitability
-from open_spiel.python.rl_environment import Environment
-
 from arena_wrappers.adapters import openspiel
 from arena_wrappers.adapters.openspiel import (
     OpenSpielGame,
@@ -41,6 +37,8 @@ def test_openspiels_own_test_passes(id, params) -> None:
 
 @pytest.mark.parametrize(("id", "params"), GAMES)
 def test_openspiels_environment_plays_it(id, params) -> None:
+    from open_spiel.python.rl_environment import Environment
+
     env = Environment(to_openspiel(id, **params), seed=0)
     rules = arena_envs.make_game(id, **params)
     step = env.reset()
@@ -56,6 +54,9 @@ def test_openspiels_environment_plays_it(id, params) -> None:
 
 @pytest.mark.parametrize("id", ["kuhn_poker", "tiny_hanabi"])
 def test_nash_conv_is_equal_both_ways(id: str) -> None:
+    from open_spiel.python import policy
+    from open_spiel.python.algorithms import exploitability
+
     ours, out, back = arena_envs.make_game(id), to_openspiel(id), from_openspiel(id)
     theirs = pyspiel.load_game(id)
     wanted = nash_conv(ours, uniform_table(ours))

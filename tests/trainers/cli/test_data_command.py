@@ -85,6 +85,7 @@ def test_bot_records_give_conversations_and_training_asks_for_tokens(
     assert {"prompt", "completion", "weight"} < {*rows.column_names}
     done = arena_here("train", "--trainer", "sft", "--data", out, cwd=tmp_path)
     assert "want rows with tokens" in done.stderr
+    assert "seed, turn, weight; make" in done.stderr
 
 
 def test_a_selector_that_keeps_nothing_says_why(arena_here, files, tmp_path):

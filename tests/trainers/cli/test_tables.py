@@ -7,7 +7,7 @@ from rich.table import Table
 
 import arena_envs
 from arena_trainers.cli.games import _games_table
-from arena_trainers.cli.usage import plain
+from arena_trainers.cli.options import plain
 
 
 @pytest.fixture(scope="module")

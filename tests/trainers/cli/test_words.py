@@ -1,5 +1,8 @@
 """One word for one thing in the options of all commands."""
 
+import subprocess
+import sys
+
 import pytest
 import typer
 
@@ -49,3 +52,11 @@ def test_an_old_or_misspelt_word_is_told_with_the_right_one(arena_here, old, new
     done = arena_here("tournament", "random", "first", old, "nim", "--out", "t")
     assert done.returncode == 2
     assert new in done.stderr
+
+
+def test_a_warning_is_a_line_without_the_place_in_the_code(tmp_path):
+    mine = "import warnings\nwarnings.warn('top_k cuts replies', stacklevel=1)\n"
+    (tmp_path / "mine.py").write_text(mine)
+    command = [sys.executable, "-m", "arena_trainers", "check", "mine:Game"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stderr.splitlines()[0] == "warning: top_k cuts replies"

@@ -24,7 +24,7 @@ from arena_trainers.evaluate import evaluate, matches
 from arena_trainers.evaluate.baselines import constants_of, solver_of
 from arena_trainers.evaluate.intervals import mean_interval
 from arena_trainers.evaluate.result_rows import win_draw_loss
-from arena_trainers.evaluate.tables import reference_kind
+from arena_trainers.evaluate.tables import caption, reference_kind
 from arena_wrappers import (
     BotPolicy,
     NoReplyError,
@@ -408,6 +408,9 @@ def test_lost_episodes_count_nowhere_and_the_same_call_plays_them_again(tmp_path
     own = [e for e in kept if e.turns[0].policy == "unsteady"]  # in seat 0
     assert rows[0].mean_return == sum(e.returns[0] for e in own) / len(own)
     assert rows[0].invalid == {}
+    whole = rows["all"].num_episodes
+    assert whole < len(kept)
+    assert f"has only the {whole} episodes of seeds that are complete" in caption(found)
     policy.is_ill, policy.asked = False, 0
     again = evaluate(policy, KUHN, ["random"], 60, baselines=False, out=out)
     assert policy.asked < 2 * rows["all"].num_lost

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from arena_trainers.cli.usage import drawn, plain
+from arena_trainers.cli.options import drawn, plain
 from arena_trainers.evaluate.matches import (
     Evaluation,
     SuiteEvaluation,

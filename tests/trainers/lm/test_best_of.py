@@ -14,7 +14,7 @@ import torch
 
 from arena_envs.doors import split
 from arena_trainers import LMPolicy, TurnGRPOConfig
-from arena_trainers.cli.policy_options import PolicyOptions
+from arena_trainers.cli.options import PolicyOptions
 from arena_trainers.data import Completion, Said, columns
 from arena_trainers.lm import BestOfPolicy, RewardModel, best_of
 from arena_trainers.runs.checks.preflight import check_opponents, check_policies

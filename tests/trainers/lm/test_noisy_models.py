@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from arena_trainers import LMPolicy, TurnGRPOConfig
-from arena_trainers.cli.policy_options import PolicyOptions
+from arena_trainers.cli.options import PolicyOptions
 from arena_trainers.evaluate import evaluate
 from arena_trainers.lm import policy as lm_policy
 from arena_trainers.runs.checks.preflight import check_policies

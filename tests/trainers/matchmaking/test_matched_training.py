@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from arena_envs import make_game
 from arena_trainers.cli.main import app
-from arena_trainers.matchmaking.past import past_policies
+from arena_trainers.matchmaking.snapshots import past_policies
 from arena_trainers.train.games import matchmaker_of
 from arena_trainers.train.matching import MATCHMAKING_FILE
 

@@ -88,9 +88,9 @@ def test_a_snapshot_that_cannot_be_written_ends_all_processes(process, monkeypat
 
     monkeypatch.setattr(accelerate.utils, "broadcast_object_list", broadcast)
     monkeypatch.setattr(snapshots, "save_file", fail)
-    for main, kind in ((True, OSError), (False, ValueError)):
+    for main in (True, False):
         own = process(int(not main))
-        with pytest.raises(kind, match="disk full"):
+        with pytest.raises(OSError, match="disk full"):
             own._advance(own.games.matchmaker, 0)
 
 

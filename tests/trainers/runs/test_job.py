@@ -193,6 +193,7 @@ def test_saved_episodes_replay(run_folder):
 
 def test_a_report_is_written_at_the_end(run_folder):
     lines = closing_lines(run_folder, [], TurnGRPOConfig(use_cpu=True, bf16=False))
+    assert "look at episodes after training and in training (with credit):" in lines
     assert lines[lines.index("see the run as a page:") + 1] == (
         f"  {run_folder / 'report.html'}"
     )

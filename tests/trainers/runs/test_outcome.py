@@ -215,6 +215,7 @@ def test_every_game_has_its_lines_and_solvers_only_where_they_are_exact(args, tm
         "minimax",
     ]
     assert f"'lm:{tmp_path}/my run/model' nim -p 'pile_sizes=[1, 2]'" in evals[-1]
+    assert "look at episodes after training:" in lines  # none of training are kept
     plays = [line for line in lines if line.startswith("  arena play")]
     assert plays[3] == "  arena play blackjack"
 
@@ -288,6 +289,16 @@ def test_curves_do_not_make_noise_look_like_a_trend(settings):
     assert marks == [[5], [3, 3], [6, 6]]
     labels = [text.get_text() for text in returns.get_legend().get_texts()]
     assert "kuhn_poker/player_0 at equilibrium" in labels
+
+
+def test_curves_lead_with_the_return_of_the_seats_that_learn():
+    """Against one opponent; returns by several opponents are in the report."""
+    one = {"arena/kuhn/player_0/return": 0.1, "arena/kuhn/against/cfr/return": -0.1}
+    two = {f"arena/hex/against/{name}/return": 0.5 for name in ("first", "random")}
+    figure = curves([{"step": 1, **one, **two}], Frame("x", "kuhn", (-2.0, 2.0)))
+    panels = {a.get_title(): a.get_legend_handles_labels()[1] for a in figure.axes}
+    assert list(panels.values()) == [["kuhn/against/cfr"], ["kuhn/player_0"]]
+    assert next(iter(panels)).startswith("mean return of the seats that learn")
 
 
 def test_panels_without_figures_are_left_out():

@@ -13,7 +13,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from arena_trainers.data import legal_play
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.offline.sft import default_learning_rate, warm_start
+from arena_trainers.offline.sft import (
+    _arguments,
+    default_learning_rate,
+    warm_start,
+)
 from arena_trainers.runs.settings import build_configs
 from arena_trainers.runs.start import make_start
 from arena_trainers.runs.tiny import tiny_model
@@ -41,6 +45,14 @@ def test_micro_batches_change_nothing(started):
     assert same == pytest.approx(losses, abs=1e-5)
     found, wanted = parts.model.state_dict(), whole.model.state_dict()
     torch.testing.assert_close(found, wanted, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("most", [1, 33, 34, 99, 100, 1000])
+def test_a_step_has_as_many_rows_as_batch_size_says(policy, tmp_path, most):
+    args = _arguments(str(tmp_path), policy.model, 100, most)
+    size = args.per_device_train_batch_size
+    assert size * args.gradient_accumulation_steps == 100
+    assert size <= most
 
 
 def test_equal_rows_run_once_and_prompts_are_not_scored(started, monkeypatch):

@@ -9,6 +9,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
+from arena_trainers.train import forward as forward_module
 from arena_trainers.train.forward import checked_rows
 from arena_trainers.train.records import TrainingRow
 
@@ -149,6 +150,26 @@ def test_a_model_that_sees_later_tokens_is_refused(trainer_of):
         ValueError, match=r"plain forward pass of bert, got some that differ"
     ):
         trainer_of("bert").train()
+
+
+def test_one_row_that_is_off_is_seen_beside_exact_ones_in_half_precision(
+    trainer_of, monkeypatch
+):
+    """As left padding without positions: only the padded row is wrong."""
+    real = forward_module.model_inputs
+
+    def counted_from_the_edge(packed):
+        inputs = real(packed)
+        width = inputs["input_ids"].shape[1]
+        return {**inputs, "position_ids": torch.arange(width).expand(len(packed), -1)}
+
+    monkeypatch.setattr(forward_module, "model_inputs", counted_from_the_edge)
+    monkeypatch.setattr(forward_module, "may_share_prompts", lambda model: False)
+    trainer = trainer_of("gpt2", bf16=True)
+    prompts = [list(range(10, 130)), PROMPTS[1]]
+    rows = [TrainingRow(p, REPLIES[1], None, 0.0) for p in prompts]
+    with pytest.raises(ValueError, match="plain forward pass of gpt2"):
+        trainer.forward.agreement.check(rows)
 
 
 def test_sharing_is_switched_off_where_it_is_not_exact(trainer_of, monkeypatch):

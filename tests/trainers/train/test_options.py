@@ -14,6 +14,7 @@ from arena_trainers.runs.settings import (
     PlayStage,
     RowConfig,
 )
+from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.settings import SelfPlay
 
 
@@ -72,3 +73,15 @@ def test_every_option_is_told_in_sentences(declared: Any):
     for one in options_of(declared).values():
         assert one.help.endswith("."), one.name
         assert one.help[0].isupper(), one.name
+
+
+def test_options_in_the_parentheses_of_credit_fill_credit_args(tmp_path):
+    args = TurnGRPOConfig(
+        output_dir=str(tmp_path),
+        use_cpu=True,
+        bf16=False,
+        credit="mars(discount=0.5)",
+        credit_args={"pool": ["seat"]},
+    )
+    assert args.credit == "mars"
+    assert args.credit_args == {"pool": ["seat"], "discount": 0.5}

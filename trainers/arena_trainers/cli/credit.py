@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from arena_envs import make_game
-from arena_trainers.cli.usage import print_tables, usage_errors
+from arena_trainers.cli.options import print_tables, usage_errors
 
 if TYPE_CHECKING:
     from arena_trainers.credit.proofs.expectation import Verdict
@@ -23,7 +23,7 @@ credit_app = typer.Typer(
 )
 
 
-def add_commands(app: typer.Typer) -> None:
+def add_credit(app: typer.Typer) -> None:
     """Adds the commands to the `arena` command."""
     app.add_typer(credit_app)
 
@@ -146,6 +146,7 @@ def _games_to_advise(
 ) -> tuple[list[tuple[str, dict[str, Any]]], str | None, int | None]:
     """The id and parameters of each game, and the variant and group size of the recipe."""
     from arena_trainers.cli.suggest import variant_name
+    from arena_trainers.credit.by_name import with_options
     from arena_trainers.runs.settings import load_recipe
 
     names = [name.strip() for one in games or () for name in one.split(",")]
@@ -162,8 +163,10 @@ def _games_to_advise(
         (one, {}) if isinstance(one, str) else (one["id"], one.get("params", {}))
         for one in settings.get("games", ["kuhn_poker"])
     ]
-    options = dict(settings.get("credit_args", {}))
+    name, options = with_options(
+        settings.get("credit", "mars"), settings.get("credit_args", {})
+    )
     if "pool" in options:
         options["pool"] = tuple(options["pool"])
-    used = variant_name(settings.get("credit", "mars"), options)
+    used = variant_name(name, options)
     return specs, used, settings.get("num_generations", NUM_SAMPLES)

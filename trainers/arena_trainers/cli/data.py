@@ -1,4 +1,4 @@
-"""The command `arena data`, which chooses rows to train on from recorded episodes."""
+"""The commands `arena data`, which chooses rows to train on, and `arena export`, which writes a model."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,9 +10,13 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from arena_trainers.cli.options import read_params
-from arena_trainers.cli.out_file import check_out
-from arena_trainers.cli.usage import print_tables, running, usage_errors
+from arena_trainers.cli.options import (
+    check_out,
+    print_tables,
+    read_params,
+    running,
+    usage_errors,
+)
 from arena_trainers.data import (
     Origin,
     Selection,
@@ -29,6 +33,7 @@ from arena_trainers.data import (
 from arena_trainers.data.columns import TEST, TRAIN, has_tokens
 from arena_trainers.data.rows import GENERAL
 from arena_trainers.data.selection import described
+from arena_trainers.lm.models import adapter_base, saved_model
 from arena_wrappers.records import whole_file
 
 if TYPE_CHECKING:
@@ -39,7 +44,7 @@ CARD = (b"---\n# arena data", b"---")  # what our dataset cards hold
 OTHER = ", held out"  # what the title of a table says
 
 
-def add_commands(app: typer.Typer) -> None:
+def add_data(app: typer.Typer) -> None:
     """Adds the command to the `arena` command."""
     app.command("data")(data)
 
@@ -288,3 +293,52 @@ def _print_selectors() -> None:
     for name, options, summary in described():
         table.add_row(name, escape(options), escape(summary))
     print_tables([table])
+
+
+def add_export(app: typer.Typer) -> None:
+    """Adds the command to the `arena` command."""
+    app.command("export")(export)
+
+
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN")],
+    merged: Annotated[
+        bool,
+        typer.Option(
+            "--merged", help="Write one whole model, adapters merged into it."
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder to make. [RUN/merged]", show_default=False),
+    ] = None,
+) -> None:
+    """Write a trained model so that other programs load it: transformers, vLLM, llama.cpp.
+
+    RUN is the folder of a training run, or one with a saved model or adapter.
+
+    For example:
+
+    arena export runs/first --merged
+    """
+    with usage_errors():
+        source = run / "model" if (run / "model").is_dir() else run
+        if not source.is_dir():
+            raise ValueError(
+                f"want the folder of a run, found none at {str(run)!r}; give one such as "
+                "runs/first"
+            )
+        if not merged:
+            has = "holds the adapter alone"
+            if adapter_base(str(source)) is None:
+                has = "is the whole model already"
+                saved_model(source)
+            raise ValueError(
+                f"want --merged, the form that can be written; {source} {has}"
+            )
+        from arena_trainers.lm.adapters import write_merged
+
+        target = run / "merged" if out is None else out
+        size = write_merged(source, target)
+    typer.echo(f"wrote {size:,} parameters, tokenizer and prompt options to {target}")
+    typer.echo(f"  play it:  arena play kuhn_poker --against lm:{target}")

@@ -1,6 +1,9 @@
-"""The command that measures a policy: `arena eval`."""
+"""The commands `arena eval`, `arena tournament` and `arena play`."""
 
 import json
+import re
+import secrets
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -9,40 +12,60 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from arena_envs import GameEnv, game_infos
+from arena_envs.game import AnyGame
 from arena_trainers.cli.options import (
     AsCsv,
     AsJson,
     AsLatex,
     Baselines,
+    EpisodeSeed,
     EpisodesFile,
     EvalEpisodes,
     FirstSeed,
+    GameName,
+    Games,
+    Hint,
     MaxTurns,
     MoreGames,
     Opponents,
     OptionalGame,
+    PairEpisodes,
     Params,
     PolicyName,
+    PolicyNames,
+    PolicyOptions,
+    ResultsFolder,
+    Seat,
+    SelfPairs,
     Suite,
     Timeout,
-    read_envs,
-)
-from arena_trainers.cli.policy_options import (
-    PolicyOptions,
-    show_warnings,
-    takes_policy_options,
-)
-from arena_trainers.cli.usage import (
     latex,
     one_form,
     print_csv,
     print_tables,
+    read_env,
+    read_envs,
     running,
+    show_warnings,
+    takes_policy_options,
     terminal_width,
     usage_errors,
 )
 from arena_trainers.matchmaking import is_past
-from arena_wrappers import Policy, make_policy
+from arena_wrappers import (
+    Episode,
+    EpisodePlan,
+    HumanPolicy,
+    NoReplyError,
+    Policy,
+    PromptOptions,
+    PromptWrapper,
+    make_policy,
+    play_plans,
+)
+from arena_wrappers.play import ending
+from arena_wrappers.policies import wrapped
+from arena_wrappers.records import EpisodeLog
 
 if TYPE_CHECKING:
     from arena_trainers.evaluate.matches import (
@@ -54,9 +77,10 @@ if TYPE_CHECKING:
 
     Plan = EvaluationPlan | SuitePlan
     Measure = Callable[[], dict[str, float]]
+    from arena_trainers.tournament import Tournament
 
 
-def add_commands(app: typer.Typer) -> None:
+def add_evaluate(app: typer.Typer) -> None:
     """Adds the command to the `arena` command."""
     app.command("eval")(takes_policy_options(evaluate))
 
@@ -323,3 +347,209 @@ def _print(
         typer.echo("\n\n".join(map(latex, tables)))
     else:
         print_tables(tables)
+
+
+RESULTS, SUMMARY, PICTURE = "results.jsonl", "summary.json", "matrix.png"
+
+
+def add_tournament(app: typer.Typer) -> None:
+    """Adds the command to the `arena` command."""
+    app.command("tournament")(takes_policy_options(tournament))
+
+
+def tournament(
+    policies: PolicyNames,
+    games: Games,
+    out: ResultsFolder,
+    num_episodes: PairEpisodes = 50,
+    seed: FirstSeed = 0,
+    self_pairs: SelfPairs = False,
+    *,
+    how: PolicyOptions,
+    timeout: Timeout = None,
+    params: Params = None,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+    as_latex: AsLatex = False,
+) -> None:
+    """Rate policies that play against each other.
+
+    They meet in every seat of every game.
+    DIR gets results.jsonl (each episode as soon as it ends), summary.json and matrix.png.
+    The same command resumes after a stop. Policies are named, prompted and sampled as in
+    `arena eval`. Status 0: played; 1: files not written, or a policy gave
+    no reply in some episodes, which the same command plays again; 2: refused; 130: stopped.
+
+    For example:
+
+    arena tournament random cfr -g kuhn_poker -g leduc_poker --out runs/a
+
+    arena tournament random cfr -g kuhn_poker -g nim -p kuhn_poker.num_players=3 --out runs/p
+
+    arena tournament lm:a lm:b -g mini_hanabi -n 500 --out runs/b
+
+    arena tournament human cfr -g kuhn_poker -n 5 --out runs/c
+    """
+    from arena_trainers.extras import import_extra
+    from arena_trainers.tournament import TournamentPlan
+    from arena_trainers.tournament.picture import draw_matrix
+
+    import_extra("matplotlib", "eval")  # fails before hours of play
+    with usage_errors():
+        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
+        plan = TournamentPlan(
+            how.policies(policies),
+            read_envs(games, params),
+            num_episodes,
+            seed=seed,
+            self_pairs=self_pairs,
+            prompt=how.wrapper,
+            timeout=timeout,
+            out=out / RESULTS,
+        )
+    advice = "finished episodes are kept; the same command resumes"
+    with running(advice, policies=policies) as bar:
+        found = plan.run(bar)
+        (out / SUMMARY).write_text(_text(found) + "\n")
+        draw_matrix(found, out / PICTURE)
+    show_warnings(found.warnings)
+    _show_tournament(found, form)
+
+
+def _show_tournament(found: "Tournament", form: str) -> None:
+    """Prints the results, as tables if `form` is empty."""
+    from arena_trainers.tournament.picture import records_of, tournament_tables
+
+    if form == "json":
+        typer.echo(_text(found))
+    elif form == "csv":
+        print_csv(records_of(found))
+    elif form == "latex":
+        typer.echo("\n\n".join(map(latex, tournament_tables(found))))
+    else:
+        print_tables(tournament_tables(found, terminal_width()))
+
+
+def _text(found: "Tournament") -> str:
+    return json.dumps(found.to_dict(), indent=1, allow_nan=False)
+
+
+MODEL = re.compile(r"\b(lm|past|vllm|best_of):")  # in strings of policies
+
+
+def add_play(app: typer.Typer) -> None:
+    """Adds the command to the `arena` command."""
+    app.command("play")(takes_policy_options(play))
+
+
+def play(
+    game: GameName,
+    against: Opponents = None,
+    seat: Seat = 0,
+    hint: Hint = None,
+    seed: EpisodeSeed = None,
+    *,
+    how: PolicyOptions,
+    params: Params = None,
+    max_turns: MaxTurns = None,
+    out: EpisodesFile = None,
+) -> None:
+    """Play a game yourself, in the terminal.
+
+    Type an action or its number; ? for a hint, "rules" for the rules. One opponent plays
+    all other seats, or name one for each in seat order. After a game you may play another,
+    with the next seed.
+
+    For example:
+
+    arena play tic_tac_toe --against minimax --seat 1
+
+    arena play kuhn_poker --against cfr --hint cfr
+
+    arena play kuhn_poker --against lm:runs/seed1/model
+
+    Opponents are prompted and sampled as in `arena eval`, with the same options.
+    """
+    from arena_trainers.evaluate.baselines import prepared
+    from arena_trainers.evaluate.replies import given_prompts
+
+    with usage_errors():
+        env = read_env(game, params, max_turns)
+        rules = env.game
+        _check(rules, seat, seed)
+        for spec in (*(against or ()), *([hint] if hint else ())):
+            if MODEL.search(spec):
+                typer.echo(f"loading {spec} ...", err=True)
+        others = _opponents(how.policies(against or ["random"]), rules)
+        wrapper = PromptWrapper(env, **how.wrapper, seats={seat: PromptOptions("bare")})
+        person = HumanPolicy(None if hint is None else prepared(hint, rules))
+        log = None if out is None else EpisodeLog(out)
+        if log is not None:
+            log.append([])  # fails before the game
+    policies = [*others[:seat], person, *others[seat:]]
+    prompts = given_prompts(policies, how.prompt)
+    start = secrets.randbits(32) if seed is None else seed
+    while True:
+        plan = EpisodePlan(lambda: wrapper, policies, start, prompts=prompts)
+        episode = _played(plan)
+        if log is not None:
+            log.append([episode])
+        _print_end(episode, rules, seat, policies)
+        if not _wants_another():
+            return
+        start += 1
+
+
+def _played(plan: EpisodePlan) -> Episode:
+    try:
+        (episode,) = play_plans([plan], on_error="raise")
+    except KeyboardInterrupt:
+        typer.echo("\nstopped")
+        raise typer.Exit(130) from None
+    except NoReplyError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+    return episode
+
+
+def _wants_another() -> bool:
+    """Whether the person at the terminal wants another game; no without a terminal."""
+    if not sys.stdin.isatty():
+        return False
+    try:
+        return input("\nAnother game? [Y/n] ").strip().lower() in {"", "y", "yes"}
+    except (EOFError, KeyboardInterrupt):
+        return False
+
+
+def _check(rules: AnyGame, seat: int, seed: int | None) -> None:
+    if seat not in range(rules.num_players):
+        raise ValueError(f"want --seat from 0 to {rules.num_players - 1}, got {seat}")
+    if seed is not None and seed < 0:
+        raise ValueError(f"want --seed of at least 0, got {seed}")
+
+
+def _opponents(named: list[Policy | str], rules: AnyGame) -> list[Policy]:
+    """The policies of the other seats: one for all of them, or one for each."""
+    from arena_trainers.evaluate.baselines import prepared
+
+    others = [prepared(policy, rules) for policy in named]
+    want = rules.num_players - 1
+    if len(others) == 1:
+        others *= want
+    if len(others) != want:
+        raise ValueError(f"want {want} opponents (or one), got {len(others)}")
+    return others
+
+
+def _print_end(
+    episode: Episode, rules: AnyGame, seat: int, policies: Sequence[Policy]
+) -> None:
+    """Prints how the episode ended, and warnings about replies."""
+    from arena_trainers.evaluate.replies import ReplyCount
+
+    text = ending(episode, rules, seat, policies, reveals=True)
+    typer.echo(wrapped(text, sys.stdout))
+    replies = ReplyCount()
+    replies.add(episode)
+    show_warnings(replies.warnings())

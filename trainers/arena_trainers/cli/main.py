@@ -16,17 +16,13 @@ from rich.console import Console
 from arena_envs.doors import find_modules_here, missing_extra
 from arena_trainers import extras
 from arena_trainers.checkpoint import newest_checkpoint, step_of
-from arena_trainers.cli import credit as credit_commands
-from arena_trainers.cli import data as data_command
-from arena_trainers.cli import evaluate as eval_command
-from arena_trainers.cli import export as export_command
-from arena_trainers.cli import games as game_commands
-from arena_trainers.cli import play as play_command
-from arena_trainers.cli import replay as replay_command
-from arena_trainers.cli import report as report_command
-from arena_trainers.cli import serve as serve_command
-from arena_trainers.cli import solve as solve_command
-from arena_trainers.cli import tournament as tournament_command
+from arena_trainers.cli.credit import add_credit
+from arena_trainers.cli.data import add_data, add_export
+from arena_trainers.cli.episodes import add_replay, add_report
+from arena_trainers.cli.evaluate import add_evaluate, add_play, add_tournament
+from arena_trainers.cli.games import add_games, add_solve
+from arena_trainers.cli.options import UsageError, usage_errors
+from arena_trainers.cli.serve import add_serve
 from arena_trainers.cli.train import (
     HELP,
     Request,
@@ -34,7 +30,6 @@ from arena_trainers.cli.train import (
     print_train_help,
     read_request,
 )
-from arena_trainers.cli.usage import UsageError, usage_errors
 from arena_trainers.lm.backends.server import ServerError
 from arena_trainers.offline.protocol import check_name
 from arena_trainers.runs.checks import preflight
@@ -225,17 +220,11 @@ def _how_it_stopped(folder: Path) -> str:
     )
 
 
-game_commands.add_commands(app)
-eval_command.add_commands(app)
-play_command.add_commands(app)
-replay_command.add_commands(app)
-report_command.add_commands(app)
-data_command.add_commands(app)
-export_command.add_commands(app)
-serve_command.add_commands(app)
-solve_command.add_commands(app)
-tournament_command.add_commands(app)
-credit_commands.add_commands(app)
+for add in (
+    *(add_games, add_evaluate, add_play, add_replay, add_report, add_data, add_export),
+    *(add_serve, add_solve, add_tournament, add_credit),
+):
+    add(app)
 
 
 def _quiet_libraries() -> None:
@@ -247,8 +236,20 @@ def _quiet_libraries() -> None:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 
+def _warning_line(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """A warning without the place in the code, which says nothing to users of commands."""
+    return wrapped(f"warning: {message}", sys.stderr) + "\n"
+
+
 def main() -> None:
     """Runs the command; a usage error prints one sentence and exits with status 2."""
+    before, warnings.formatwarning = warnings.formatwarning, _warning_line
     try:
         app()
     except ModuleNotFoundError as error:
@@ -263,3 +264,5 @@ def main() -> None:
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    finally:
+        warnings.formatwarning = before  # tests call this function, too

@@ -1,15 +1,233 @@
-"""Declarations of the arguments and options of commands, and how a game's are read."""
+"""Arguments and options that commands share, their output: tables, files, errors, exit statuses."""
 
-from collections.abc import Sequence
+import csv
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import MISSING, dataclass, fields
+from functools import wraps
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 import yaml
+from rich.console import Console, Group
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
 
 import arena_envs
 from arena_envs import GameEnv
+from arena_envs.checks import did_you_mean
 from arena_envs.doors import split
+from arena_trainers.matchmaking import is_past
+from arena_wrappers import NoReplyError, Policy, make_policy
+from arena_wrappers.policies import names_person, wrapped
+from arena_wrappers.prompts import PROMPT_OPTIONS
+
+
+class UsageError(Exception):
+    """The command line cannot be carried out; the message says why in one sentence."""
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Turns errors in arguments into `UsageError`, which is printed without traceback."""
+    try:
+        yield
+    except (ModuleNotFoundError, BrokenPipeError):
+        raise
+    except (ValueError, OSError, ImportError) as error:
+        raise UsageError(" ".join(str(error).split())) from error
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal; None if the output is a pipe or a file."""
+    console = Console()
+    return console.width if console.is_terminal else None
+
+
+def print_tables(tables: Iterable[Table]) -> None:
+    """Prints tables: drawn on a terminal, else with tabs between cells."""
+    console = Console()
+    for table in tables:
+        if console.is_terminal:
+            console.print(drawn(table))
+        else:
+            typer.echo(plain(table))
+
+
+def print_csv(records: Sequence[Mapping[str, Any]]) -> None:
+    """Prints a line for each record, with the names of all columns in the first."""
+    names = dict.fromkeys(name for record in records for name in record)
+    writer = csv.DictWriter(sys.stdout, [*names], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+
+
+def one_form(**given: bool) -> str:
+    """The form of output that was asked for; empty for tables.
+
+    Raises:
+        ValueError: several forms; names them.
+    """
+    chosen = [name for name, is_given in given.items() if is_given]
+    if len(chosen) > 1:
+        names = " and ".join(f"--{name}" for name in chosen)
+        raise ValueError(f"want one form of output, got {names}")
+    return chosen[0] if chosen else ""
+
+
+def latex(table: Table) -> str:
+    r"""A table for LaTeX, which needs the package booktabs.
+
+    >>> table = Table("seat", "won", title="kuhn_poker")
+    >>> table.add_row("0", "50%")
+    >>> print(latex(table).splitlines()[4])
+    seat & won \\
+    """
+    heads = [_text(column.header) for column in table.columns]
+    rows = zip(*(map(_text, column.cells) for column in table.columns), strict=True)
+    lines = [" & ".join(map(_for_latex, cells)) + r" \\" for cells in (heads, *rows)]
+    sides = "".join("r" if c.justify == "right" else "l" for c in table.columns)
+    notes = [_text(part) for part in (table.title, table.caption) if part]
+    return "\n".join(
+        [
+            r"\begin{table}",
+            rf"\caption{{{_for_latex('. '.join(notes))}}}",
+            rf"\begin{{tabular}}{{{sides}}}",
+            r"\toprule",
+            lines[0],
+            r"\midrule",
+            *lines[1:],
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )
+
+
+def _for_latex(text: str) -> str:
+    text = text.replace("\\", r"\textbackslash ")
+    text = re.sub(r"([&%$#_{}])", r"\\\1", text)
+    text = text.replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ")
+    return re.sub(r"(?<![\w-])-(?=\d)", "$-$", text)
+
+
+def drawn(table: Table) -> Group:
+    """A table with its title above and its caption below, which may be wider."""
+    bare = copy(table)
+    bare.title = bare.caption = None
+    title = [_part(table.title, "table.title")] if table.title else []
+    caption = [_part(table.caption, "table.caption")] if table.caption else []
+    return Group(*title, bare, *caption, "")
+
+
+def _part(text: Any, style: str) -> Text:
+    return Text("\n".join(_lines(text)), style)
+
+
+def plain(table: Table) -> str:
+    """A table as text: a line for the title, the headers, each row and line of caption.
+
+    >>> table = Table("seat", "plays", title="kuhn_poker")
+    >>> table.add_row("0", "bet")
+    >>> print(plain(table).expandtabs(6))
+    # kuhn_poker
+    seat  plays
+    0     bet
+    """
+    heads = [_text(column.header) for column in table.columns]
+    rows = zip(*(map(_text, column.cells) for column in table.columns), strict=True)
+    lines = ["\t".join(cells) for cells in (heads, *rows)]
+    title = [f"# {_text(table.title)}"] if table.title else []
+    caption = [f"# {line}" for line in _lines(table.caption or "")]
+    return "\n".join([*title, *lines, *caption])
+
+
+def _text(cell: Any) -> str:
+    return "; ".join(_lines(cell))
+
+
+def _lines(cell: Any) -> list[str]:
+    text = Text.from_markup(cell).plain if isinstance(cell, str) else str(cell)
+    return text.splitlines()
+
+
+@contextmanager
+def running(
+    advice: str | Callable[[], str],
+    doing: str = "playing",
+    *,
+    policies: Iterable[str] = (),
+) -> Iterator[Callable[[int, int], None]]:
+    """Shows a progress bar on stderr, if it is a terminal, and reports interruptions.
+
+    Ctrl-C prints the advice and exits with status 130; an OSError, such as a full disk,
+    or a NoReplyError with status 1.
+
+    Args:
+        advice: a clause that says what was kept, and what to do, or a function that gives it.
+        doing: label of the bar.
+        policies: strings of those who play; a person types, so that there is no bar.
+
+    Yields:
+        A function that takes the numbers of steps done and in all.
+    """
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    is_hidden = not console.is_terminal or any(map(names_person, policies))
+    with (
+        interruptions(advice),
+        Progress(*columns, console=console, transient=True, disable=is_hidden) as bar,
+    ):
+        task = bar.add_task(doing, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def interruptions(advice: str | Callable[[], str]) -> Iterator[None]:
+    """Reports interruptions as `running` does, without a progress bar."""
+    clause = (lambda: advice) if isinstance(advice, str) else advice
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(f"\nstopped; {clause()}", err=True)
+        raise typer.Exit(130) from None
+    except (OSError, NoReplyError) as error:
+        typer.echo(f"error: {error}; {clause()}", err=True)
+        raise typer.Exit(1) from error
+
+
+def check_out(out: Path, marks: Sequence[bytes], command: str) -> None:
+    """Refuses to overwrite anything but what an earlier call wrote.
+
+    Args:
+        out: the file to write.
+        marks: what files of its kind that are ours hold, the first of them at their start.
+        command: what writes such files, such as `arena replay`.
+
+    Raises:
+        ValueError: OUT cannot be written, or is a file of somebody else.
+    """
+    if not out.exists():
+        if not out.parent.is_dir():
+            raise ValueError(
+                f"no folder {str(out.parent)!r}; make it, or give another OUT"
+            )
+        return
+    if not out.is_file():
+        raise ValueError(f"want a file to write, got {out}; give another OUT")
+    old = out.read_bytes()
+    if old and not (old.startswith(marks[0]) and all(mark in old for mark in marks)):
+        raise ValueError(
+            f"{out} exists and was not written by {command}; give another OUT"
+        )
+
 
 GameName = Annotated[str, typer.Argument(metavar="GAME")]
 OptionalGame = Annotated[str | None, typer.Argument(metavar="GAME")]
@@ -173,3 +391,179 @@ def read_params(params: list[str] | None) -> dict[str, Any]:
                 f"want YAML as value of {name!r}, got {value!r}"
             ) from error
     return named
+
+
+SAMPLING = ("max_new_tokens", "temperature")  # arguments of `LMPolicy`
+
+
+@dataclass(frozen=True)
+class PolicyOptions:
+    """Options that a command was given; None keeps the policy's own."""
+
+    reply_format: Annotated[
+        str | None,
+        typer.Option(
+            help="answer, boxed, bracket or bare; by default the policy's own."
+        ),
+    ] = None
+    rules: Annotated[
+        bool | None,
+        typer.Option("--rules/--no-rules", help="Whether prompts tell the rules."),
+    ] = None
+    show_legal_actions: Annotated[
+        bool | None,
+        typer.Option(
+            "--show-legal-actions/--no-show-legal-actions",
+            help="Whether prompts list the legal actions.",
+        ),
+    ] = None
+    history: Annotated[
+        str | None,
+        typer.Option(help="state, or transcript for the whole conversation."),
+    ] = None
+    parsing: Annotated[
+        str | None, typer.Option(help="How replies are read: strict or tolerant.")
+    ] = None
+    on_invalid: Annotated[
+        str,
+        typer.Option(help="What follows an invalid reply: forfeit, retry or random."),
+    ] = "forfeit"
+    max_retries: Annotated[
+        int, typer.Option(min=0, help="Retries per turn with --on-invalid retry.")
+    ] = 2
+    max_new_tokens: Annotated[
+        int | None,
+        typer.Option(min=1, help="Longest reply of language models, in tokens."),
+    ] = None
+    temperature: Annotated[
+        float | None,
+        typer.Option(min=0, help="Sampling temperature of language models."),
+    ] = None
+
+    @property
+    def prompt(self) -> dict[str, Any]:
+        """The prompt options that were given.
+
+        >>> PolicyOptions(rules=False).prompt
+        {'rules': False}
+        """
+        return self._given(PROMPT_OPTIONS)
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """The arguments of `LMPolicy` that were given."""
+        return self._given(SAMPLING)
+
+    @property
+    def wrapper(self) -> dict[str, Any]:
+        """Arguments of the `PromptWrapper`.
+
+        Raises:
+            ValueError: `on_invalid` is unknown.
+        """
+        known = ("forfeit", "retry", "random")
+        if self.on_invalid not in known:
+            hint = did_you_mean(self.on_invalid, known)
+            raise ValueError(f"unknown --on-invalid {self.on_invalid!r}; {hint}")
+        referee = {"on_invalid": self.on_invalid, "max_retries": self.max_retries}
+        return {**self.prompt, **referee}
+
+    def policies(self, specs: Sequence[str]) -> list[Policy | str]:
+        """The policies of these strings, with the sampling options applied.
+
+        They apply to `lm:`, `past:`, `api:` and `vllm:` policies. Without sampling options the
+        others are the strings themselves, for `make_policy`. `past:RUN` gives a policy for
+        each snapshot of the run.
+
+        Raises:
+            ValueError: none of the policies is a language model, or a folder has no model.
+        """
+        given = [p for s in specs for p in (self._past(s) if is_past(s) else [s])]
+        if not self.sampling:
+            return given
+        models = [spec for spec in specs if is_past(spec)]
+        makers = self._makers(models)
+        made = [
+            make_policy(p, makers) if isinstance(p, str) and p != "self" else p
+            for p in given
+        ]
+        if not models:
+            names = " and ".join(
+                f"--{name.replace('_', '-')}" for name in self.sampling
+            )
+            raise ValueError(
+                f"{names} needs a policy lm:PATH, api:MODEL or vllm:URL, got {', '.join(specs)}; leave it out"
+            )
+        return made
+
+    def _makers(self, models: list[str]) -> dict[str, Callable[[str], Policy]]:
+        """What makes policies with the sampling options; notes language models in `models`."""
+
+        def load(path: str) -> Policy:
+            from arena_trainers.lm.policy import LMPolicy
+
+            models.append(path)
+            return LMPolicy.from_pretrained(path, **self.sampling)
+
+        def served(module: str) -> Callable[[str], Policy]:
+            def load(argument: str) -> Policy:
+                models.append(argument)
+                given = self.sampling
+                if "max_new_tokens" in given:
+                    given["max_tokens"] = given.pop("max_new_tokens")
+                policy: Policy = import_module(module).load(argument, **given)
+                return policy
+
+            return load
+
+        return {
+            "lm": load,
+            "api": served("arena_wrappers.policies.api"),
+            "vllm": served("arena_trainers.lm.vllm_policy"),
+        }
+
+    def _past(self, spec: str) -> list[Policy | str]:
+        from arena_trainers.matchmaking.snapshots import past_policies  # needs torch
+
+        return [*past_policies(spec, **self.sampling)]
+
+    def _given(self, names: Sequence[str]) -> dict[str, Any]:
+        values = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+def takes_policy_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options of `PolicyOptions` to a command, which gets them as argument `how`.
+
+    The help lists them at the place of `how`.
+    """
+    own = inspect.signature(command, eval_str=True).parameters
+    declared = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None if field.default is MISSING else field.default,
+            annotation=field.type,
+        )
+        for field in fields(PolicyOptions)
+    ]
+    names = [parameter.name for parameter in declared]
+
+    @wraps(command)
+    def with_options(**given: Any) -> None:
+        how = PolicyOptions(**{name: given.pop(name) for name in names})
+        command(**given, how=how)
+
+    parameters = []
+    for name, parameter in own.items():
+        keyword = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        parameters += declared if name == "how" else [keyword]
+    with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_options.__annotations__ = {p.name: p.annotation for p in parameters}
+    return with_options
+
+
+def show_warnings(texts: Sequence[str]) -> None:
+    """Prints one line per warning to stderr."""
+    for text in texts:
+        typer.echo(wrapped(f"warning: {text}", sys.stderr), err=True)

@@ -18,8 +18,8 @@ from arena_trainers.cli.options import (
     Opponents,
     Params,
     read_params,
+    usage_errors,
 )
-from arena_trainers.cli.usage import usage_errors
 from arena_trainers.lm import smollm2
 from arena_trainers.lm.backends.vllm import RANKS, engine_rank
 from arena_trainers.lm.models import ADAPTER, adapter_base, find_model, model_folder
@@ -28,7 +28,7 @@ Host = Annotated[str, typer.Option(help="Address to listen at; clients need no k
 Port = Annotated[int, typer.Option(help="Port to listen at.")]
 
 
-def add_commands(app: typer.Typer) -> None:
+def add_serve(app: typer.Typer) -> None:
     """Adds the commands to the `arena` command."""
     serve = typer.Typer(no_args_is_help=True, help="Start a server, or print how.")
     serve.command("openenv")(openenv)

@@ -5,6 +5,7 @@ measures and writes them.
 """
 
 import json
+import math
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ SHIPPED = Path(__file__).with_name(FILE)  # the results of this package
 REFERENCE = "mars"  # the trainer's default; the others are compared with it
 ALPHA = 0.05  # p below it is significant
 SMALL_GROUP = 4  # the largest small group: half way between 2 and 8 in ratio
+NUM_ROUNDS = 8  # of `rounds` by default
 NUM_STARTS, NUM_SAMPLES = 10, 4  # random episodes; those of a start share chance
 
 
@@ -30,7 +32,7 @@ class Facts(NamedTuple):
     players: number of seats.
     cooperative: whether all seats are one team, by the game's kind.
     turns: the largest number of turns of a seat in random play.
-    on_the_way: whether there are rewards before the end.
+    on_the_way: whether there are rewards before the end, declared (`pays`) or seen.
     play_decides: whether episodes with the same draws of chance differ in length.
     chance: whether there are draws of chance.
     group: number of episodes of each start in training; None if not known.
@@ -108,7 +110,8 @@ def facts_of(game: AnyGame, group: int | None = None) -> Facts:
         players=game.num_players,
         cooperative=game.kind == "cooperative",
         turns=max(max(episode.turns) for episode in episodes),
-        on_the_way=any(episode.on_the_way for episode in episodes),
+        on_the_way=getattr(game, "pays", "end") == "on_the_way"  # the fact is optional
+        or any(episode.on_the_way for episode in episodes),
         play_decides=any(len({sum(e.turns) for e in start}) > 1 for start in starts),
         chance=any(episode.chance for episode in episodes),
         group=group,
@@ -203,11 +206,24 @@ class Measured(NamedTuple):
         return self.game is not None and make_game(self.game[0], **self.game[1]) == game
 
 
+class Payment(NamedTuple):
+    """The noise of credit in the game `rounds`, whose options say when it pays.
+
+    title: what is paid when. options: of `rounds`. noise: value and bounds by name of a
+    variant; 1 is the least possible.
+    """
+
+    title: str
+    options: Mapping[str, Any]
+    noise: Mapping[str, tuple[float, float, float]]
+
+
 class Advice(NamedTuple):
-    """What was measured on each game, and lists of what was not, by title."""
+    """What was measured on each game and each payment, and lists of what was not, by title."""
 
     games: Sequence[Measured]
     limits: Mapping[str, Sequence[str]]
+    payments: Sequence[Payment] = ()
 
 
 def read_advice(path: Path) -> Advice:
@@ -224,7 +240,8 @@ def read_advice(path: Path) -> Advice:
     try:
         file = json.loads(path.read_text(encoding="utf-8"))
         games = [Measured(**{**one, **_parts(one)}) for one in file["games"]]
-        return Advice(games, file["limits"])
+        payments = [Payment(**one) for one in file["payments"]]
+        return Advice(games, file["limits"], payments)
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(
             f"want advice in {path}, got a damaged file ({type(error).__name__}: {error}); "
@@ -257,7 +274,11 @@ def write_advice(path: Path, advice: Advice) -> None:
     ]
     lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in games)
     limits = json.dumps(advice.limits, ensure_ascii=False, indent=1)
-    text = f'{{"games": [\n{lines}\n],\n"limits": {limits}}}\n'
+    payments = ",\n".join(json.dumps(one._asdict()) for one in advice.payments)
+    text = (
+        f'{{"games": [\n{lines}\n],\n"payments": [\n{payments}\n],\n'
+        f'"limits": {limits}}}\n'
+    )
     path.write_text(text, encoding="utf-8")
 
 
@@ -279,12 +300,50 @@ def suggest(
     for name, game in games:
         facts = facts_of(game, group)
         lines.append(f"{name}: {', '.join(facts.words().values())}")
+        lines += _by_payment(facts, advice.payments)
         for one in nearest(game, facts, advice.games):
             lines += _suggested(one, game, facts, used)
         lines.append("")
     for title, limits in advice.limits.items():
         lines += [f"{title}:", *(f"- {line}" for line in limits)]
     return lines
+
+
+BY_TURN = "mars (game, seat, turn)"
+EPISODE = "dr_grpo (game, seat)"
+
+
+def _by_payment(facts: Facts, payments: Sequence[Payment]) -> list[str]:
+    """What the noise in `rounds` says of a game that pays on the way; else nothing.
+
+    Without draws of chance, or in groups of one, there is no luck that a group shares. Then
+    the mean of a turn is as good as `random_effects`.
+    """
+    if not (payments and facts.on_the_way and facts.turns > 1):
+        return []
+    alone = not facts.chance or facts.group == 1
+    take, settings = "random_effects", "credit: random_effects"
+    if alone:
+        take, settings = (
+            BY_TURN,
+            "credit: mars, credit_args: {pool: [game, seat, turn]}",
+        )
+    by_length = {
+        one.options.get("num_rounds", NUM_ROUNDS): one.noise
+        for one in payments
+        if not set(one.options) - {"num_rounds"}
+    }
+    length = min(by_length, key=lambda num: abs(math.log(num / facts.turns)))
+    noise = {name: found[0] for name, found in by_length[length].items()}
+    gain = noise[REFERENCE] / noise[take]
+    return [
+        f"  By its payment: take {settings}",
+        f"    Noise of the gradient in {length} equal rounds, groups of 8, 1 at best: "
+        f"{noise[take]:.1f}; {REFERENCE} (game, seat) {noise[REFERENCE]:.1f}, episode "
+        f"{noise[EPISODE]:.1f}. Expected gain: {gain:.1f} times less noise than "
+        f"{REFERENCE} (game, seat)",
+        "    Tune step and entropy bonus with it: less noise alone may not learn better",
+    ]
 
 
 def nearest(

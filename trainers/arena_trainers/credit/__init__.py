@@ -61,11 +61,6 @@ Other distributions add estimators by the entry-point group `arena.credit`, such
 `my_estimator = "my_package.credit:my_estimator"`. They are imported at first use.
 """
 
-from arena_trainers.credit.baselines import (
-    best_of_others,
-    mean_of_others,
-    running_means,
-)
 from arena_trainers.credit.batch import TurnBatch
 from arena_trainers.credit.by_name import (
     check_options,
@@ -79,6 +74,7 @@ from arena_trainers.credit.export import export
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
+    FlatPoolWarning,
     Moments,
     Pool,
     PoolReport,
@@ -88,8 +84,15 @@ from arena_trainers.credit.pools import (
     with_report,
 )
 from arena_trainers.credit.proofs.claims import Claims, claims
-from arena_trainers.credit.results import FlatPoolWarning
-from arena_trainers.credit.scales import clipped, relative, rescaled, unit_scale
+from arena_trainers.credit.scales import (
+    best_of_others,
+    clipped,
+    mean_of_others,
+    relative,
+    rescaled,
+    running_means,
+    unit_scale,
+)
 from arena_trainers.credit.tokens import (
     WITHIN_TURN,
     by_token_entropy,

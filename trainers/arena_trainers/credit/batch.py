@@ -1,14 +1,15 @@
 """`TurnBatch`: all turns of a global batch as flat columns, checked when it is made."""
 
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_trainers.credit import checks
-
+LARGEST = 1e100  # its square can still be summed in float64
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -102,18 +103,18 @@ class TurnBatch:
     game_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        num = checks.array_of("reward", self.reward).size
+        num = array_of("reward", self.reward).size
         for names, convert in (
-            (FLOAT_COLUMNS, checks.floats),
-            (INT_COLUMNS, checks.ints),
-            (BOOL_COLUMNS, checks.bools),
+            (FLOAT_COLUMNS, floats),
+            (INT_COLUMNS, ints),
+            (BOOL_COLUMNS, bools),
         ):
             for name in names:
                 column = getattr(self, name)
                 if column is not None or name in _REQUIRED:
                     object.__setattr__(self, name, convert(name, column, num))
         if self.rewards is not None:
-            parts = checks.parts("rewards", self.rewards, num)
+            parts = parts_of("rewards", self.rewards, num)
             object.__setattr__(self, "rewards", parts)
         self._check_values()
         self._check_tokens()
@@ -168,20 +169,20 @@ class TurnBatch:
             **parts,
         }.items():
             if column is not None:
-                checks.check_size(name, column, self.mask)
+                check_size(name, column, self.mask)
         for name in ("turn", *_COUNTS):
             if getattr(self, name) is not None:
-                checks.check_at_least_0(name, getattr(self, name))
+                check_at_least_0(name, getattr(self, name))
 
     def _check_tokens(self) -> None:
         if self.tokens is None:
             return
         if self.num_tokens is None:
             raise ValueError("want num_tokens with tokens, got None; add the column")
-        columns = checks.parts("tokens", self.tokens, int(self.num_tokens.sum()))
+        columns = parts_of("tokens", self.tokens, int(self.num_tokens.sum()))
         live = None if self.mask is None else np.repeat(self.mask, self.num_tokens)
         for name, column in columns.items():
-            checks.check_size(f"tokens[{name!r}]", column, live)
+            check_size(f"tokens[{name!r}]", column, live)
         object.__setattr__(self, "tokens", columns)
 
     def _check_order(self) -> None:
@@ -295,3 +296,86 @@ def _first_ancestors(episode: Ints, parent: Ints) -> tuple[Ints, Ints, Ints]:
             f"{episodes[circular[0]]}"
         )
     return episodes, index[:size], first
+
+
+def array_of(name: str, column: Any) -> NDArray[Any]:
+    """The column as an array; raises ValueError if it is ragged."""
+    try:
+        return np.asarray(column)
+    except ValueError:
+        raise ValueError(
+            f"want one number per row in {name}, got {reprlib.repr(column)}"
+        ) from None
+
+
+def floats(name: str, column: Any, num: int) -> NDArray[np.float64]:
+    """float64[num], a copy."""
+    array = _shaped(name, column, num)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"want numbers in {name}, got {array.dtype}")
+    return array.astype(np.float64)
+
+
+def ints(name: str, column: Any, num: int) -> NDArray[np.int64]:
+    """int64[num], a copy; raises ValueError for floats, whole ones too."""
+    array = _shaped(name, column, num)
+    if array.dtype.kind not in "iu" and num > 0:
+        values = array.tolist()
+        odd = [x for x in values if not isinstance(x, float) or not x.is_integer()]
+        raise ValueError(f"want integers in {name}, got {(odd or values)[0]!r}")
+    return array.astype(np.int64)
+
+
+def bools(name: str, column: Any, num: int) -> NDArray[np.bool_]:
+    """bool[num], a copy; 0 and 1 are accepted."""
+    array = _shaped(name, column, num)
+    odd = array[(array != 0) & (array != 1)].tolist()
+    if odd:
+        raise ValueError(f"want true or false in {name}, got {odd[0]!r}")
+    return array.astype(np.bool_)
+
+
+def parts_of(name: str, columns: Any, num: int) -> dict[str, NDArray[np.float64]]:
+    """float64[num] each: a column of named columns."""
+    if not isinstance(columns, Mapping):
+        raise ValueError(
+            f"want a mapping from names to columns in {name}, got "
+            f"{reprlib.repr(columns)}"
+        )
+    return {
+        part: floats(f"{name}[{part!r}]", column, num)
+        for part, column in columns.items()
+    }
+
+
+def check_size(
+    name: str, column: NDArray[np.float64], mask: NDArray[np.bool_] | None = None
+) -> None:
+    """Raises ValueError for a number that is not finite, or above `LARGEST`."""
+    bad = ~(np.abs(column) <= LARGEST)
+    if mask is not None:
+        bad &= mask
+    if bad.any():
+        row = np.flatnonzero(bad)[0]
+        wanted = (
+            f"numbers up to {LARGEST:g}"
+            if np.isfinite(column[row])
+            else "finite numbers"
+        )
+        raise ValueError(f"want {wanted}, got {name}[{row}] = {column[row]}")
+
+
+def check_at_least_0(name: str, column: NDArray[np.int64]) -> None:
+    """Raises ValueError for a negative index or count."""
+    if (column < 0).any():
+        row = np.flatnonzero(column < 0)[0]
+        raise ValueError(
+            f"want {name} of at least 0, got {name}[{row}] = {column[row]}"
+        )
+
+
+def _shaped(name: str, column: Any, num: int) -> NDArray[Any]:
+    array = array_of(name, column)
+    if array.shape != (num,):
+        raise ValueError(f"want {name} of shape ({num},), got {array.shape}")
+    return array

@@ -33,8 +33,9 @@ from arena_trainers.credit.estimators.teams import advevo_public_baseline, matpo
 from arena_trainers.credit.estimators.token_entropy import aepo, hapo
 from arena_trainers.credit.estimators.utterance import archer, counterfactual
 from arena_trainers.credit.needs import Needs, keeps_state, needs_of
-from arena_trainers.credit.pools import Credit, check_choice
-from arena_trainers.credit.results import (
+from arena_trainers.credit.pools import (
+    Credit,
+    check_choice,
     check_finite,
     check_selected,
     warn_of_flat_pools,
@@ -72,7 +73,7 @@ def estimate(
     """Computes the advantage of every turn, or of every token.
 
     Numbers may come from float32. A spread of at most 1e-6 of the sum of absolute rewards
-    counts as rounding, and its pool as flat (`arena_trainers.credit.rounding`).
+    counts as rounding, and its pool as flat (`arena_trainers.credit.pools`).
 
     Warns with `FlatPoolWarning` if all advantages of a pool are 0, as in a pool of one or
     of equal returns, or if one of two comparisons that an estimator adds is 0. The report
@@ -183,7 +184,36 @@ def find_estimator(name: str | Estimator) -> Estimator:
         raise ValueError(
             f"want the name of an estimator or a function, got {name!r:.80}"
         )
-    return estimators.find(estimators.read(name).name)
+    one = estimators.read(name)
+    if one.argument is not None or one.inner or one.options:
+        raise ValueError(
+            f"want the name of an estimator alone, got {name!r:.80}; give its options beside "
+            f"it, as in estimate({one.name!r}, turns, discount=0.9)"
+        )
+    return estimators.find(one.name)
+
+
+def with_options(text: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The name, and all options, of `NAME(key=value)` with options beside it.
+
+    Raises:
+        ValueError: unknown estimator; parentheses with something other than options; an
+            option that is given twice.
+
+    >>> with_options("mars(discount=0.9)", {"pool": ("group", "seat")})
+    ('mars', {'pool': ('group', 'seat'), 'discount': 0.9})
+    """
+    if "(" not in text:
+        return text, dict(options)
+    one = estimators.read(text)
+    twice = sorted({*one.options} & {*options})
+    if one.argument is not None or one.inner or twice:
+        got = f"{twice[0]!r} in credit_args, too" if twice else repr(text)
+        raise ValueError(
+            f"want credit as NAME or NAME(key=value), each option once, got {got}; write "
+            f"{one.name}(discount=0.9), or credit: {one.name} with credit_args"
+        )
+    return one.name, {**options, **one.options}
 
 
 def needed_columns(
@@ -204,7 +234,7 @@ def needed_columns(
 
 
 def per_token(name: str | Estimator, within_turn: str = "uniform") -> bool:
-    """Whether advantages are per token: by `within_turn`, or by the estimator's `needs`.
+    """True if advantages are per token: by `within_turn`, or by the estimator's `needs`.
 
     Args:
         name: name of the estimator, or the function itself.

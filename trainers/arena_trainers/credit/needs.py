@@ -1,4 +1,4 @@
-"""What an estimator declares: what it reads, what it credits, which settings it refuses."""
+"""Declarations of an estimator: what it reads, what it credits, which settings it refuses."""
 
 import inspect
 from collections.abc import Callable
@@ -89,7 +89,7 @@ def needs(
 
 
 def needs_of(estimator: Callable[..., Any]) -> Needs:
-    """What an estimator, or the function that it wraps, declares with `needs`."""
+    """The declaration of an estimator, or of the function that it wraps, by `needs`."""
     declared = getattr(estimator, "needs", None)
     if isinstance(declared, Needs):
         return declared
@@ -100,5 +100,5 @@ def needs_of(estimator: Callable[..., Any]) -> Needs:
 
 
 def keeps_state(estimator: Callable[..., Any]) -> bool:
-    """Whether an estimator takes the state that it returned for the batch before."""
+    """True if an estimator takes the state that it returned for the batch before."""
     return "state" in inspect.signature(estimator).parameters

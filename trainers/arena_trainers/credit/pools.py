@@ -1,6 +1,11 @@
-"""Pools of turns that are compared with each other, their moments, and the report."""
+"""Pools of turns that are compared with each other, their moments, and the report.
+
+Differences that may be rounding alone count as 0 (`beyond_rounding`). Checks of the advantages
+that an estimator returned are at the end.
+"""
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -9,8 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from arena_trainers.credit.batch import POOL_COLUMNS, Bools, Floats, Ints
-from arena_trainers.credit.rounding import ZERO, beyond_rounding
+from arena_trainers.credit.batch import POOL_COLUMNS, Bools, Floats, Ints, TurnBatch
 from arena_trainers.credit.trajectories import Trajectories
 
 OF_TRAJECTORIES = (
@@ -24,6 +28,36 @@ OF_TRAJECTORIES = (
     "rollout",
     "num_turns",
 )
+ROUNDED = 1e-6  # of the size of the numbers; float32 rounds by at most 6e-8 of it
+ZERO = 1e-9  # an advantage of at most this size is counted as 0 in reports and metrics
+
+
+def beyond_rounding(spread: Floats, size: Floats | float = 1.0) -> Floats:
+    """Spreads of pools, and 0 where rounding alone may have made them.
+
+        spread if spread > 1e-6 · size, else 0
+
+    Why: rewards may come as float32, each off by up to 6e-8 of its size. A return is a sum
+    of rewards. Large rewards may cancel, but their rounding stays. So equal returns can come
+    out unequal. A z-score divides by the spread, and would turn this rounding into
+    advantages of ±1. A pool of spread 0 is flat: its z-scores are 0.
+
+    The threshold has to be relative to the size of the summed numbers, not of their sum:
+    `sizes_to_go` gives it. A division also needs a spread above 1e-6 in the reward's unit
+    (`size` 1, as `unit_scale` has it): the usual `eps` of z-scores is as large.
+
+    Args:
+        spread: float64[P], such as a standard deviation, in the unit of the values.
+        size: float64[P], root mean square of the numbers that the values of the pool were
+            summed from, in the same unit.
+
+    Returns:
+        float64[P].
+
+    >>> beyond_rounding(np.array([0.5, 0.5]), np.array([1.0, 1e6]))
+    array([0.5, 0. ])
+    """
+    return np.where(spread > ROUNDED * size, spread, 0.0)
 
 
 class Pools(NamedTuple):
@@ -236,7 +270,7 @@ class Pool(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PoolReport:
-    """What an estimator compared, pool by pool. Iteration yields one `Pool` at a time.
+    """Comparisons of an estimator, pool by pool. Iteration yields one `Pool` at a time.
 
     Args:
         names: columns that are constant within a pool.
@@ -268,7 +302,7 @@ class PoolReport:
 
 
 class Credit(NamedTuple):
-    """What an estimator returns.
+    """The result of an estimator.
 
     advantage: float64[N] per turn, or float64[num_tokens.sum()] per token; 0 where masked.
     state: input of the next call, saved in checkpoints as JSON; None for no state.
@@ -308,3 +342,56 @@ def check_range(name: str, value: float, low: float, high: float) -> None:
     """Raises ValueError unless an option is a number between two bounds."""
     if not isinstance(value, Real) or not low <= value <= high:
         raise ValueError(f"want {name} between {low} and {high}, got {value!r}")
+
+
+class FlatPoolWarning(UserWarning):
+    """All advantages of a pool are 0: its turns do not change the policy."""
+
+
+def check_finite(name: str, advantage: Floats) -> None:
+    """Raises ValueError for an advantage that is not finite."""
+    bad = np.flatnonzero(~np.isfinite(advantage))
+    if len(bad) > 0:
+        raise ValueError(
+            f"want finite advantages, got {advantage[bad[0]]} for row {bad[0]} from "
+            f"estimator {name!r}"
+        )
+
+
+def check_selected(
+    name: str, turns: TurnBatch, advantage: Floats, per_token: bool
+) -> None:
+    """Raises ValueError for an advantage other than 0 where `unselected` is false."""
+    if turns.unselected is None:
+        return
+    row = np.arange(len(turns.reward))
+    if per_token and turns.num_tokens is not None:
+        row = np.repeat(row, turns.num_tokens)
+    bad = np.flatnonzero(~turns.unselected[row] & (advantage != 0))
+    if len(bad) > 0:
+        raise ValueError(
+            "want advantages of 0 for turns that were selected by their return, got "
+            f"{advantage[bad[0]]} for row {row[bad[0]]} from estimator {name!r}"
+        )
+
+
+def warn_of_flat_pools(name: str, report: PoolReport) -> None:
+    """Warns with `FlatPoolWarning` of pools whose advantages are all 0.
+
+    Pools within pools are only looked at if no outer pool is flat. The text is the same for
+    all batches, so that Python shows it once.
+    """
+    found = report
+    if report.within is not None and not (report.zeros == 1).any():
+        found = report.within
+    if (found.zeros == 1).any():
+        what = (
+            "the advantages are" if found is report else "a part of the advantages is"
+        )
+        warnings.warn(
+            f"estimator {name!r}: a pool by ({', '.join(found.names)}) holds a single "
+            f"value or equal values, so {what} 0 there; `report` of the result lists the "
+            "pools",
+            FlatPoolWarning,
+            stacklevel=3,
+        )

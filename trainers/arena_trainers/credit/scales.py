@@ -1,10 +1,26 @@
-"""Scaling and clipping of differences from a baseline."""
+"""Baselines, and the scaling and clipping of differences from them.
+
+Baselines leave the own trajectory out, or average over earlier batches. `moments` gives the mean
+of a pool. The value of a critic is a column of the turn batch.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from arena_trainers.credit.batch import Floats, Ints
-from arena_trainers.credit.pools import Moments, check_choice, check_range, moments
-from arena_trainers.credit.rounding import beyond_rounding
+from arena_trainers.credit.pools import (
+    Moments,
+    Pools,
+    beyond_rounding,
+    check_choice,
+    check_range,
+    moments,
+    number,
+)
+from arena_trainers.credit.trajectories import Trajectories
 
 SCALES = ("none", "std")
 SPREADS = ("none", "std", "rms")
@@ -121,3 +137,130 @@ def clipped(
     check_range("low", low, -float("inf"), 0)
     check_range("high", high, 0, float("inf"))
     return np.clip(values, low, high)
+
+
+def mean_of_others(
+    pools: Pools, whose: Ints, values: Floats, where: Ints | slice = slice(None)
+) -> Floats:
+    """Mean over the values of a pool that have another owner.
+
+    Args:
+        pools: pools of the turns.
+        whose: int64[M], owner of each value: its episode or turn tree, so that the mean is
+            independent of the value.
+        values: float64[M].
+        where: turns that enter the mean; all by default.
+
+    Returns:
+        float64[M], in the values' unit; 0 where there are no others.
+
+    >>> one = Pools(("game",), np.zeros((1, 1), np.int64), np.zeros(3, np.int64))
+    >>> mean_of_others(one, np.array([0, 0, 1]), np.array([1.0, 2.0, 6.0]))
+    array([6. , 6. , 1.5])
+    """
+    own, examples = number([pools.of, whose], len(whose))
+    entered, pool_of, own_of = values[where], pools.of[where], own[where]
+    stats = moments(entered, pool_of, len(pools.key))
+    total = np.bincount(pool_of, entered, len(pools.key))[pools.of[examples]]
+    others = total - np.bincount(own_of, entered, len(examples))
+    size = stats.size[pools.of[examples]] - np.bincount(own_of, minlength=len(examples))
+    mean = np.where(size > 0, others / np.maximum(size, 1), 0.0)
+    return np.asarray(mean[own])
+
+
+def best_of_others(values: Floats, pool: Ints) -> Floats:
+    """The highest of the other values of a pool.
+
+    Args:
+        values: float64[V].
+        pool: int64[V], pool of each value.
+
+    Returns:
+        float64[V], in the values' unit; 0 where there are no others.
+
+    >>> best_of_others(np.array([3.0, 5.0, 4.0, 7.0]), np.array([0, 0, 0, 1]))
+    array([5., 4., 5., 0.])
+    """
+    order = np.lexsort((values, pool))
+    ranked, of = values[order], pool[order]
+    top = np.append(of[1:] != of[:-1], True)[: len(of)]
+    last = np.flatnonzero(top)
+    size = np.diff(last, prepend=-1)
+    second = np.where(size > 1, ranked[np.maximum(last - 1, 0)], 0.0)
+    best = np.where(size > 1, ranked[last], 0.0)
+    ends = np.cumsum(top) - top  # which pool, in ascending order
+    others = np.empty_like(values)
+    others[order] = np.where(top, second[ends], best[ends])
+    return others
+
+
+Key = tuple[int, ...]
+
+
+def running_means(
+    turns: Trajectories,
+    pools: Pools,
+    returns: Floats,
+    decay: float,
+    baselines: dict[Key, float],
+) -> Floats:
+    """Exponential mean of a pool's earlier returns, in order of episodes, 0 at first.
+
+    Args:
+        turns: the turns that count.
+        pools: pools of the turns; their columns are constant on trajectories.
+        returns: float64[R], one per trajectory.
+        decay: weight of the mean so far; the new return has weight 1 - decay.
+        baselines: the mean of each pool; updated in place.
+
+    Returns:
+        float64[R]: the mean before each trajectory.
+    """
+    pool = pools.of[turns.first]
+    order = np.lexsort((turns.column("episode")[turns.first], pool))
+    ends = np.cumsum(np.bincount(pool, minlength=len(pools.key)))
+    ordered = returns[order].tolist()
+    means: list[float] = []
+    for key, end in zip(map(tuple, pools.key.tolist()), ends.tolist(), strict=True):
+        mean = baselines.get(key, 0.0)
+        for value in ordered[len(means) : end]:
+            means.append(mean)
+            mean = decay * mean + (1 - decay) * value
+        baselines[key] = mean
+    before = np.empty_like(returns)
+    before[order] = means
+    return before
+
+
+def baselines_from(
+    state: Mapping[str, Any] | None, names: tuple[str, ...], estimator: str
+) -> dict[Key, float]:
+    """The running mean of each pool, from the state that an estimator returned.
+
+    Raises:
+        ValueError: the state of another estimator, or of pools by other columns; a baseline
+            that is not finite.
+    """
+    if state is None:
+        return {}
+    try:
+        pool = tuple(state["pool"])
+        rows = {tuple(map(int, key)): float(mean) for *key, mean in state["baselines"]}
+        if any(len(key) != len(pool) for key in rows):
+            raise ValueError
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(
+            f"want the state that {estimator!r} returned, {{'pool': {list(names)}, "
+            f"'baselines': [[{', '.join(names)}, b], ...]}}; got {state!r}"
+        ) from None
+    if pool != names:
+        raise ValueError(
+            f"want a state of {estimator!r} with pools by {names}, got one by {pool}"
+        )
+    for key, mean in rows.items():
+        if not math.isfinite(mean):
+            where = ", ".join(f"{n} {k}" for n, k in zip(names, key, strict=True))
+            raise ValueError(
+                f"want finite baselines in the state of {estimator!r}, got {mean} of {where}"
+            )
+    return rows

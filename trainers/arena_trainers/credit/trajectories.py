@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from arena_trainers.credit.batch import Bools, Floats, Ints, TurnBatch
-from arena_trainers.credit.checks import check_size
+from arena_trainers.credit.batch import Bools, Floats, Ints, TurnBatch, check_size
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from arena_trainers.curricula.protocol import (
     Curriculum,
     Outcome,
     Task,
+    curricula,
     make_curriculum,
     names,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "Curriculum",
     "Outcome",
     "Task",
+    "curricula",
     "make_curriculum",
     "names",
 ]

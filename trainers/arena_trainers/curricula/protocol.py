@@ -11,7 +11,7 @@ from arena_envs.game import AnyGame
 
 
 class Task(NamedTuple):
-    """What a start plays; all episodes of its group play the same.
+    """The game and length of a start; all episodes of its group play the same.
 
     Attributes:
         game: name of one of the run's games; None for the game that the run's own weights
@@ -25,7 +25,7 @@ class Task(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How an episode ended.
+    """The end of an episode.
 
     Attributes:
         game: name of the game.
@@ -79,7 +79,7 @@ class Curriculum(Protocol):
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """What `update` has changed, as JSON holds it."""
+        """The changes by `update`, as JSON holds it."""
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

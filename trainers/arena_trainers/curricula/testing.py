@@ -55,7 +55,7 @@ def check_curriculum(
 
 
 def _step(curriculum: Curriculum, games: Sequence[str], step: int) -> list[Task]:
-    """What it proposes at a step; it gets random outcomes after that."""
+    """The proposal at a step; it gets random outcomes after that."""
     rng, draw = np.random.default_rng(step), np.random.default_rng([0, step])
     tasks = [curriculum.propose(step, rng) for _ in range(NUM_STARTS)]
     for task in tasks:

@@ -210,7 +210,8 @@ def scales_of(
 ) -> Scales | str:
     """Exact expected returns of uniform random play and of a best response.
 
-    By seat, and averaged over these seats. A text says why there are none: only games of at
+    By seat, and averaged over these seats. Both ends are exact, so neither has an interval. A
+    text says why there are none: only games of at
     most `MAX_SOLVED_STATES` states are enumerated, without a limit of turns, and against
     opponents with known action probabilities. These are uniform random play and tabular
     bots, also with noise. A language model is none, since its replies may be illegal.

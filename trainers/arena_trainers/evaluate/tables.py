@@ -56,13 +56,18 @@ def caption(found: Evaluation) -> str:
     for row in found.rows:
         if row.role == "policy":
             lines += _notes(row)
-    lines += [
-        f"lost: {row.num_lost} episodes of {row.policy} in seat {row.seat}"
-        f"{against(row.opponent)}, which count nowhere"
-        for row in found.rows
-        if row.num_lost
-    ]
+    lines += [_lost(row) for row in found.rows if row.num_lost]
     return "\n".join(lines)
+
+
+def _lost(row: ResultRow) -> str:
+    whose = f"{row.policy}{against(row.opponent)}"
+    if row.seat == "all":
+        return (
+            f"lost: row all of {whose} has only the {row.num_episodes} episodes of seeds "
+            "that are complete in every seat"
+        )
+    return f"lost: {row.num_lost} episodes of {whose} in seat {row.seat}, which count nowhere"
 
 
 def score_notes(rows: Sequence[ResultRow]) -> list[str]:

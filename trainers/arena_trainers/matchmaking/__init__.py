@@ -12,17 +12,19 @@ other distributions, and `arena_trainers.matchmaking.testing` checks them. A mat
 knows only names, numbers and results decides for every process alike: it imports no torch.
 """
 
-from arena_trainers.matchmaking.history import History, against
 from arena_trainers.matchmaking.protocol import (
     SELF,
     BaseMatchmaker,
+    History,
     Match,
     Matchmaker,
     Result,
     Seats,
     Start,
+    against,
     is_past,
     make_matchmaker,
+    matchmakers,
     names,
     snapshot_name,
     snapshot_step,
@@ -40,6 +42,7 @@ __all__ = [
     "against",
     "is_past",
     "make_matchmaker",
+    "matchmakers",
     "names",
     "snapshot_name",
     "snapshot_step",

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from arena_envs.game import AnyGame
-from arena_trainers.matchmaking.history import against
 from arena_trainers.matchmaking.protocol import (
     SELF,
     BaseMatchmaker,
@@ -21,6 +20,7 @@ from arena_trainers.matchmaking.protocol import (
     Result,
     Seats,
     Start,
+    against,
     make_matchmaker,
     names,
 )

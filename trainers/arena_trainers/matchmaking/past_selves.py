@@ -12,8 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from arena_trainers.matchmaking.history import History
-from arena_trainers.matchmaking.protocol import BaseMatchmaker, Seats, Start
+from arena_trainers.matchmaking.protocol import BaseMatchmaker, History, Seats, Start
 
 
 class PastSelves(BaseMatchmaker):

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from arena_envs.game import AnyGame, check_number
-from arena_trainers.matchmaking.history import Floats, History
 from arena_trainers.matchmaking.protocol import (
     SELF,
     BaseMatchmaker,
+    Floats,
+    History,
     Result,
     Seats,
     Start,

@@ -1,14 +1,20 @@
-"""The protocol of a matchmaker, and the records that it reads and returns."""
+"""The protocol of a matchmaker, the records that it reads and returns, and `History`.
+
+`History` says which snapshots are taken and kept, and draws starts against them.
+"""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from arena_envs.doors import Door
 from arena_envs.game import AnyGame
 
+Floats = NDArray[np.float64]
 SELF = "self"  # the policy that learns
 PAST = "past:"  # of policy strings that name the snapshots of a run
 Seats = tuple[str, ...]  # who plays each seat: `SELF`, `self@STEP`, or a policy string
@@ -101,7 +107,7 @@ class Matchmaker(Protocol):
     def assign(
         self, starts: Sequence[Start], step: int, rng: np.random.Generator
     ) -> Sequence[Seats]:
-        """Who plays each seat of each start; in each, at least one seat is `"self"`.
+        """The players of each seat of each start; in each, at least one seat is `"self"`.
 
         Args:
             starts: the different starts of the batch, of all processes.
@@ -115,7 +121,7 @@ class Matchmaker(Protocol):
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """What `update` has changed, as JSON holds it."""
+        """The changes by `update`, as JSON holds it."""
         ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -171,7 +177,7 @@ def snapshot_step(name: str) -> int | None:
 
 
 def is_past(spec: str) -> bool:
-    """Whether a policy string names snapshots of a run, as `past:RUN` does."""
+    """True if a policy string names snapshots of a run, as `past:RUN` does."""
     return spec.startswith(PAST)
 
 
@@ -216,7 +222,7 @@ def names() -> list[str]:
 
 
 def names_matchmaker(opponents: Any) -> bool:
-    """Whether `opponents` names a matchmaker: by the name of one, or by a mapping.
+    """True if `opponents` names a matchmaker: by the name of one, or by a mapping.
 
     >>> names_matchmaker("past_selves"), names_matchmaker("random")
     (True, False)
@@ -227,7 +233,7 @@ def names_matchmaker(opponents: Any) -> bool:
 
 
 def assigns_seats(opponents: Any) -> bool:
-    """Whether `opponents` chooses for each start who learns: a matchmaker, or one policy.
+    """True if `opponents` chooses for each start who learns: a matchmaker, or one policy.
 
     >>> assigns_seats("random"), assigns_seats("self"), assigns_seats(["self", "random"])
     (True, False, False)
@@ -278,3 +284,94 @@ def make_matchmaker(spec: str | Mapping[str, Any]) -> Matchmaker:
                 "strings such as 'random' there"
             )
     return made
+
+
+@dataclass(frozen=True)
+class History:
+    """The snapshots of a run: one after every `every` steps, from step 0.
+
+    Rule of deletion: with a `window`, the newest `window` snapshots are kept. Without it,
+    when there are more than `max_kept`, every second one is dropped, and from then on half
+    as many are taken. So those that are kept are always spread evenly over the run.
+
+    Args:
+        every: steps between snapshots.
+        window: how many of the newest are kept; None for the whole history.
+        max_kept: most snapshots without a window.
+        max_live: how many stay in memory; the others are read from disk.
+
+    Raises:
+        ValueError: a number is no integer of at least 1.
+
+    >>> History(every=10, max_kept=4).steps(45)  # of 0, 10, 20, 30, 40
+    [0, 20, 40]
+    >>> History(every=10, window=2).steps(45)
+    [30, 40]
+    """
+
+    every: int = 20
+    window: int | None = None
+    max_kept: int = 32
+    max_live: int = 4
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name != "window" or value is not None:
+                check_count(name, value)
+
+    def steps(self, step: int) -> list[int]:
+        """The steps of the snapshots that are kept at a step, in ascending order."""
+        taken = range(0, step + 1, self.every)
+        if self.window is not None:
+            return list(taken[-self.window :])
+        while len(taken) > self.max_kept:
+            taken = taken[::2]
+        return list(taken)
+
+    def assign(
+        self,
+        starts: Sequence[Start],
+        step: int,
+        rng: np.random.Generator,
+        weights: Callable[[str, Sequence[int]], Floats | None],
+    ) -> list[Seats]:
+        """Each start against one snapshot.
+
+        For each game, `max_live` snapshots (or its share of them) are drawn by weight, with
+        repetition, and then one of these for each start. So a start plays each snapshot with
+        exactly its weight, and few snapshots have to be in memory for one batch.
+
+        Args:
+            starts: the starts.
+            step: the current step.
+            rng: the source of all choices.
+            weights: of the snapshots in a game, by its name and their steps; None if all
+                are equal.
+        """
+        steps = self.steps(step)
+        games = list(dict.fromkeys(start.game for start in starts))
+        share = max(self.max_live // max(len(games), 1), 1)
+        live = {}
+        for game in games:
+            live[game] = rng.choice(steps, size=share, p=weights(game, steps))
+        return [
+            against(snapshot_name(int(rng.choice(live[start.game]))), start, rng)
+            for start in starts
+        ]
+
+
+def against(opponent: str, start: Start, rng: np.random.Generator) -> Seats:
+    """The seats of a start in which one seat, drawn uniformly, learns against an opponent.
+
+    >>> start = Start("kuhn_poker-v0", 2, seed=0)
+    >>> against("self@40", start, np.random.default_rng(0))
+    ('self@40', 'self')
+    """
+    learner = int(rng.integers(start.num_seats))
+    return tuple(SELF if s == learner else opponent for s in range(start.num_seats))
+
+
+def check_count(name: str, value: Any) -> None:
+    """Raises ValueError unless an option is an integer of at least 1."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"want {name} as an integer of at least 1, got {value!r}")

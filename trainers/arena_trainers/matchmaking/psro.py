@@ -16,13 +16,15 @@ import numpy as np
 
 from arena_envs.game import AnyGame
 from arena_envs.solvers import solve_matrix
-from arena_trainers.matchmaking.history import Floats, History, check_count
 from arena_trainers.matchmaking.protocol import (
     BaseMatchmaker,
+    Floats,
+    History,
     Match,
     Result,
     Seats,
     Start,
+    check_count,
     snapshot_name,
     snapshot_step,
 )

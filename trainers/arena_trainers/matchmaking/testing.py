@@ -78,7 +78,7 @@ def _prepared(make: Callable[[], Matchmaker], rules: dict[str, AnyGame]) -> Matc
 
 
 def _step(matchmaker: Matchmaker, rules: dict[str, AnyGame], step: int) -> list[Seats]:
-    """What it assigns at a step; it gets random results after that."""
+    """The assignment at a step; it gets random results after that."""
     draw = np.random.default_rng([0, step])
     played: list[Result] = []
     for match in matchmaker.matches(step):

@@ -87,7 +87,7 @@ def check_rows(path: Path, kind: str) -> None:
     found = _kind(columns)
     if found is None:
         raise ValueError(
-            f"want rows with tokens in {str(path)!r}, got the columns {sorted(columns)!r:.80}; "
+            f"want rows with tokens in {str(path)!r}, got {', '.join(sorted(columns))[:200]}; "
             f"{_MAKE} --model PATH"
         )
     if found != kind:

@@ -122,7 +122,8 @@ def warm_start(
         examples: what is imitated; every example counts alike.
         num_steps: optimizer steps (AdamW, linear decay to 0).
         learning_rate: at the start; by default from the model's size.
-        batch_size: examples per step, all processes together.
+        batch_size: examples per step, all processes together; rounded up to a multiple of
+            the processes.
         seed: of the order of the examples.
         max_tokens: most tokens that run at once; by default what memory allows.
         checkpointing: whether activations are computed again in the backward pass.
@@ -202,10 +203,11 @@ def _arguments(folder: str, model: Any, batch_size: int, most: int) -> SFTConfig
         ddp_find_unused_parameters=False,
     )
     share = math.ceil(batch_size / args.world_size)
-    args.gradient_accumulation_steps = math.ceil(share / max(most, 1))
-    args.per_device_train_batch_size = math.ceil(
-        share / args.gradient_accumulation_steps
+    parts = next(
+        n for n in range(-(-share // max(most, 1)), share + 1) if share % n == 0
     )
+    args.gradient_accumulation_steps = parts
+    args.per_device_train_batch_size = share // parts
     return args
 
 

@@ -17,7 +17,7 @@ from arena_envs.solvers import (
     optimal_joint_policy,
 )
 from arena_trainers.credit import FlatPoolWarning
-from arena_trainers.credit.recorded import credited
+from arena_trainers.credit.export import credited
 from arena_trainers.evaluate.baselines import MAX_SOLVED_STATES
 from arena_trainers.report.episodes import Frames, Recorded, is_built_in, printable
 from arena_wrappers import Episode, Turn

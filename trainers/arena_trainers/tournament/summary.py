@@ -408,7 +408,8 @@ class GameSummary:
             seats; None if they did not meet.
         means: mean return of each policy, averaged over the other policies.
         ranking: names of the policies, the best first: by Nash average, and equal ones and
-            games without it by mean return.
+            games without it by mean return. Both are of measured payoffs: policies whose
+            intervals overlap may change places with other seeds.
         ratings: ratings in competitive games, else None.
         nash: Nash average in competitive zero-sum games of two seats, else None.
         cross_play: self-play against cross-play in cooperative games, else None.

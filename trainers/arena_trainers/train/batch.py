@@ -74,10 +74,9 @@ import torch
 from accelerate.utils import gather_object
 
 from arena_trainers.credit import Credit, TurnBatch
-from arena_trainers.credit.baselines import mean_of_others
 from arena_trainers.credit.batch import Bools, Floats, Ints
-from arena_trainers.credit.pools import Pools
-from arena_trainers.credit.rounding import ZERO
+from arena_trainers.credit.pools import ZERO, Pools
+from arena_trainers.credit.scales import mean_of_others
 from arena_trainers.lm.reward_model import RewardModel, check_same_texts
 from arena_trainers.matchmaking import SELF, Seats
 from arena_trainers.train.config import TurnGRPOConfig

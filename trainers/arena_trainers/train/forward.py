@@ -571,7 +571,9 @@ class Agreement:
                 raise
             return math.inf
         found = [scores.logprobs[i, : len(own)] for i, own in enumerate(wanted)]
-        return gap_of((torch.cat(found) - torch.cat(list(wanted))).abs(), self._dtype)
+        # by row, as the mean of all would hide one that is off
+        pairs = zip(found, wanted, strict=True)
+        return max(gap_of((one - own).abs(), self._dtype) for one, own in pairs)
 
     @property
     def _dtype(self) -> torch.dtype:

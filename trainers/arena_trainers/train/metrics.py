@@ -85,7 +85,7 @@ from numpy.typing import NDArray
 
 from arena_trainers.credit import Credit, PoolReport, TurnBatch
 from arena_trainers.credit.batch import Floats
-from arena_trainers.credit.rounding import ZERO
+from arena_trainers.credit.pools import ZERO
 from arena_trainers.lm.backends import Backend, Generated, Sampling
 from arena_trainers.matchmaking import SELF
 from arena_trainers.train.records import PARTS

@@ -31,7 +31,11 @@ from arena_envs.doors import split
 from arena_envs.game import AnyGame, random_states
 from arena_trainers import credit
 from arena_trainers.credit.batch import INT_COLUMNS
-from arena_trainers.credit.by_name import estimators_with, find_estimator
+from arena_trainers.credit.by_name import (
+    estimators_with,
+    find_estimator,
+    with_options,
+)
 from arena_trainers.credit.needs import Needs, keeps_state, needs_of
 from arena_trainers.curricula import make_curriculum
 from arena_trainers.engines import check_engine, check_engine_columns
@@ -234,8 +238,8 @@ class SelfPlay:
             turns of a seat, the words of others are masked. It needs `history="transcript"`.
 
     Credit:
-        credit: Estimator of turn-level credit. A name, or 'module:function' of your own. The
-            trainer raises when it is made if it lacks a column that the estimator reads; its
+        credit: Estimator of turn-level credit. A name, or 'module:function' of your own; options
+            may follow as in 'mars(discount=0.9)', or stand in credit_args. The trainer raises when it is made if it lacks a column that the estimator reads; its
             `columns` can supply some of them.
         credit_args: Options of the estimator.
         within_turn: How tokens share their turn's advantage: 'uniform' or 'entropy'. By entropy
@@ -291,6 +295,7 @@ class SelfPlay:
 
     def check_own(self) -> None:
         check_declared(self, SelfPlay)
+        self.credit, self.credit_args = with_options(self.credit, self.credit_args)
         if isinstance(self.games, str):
             self.games = split(self.games)
         if isinstance(self.opponents, str) and len(split(self.opponents)) > 1:

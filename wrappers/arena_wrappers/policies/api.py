@@ -482,6 +482,8 @@ class Client:
             text = f"{url} refuses the request; change what it names ({said})"
         elif status == 404:
             text = f"{url} has no model {self._model!r}; correct name or URL ({said})"
+        elif status is not None and 300 <= status < 400:
+            text = f"{url} redirects, which is not followed; give the URL it leads to ({said})"
         else:
             text = f"{url} gave no usable answer; read the server's log ({said})"
         return self.hide(" ".join(text.split()))[:MAX_ERROR]

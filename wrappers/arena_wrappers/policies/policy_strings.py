@@ -58,7 +58,7 @@ policies: Door[Policy] = Door(
 )
 _ELSEWHERE = {
     "past": "past:RUN works in arena eval, arena tournament and arena play; elsewhere give "
-    "lm:PATH, or the policies of arena_trainers.matchmaking.past.past_policies",
+    "lm:PATH, or the policies of arena_trainers.matchmaking.snapshots.past_policies",
     "reward": "a reward model scores replies and gives none; write "
     "best_of:4(POLICY, reward:PATH)",
 }

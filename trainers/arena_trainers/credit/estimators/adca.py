@@ -11,13 +11,13 @@ from arena_trainers.credit.pools import (
     Credit,
     Moments,
     Pools,
+    beyond_rounding,
     check_choice,
     check_range,
     moments,
     pools_by,
     with_report,
 )
-from arena_trainers.credit.rounding import beyond_rounding
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
 OUTCOMES = ("last_turn", "all_turns")

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from arena_trainers.credit.baselines import mean_of_others
 from arena_trainers.credit.batch import Ints
 from arena_trainers.credit.estimators.returns import check_scaling, return_moments
 from arena_trainers.credit.pools import (
@@ -13,7 +12,7 @@ from arena_trainers.credit.pools import (
     pools_by,
     with_report,
 )
-from arena_trainers.credit.scales import unit_scale
+from arena_trainers.credit.scales import mean_of_others, unit_scale
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
 BASELINES = ("turn_returns", "episode_returns")

@@ -4,6 +4,7 @@ import numpy as np
 
 from arena_trainers.credit.batch import Floats, Ints
 from arena_trainers.credit.pools import (
+    ROUNDED,
     Credit,
     Moments,
     check_choice,
@@ -12,7 +13,6 @@ from arena_trainers.credit.pools import (
     pools_by,
     with_report,
 )
-from arena_trainers.credit.rounding import ROUNDED
 from arena_trainers.credit.scales import clipped, unit_scale
 from arena_trainers.credit.trajectories import (
     Trajectories,

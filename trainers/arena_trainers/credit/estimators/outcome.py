@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from arena_trainers.credit.baselines import best_of_others, mean_of_others
 from arena_trainers.credit.estimators.grpo import episode
 from arena_trainers.credit.estimators.returns import whole_returns
 from arena_trainers.credit.pools import (
@@ -13,7 +12,12 @@ from arena_trainers.credit.pools import (
     pools_by,
     with_report,
 )
-from arena_trainers.credit.scales import relative, unit_scale
+from arena_trainers.credit.scales import (
+    best_of_others,
+    mean_of_others,
+    relative,
+    unit_scale,
+)
 from arena_trainers.credit.trajectories import (
     Trajectories,
     returns_to_go,

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from arena_trainers.credit.baselines import baselines_from, running_means
 from arena_trainers.credit.pools import (
     Credit,
     check_choice,
@@ -12,6 +11,7 @@ from arena_trainers.credit.pools import (
     pools_by,
     with_report,
 )
+from arena_trainers.credit.scales import baselines_from, running_means
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go
 
 ORDERS = ("pre", "post")

@@ -8,12 +8,12 @@ from arena_trainers.credit.estimators.outcome import dr_grpo
 from arena_trainers.credit.pools import (
     Credit,
     Moments,
+    beyond_rounding,
     check_choice,
     check_range,
     pools_by,
     with_report,
 )
-from arena_trainers.credit.rounding import beyond_rounding
 from arena_trainers.credit.scales import unit_scale
 from arena_trainers.credit.trajectories import Trajectories, sizes_to_go
 

@@ -10,6 +10,7 @@ from arena_trainers.credit.batch import Floats, Ints
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
+    beyond_rounding,
     check_range,
     column_names,
     moments,
@@ -18,7 +19,6 @@ from arena_trainers.credit.pools import (
     with_inner,
     with_report,
 )
-from arena_trainers.credit.rounding import beyond_rounding
 from arena_trainers.credit.scales import relative
 from arena_trainers.credit.trajectories import (
     Trajectories,

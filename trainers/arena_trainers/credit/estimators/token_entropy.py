@@ -9,12 +9,12 @@ from arena_trainers.credit.estimators.grpo import episode
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
+    beyond_rounding,
     check_range,
     moments,
     pools_by,
     with_report,
 )
-from arena_trainers.credit.rounding import beyond_rounding
 from arena_trainers.credit.scales import unit_scale
 from arena_trainers.credit.trajectories import (
     Trajectories,

@@ -1,1 +1,1 @@
-"""What estimators do to the exact policy gradient: games, claims, reports."""
+"""Effects of estimators on the exact policy gradient: games, claims, findings."""

@@ -1,4 +1,4 @@
-"""What each estimator claims: the project's in a table, others by the decorator `claims`.
+"""Claims of each estimator: the project's in a table, others by the decorator `claims`.
 
 The tests, the report and `testing.check_estimator` verify the claims.
 

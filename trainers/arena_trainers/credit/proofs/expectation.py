@@ -25,9 +25,9 @@ import numpy as np
 
 from arena_trainers.credit.batch import Floats, Ints, TurnBatch
 from arena_trainers.credit.by_name import Estimator, estimate
+from arena_trainers.credit.pools import FlatPoolWarning
 from arena_trainers.credit.proofs.claims import Kind
 from arena_trainers.credit.proofs.exact import ExactPlay
-from arena_trainers.credit.results import FlatPoolWarning
 from arena_trainers.credit.trajectories import returns_to_go, trajectories
 
 MAX_BATCHES = 1024  # more are sampled instead of enumerated
@@ -134,7 +134,7 @@ def expected_gradient(
 
 
 def agrees(found: Expectation, truth: Floats) -> bool:
-    """Whether an expectation equals the true gradient.
+    """True if an expectation equals the true gradient.
 
     Up to rounding if all batches were enumerated. Otherwise by a z-test of each component,
     |mean - truth| / error, with Bonferroni's correction over the components: a correct
@@ -148,7 +148,7 @@ def agrees(found: Expectation, truth: Floats) -> bool:
 
 
 class Verdict(NamedTuple):
-    """How an expected gradient compares to the true one.
+    """Compares an expected gradient to the true one.
 
     kind: the worst over the seats, see `claims`; "zero" only if it is 0 for every seat.
     cosine: the smallest over the seats.

@@ -12,6 +12,7 @@ from arena_trainers.credit.by_name import (
     estimate,
     needed_columns,
 )
+from arena_trainers.credit.pools import FlatPoolWarning
 from arena_trainers.credit.proofs.claims import KINDS, Claims, Kind
 from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 from arena_trainers.credit.proofs.exact import COLUMNS, ExactGame, ExactPlay
@@ -23,7 +24,6 @@ from arena_trainers.credit.proofs.expectation import (
     compare,
     expected_gradient,
 )
-from arena_trainers.credit.results import FlatPoolWarning
 
 SMALL, LARGE = 2, 4096  # episodes of a batch; LARGE at least, and in proportion
 TOLERANCE = 2e-3  # of a population: leave-one-out is n / (n - 1) there
@@ -32,7 +32,7 @@ ORDER_TOLERANCE = 0.03  # likewise
 
 
 class Finding(NamedTuple):
-    """What was found of an estimator on one game.
+    """Findings about an estimator on one game.
 
     two, large: of the expected gradient, by size of the batch. shared: of that of large
     groups that share the draws of chance; `bias_infinite` in games without chance. variance: of the
@@ -55,7 +55,7 @@ def play_of(game: str) -> ExactPlay:
 
 
 def has_chance(game: str) -> bool:
-    """Whether a diagnostic game has draws of chance that a group can share."""
+    """True if a diagnostic game has draws of chance that a group can share."""
     return len(play_of(game).game.starts[0]) > 1
 
 

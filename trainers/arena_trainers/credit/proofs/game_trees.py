@@ -100,7 +100,7 @@ class Diagnostic:
         )
 
     def returns(self, state: State) -> Sequence[float]:
-        """What each seat has been paid so far, with side rewards."""
+        """The payments to each seat so far, with side rewards."""
         return state.paid
 
     def side_reward(self, state: State) -> Sequence[float]:
@@ -108,7 +108,7 @@ class Diagnostic:
         return state.side_reward
 
     def information_state(self, state: State, seat: int) -> Hashable:
-        """What the seat to move knows."""
+        """The knowledge of the seat to move."""
         return None if state.node is None else state.node.knows
 
 

@@ -166,7 +166,7 @@ def _line(
 def _differences(
     seats: tuple[int, ...], before: tuple[float, ...], end: Sequence[float]
 ) -> tuple[float, ...]:
-    """What a seat's return grows by from each of its turns to the next, or to the end."""
+    """Growth of a seat's return from each of its turns to the next, or to the end."""
     later, added = list(end), []
     for seat, at in zip(reversed(seats), reversed(before), strict=True):
         added.append(later[seat] - at)

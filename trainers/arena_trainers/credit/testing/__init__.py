@@ -11,9 +11,12 @@ games. Whether the formula is the paper's is not tested: compare it with numbers
 
 from arena_envs.doors import BrokenPromise
 from arena_trainers.credit.testing.batches import batch_of, full_batch, random_batches
-from arena_trainers.credit.testing.check import Evidence, check_estimator
-from arena_trainers.credit.testing.claimed import checks_of
-from arena_trainers.credit.testing.properties import CHECKS
+from arena_trainers.credit.testing.check import (
+    CHECKS,
+    Evidence,
+    check_estimator,
+    checks_of,
+)
 
 __all__ = [
     "CHECKS",

@@ -15,6 +15,7 @@ import shlex
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -118,6 +119,8 @@ def draw_curves(metrics: Records, path: Path, frame: Frame) -> None:
 def curves(metrics: Records, frame: Frame) -> Any:
     """A figure of returns per seat, legal rate, NashConv and KL against steps.
 
+    Against one opponent, the return of the seats that learn comes first.
+
     The axes are fixed: returns have the range of the games, rates go from 0 to 1, NashConv
     and KL start at 0. Panels without data are left out.
 
@@ -129,13 +132,8 @@ def curves(metrics: Records, frame: Frame) -> Any:
     from matplotlib.ticker import MaxNLocator
 
     names = list(dict.fromkeys(key for record in metrics for key in record))
-    returns = [
-        n
-        for n in names
-        if n.startswith("arena/") and n.endswith("/return") and "/against/" not in n
-    ]
     contents = {
-        "mean return per seat (axis: the game's range)": returns,
+        **_returns(names),
         "legal-reply rate": ["arena/legal_rate"],
         f"exact NashConv of {frame.first_game}": ["arena/nash_conv"],
         "KL to the reference, nats per token": ["kl"],
@@ -164,6 +162,20 @@ def curves(metrics: Records, frame: Frame) -> Any:
     for panel in axes[len(shown) :]:
         panel.remove()
     return figure
+
+
+def _returns(names: Sequence[str]) -> dict[str, list[str]]:
+    """Panels of returns: of the seats that learn against one opponent, then of all seats."""
+    returns = [n for n in names if n.startswith("arena/") and n.endswith("/return")]
+    split = [n for n in returns if "/against/" in n]
+    times = Counter(name.partition("/against/")[0] for name in split)
+    alone = [n for n in split if times[n.partition("/against/")[0]] == 1]
+    return {
+        "mean return of the seats that learn (axis: the game's range)": alone,
+        "mean return per seat (axis: the game's range)": [
+            n for n in returns if n not in split
+        ],
+    }
 
 
 def _points(metrics: Records, key: str) -> list[tuple[int, float]]:
@@ -593,8 +605,9 @@ def closing_lines(
     page = folder / REPORT
     seen = str(page) if page.is_file() else _command("report", str(folder))
     lines += ["see the run as a page:", *_indented([seen])]
-    lines.append("look at episodes, after training and in training (with credit):")
     files = [folder / "episodes.jsonl", last_rollouts(folder)]
+    when = "after training" + (" and in training (with credit)" if files[1] else "")
+    lines.append(f"look at episodes {when}:")
     lines += _indented(
         _command("replay", str(file)) for file in files if file is not None
     )
