@@ -126,7 +126,7 @@ def _selector(
 
 
 def _names(policies: Sequence[str]) -> list[str]:
-    """How records call those who play."""
+    """The names of the players in records."""
     return [p if p == LEARNER else make_policy(p).name for p in policies]
 
 
@@ -186,7 +186,7 @@ AT_ONCE, PART = 256, 512  # episodes in progress, and of a part without its bran
 
 @dataclass(frozen=True)
 class Round:
-    """What the stages of a round share.
+    """A round: what its stages share.
 
     Attributes:
         number: from 0.
@@ -256,7 +256,7 @@ def play_round(one: Round) -> None:
 
 
 def _parts(one: Round) -> Iterator[tuple[GamePlan, list[str], range]]:
-    """What is played at a stretch: a game, who plays each seat, and seeds."""
+    """The parts of play: a game, the policy of each seat, and seeds."""
     stage, first = one.stages.play, one.first_seed
     size = max(PART // stage.samples, 1)
     for plan in one.plans:
@@ -268,7 +268,7 @@ def _parts(one: Round) -> Iterator[tuple[GamePlan, list[str], range]]:
 
 
 def num_seeds(stage: PlayStage, plans: Sequence[GamePlan]) -> int:
-    """How many seeds a round plays."""
+    """The number of seeds that a round plays."""
     if stage.same_seeds:
         return stage.episodes * len(plans)
     lineups = [_lineups(stage, plan.game.num_players) for plan in plans]
@@ -281,7 +281,7 @@ def learner(folder: Path, args: TurnGRPOConfig) -> LMPolicy:
 
 
 def _lineups(stage: PlayStage, num_players: int) -> list[list[str]]:
-    """Who plays each seat: every policy with every opponent in every seat."""
+    """The policy of each seat: every policy with every opponent in every seat."""
     found = []
     for name in stage.policies:
         for opponent in stage.opponents:

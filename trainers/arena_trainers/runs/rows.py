@@ -88,7 +88,7 @@ _ADVICE = "make it with arena data EPISODES --select NAME --model {} --out FILE.
 
 
 class Player:
-    """What evaluation and `arena_prompt.json` need to know of the trained model.
+    """The games, prompts and sampling of the trained model, for evaluation and `arena_prompt.json`.
 
     Prompt options are those of the rows, sampling those of the model's own
     `arena_prompt.json`. Where that file names no longest reply, it is that of the rows, or of

@@ -237,7 +237,7 @@ def description(
 
 
 def memory_line(max_tokens: int, args: TurnGRPOConfig) -> str:
-    """How many tokens run through the model at once in training."""
+    """The number of tokens that run through the model at once in training."""
     given = args.max_tokens_per_forward is not None
     source = "as given" if given else "from the free memory and the model's size"
     return (

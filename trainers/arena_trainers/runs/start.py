@@ -199,7 +199,7 @@ def _imitate(
 def _examples(
     job: JobConfig, args: TurnGRPOConfig, plans: Sequence[GamePlan]
 ) -> list[Example]:
-    """What the warm start imitates."""
+    """The replies that the warm start imitates."""
     play_of = [plan.env_fn for plan in plans], job.warm_start_episodes, args.seed
     if job.warm_start_teacher is None:
         return legal_play(*play_of)

@@ -1,13 +1,4 @@
-"""Markdown of texts that a model, a player or a user wrote: they cannot end their frame.
-
-Absolute paths of this machine in what a run publishes.
-
-The model that a run starts from, as its model card names it: hub id and licence.
-
-The model card of a run: `README.md` in its folder and in `model/`, as the hub reads it.
-
-The push of a run's model and its card to the Hugging Face hub, `push_to_hub`.
-"""
+"""The model card of a run, as Markdown and as the hub reads it, and the push to the hub."""
 
 import math
 import re
@@ -122,7 +113,7 @@ _LICENCE = ("license", "license_name", "license_link")  # the hub's keys
 
 
 class BaseModel(NamedTuple):
-    """What is known of a base model.
+    """A base model: its names and its licence.
 
     Attributes:
         name: as the user gave it; `"tiny"` for one made on the spot.
@@ -178,7 +169,7 @@ _NO_BASE = "none: this run made a small model with random weights"
 
 
 class CardSource(NamedTuple):
-    """What a model card tells of.
+    """The contents of a model card.
 
     Attributes:
         folder: the run folder.

@@ -1,13 +1,4 @@
-"""The curves of a training run: `RUN/curves.png`.
-
-The tables that a training run prints at its end.
-
-The numbers of a training run, for `results.json`, `metrics.jsonl` and `curves.png`.
-
-The origin of a run's results: configuration, versions, command line.
-
-The command lines that a finished training run prints; they work as printed.
-"""
+"""Results of a finished run: curves, tables, numbers, their origin, and command lines to go on with."""
 
 import json
 import platform
@@ -505,7 +496,7 @@ def provenance(
 
 
 def cost() -> dict[str, float]:
-    """What this process has taken so far: CPU seconds, and its largest memory in bytes.
+    """The cost of this process so far: CPU seconds, and its largest memory in bytes.
 
     Windows does not tell a process's largest memory in this way; it is left out there.
     """
