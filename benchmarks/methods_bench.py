@@ -26,7 +26,7 @@ from arena_trainers.data import (
 )
 from arena_trainers.evaluate.exploit import exploitability
 from arena_trainers.lm import LMPolicy
-from arena_trainers.runs.rows import RowJob
+from arena_trainers.runs.rows import RowRun
 from arena_trainers.runs.settings import load_recipe
 from arena_wrappers import Branching, Episode, play
 from comparing import (
@@ -345,7 +345,7 @@ class _Rounds:
             **{"use_cpu": True, "bf16": False, "gradient_checkpointing": False},
             **{"save_strategy": "no", "logging_strategy": "no"},
         }
-        job = RowJob(settings, folder, Console(quiet=True), measures=False)
+        job = RowRun(settings, folder, Console(quiet=True), measures=False)
         job.prepare()
         job.run()
         return folder / "model"

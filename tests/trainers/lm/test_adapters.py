@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.lm import LMPolicy, adapter_base, lora_config
-from arena_trainers.runs.self_play import TrainingJob
+from arena_trainers.runs.self_play import SelfPlay
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.runs.tiny import tiny_model
 from arena_wrappers import PromptOptions, RandomPolicy, make_policy, play
@@ -239,7 +239,7 @@ def test_a_run_with_an_adapter_saves_it_as_a_policy(model_folder, tmp_path):
         **{"max_steps": 1, "episodes_per_step": 8, "num_generations": 4},
         **{"eval_episodes": 2, "evaluate_every": 0, "gradient_checkpointing": False},
     }
-    job = TrainingJob(settings, tmp_path / "run", Console(quiet=True))
+    job = SelfPlay(settings, tmp_path / "run", Console(quiet=True))
     job.prepare()
     job.run()
     folder = tmp_path / "run" / "model"

@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from arena_trainers.lm import Chat, LMPolicy
-from arena_trainers.runs.self_play import TrainingJob
+from arena_trainers.runs.self_play import SelfPlay
 from arena_trainers.runs.tiny import tiny_model
 
 ONE = "{{ messages[0].content }}"
@@ -80,10 +80,10 @@ def folder(stand_in, tmp_path):
 def test_a_job_is_refused_before_it_writes(folder, tmp_path, options):
     settings = {"model": folder, "max_completion_length": 40, **options}
     with pytest.raises(ValueError, match="cannot show earlier replies"):
-        TrainingJob(settings, tmp_path / "run", Console(quiet=True))
+        SelfPlay(settings, tmp_path / "run", Console(quiet=True))
     assert not (tmp_path / "run").exists()
     settings = {"model": folder, "max_completion_length": 40}
-    TrainingJob(settings, tmp_path / "run", Console(quiet=True))
+    SelfPlay(settings, tmp_path / "run", Console(quiet=True))
 
 
 def test_a_trainer_and_its_opponents_are_refused(folder, settings, make_trainer):

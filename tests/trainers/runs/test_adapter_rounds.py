@@ -10,7 +10,7 @@ from rich.console import Console
 from safetensors.numpy import load_file
 
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.runs.rounds import LoopJob, RoundError
+from arena_trainers.runs.rounds import RoundError, Rounds
 
 GIVEN = {
     **{"model": "tiny", "hidden_size": 16, "num_layers": 1, "lora_r": 2},
@@ -28,7 +28,7 @@ def run(folder, start_from, console=None, resume=False, play=PLAY, select=CFR, *
     rounds = {"num": 2, "play": play, "select": select, "evaluate": EVALUATE}
     rounds |= {"train": [SFT, STILL], "start_from": start_from, **given}
     quiet = Console(quiet=True)
-    job = LoopJob({**GIVEN, "rounds": rounds}, folder, console or quiet, resume=resume)
+    job = Rounds({**GIVEN, "rounds": rounds}, folder, console or quiet, resume=resume)
     job.prepare()
     return job.run()
 

@@ -15,7 +15,7 @@ from arena_trainers import TurnGRPOConfig
 from arena_trainers.evaluate import exploitability
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.runs.results.close import best_line, read_metrics
-from arena_trainers.runs.self_play import TrainingJob
+from arena_trainers.runs.self_play import SelfPlay
 from arena_trainers.runs.settings import JobConfig, load_recipe
 from arena_trainers.runs.watch import (
     LEARNERS,
@@ -42,7 +42,7 @@ def trained(folder, **options):
     """What a run printed."""
     out = io.StringIO()
     settings = {**load_recipe("kuhn-tiny"), **SMALL, **options}
-    job = TrainingJob(settings, folder, Console(file=out, width=80))
+    job = SelfPlay(settings, folder, Console(file=out, width=80))
     job.prepare()
     job.run()
     return out.getvalue()

@@ -5,7 +5,7 @@ import copy
 import pytest
 from rich.console import Console
 
-from arena_trainers.runs.rounds import LoopJob
+from arena_trainers.runs.rounds import Rounds
 from arena_trainers.runs.settings import load_recipe
 from arena_wrappers import read_episodes
 
@@ -57,7 +57,7 @@ def smaller(name):
 )
 def test_a_recipe_runs_with_a_tiny_model(name, warm_start, tmp_path):
     settings = smaller(name) | warm_start
-    job = LoopJob(settings, tmp_path / "run", Console(quiet=True))
+    job = Rounds(settings, tmp_path / "run", Console(quiet=True))
     job.prepare()
     rounds = job.run()["rounds"]
     assert [entry["rows"] is None for entry in rounds] == [True] + [

@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM, TrainerControl
 
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.runs.results.close import read_metrics
-from arena_trainers.runs.self_play import TrainingJob
+from arena_trainers.runs.self_play import SelfPlay
 from arena_trainers.runs.settings import JobConfig, load_recipe
 from arena_trainers.runs.watch import (
     HELD_OUT,
@@ -34,7 +34,7 @@ def trained(folder, **options):
     """What a run printed, and the weights that it ended with."""
     out = io.StringIO()
     settings = {**load_recipe("kuhn-tiny"), **SMALL, **options}
-    job = TrainingJob(settings, folder, Console(file=out, width=80))
+    job = SelfPlay(settings, folder, Console(file=out, width=80))
     job.prepare()
     job.run()
     model = AutoModelForCausalLM.from_pretrained(folder / "model")

@@ -417,7 +417,10 @@ def test_a_checkpoint_of_another_model_is_refused(
         (["--loss_type", "foo"], "want loss_type from"),
         (["--warm_start_episodes", "0"], "want warm_start_episodes of at least 1"),
         (["--warm_start_teacher", "cfrr"], "no policy 'cfrr'; did you mean 'cfr"),
-        (["--max_tokens_per_forward", "0"], "want max_tokens_per_forward above 0"),
+        (
+            ["--max_tokens_per_forward", "0"],
+            "want max_tokens_per_forward of at least 1",
+        ),
         (["--scale_rewards", "batch"], "does not support scale_rewards"),
         (
             ["--save_steps", "3", "--num_iterations", "2"],

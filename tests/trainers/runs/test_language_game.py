@@ -13,7 +13,7 @@ from arena_trainers.data import examples_of
 from arena_trainers.evaluate import exploitability
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.offline.sft import warm_start
-from arena_trainers.runs.self_play import TrainingJob
+from arena_trainers.runs.self_play import SelfPlay
 from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer, words_of
 from arena_wrappers import (
     BotPolicy,
@@ -124,7 +124,7 @@ def test_the_job_trains_it_and_measures_no_nash_conv(id, params, tmp_path):
         "logging_steps": 1,
         "use_cpu": True,
     }
-    job = TrainingJob(settings, tmp_path / "run", Console(quiet=True))
+    job = SelfPlay(settings, tmp_path / "run", Console(quiet=True))
     job.prepare()
     results = job.run()
     assert set(results["nash_conv"].values()) == {None}

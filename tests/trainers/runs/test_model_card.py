@@ -17,7 +17,7 @@ from arena_trainers.runs.results.card import (
     table,
     without_folders,
 )
-from arena_trainers.runs.self_play import TrainingJob
+from arena_trainers.runs.self_play import SelfPlay
 from arena_trainers.runs.settings import build_configs
 
 HOSTILE = [
@@ -87,7 +87,7 @@ def test_a_run_pushes_its_model_with_a_card_that_names_the_base(
     base_folder, tmp_path, hub, capsys
 ):
     settings = {**SETTINGS, "model": str(base_folder), "push_to_hub": True}
-    job = TrainingJob(settings, tmp_path / "run", Console())
+    job = SelfPlay(settings, tmp_path / "run", Console())
     job.prepare()
     job.run()
     folder = tmp_path / "run"
@@ -136,7 +136,7 @@ def test_a_push_that_cannot_work_is_refused_first(
 ):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     settings = {**SETTINGS, "model": str(model_folder), **options}
-    job = TrainingJob(settings, tmp_path / "run", Console(quiet=True))
+    job = SelfPlay(settings, tmp_path / "run", Console(quiet=True))
     with pytest.raises(ValueError, match=message) as raised:
         job.prepare()
     assert "secret" not in str(raised.value)

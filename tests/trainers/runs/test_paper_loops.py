@@ -5,7 +5,7 @@ import json
 import pytest
 from rich.console import Console
 
-from arena_trainers.runs.rounds import LoopJob, check_policies, checked
+from arena_trainers.runs.rounds import Rounds, check_policies, checked
 from arena_trainers.runs.settings import build_configs, load_recipe, read_loop, recipes
 from arena_trainers.train.games import GamePlan
 
@@ -40,7 +40,7 @@ def trimmed(name, num, **select):
 
 
 def run(recipe, folder):
-    job = LoopJob(recipe, folder, Console(quiet=True))
+    job = Rounds(recipe, folder, Console(quiet=True))
     job.prepare()
     job.run()
     return [

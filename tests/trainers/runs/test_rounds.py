@@ -13,7 +13,7 @@ from rich.console import Console
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.extras import import_extra
 from arena_trainers.runs.folder import write_config
-from arena_trainers.runs.rounds import LoopJob, RoundError, checked, write_scores
+from arena_trainers.runs.rounds import RoundError, Rounds, checked, write_scores
 from arena_trainers.runs.settings import load_recipe, overridden, read_loop
 from arena_trainers.train.games import GamePlan
 from arena_wrappers import NoReplyError, RandomPolicy, Reply
@@ -55,7 +55,7 @@ class Ending(Console):
 
 
 def run(folder, given, console, **options):
-    job = LoopJob(given, folder, console, **options)
+    job = Rounds(given, folder, console, **options)
     job.prepare()
     return job.run()
 

@@ -8,7 +8,7 @@ import sys
 import warnings
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -39,10 +39,7 @@ from arena_wrappers import NoReplyError
 from arena_wrappers.policies import wrapped
 
 if TYPE_CHECKING:
-    from arena_trainers.runs.rounds import LoopJob
-    from arena_trainers.runs.rows import RowJob
-    from arena_trainers.runs.run import Stopper
-    from arena_trainers.runs.self_play import TrainingJob
+    from arena_trainers.runs.run import Run, Stopper
 
 app = typer.Typer(
     name="arena",
@@ -137,9 +134,9 @@ def _run(request: Request) -> None:
     try:
         with stopper:
             with usage_errors():
-                job = _job(request, stopper)
-                job.prepare()
-            job.run()
+                run = _run_of(request, stopper)
+                run.prepare()
+            run.run()
     except KeyboardInterrupt as error:
         if stopper.speaks:
             typer.echo(f"\n{_how_it_stopped(request.folder)}", err=True)
@@ -182,19 +179,23 @@ def _full_disk(error: BaseException | None, folder: Path) -> str | None:
     return None
 
 
-def _job(request: Request, stopper: "Stopper") -> "LoopJob | RowJob | TrainingJob":
-    """The job that the settings ask for."""
-    from arena_trainers.runs.rounds import LoopJob
-    from arena_trainers.runs.rows import RowJob
-    from arena_trainers.runs.self_play import TrainingJob
+def _run_of(request: Request, stopper: "Stopper") -> "Run":
+    """The run that the settings ask for."""
+    from arena_trainers.runs.rounds import Rounds
+    from arena_trainers.runs.rows import RowRun
+    from arena_trainers.runs.self_play import SelfPlay
 
-    given: dict[str, Any] = {"resume": request.resume, "stopper": stopper}
-    place = request.settings, request.folder, Console()
-    if is_loop(request.settings):
-        return LoopJob(*place, **given)
-    given |= {"recipe": request.recipe, "extended": request.extended}
-    job_of = RowJob if is_offline(request.settings) else TrainingJob
-    return job_of(*place, **given)
+    learns = RowRun if is_offline(request.settings) else SelfPlay
+    kind = Rounds if is_loop(request.settings) else learns
+    return kind(
+        request.settings,
+        request.folder,
+        Console(),
+        resume=request.resume,
+        recipe=request.recipe,
+        extended=request.extended,
+        stopper=stopper,
+    )
 
 
 def _how_it_stopped(folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""What a trainer offers that learns from rows: `RowTrainer`; trainers by name."""
+"""The protocol of trainers that learn from rows, `RowTrainer`; trainers by name."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ SELF_PLAY = "turn_grpo"  # the trainer of a run that names none
 
 
 class Cut(NamedTuple):
-    """How many rows a step has, and how many run at once.
+    """The rows of a step, and those that run at once.
 
     Attributes:
         batch_size: rows of an optimizer step, all processes together.
@@ -24,7 +24,7 @@ class Cut(NamedTuple):
 
 @dataclass(frozen=True)
 class Given:
-    """What a trainer is made of.
+    """The parts that a trainer is made of.
 
     Attributes:
         model: folder of the model that training starts from, or the model with an adapter that

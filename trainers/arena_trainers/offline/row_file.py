@@ -32,7 +32,7 @@ BATCH = 1000  # rows that are read at once
 
 
 class RowFacts(NamedTuple):
-    """What the rows of a file have in common.
+    """The facts of all rows of a file.
 
     Attributes:
         num_rows: how many there are.

@@ -1,11 +1,7 @@
-"""Progress of a training run: a bar in a terminal, lines elsewhere.
+"""Progress of training: a bar or lines, the profile, and a watchdog that says what a late stage waits for.
 
-The profile of a run: where the time of training went, per turn.
-
-Says what a stage of a run that takes too long waits for.
-
-The thread looks at the stack of the training thread, and only when a stage is late, so that
-nothing has to report to it.
+The watchdog's thread looks at the stack of the training thread, and only when a stage is late, so
+that nothing has to report to it.
 """
 
 import asyncio
@@ -76,7 +72,7 @@ def shown_progress(
 
 @dataclass(frozen=True)
 class Look:
-    """What a run shows of its progress.
+    """The figures that a run shows of its progress.
 
     Attributes:
         title: of the bar.
@@ -373,7 +369,7 @@ class Watchdog(TrainerCallback):
 
 
 def waits_for(frame: FrameType | None) -> str:
-    """What a thread waits for, by the calls that it is in; the innermost one counts.
+    """Names what a thread waits for, by the calls that it is in; the innermost one counts.
 
     Args:
         frame: the thread's innermost call.

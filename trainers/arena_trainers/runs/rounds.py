@@ -1,23 +1,15 @@
-"""Whether the stages of a loop fit together, before the first of them runs.
-
-The stages of a round: each reads files and writes one, whole or not at all.
-
-The end of a loop: `results.json`, a table and a curve over rounds.
-
-The job of `arena train` where the recipe has `rounds`.
-"""
+"""Rounds: a run of a recipe with `rounds`, each of play, selection, training and evaluation."""
 
 import inspect
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
-import torch
 import yaml
 from rich.console import Console
 from rich.markup import escape
@@ -43,7 +35,6 @@ from arena_trainers.data import (
 from arena_trainers.data.selection import run_selector
 from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.evaluate.exploit import nash_convs
-from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.evaluate.matches import EvaluationPlan
 from arena_trainers.lm.adapters import check_layers
 from arena_trainers.lm.models import ADAPTER, model_folder
@@ -56,15 +47,12 @@ from arena_trainers.runs.folder import (
     RESULTS,
     START,
     check_new,
-    finish_model,
-    new_folder,
     partial,
     read_config,
     write_config,
 )
-from arena_trainers.runs.rows import RowJob
-from arena_trainers.runs.run import Stopper
-from arena_trainers.runs.self_play import adapter_errors
+from arena_trainers.runs.rows import RowRun
+from arena_trainers.runs.run import Run, Stage, Stopper, unfinished
 from arena_trainers.runs.settings import (
     LEARNER,
     OF_THE_ADAPTER,
@@ -77,7 +65,12 @@ from arena_trainers.runs.settings import (
     row_config,
     trainer_args,
 )
-from arena_trainers.runs.start import load_tokenizer, longest_replies, make_start
+from arena_trainers.runs.start import (
+    adapter_errors,
+    load_tokenizer,
+    longest_replies,
+    make_start,
+)
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games
 from arena_wrappers import Policy, make_policy, play, read_episodes, write_episodes
@@ -133,7 +126,7 @@ def _selector(
 
 
 def _names(policies: Sequence[str]) -> list[str]:
-    """How records call those who play."""
+    """The names of the players in records."""
     return [p if p == LEARNER else make_policy(p).name for p in policies]
 
 
@@ -193,7 +186,7 @@ AT_ONCE, PART = 256, 512  # episodes in progress, and of a part without its bran
 
 @dataclass(frozen=True)
 class Round:
-    """What the stages of a round share.
+    """A round: what its stages share.
 
     Attributes:
         number: from 0.
@@ -263,7 +256,7 @@ def play_round(one: Round) -> None:
 
 
 def _parts(one: Round) -> Iterator[tuple[GamePlan, list[str], range]]:
-    """What is played at a stretch: a game, who plays each seat, and seeds."""
+    """The parts of play: a game, the policy of each seat, and seeds."""
     stage, first = one.stages.play, one.first_seed
     size = max(PART // stage.samples, 1)
     for plan in one.plans:
@@ -275,7 +268,7 @@ def _parts(one: Round) -> Iterator[tuple[GamePlan, list[str], range]]:
 
 
 def num_seeds(stage: PlayStage, plans: Sequence[GamePlan]) -> int:
-    """How many seeds a round plays."""
+    """The number of seeds that a round plays."""
     if stage.same_seeds:
         return stage.episodes * len(plans)
     lineups = [_lineups(stage, plan.game.num_players) for plan in plans]
@@ -288,7 +281,7 @@ def learner(folder: Path, args: TurnGRPOConfig) -> LMPolicy:
 
 
 def _lineups(stage: PlayStage, num_players: int) -> list[list[str]]:
-    """Who plays each seat: every policy with every opponent in every seat."""
+    """The policy of each seat: every policy with every opponent in every seat."""
     found = []
     for name in stage.policies:
         for opponent in stage.opponents:
@@ -348,7 +341,7 @@ def train_round(one: Round) -> None:
             one.console.print(told, markup=False, highlight=False)
         shutil.rmtree(folder, ignore_errors=True)
     settings = {**read_config(folder), **given} if is_begun else given
-    job = RowJob(
+    job = RowRun(
         settings,
         folder,
         one.console,
@@ -532,57 +525,33 @@ def _figure(rounds: Sequence[Mapping[str, Any]]) -> Any:
 
 
 START_SCORES = "start-scores.json"
-STAGES: tuple[tuple[str, str, Callable[[Round], None]], ...] = (
-    ("play", EPISODES, play_round),
-    ("select", ROWS, select_round),
-    ("train", MODEL, train_round),
-    ("evaluate", SCORES, evaluate_round),
-)  # name, what it leaves when it is finished, and the function
+ROUND = (
+    Stage("play", play_round, EPISODES),
+    Stage("select", select_round, ROWS),
+    Stage("train", train_round, MODEL),
+    Stage("evaluate", evaluate_round, SCORES),
+)
 
 
 class RoundError(RuntimeError):
     """A stage cannot go on; earlier stages and rounds are kept."""
 
 
-class LoopJob:
-    """One run of a recipe with `rounds` in its folder.
+class Rounds(Run):
+    """A run of a recipe with `rounds`; see `Run`. It resumes with its first unfinished stage."""
 
-    Args:
-        settings: options by name, see `arena_trainers.runs.settings`.
-        folder: the run folder.
-        console: where progress and results are shown.
-        resume: whether to go on with the folder's first unfinished stage.
-        stopper: ends training early, at a checkpoint.
-
-    Raises:
-        ValueError: an option does not fit, or the folder is in use. Then nothing has been
-            written.
-    """
-
-    def __init__(
-        self,
-        settings: dict[str, Any],
-        folder: Path,
-        console: Console,
-        *,
-        resume: bool = False,
-        stopper: Stopper | None = None,
-    ) -> None:
-        import_stats()  # fails now if scipy is missing, not after hours of training
+    def read(self) -> None:
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
             raise ValueError(
                 "want one process for a recipe with rounds; leave torchrun out"
             )
-        self.settings, self.folder, self.console = dict(settings), folder, console
-        self.stopper = stopper or Stopper()
-        self.loop, given = read_loop(settings)
-        model = given.get("model", "tiny")
-        given = {**saved_options(model), **given}
-        self.job, self.args = build_configs(given, str(folder))
+        self.loop, given = read_loop(self.settings)
+        given = {**saved_options(given.get("model", "tiny")), **given}
+        self.job, self.args = build_configs(given, str(self.folder))
         is_tiny = self.job.model == "tiny"
         self.plans = different_games([GamePlan(s, self.args) for s in self.args.games])
         check_policies(self.loop, self.plans)
-        self.stages = self._checked_stages(given)
+        self.stages_of = self._checked_stages(given)
         self.model = None if is_tiny else model_folder(self.job.model)
         told = self.model, self.plans, self.args.prompt
         self.tokenizer = load_tokenizer(self.job, *told)
@@ -591,9 +560,9 @@ class LoopJob:
                 self.tokenizer, self.plans, self.args.reply_format
             )
             self.args.max_completion_length = max(lengths)
-        if not resume:
-            check_new(folder)
-        self.is_new = not resume
+        if not self.resume:
+            check_new(self.folder)
+        self.played = [self.folder / START_SCORES]  # files of scores
 
     def _checked_stages(self, given: dict[str, Any]) -> list[Stages]:
         """The stages with all their options; a trainer takes some of the model's."""
@@ -608,57 +577,46 @@ class LoopJob:
             for one in self.loop.stages
         ]
 
-    def prepare(self) -> None:
-        """Makes the folder and the model that the loop starts from.
+    def config(self) -> str:
+        return yaml.safe_dump(self.settings, sort_keys=False)
 
-        Raises:
-            ValueError: they cannot be made; the folder of a new run is removed again.
-        """
-        if self.model is None:
-            torch.set_num_threads(1)  # more make a model this small many times slower
-        text = yaml.safe_dump(self.settings, sort_keys=False)
-        if self.is_new:
-            with new_folder(self.folder, text):
-                self._make_start()
-            return
+    def check_files(self) -> None:
+        """Writes the new number of rounds; checks the start."""
         if load_recipe(str(self.folder / CONFIG)) != self.settings:
-            write_config(self.folder, text)  # it has more rounds
+            write_config(self.folder, self.config())  # it has more rounds
         check_whole(self.folder / START)
-        if not (self.folder / START).exists():
-            self._make_start()
 
-    def _make_start(self) -> None:
-        part = self.folder / partial(START)
-        shutil.rmtree(part, ignore_errors=True)  # of a loop that was killed
+    def make_start(self) -> None:
+        """Makes the model that the rounds start from."""
         given = self.model, self.tokenizer, self.plans, self.console
         model = make_start(self.job, self.args, *given)
         if self.job.lora_r:
             with adapter_errors(self.job):
                 check_layers(model.config, self.job.peft_config)
         options = {"prompt": self.args.prompt, **self.args.sampling_options}
-        LMPolicy(model, self.tokenizer, **options).save_pretrained(part)
-        finish_model(part, self.folder / START)
+        self.save_start(model, self.tokenizer, options)
 
-    def run(self) -> dict[str, Any]:
-        """Runs the stages that are not finished, and shows the results.
+    def measure_start(self) -> None:
+        """Measures that model."""
+        scores = self.folder / START_SCORES
+        write_scores(self.folder / START, scores, self.loop, self.plans, self.args)
+        self.say("start: evaluate is done")
 
-        Returns:
-            What `results.json` holds.
+    def repeat(self) -> None:
+        """Runs the rounds; each skips its finished stages.
 
         Raises:
             RoundError: a stage cannot go on, such as a selector that chose no row.
         """
-        start, scores = self.folder / START, self.folder / START_SCORES
-        if not scores.exists():
-            write_scores(start, scores, self.loop, self.plans, self.args)
-            self.say("start: evaluate is done")
-        played = [scores]
         for number in range(self.loop.num):
-            if self._has_stalled(played):
+            if self._has_stalled(self.played):
                 self.say(f"the score has not risen in {self.loop.patience} rounds")
                 break
-            played.append(self._round(number) / SCORES)
-        return close_loop(self.folder, played, self.plans, self.console)
+            self.played.append(self._round(number) / SCORES)
+
+    def close(self) -> None:
+        """Writes and shows the results."""
+        self.results = close_loop(self.folder, self.played, self.plans, self.console)
 
     def _has_stalled(self, played: list[Path]) -> bool:
         """Whether none of the last `patience` rounds has a better score than those before."""
@@ -694,24 +652,26 @@ class LoopJob:
         with _told(number, "files"):
             here = {path.name for path in folder.iterdir()}  # others run again
             check_whole(folder, here)
-        for name, result, stage in STAGES:
-            if not (folder / result).exists():
-                with _told(number, name):
-                    stage(one)
-                found = [folder / result for _, result, _ in STAGES]
-                write_manifest(folder, [f for path in found for f in files_of(path)])
-                self.say(f"round {number}: {name} is done")
+        for stage in unfinished(ROUND, folder):
+            with _told(number, stage.name):
+                stage.do(one)
+            found = [folder / str(known.leaves) for known in ROUND]
+            write_manifest(folder, [f for path in found for f in files_of(path)])
+            self.say(f"round {number}: {stage.name} is done")
         return folder
 
     def _folder(self, number: int) -> Path:
         return self.folder / f"round-{number:02d}"
 
     def _stages(self, number: int) -> Stages:
-        return self.stages[number % len(self.stages)]
+        return self.stages_of[number % len(self.stages_of)]
 
-    def say(self, text: str) -> None:
-        """Prints a text as it is, so that its lines can be copied."""
-        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+    opening = (Stage("files", check_files), Stage("start", make_start, START))
+    stages = (
+        Stage("evaluate", measure_start, START_SCORES),
+        Stage("rounds", repeat),
+        Stage("close", close),
+    )
 
 
 @contextmanager

@@ -1,26 +1,14 @@
-"""How a model that is trained on rows plays: its games, its prompts, its sampling.
+"""Rows: a run of a trainer that learns from rows of recorded episodes, and how its model plays."""
 
-Resumed runs: one that has made its last step, and one that goes on to more steps.
-
-What a run that learns from rows measures, writes and shows at its end.
-
-The job of `arena train --trainer NAME`: rows, training, evaluation, results.
-"""
-
-import json
 import math
-import shlex
-import sys
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate.utils import broadcast_object_list
 from datasets import Dataset
-from rich.console import Console
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -30,17 +18,14 @@ from transformers import (
     TrainerState,
     TrainingArguments,
 )
-from transformers.utils.logging import disable_progress_bar
 
 from arena_envs import make_game
-from arena_trainers.checkpoint import step_of
 from arena_trainers.data import Origin, only_prompt, read_origin
 from arena_trainers.data.columns import TRAIN
-from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.lm.adapters import starting_model
 from arena_trainers.lm.backends.scoring import default_max_tokens
 from arena_trainers.lm.chat import Chat
-from arena_trainers.lm.models import check_language_model, model_folder
+from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import PROMPT_FILE, prompt_json, saved_options
 from arena_trainers.offline.batches import WholeSteps
@@ -54,47 +39,41 @@ from arena_trainers.offline.row_file import (
 )
 from arena_trainers.runs.folder import (
     METRICS,
-    RESULTS,
     START,
-    begin_from,
-    extend,
-    finish_model,
-    new_folder,
-    partial,
     write_config,
 )
-from arena_trainers.runs.progress import Look, shown_progress
+from arena_trainers.runs.progress import Look
 from arena_trainers.runs.results.card import (
     CardSource,
     base_model,
-    check_push,
     code,
-    push_model,
     save_cards,
 )
 from arena_trainers.runs.results.close import (
     Frame,
     closing_lines,
     config_text,
-    cost,
-    draw_curves,
-    git_commit,
+    kept_metrics,
     outcome_tables,
-    read_metrics,
+    provenance,
     results_of,
     step_zero,
-    versions,
+    write_results,
 )
 from arena_trainers.runs.results.measure import GameMeter, GameOutcome
-from arena_trainers.runs.run import StopCallback, Stopper
-from arena_trainers.runs.self_play import adapter_errors, kept_metrics
+from arena_trainers.runs.run import Run, Stage
 from arena_trainers.runs.settings import (
     JobConfig,
     build_configs,
     row_config,
     trainer_args,
 )
-from arena_trainers.runs.start import load_tokenizer, longest_replies, make_start
+from arena_trainers.runs.start import (
+    adapter_errors,
+    load_tokenizer,
+    longest_replies,
+    make_start,
+)
 from arena_trainers.runs.watch import MetricsFile, NashConvCallback
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.saved import (
@@ -102,15 +81,14 @@ from arena_trainers.train.saved import (
     keep_to_schedule,
     load_reference,
 )
-from arena_wrappers import write_episodes
 from arena_wrappers.prompts import PROMPT_OPTIONS
-from arena_wrappers.records import params_of, whole_file
+from arena_wrappers.records import params_of
 
 _ADVICE = "make it with arena data EPISODES --select NAME --model {} --out FILE.parquet"
 
 
 class Player:
-    """What evaluation and `arena_prompt.json` need to know of the trained model.
+    """The games, prompts and sampling of the trained model, for evaluation and `arena_prompt.json`.
 
     Prompt options are those of the rows, sampling those of the model's own
     `arena_prompt.json`. Where that file names no longest reply, it is that of the rows, or of
@@ -273,59 +251,7 @@ def figures_of(logs: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def close_run(run: "RowJob") -> dict[str, Any]:
-    """Evaluates the trained model; writes and shows the results.
-
-    Returns:
-        What `results.json` holds.
-    """
-    folder, policy = run.folder, run.policy
-    episodes, outcomes = [], []
-    (folder / "model" / PROMPT_FILE).write_text(run.player.prompt_json())
-    if policy is not None:
-        for meter in run.meters:
-            episodes.append(meter.measure("after training", policy))
-            evaluated = meter.evaluate(policy)
-            given = meter.plan.name, meter.stages, evaluated, meter.compare()
-            outcomes.append(GameOutcome(*given))
-    if episodes:
-        share = -(-run.job.saved_episodes // len(episodes))  # of each game
-        kept = [episode for played in episodes for episode in played[:share]]
-        write_episodes(folder / "episodes.jsonl", kept)
-    results = _results(run, outcomes)
-    with whole_file(folder / RESULTS) as file:
-        file.write(json.dumps(results, indent=2) + "\n")
-    metrics = read_metrics(folder / METRICS)
-    draw_curves(metrics, folder / "curves.png", _frame(run, outcomes))
-    save_cards(_card(run, outcomes, results))
-    _show(run, outcomes)
-    return results
-
-
-def _results(run: "RowJob", outcomes: list[GameOutcome]) -> dict[str, Any]:
-    args, rows = run.args, run.rows
-    return {
-        **(results_of(outcomes, None) if outcomes else {}),
-        "trainer": rows.trainer,
-        "data": {"file": rows.data, "rows": run.facts.num_rows},
-        "trained_tokens": run.facts.num_trained,
-        "steps": run.trainer.state.global_step,
-        "best": None,
-        "seconds": round(time.monotonic() - run.began, 1),
-        "recipe": run.recipe,
-        "games": [plan.name for plan in run.player.plans],
-        "model": run.job.model,
-        "seed": args.seed,
-        "command": shlex.join(["arena", *sys.argv[1:]]),
-        "commit": git_commit(),
-        "processes": args.world_size,
-        "device": str(args.device),
-        "versions": versions(),
-        "cost": cost(),
-    }
-
-
-def _frame(run: "RowJob", outcomes: list[GameOutcome]) -> Frame:
+def _frame(run: "RowRun", outcomes: list[GameOutcome]) -> Frame:
     games = [meter.plan.game for meter in run.meters]
     return Frame(
         title=f"trainer {run.rows.trainer}, model {run.job.model}, seed {run.args.seed}",
@@ -340,7 +266,7 @@ def _frame(run: "RowJob", outcomes: list[GameOutcome]) -> Frame:
 
 
 def _card(
-    run: "RowJob", outcomes: list[GameOutcome], results: Mapping[str, Any]
+    run: "RowRun", outcomes: list[GameOutcome], results: Mapping[str, Any]
 ) -> CardSource:
     name, steps = run.rows.trainer, run.trainer.state.global_step
     return CardSource(
@@ -361,64 +287,34 @@ def _card(
     )
 
 
-def _show(run: "RowJob", outcomes: list[GameOutcome]) -> None:
-    for outcome in outcomes:
-        for table in outcome_tables(outcome):
-            run.console.print(table)
-    run.say(f"results are in {run.folder}")
-    if outcomes:
-        plans = [meter.plan for meter in run.meters]
-        for line in closing_lines(run.folder, plans, run.player.args):
-            run.say(line)
-
-
-class RowJob:
-    """One run of `arena train --trainer NAME` in its folder.
+class RowRun(Run):
+    """A run of a trainer that learns from rows; see `Run`.
 
     Args:
-        settings: options by name, see `arena_trainers.runs.settings`.
-        folder: the run folder.
-        console: where progress and results are shown.
-        resume: whether to go on from the folder's last checkpoint.
-        recipe: name of the recipe, for the results.
-        extended: whether a resumed run has another `max_steps` than before.
-        stopper: ends training early, at a checkpoint.
+        *args: of `Run`.
         measures: whether the model plays before and after training.
         adapter: folder of the adapter that goes on training; None for a new one, if any.
-
-    Raises:
-        ValueError: an option, the rows or the model do not fit; the folder is in use, or has
-            nothing to resume. Then nothing has been written.
+        **options: of `Run`.
     """
 
     def __init__(
         self,
-        settings: dict[str, Any],
-        folder: Path,
-        console: Console,
-        *,
-        resume: bool = False,
-        recipe: str | None = None,
-        extended: bool = False,
-        stopper: Stopper | None = None,
+        *args: Any,
         measures: bool = True,
         adapter: Path | None = None,
+        **options: Any,
     ) -> None:
-        import_stats()  # fails now if scipy is missing, not after hours of training
-        self.settings, self.folder, self.console = dict(settings), folder, console
-        self.recipe, self.extended, self.adapter = recipe, extended, adapter
-        self.stopper = stopper or Stopper()
-        self.rows, self.job = row_config(settings)
+        self.measures, self.adapter = measures, adapter
+        super().__init__(*args, **options)
+
+    def read(self) -> None:
+        self.rows, self.job = row_config(self.settings)
         self.kind, self.path = row_trainer(self.rows.trainer), Path(self.rows.data)
         if self.path.is_dir():
             self.path /= TRAIN
         is_tiny = self.job.model == "tiny"
-        self.args = trainer_args(self.kind.config, settings, folder, is_tiny)
-        disable_progress_bar()  # of transformers; the run has its own
-        self.model = None if is_tiny else model_folder(self.job.model).absolute()
-        self.start = folder / START if self.model is None else self.model
-        told = self.start, self.args, self.say
-        self.checkpoint = begin_from(folder, *told, resume=resume)
+        self.args = trainer_args(self.kind.config, self.settings, self.folder, is_tiny)
+        self.find_start()
         if self.kind.plays and self.model is not None:
             check_language_model(self.job.model)
         if self.rows.batch_size < self.kind.least:
@@ -426,9 +322,9 @@ class RowJob:
                 f"want batch_size of at least {self.kind.least} for trainer "
                 f"{self.rows.trainer!r}, got {self.rows.batch_size}; give --batch_size 32"
             )
-        self._check_rows(measures)
+        self._check_rows()
 
-    def _check_rows(self, measures: bool) -> None:
+    def _check_rows(self) -> None:
         """Reads the rows once; raises ValueError where trainer or model cannot learn from them."""
         check_rows(self.path, self.kind.rows)
         self.facts = facts_of(self.path, self.kind.rows)
@@ -444,54 +340,25 @@ class RowJob:
         options: Any = self.player.args.chat_template_kwargs
         chat = Chat(self.player.tokenizer, template_options=options)
         check_tokens(self.path, self.facts, chat)
-        plays = self.kind.plays and measures
+        plays = self.kind.plays and self.measures
         games = different_games(self.player.plans) if plays else []
         num = self.job.eval_episodes
         self.meters = [GameMeter(game, self.player.args, num) for game in games]
 
-    @property
-    def is_main(self) -> bool:
-        """Whether this process writes files and prints."""
-        return bool(self.args.process_index == 0)
+    def config(self) -> str:
+        return config_text(self.settings, self.args, self.adapter)
 
-    @property
-    def first_step(self) -> int:
-        """The optimizer steps before this process began: those of the checkpoint."""
-        return step_of(self.checkpoint) if self.checkpoint else 0
+    def make_start(self) -> None:
+        """Makes the tiny model, if no model is given."""
+        if self.model is None and self.is_new:
+            player = self.player
+            given = None, player.tokenizer, player.plans, self.console
+            model = make_start(self.job, player.args, *given)
+            self.save_start(model, player.tokenizer, player.policy_options)
 
-    def prepare(self) -> None:
-        """Makes the folder, the model that training starts from, and the trainer.
-
-        Raises:
-            ValueError: they cannot be made; the folder of a new run is removed again.
-        """
-        self.began = time.monotonic()
-        if self.is_main:
-            check_push(self.args)
-        if self.model is None:
-            torch.set_num_threads(1)  # more make a model this small many times slower
-        is_new = self.checkpoint is None and self.is_main
-        config = config_text(self.settings, self.args, self.adapter)
-        with new_folder(self.folder, config) if is_new else nullcontext():
-            if self.model is None and is_new:
-                self._make_start()
-            self.args.distributed_state.wait_for_everyone()
-            self._bound_memory(is_new)
-            if self.is_main and self.meters:
-                self._measure_start()
-            self._make_trainer()
-
-    def _make_start(self) -> None:
-        player = self.player
-        given = None, player.tokenizer, player.plans, self.console
-        model = make_start(self.job, player.args, *given)
-        part = self.folder / partial(START)
-        options = player.policy_options
-        LMPolicy(model, player.tokenizer, **options).save_pretrained(part)
-        finish_model(part, self.start)
-
-    def _bound_memory(self, is_new: bool) -> None:
+    def bound_memory(self) -> None:
         """Cuts the rows of a step into micro-batches, as many as fit the memory at once."""
+        self.args.distributed_state.wait_for_everyone()
         args, most = self.args, self.rows.max_tokens_per_forward
         if most is None:
             with torch.device("meta"):
@@ -505,10 +372,8 @@ class RowJob:
             most = int(broadcast_object_list(found)[0])
             # a resumed run cuts as before, whatever memory is free then
             self.settings["max_tokens_per_forward"] = most
-            if is_new:
-                write_config(
-                    self.folder, config_text(self.settings, args, self.adapter)
-                )
+            if self.is_new:
+                write_config(self.folder, self.config())
         texts = 2 if self.kind.rows == "pairs" else 1
         share = math.ceil(self.rows.batch_size / args.world_size)
         parts = math.ceil(share / max(most // (self.facts.longest * texts), 1))
@@ -521,14 +386,17 @@ class RowJob:
                 f"{self.cut.at_once} rows"
             )
 
-    def _measure_start(self) -> None:
+    def measure_start(self) -> None:
+        """Measures the model before training."""
+        if not self.is_main or not self.meters:
+            return
         options = {"device": self.args.device, **self.player.policy_options}
         policy = LMPolicy.from_pretrained(self.start, **options)
         for meter in self.meters:
             meter.measure("before training", policy)
 
-    def _make_trainer(self) -> None:
-        """The trainer with the callbacks that measure and write."""
+    def make_trainer(self) -> None:
+        """Makes the trainer with the callbacks that measure and write."""
         player, kind = self.player, self.kind
         with adapter_errors(self.job):
             self.trainer = kind.make(
@@ -584,38 +452,59 @@ class RowJob:
         weights = self.facts.weights * self.facts.scale
         return found.remove_columns("weight").add_column("weight", weights)
 
-    def run(self) -> dict[str, Any]:
-        """Trains and evaluates; writes the results to the folder.
-
-        Returns:
-            The results; an empty dict in other processes than the main one.
-        """
-        if self.checkpoint is not None and self.is_main:
-            if self.extended:
-                extend(self.folder, self.args.max_steps, self.first_step)
-            self.say(f"resumed after step {self.first_step}")
-        look = Look(self.rows.trainer, "rows", self.rows.batch_size, figures_of)
+    def train(self) -> None:
+        """Trains, unless the checkpoint is of the last step."""
+        self.announce(f"resumed after step {self.first_step}")
         if self.checkpoint is None or not at_the_end(self.trainer, self.checkpoint):
-            with shown_progress(self.trainer, self.console, self.is_main, look):
-                self.trainer.add_callback(OwnSchedule())
-                self.trainer.add_callback(StopCallback(self.stopper, 1))
-                checkpoint = str(self.checkpoint) if self.checkpoint else None
-                with self.stopper.waiting():
-                    self.trainer.train(resume_from_checkpoint=checkpoint)
-        state = self.trainer.state
-        self.stopper.raise_if_stopped(state.global_step, state.max_steps)
-        # an internal call, as another one pushes the whole run folder to the hub
-        self.trainer.save_model(str(self.folder / "model"), _internal_call=True)
-        if not self.is_main:
-            return {}
-        results = close_run(self)
-        if self.args.push_to_hub:
-            self.say(push_model(self.folder, self.trainer))
-        return results
+            self.trainer.add_callback(OwnSchedule())
+            size = self.rows.batch_size
+            self.fit(Look(self.rows.trainer, "rows", size, figures_of), 1)
 
-    def say(self, text: str) -> None:
-        """Prints a text as it is, so that its lines can be copied."""
-        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+    def close(self) -> None:
+        """Evaluates the trained model; writes and shows the results."""
+        if not self.is_main:
+            return
+        folder, policy = self.folder, self.policy
+        (folder / "model" / PROMPT_FILE).write_text(self.player.prompt_json())
+        episodes, outcomes = [], []
+        if policy is not None:
+            for meter in self.meters:
+                episodes.append(meter.measure("after training", policy))
+                outcomes.append(meter.outcome(policy))
+        self.results = {
+            **(results_of(outcomes, None) if outcomes else {}),
+            "trainer": self.rows.trainer,
+            "data": {"file": self.rows.data, "rows": self.facts.num_rows},
+            "trained_tokens": self.facts.num_trained,
+            "steps": self.trainer.state.global_step,
+            "best": None,
+            "seconds": round(time.monotonic() - self.began, 1),
+            "recipe": self.recipe,
+            **provenance(self.job, self.args, self.player.plans),
+        }
+        given = folder, self.results, _frame(self, outcomes), episodes
+        write_results(*given, self.job.saved_episodes)
+        save_cards(_card(self, outcomes, self.results))
+        for outcome in outcomes:
+            for table in outcome_tables(outcome):
+                self.console.print(table)
+        self.say(f"results are in {folder}")
+        if outcomes:
+            plans = [meter.plan for meter in self.meters]
+            self.say("\n".join(closing_lines(folder, plans, self.player.args)))
+        self.push()
+
+    opening = (
+        Stage("start", make_start, START),
+        Stage("memory", bound_memory),
+        Stage("measure", measure_start),
+        Stage("trainer", make_trainer),
+    )
+    stages = (
+        Stage("train", train),
+        Stage("save", Run.save_model),
+        Stage("close", close),
+    )
 
 
 def _pad_id(tokenizer: Any) -> int:

@@ -1,21 +1,49 @@
-"""Ctrl-C and SIGTERM: the first signal stops at a checkpoint, the second at once."""
+"""A run of `arena train`: stages over one run folder, signals, and what all kinds of run share.
+
+Ctrl-C and SIGTERM: the first signal stops at a checkpoint, the second at once.
+"""
 
 import os
+import shutil
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
+import torch
 from accelerate import PartialState
 from accelerate.utils import gather_object
+from rich.console import Console
 from transformers import (
     TrainerCallback,
     TrainerControl,
     TrainerState,
     TrainingArguments,
 )
+from transformers.utils.logging import disable_progress_bar
+
+from arena_trainers.checkpoint import step_of
+from arena_trainers.evaluate.intervals import import_stats
+from arena_trainers.lm.models import model_folder
+from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.runs.folder import (
+    START,
+    begin_from,
+    extend,
+    finish_model,
+    new_folder,
+    partial,
+)
+from arena_trainers.runs.progress import Look, shown_progress
+from arena_trainers.runs.results.card import check_push, push_model
+from arena_trainers.runs.results.close import config_text
+from arena_trainers.runs.settings import JobConfig
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _NOTE = (
@@ -128,3 +156,198 @@ class StopCallback(TrainerCallback):
             control.should_save = control.should_training_stop = True
             control.should_log = True  # else metrics since the last log are lost
         return control
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage of a run or of a round.
+
+    Attributes:
+        name: of the stage.
+        do: does it, for a run or a round.
+        leaves: the file or folder that a finished stage leaves, whole; then the stage is skipped.
+            None for a stage that is always done, such as training, which has its checkpoints.
+    """
+
+    name: str
+    do: Callable[[Any], object]
+    leaves: str | None = None
+
+
+def unfinished(stages: Sequence[Stage], folder: Path) -> Iterator[Stage]:
+    """The stages that have not left their file in a folder, each looked at when it is due."""
+    for stage in stages:
+        if stage.leaves is None or not (folder / stage.leaves).exists():
+            yield stage
+
+
+class Run(ABC):
+    """One run of `arena train` in its folder: a list of stages.
+
+    Args:
+        settings: options by name, see `arena_trainers.runs.settings`.
+        folder: the run folder.
+        console: where progress and results are shown.
+        resume: whether to go on with the folder's run.
+        recipe: name of the recipe, for the results.
+        extended: whether a resumed run has another `max_steps` than before.
+        stopper: ends training early, at a checkpoint.
+
+    Attributes:
+        opening: the stages of `prepare`.
+        stages: those of `run`.
+        results: what `results.json` holds, once it is written.
+
+    Raises:
+        ValueError: an option is unknown, of another type or out of range; the folder is in
+            use, or has nothing to resume. Then nothing has been written.
+    """
+
+    opening: ClassVar[Sequence[Stage]]
+    stages: ClassVar[Sequence[Stage]]
+    job: JobConfig
+    args: Any
+    model: Path | None
+    start: Path
+    checkpoint: Path | None
+    trainer: Any
+
+    def __init__(
+        self,
+        settings: dict[str, Any],
+        folder: Path,
+        console: Console,
+        *,
+        resume: bool = False,
+        recipe: str | None = None,
+        extended: bool = False,
+        stopper: Stopper | None = None,
+    ) -> None:
+        import_stats()  # fails now if scipy is missing, not after hours of training
+        self.settings, self.folder, self.console = dict(settings), folder, console
+        self.resume, self.recipe, self.extended = resume, recipe, extended
+        self.stopper = stopper or Stopper()
+        self.results: dict[str, Any] = {}
+        disable_progress_bar()  # of transformers; the run has its own
+        self.read()
+
+    @abstractmethod
+    def read(self) -> None:
+        """Reads and checks the settings; writes nothing."""
+
+    def find_start(self, *, is_made: bool = False) -> None:
+        """Finds the model, and the checkpoint that a resumed run goes on from.
+
+        Args:
+            is_made: whether training starts from a model that the run makes of a given one.
+        """
+        is_tiny = self.job.model == "tiny"
+        # absolute, as the adapters that are trained on it name it
+        self.model = None if is_tiny else model_folder(self.job.model).absolute()
+        made = self.model is None or is_made
+        self.start = self.folder / START if made or self.model is None else self.model
+        told = self.start, self.args, self.say
+        self.checkpoint = begin_from(self.folder, *told, resume=self.resume)
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes files and prints."""
+        return bool(self.args.process_index == 0)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether this process makes the folder."""
+        return self.is_main and not self.resume
+
+    @property
+    def first_step(self) -> int:
+        """The optimizer steps before this process began: those of the checkpoint."""
+        return step_of(self.checkpoint) if self.checkpoint else 0
+
+    def say(self, text: str) -> None:
+        """Prints a text as it is, so that its lines can be copied."""
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def config(self) -> str:
+        """The content of `config.yaml`."""
+        return config_text(self.settings, self.args)
+
+    def prepare(self) -> None:
+        """Makes the folder, the model that the run starts from, and the trainer.
+
+        Raises:
+            ValueError: they cannot be made; the folder of a new run is removed again.
+        """
+        self.began = time.monotonic()
+        if self.is_main:
+            check_push(self.args)
+        if self.model is None:
+            torch.set_num_threads(1)  # more make a model this small many times slower
+        is_new = self.is_new
+        with new_folder(self.folder, self.config()) if is_new else nullcontext():
+            for stage in unfinished(self.opening, self.folder):
+                stage.do(self)
+
+    def run(self) -> dict[str, Any]:
+        """Runs the stages that are not finished.
+
+        Returns:
+            What `results.json` holds; an empty dict in other processes than the main one.
+        """
+        with self.watching() as self.watchdog:
+            for stage in unfinished(self.stages, self.folder):
+                stage.do(self)
+        return self.results
+
+    def watching(self) -> AbstractContextManager[Any]:
+        """The context of `stages`."""
+        return nullcontext()
+
+    def save_start(self, model: Any, tokenizer: Any, options: dict[str, Any]) -> None:
+        """Saves the model that the run starts from.
+
+        Args:
+            model: the model.
+            tokenizer: the model's.
+            options: of `LMPolicy`.
+        """
+        part = self.folder / partial(START)
+        shutil.rmtree(part, ignore_errors=True)  # of a run that was killed
+        LMPolicy(model, tokenizer, **options).save_pretrained(part)
+        finish_model(part, self.folder / START)
+
+    def announce(self, text: str) -> None:
+        """Says from where a resumed run goes on, and writes its new `max_steps`."""
+        if self.checkpoint is None or not self.is_main:
+            return
+        if self.extended:
+            extend(self.folder, self.args.max_steps, self.first_step)
+        self.console.print(text)
+
+    def fit(self, look: Look, window: int) -> None:
+        """Runs the trainer from the checkpoint on.
+
+        Args:
+            look: what is shown of the progress.
+            window: optimizer steps that share a batch.
+
+        Raises:
+            Stopped: a signal ended training.
+        """
+        with shown_progress(self.trainer, self.console, self.is_main, look):
+            self.trainer.add_callback(StopCallback(self.stopper, window))
+            checkpoint = str(self.checkpoint) if self.checkpoint else None
+            with self.stopper.waiting():
+                self.trainer.train(resume_from_checkpoint=checkpoint)
+        state = self.trainer.state
+        self.stopper.raise_if_stopped(state.global_step, state.max_steps)
+
+    def save_model(self) -> None:
+        """Saves the trained model."""
+        # an internal call, as another one pushes the whole run folder to the hub
+        self.trainer.save_model(str(self.folder / "model"), _internal_call=True)
+
+    def push(self) -> None:
+        """Pushes the model to the hub, if that is wanted."""
+        if self.args.push_to_hub:
+            self.say(push_model(self.folder, self.trainer))

@@ -1,67 +1,56 @@
-"""The trainer of a job, with the callbacks that measure, show and write.
+"""Self-play: a run of `TurnGRPOTrainer`, with what it prints before and what watches it."""
 
-What a training run prints before self-play.
-
-The job of `arena train`: warm start, self-play, evaluation, results.
-"""
-
-import json
 import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from rich.console import Console
 from transformers import PrinterCallback
-from transformers.utils.logging import disable_progress_bar
 
-from arena_trainers.checkpoint import step_of
 from arena_trainers.evaluate import legal_rate
-from arena_trainers.evaluate.intervals import import_stats
-from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.runs.folder import (
     METRICS,
-    RESULTS,
     START,
-    begin_from,
-    extend,
-    finish_model,
-    new_folder,
-    partial,
 )
 from arena_trainers.runs.progress import (
     Look,
+    Watchdog,
     figures_of,
     profile_lines,
     profile_of,
-    shown_progress,
     watched_stages,
 )
-from arena_trainers.runs.results.card import check_push, push_model, write_cards
+from arena_trainers.runs.results.card import (
+    TAGS,
+    CardSource,
+    base_model,
+    code,
+    save_cards,
+)
 from arena_trainers.runs.results.close import (
     best_line,
     closing_lines,
-    config_text,
     draw_comparisons,
-    draw_curves,
     frame_of,
+    kept_metrics,
     outcome_tables,
     provenance,
-    read_metrics,
     results_of,
     rollouts_lines,
     step_zero,
     write_last_report,
+    write_results,
 )
 from arena_trainers.runs.results.measure import GameMeter, GameOutcome
-from arena_trainers.runs.run import StopCallback, Stopper
+from arena_trainers.runs.run import Run, Stage
 from arena_trainers.runs.settings import PROJECT, JobConfig, build_configs
 from arena_trainers.runs.start import (
+    adapter_errors,
     check_chat,
     check_reply_lengths,
     load_tokenizer,
@@ -87,8 +76,7 @@ from arena_trainers.train.matching import prepare_games
 from arena_trainers.train.records import load_functions
 from arena_trainers.train.saved import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
-from arena_wrappers import Episode, RandomPolicy, Turn, play, write_episodes
-from arena_wrappers.records import whole_file
+from arena_wrappers import Episode, RandomPolicy, Turn, play
 
 
 class Watched(NamedTuple):
@@ -105,7 +93,7 @@ class Watched(NamedTuple):
     best: BestModel | None
 
 
-def _trainer(run: "TrainingJob", metrics: MetricsFile) -> TurnGRPOTrainer:
+def _trainer(run: "SelfPlay", metrics: MetricsFile) -> TurnGRPOTrainer:
     with adapter_errors(run.job):
         return TurnGRPOTrainer(
             str(run.start),
@@ -117,25 +105,7 @@ def _trainer(run: "TrainingJob", metrics: MetricsFile) -> TurnGRPOTrainer:
         )
 
 
-@contextmanager
-def adapter_errors(job: JobConfig) -> Iterator[None]:
-    """Says what to do where an adapter names layers that the model lacks.
-
-    Raises:
-        ValueError: it does.
-    """
-    try:
-        yield
-    except ValueError as error:
-        if not str(error).startswith("Target modules"):  # peft's
-            raise
-        raise ValueError(
-            "want lora_target_modules that name linear layers of the model, such as "
-            f"q_proj,v_proj, got {job.lora_target_modules!r}"
-        ) from error
-
-
-def watched_trainer(run: "TrainingJob") -> Watched:
+def watched_trainer(run: "SelfPlay") -> Watched:
     """The trainer of a job whose start is made."""
     if "wandb" in (run.args.report_to or ()):  # transformers passes on no project
         project = getattr(run.args, "project", PROJECT)
@@ -158,7 +128,7 @@ def watched_trainer(run: "TrainingJob") -> Watched:
     return Watched(trainer, watcher, best)
 
 
-def _play_start(run: "TrainingJob", trainer: TurnGRPOTrainer) -> None:
+def _play_start(run: "SelfPlay", trainer: TurnGRPOTrainer) -> None:
     """Measures the model against that of the start, if that is wanted."""
     if run.job.start_episodes == 0:
         return
@@ -175,7 +145,7 @@ def _play_start(run: "TrainingJob", trainer: TurnGRPOTrainer) -> None:
 
 
 def _best(
-    run: "TrainingJob",
+    run: "SelfPlay",
     trainer: TurnGRPOTrainer,
     measures_nash_conv: bool,
     before: list[dict[str, Any]],
@@ -211,7 +181,7 @@ def _best(
 
 
 def _nash_conv(
-    run: "TrainingJob", trainer: TurnGRPOTrainer, before: list[dict[str, Any]]
+    run: "SelfPlay", trainer: TurnGRPOTrainer, before: list[dict[str, Any]]
 ) -> NashConvCallback | None:
     """Measures the first game in training, if it can be; goes on after `before`."""
     game, every = run.meters[0].game, run.job.evaluate_every
@@ -227,7 +197,7 @@ def _nash_conv(
     return watcher
 
 
-def start_policy(run: "TrainingJob") -> LMPolicy:
+def start_policy(run: "SelfPlay") -> LMPolicy:
     """The model that self-play starts from, prompted and sampled as in training."""
     return LMPolicy.from_pretrained(
         run.start,
@@ -237,21 +207,11 @@ def start_policy(run: "TrainingJob") -> LMPolicy:
     )
 
 
-def metrics_before(run: "TrainingJob") -> list[dict[str, Any]]:
+def metrics_before(run: "SelfPlay") -> list[dict[str, Any]]:
     """The metrics up to the checkpoint, in the main process; deletes later ones."""
     if run.checkpoint is None or not run.is_main:
         return []
     return kept_metrics(run.folder / METRICS, run.first_step)
-
-
-def kept_metrics(path: Path, last_step: int) -> list[dict[str, Any]]:
-    """The metrics up to a step; deletes later ones from the file."""
-    if not path.exists():
-        return []
-    kept = [r for r in read_metrics(path) if r["step"] <= last_step]
-    with whole_file(path) as file:
-        file.writelines(json.dumps(record) + "\n" for record in kept)
-    return kept
 
 
 FEW = 0.05  # legal replies / replies; below this GRPO has almost no positive examples
@@ -277,7 +237,7 @@ def description(
 
 
 def memory_line(max_tokens: int, args: TurnGRPOConfig) -> str:
-    """How many tokens run through the model at once in training."""
+    """The number of tokens that run through the model at once in training."""
     given = args.max_tokens_per_forward is not None
     source = "as given" if given else "from the free memory and the model's size"
     return (
@@ -336,51 +296,19 @@ def _advice(turns: Sequence[Turn], job: JobConfig, args: TurnGRPOConfig) -> list
     return advice
 
 
-class TrainingJob:
-    """One run of `arena train` in its folder.
+EVALUATION = "evaluation after training"  # for the watchdog
 
-    Args:
-        settings: options by name, see `arena_trainers.runs.settings`.
-        folder: the run folder.
-        console: where progress and results are shown.
-        resume: whether to go on from the folder's last checkpoint.
-        recipe: name of the recipe, for the results.
-        extended: whether a resumed run has another `max_steps` than before.
-        stopper: ends training early, at a checkpoint.
 
-    Raises:
-        ValueError: an option is unknown, of another type or out of range; the folder is in
-            use, or has nothing to resume. Then nothing has been written.
-    """
+class SelfPlay(Run):
+    """A run that learns by self-play; see `Run`."""
 
-    def __init__(
-        self,
-        settings: dict[str, Any],
-        folder: Path,
-        console: Console,
-        *,
-        resume: bool = False,
-        recipe: str | None = None,
-        extended: bool = False,
-        stopper: Stopper | None = None,
-    ) -> None:
-        import_stats()  # fails now if scipy is missing, not after hours of training
-        self.settings, self.folder, self.console = settings, folder, console
-        self.recipe, self.extended = recipe, extended
-        self.stopper = stopper or Stopper()
-        self.job, self.args = build_configs(settings, str(folder))
-        disable_progress_bar()  # of transformers; the run has its own
+    def read(self) -> None:
+        self.job, self.args = build_configs(self.settings, str(self.folder))
         plans = [GamePlan(spec, self.args) for spec in self.args.games]
-        self.is_tiny = self.job.model == "tiny"
-        # absolute, as the adapters that are trained on it name it
-        self.model = None if self.is_tiny else model_folder(self.job.model).absolute()
-        warm = self.job.warm_start_steps > 0
-        self.start = folder / START if self.model is None or warm else self.model
-        told = self.start, self.args, self.say
-        self.checkpoint = begin_from(folder, *told, resume=resume)
+        self.find_start(is_made=self.job.warm_start_steps > 0)
         self.tokenizer = load_tokenizer(self.job, self.model, plans, self.args.prompt)
         lengths = longest_replies(self.tokenizer, plans, self.args.reply_format)
-        if self.is_tiny and "max_completion_length" not in settings:
+        if self.model is None and "max_completion_length" not in self.settings:
             self.args.max_completion_length = max(lengths)
         check_reply_lengths(lengths, plans, self.args)
         check_chat(self.tokenizer, self.args)
@@ -390,127 +318,27 @@ class TrainingJob:
         num, games = self.job.eval_episodes, different_games(plans)
         self.meters = [GameMeter(game, self.args, num) for game in games]
 
-    @property
-    def is_main(self) -> bool:
-        """Whether this process writes files and prints."""
-        return bool(self.args.process_index == 0)
+    def make_start(self) -> None:
+        """Makes the model that self-play starts from, if that is no given one.
 
-    def prepare(self) -> None:
-        """Makes the folder, the model that self-play starts from, and the trainer.
-
-        Raises:
-            ValueError: they cannot be made; the folder of a new run is removed again.
+        Every process trains it; the main one saves it.
         """
-        self._began = time.monotonic()
-        if self.is_main:
-            check_push(self.args)
-        if self.is_tiny:
-            torch.set_num_threads(1)  # more make a model this small many times slower
-        is_new = self.checkpoint is None and self.is_main
-        config = config_text(self.settings, self.args)
-        with new_folder(self.folder, config) if is_new else nullcontext():
-            made_here = self.start == self.folder / START
-            if made_here and self.checkpoint is None:
-                self._make_start()
-            self.args.distributed_state.wait_for_everyone()
-            if self.is_main:
-                self._measure_start()
-            self.trainer, self.watcher, self.best = watched_trainer(self)
-            if self.is_main:
-                self.say(memory_line(self.trainer.forward.max_tokens, self.args))
-
-    def _make_start(self) -> None:
-        """Every process trains the start; the main one saves it."""
+        if self.start != self.folder / START:
+            return
         console = self.console if self.is_main else Console(quiet=True)
-        model = make_start(
-            self.job, self.args, self.model, self.tokenizer, self.games.plans, console
-        )
+        given = self.model, self.tokenizer, self.games.plans, console
+        model = make_start(self.job, self.args, *given)
         if self.is_main:
             options = {"prompt": self.args.prompt, **self.args.sampling_options}
-            part = self.folder / partial(START)
-            LMPolicy(model, self.tokenizer, **options).save_pretrained(part)
-            finish_model(part, self.start)
+            self.save_start(model, self.tokenizer, options)
         del model
         torch.cuda.empty_cache()  # an engine asks how much memory is free
 
-    def run(self) -> dict[str, Any]:
-        """Trains and evaluates; writes the results to the folder.
-
-        Returns:
-            The results; an empty dict in other processes than the main one.
-        """
-        self._announce()
-        with watched_stages(self.trainer, self.job.stall_after) as watchdog:
-            seconds, steps = self._train(self.trainer)
-            watchdog.begin(last := "evaluation after training")
-            for meter in self.meters:  # a long evaluation that goes on is not late
-                meter.beat = lambda: watchdog.begin(last)
-            # an internal call, as another one pushes the whole run folder to the hub
-            self.trainer.save_model(str(self.folder / "model"), _internal_call=True)
-            exact = any(meter.game is not None for meter in self.meters)
-            with self.trainer.shards.weights_for_play(scores=exact):
-                return self._closing(seconds, steps) if self.is_main else {}
-
-    def _closing(self, seconds: float, steps: int) -> dict[str, Any]:
-        """Evaluates the trained model, and writes and shows the results."""
-        policy, last = self.trainer.policy, "after self-play"
-        tables = self.watcher.tables if self.watcher else {}
-        # the first game may have been measured at the last step
-        known = tables.get(self.trainer.state.global_step)
-        episodes = [
-            meter.measure(last, policy, None if number else known)
-            for number, meter in enumerate(self.meters)
-        ]
-        outcomes = [
-            GameOutcome(m.plan.name, m.stages, m.evaluate(policy), m.compare())
-            for m in self.meters
-        ]
-        late = self.watcher.last_quarter_mean() if self.watcher else None
-        results = {
-            **results_of(outcomes, late),
-            "episodes_per_second": round(steps * self._episodes_per_step / seconds, 1),
-            "profile": self.profile,
-            "best": self.best and self.best.best and asdict(self.best.best),
-            "seconds": round(time.monotonic() - self._began, 1),
-            "recipe": self.recipe,
-            **provenance(self.job, self.args, self.games.plans),
-        }
-        self._write(results, episodes, outcomes)
-        self._show(outcomes)
-        if self.args.push_to_hub:
-            self.say(push_model(self.folder, self.trainer))
-        return results
-
-    def _announce(self) -> None:
-        """Prints from where a resumed run goes on, and writes its new `max_steps`."""
-        if self.checkpoint is None or not self.is_main:
-            return
-        if self.extended:
-            extend(self.folder, self.args.max_steps, self.first_step)
-        self.console.print(describe(self.first_step, self.args, self.extended))
-
-    @property
-    def first_step(self) -> int:
-        """The optimizer steps before this process began: those of the checkpoint."""
-        return step_of(self.checkpoint) if self.checkpoint else 0
-
-    def _train(self, trainer: TurnGRPOTrainer) -> tuple[float, int]:
-        """Runs the trainer; returns the seconds and the optimizer steps that it took."""
-        began = time.monotonic()
-        look = Look("self-play", "episodes", self._episodes_per_step, figures_of)
-        with shown_progress(trainer, self.console, self.is_main, look):
-            trainer.add_callback(StopCallback(self.stopper, self.args.window))
-            checkpoint = str(self.checkpoint) if self.checkpoint else None
-            with self.stopper.waiting():
-                trainer.train(resume_from_checkpoint=checkpoint)
-        self.profile = profile_of(trainer.clock)  # before the last evaluation
-        self.stopper.raise_if_stopped(
-            trainer.state.global_step, trainer.state.max_steps
-        )
-        return time.monotonic() - began, trainer.state.global_step - self.first_step
-
-    def _measure_start(self) -> None:
+    def measure_start(self) -> None:
         """Measures the start of self-play; warns if hardly any of its replies is legal."""
+        self.args.distributed_state.wait_for_everyone()
+        if not self.is_main:
+            return
         policy = start_policy(self)
         self.say(description(policy, self.games.plans, self.args))
         for meter in self.meters:
@@ -519,27 +347,79 @@ class TrainingJob:
             if warning is not None:
                 self.say(warning)
 
+    def make_trainer(self) -> None:
+        """Makes the trainer, with what watches it."""
+        self.trainer, self.watcher, self.best = watched_trainer(self)
+        if self.is_main:
+            self.say(memory_line(self.trainer.forward.max_tokens, self.args))
+
+    def watching(self) -> AbstractContextManager[Watchdog]:
+        return watched_stages(self.trainer, self.job.stall_after)
+
+    def train(self) -> None:
+        """Trains, and takes the time."""
+        self.announce(describe(self.first_step, self.args, self.extended))
+        args, began = self.args, time.monotonic()
+        num = round((args.generation_batch_size or 0) * args.generations_per_step)
+        self.fit(Look("self-play", "episodes", num, figures_of), args.window)
+        self.profile = profile_of(self.trainer.clock)  # before the last evaluation
+        steps = self.trainer.state.global_step - self.first_step
+        self.speed = round(steps * num / (time.monotonic() - began), 1)
+        self.watchdog.begin(EVALUATION)
+
+    def close(self) -> None:
+        """Evaluates the trained model; writes and shows the results."""
+        for meter in self.meters:  # a long evaluation that goes on is not late
+            meter.beat = lambda: self.watchdog.begin(EVALUATION)
+        exact = any(meter.game is not None for meter in self.meters)
+        with self.trainer.shards.weights_for_play(scores=exact):
+            if self.is_main:
+                self._evaluate()
+                self.push()
+
+    def _evaluate(self) -> None:
+        policy, args = self.trainer.policy, self.args
+        tables = self.watcher.tables if self.watcher else {}
+        # the first game may have been measured at the last step
+        known = tables.get(self.trainer.state.global_step)
+        episodes = [
+            meter.measure("after self-play", policy, None if number else known)
+            for number, meter in enumerate(self.meters)
+        ]
+        outcomes = [meter.outcome(policy) for meter in self.meters]
+        late = self.watcher.last_quarter_mean() if self.watcher else None
+        self.results = {
+            **results_of(outcomes, late),
+            "episodes_per_second": self.speed,
+            "profile": self.profile,
+            "best": self.best and self.best.best and asdict(self.best.best),
+            "seconds": round(time.monotonic() - self.began, 1),
+            "recipe": self.recipe,
+            **provenance(self.job, args, self.games.plans),
+            "credit": {
+                "estimator": args.credit,
+                "args": args.credit_args,
+                "critic": args.critic,
+                "within_turn": args.within_turn,
+            },
+        }
+        self._write(episodes, outcomes)
+        self._show(outcomes)
+
     def _write(
-        self,
-        results: dict[str, Any],
-        episodes: list[list[Episode]],
-        outcomes: list[GameOutcome],
+        self, episodes: list[list[Episode]], outcomes: list[GameOutcome]
     ) -> None:
-        share = -(-self.job.saved_episodes // len(episodes))  # of each game
-        write_episodes(
-            self.folder / "episodes.jsonl",
-            [episode for played in episodes for episode in played[:share]],
-        )
-        with whole_file(self.folder / RESULTS) as file:  # it ends a live report
-            file.write(json.dumps(results, indent=2) + "\n")
         plans = [meter.plan for meter in self.meters]
         frame = frame_of(self.job, self.args, plans, outcomes)
-        folder = self.folder
-        draw_curves(read_metrics(folder / METRICS), folder / "curves.png", frame)
+        given = self.folder, self.results, frame, episodes
+        write_results(*given, self.job.saved_episodes)
         comparisons = [o.comparison for o in outcomes if o.comparison is not None]
         if comparisons:
             draw_comparisons(comparisons, self.folder / "policy.png")
-        write_cards(self, outcomes, results)
+        base = base_model(self.job.model, self.model)
+        told = self.job, self.args, plans, outcomes, self.results
+        rows = _training_rows(self.job, self.args)
+        save_cards(CardSource(self.folder, base, *told, "by self-play", TAGS, rows))
         write_last_report(self.folder)
 
     def _show(self, outcomes: list[GameOutcome]) -> None:
@@ -556,11 +436,22 @@ class TrainingJob:
         lines += rollouts_lines(self.folder, self.job.saved_groups, self.args)
         self.say("\n".join(lines))
 
-    def say(self, text: str) -> None:
-        """Prints a text as it is, so that its lines can be copied."""
-        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+    opening = (
+        Stage("start", make_start, START),
+        Stage("measure", measure_start),
+        Stage("trainer", make_trainer),
+    )
+    stages = (
+        Stage("train", train),
+        Stage("save", Run.save_model),
+        Stage("close", close),
+    )
 
-    @property
-    def _episodes_per_step(self) -> int:
-        args = self.args
-        return round((args.generation_batch_size or 0) * args.generations_per_step)
+
+def _training_rows(job: JobConfig, args: TurnGRPOConfig) -> list[tuple[str, str]]:
+    """Rows of the model card's table."""
+    return [
+        ("supervised start", f"{job.warm_start_steps} steps"),
+        ("self-play", f"{args.max_steps} of {args.episodes_per_step} episodes"),
+        ("credit", code(f"{args.credit} {args.credit_args or ''}")),
+    ]

@@ -1,6 +1,7 @@
 """The model and tokenizer that a training run starts from."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -198,9 +199,27 @@ def _imitate(
 def _examples(
     job: JobConfig, args: TurnGRPOConfig, plans: Sequence[GamePlan]
 ) -> list[Example]:
-    """What the warm start imitates."""
+    """The replies that the warm start imitates."""
     play_of = [plan.env_fn for plan in plans], job.warm_start_episodes, args.seed
     if job.warm_start_teacher is None:
         return legal_play(*play_of)
     env_fns, *rest = play_of
     return solver_replies(env_fns, make_policy(job.warm_start_teacher), *rest)
+
+
+@contextmanager
+def adapter_errors(job: JobConfig) -> Iterator[None]:
+    """Says what to do where an adapter names layers that the model lacks.
+
+    Raises:
+        ValueError: it does.
+    """
+    try:
+        yield
+    except ValueError as error:
+        if not str(error).startswith("Target modules"):  # peft's
+            raise
+        raise ValueError(
+            "want lora_target_modules that name linear layers of the model, such as "
+            f"q_proj,v_proj, got {job.lora_target_modules!r}"
+        ) from error

@@ -1,36 +1,21 @@
-"""What a model wrote, as a terminal may show it.
+"""Callbacks of a run: NashConv, metrics, rollouts, the best model, patience, collapse, replies.
 
-Training turns for experiment tracking: TensorBoard and trackio.
+**The best model** is in `RUN/best/`. In a run of one game against opponents that stay the same, such
+as `opponents: random`, its score is the mean return of the seats that learn, in the training
+episodes since the last log; higher is better. Else it is the exact NashConv of the first game where
+it is measured in training; lower is better. Else, in a run of one game that is cooperative or has one
+seat, it is the mean return of all seats in the training episodes since the last log. Else, in a run
+of one game with `start_episodes`, it is the score against the start. Other runs keep none: in
+self-play of a competitive game the returns of all seats add up to a constant. A resumed run goes on
+from `best/best.json`, also if that is of a step beyond its checkpoint.
 
-Trainer callbacks: exact NashConv in the logs; metrics and rollouts as JSON lines.
+**The score against the start** is a mean over episodes with seeds of their own, the same at each
+measurement, so that the start itself has score 0 on average. In a competitive or mixed game the
+learner has one seat, which rotates; an episode counts with its return minus the mean return of the
+others. In a cooperative game, or one with a single seat, each of the two plays all seats, and the
+difference of their mean returns counts.
 
-The model that learns against the model that self-play started from, during training.
-
-A score is a mean over episodes with seeds of their own, the same at each measurement. So the
-start itself has score 0 on average. In an episode of a competitive or mixed game the learner
-has one seat, which rotates, and the start has the others; the episode counts with the
-learner's return minus the mean return of the others. In a cooperative game, or one with a
-single seat, each of the two plays all seats; an episode counts with the difference of their
-mean returns.
-
-`RUN/best/`: the model of the best score that was measured in training.
-
-In a run of one game against opponents that stay the same, such as `opponents: random`, the score
-is the mean return of the seats that learn, in the training episodes since the last log; higher is
-better. Else it is the exact NashConv of the first game where it is measured in training; lower is
-better. Else, in a run of one game that is cooperative or has one seat, it is the mean return
-of all seats in the training episodes since the last log; higher is better. Else, in a run of
-one game with `start_episodes`, it is the score against the model of the start on held-out
-seeds, see `against_start`. Other runs measure nothing that tells a better model from a worse
-one, and keep none: in self-play of a competitive game the returns of all seats add up to a
-constant.
-
-A resumed run goes on from `best/best.json`. A best model beyond its checkpoint is kept: the
-resumed run repeats those steps, and its score was measured like all others.
-
-`Patience`: ends a run whose score has not improved for so many evaluations.
-
-Warnings of collapse: figures of the logs that fall, as they do before a run is lost.
+**Warnings of collapse**: a figure crossed its limit. The limits are rules of thumb; training goes on.
 
 | figure | warning |
 |---|---|
@@ -38,11 +23,6 @@ Warnings of collapse: figures of the logs that fall, as they do before a run is 
 | `arena/legal_rate` | more than 0.2 below the highest so far |
 | `arena/reply_tokens` | below half, or above twice, the first log's |
 | `arena/<game>/against_start` | below 0 by more than two standard errors |
-
-The limits are rules of thumb, and training goes on. A warning comes when a figure crosses its
-limit, and again if it recovers and crosses it once more.
-
-Replies of the model that are printed in training.
 """
 
 import json
@@ -554,7 +534,7 @@ def score_metric(
     has_curriculum: bool = False,
     opponents: Any = SELF,
 ) -> str | None:
-    """What the score is; None if nothing fit is measured.
+    """The name of the score; None if nothing fit is measured.
 
     Args:
         plans: the games.

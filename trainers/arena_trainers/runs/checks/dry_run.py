@@ -1,14 +1,8 @@
-"""The sizes of a causal language model, without its weights.
+"""The plan of a run, `--dry-run`: sizes, memory and hours, by arithmetic alone.
 
-How many rows and tokens an optimizer step trains, by random legal play.
-
-What a training run needs: memory and hours, by arithmetic alone.
-
-Nothing is loaded and nothing is trained. `ASSUMPTIONS` are printed beside the figures. The
-bytes of activations are those of `arena_trainers.lm.backends.scoring`, from which a run derives
+Nothing is loaded and nothing is trained. `assumptions` are printed beside the figures. The bytes of
+activations are those of `arena_trainers.lm.backends.scoring`, from which a run derives
 `max_tokens_per_forward` where none is given.
-
-`arena train RECIPE --dry-run`: the plan of a run, as lines of text.
 """
 
 import json
@@ -220,7 +214,7 @@ class Load:
 
     @property
     def reply_tokens(self) -> float:
-        """Of a reply, on average."""
+        """Tokens of a reply, on average."""
         return max(1.0, REPLY_SHARE * self.longest_reply)
 
     @property
@@ -312,7 +306,7 @@ READ_SHARE = {True: 0.6, False: 0.1}  # that decoding reaches with vLLM and with
 
 @dataclass(frozen=True)
 class Method:
-    """What is trained, and how.
+    """The model and the method of training.
 
     Attributes:
         config: of the model, as transformers has it.
@@ -453,7 +447,7 @@ REWARD_MODEL = "reward models of columns: their memory and time are not counted"
 
 
 def assumptions(method: Method) -> list[str]:
-    """What the figures rest on."""
+    """The assumptions of the figures."""
     memory = (
         "activations: counted as float32, every token as one of a reply: an upper bound "
         "in bf16 (the arithmetic of the default of max_tokens_per_forward)"
@@ -490,7 +484,7 @@ Encode = Callable[[Sequence[Message]], int]
 def plan_lines(
     settings: Mapping[str, Any], folder: Path, *, resume: bool = False
 ) -> list[str]:
-    """What a run would train, need and take; writes nothing, and needs no weights.
+    """The size, memory and time of a run; writes nothing, and needs no weights.
 
     Args:
         settings: options by name.

@@ -94,7 +94,7 @@ def read_options(settings: Mapping[str, Any]) -> tuple[JobConfig, Any]:
 def checks(
     job: JobConfig, draft: Any, folder: Path, *, resume: bool
 ) -> list[Callable[[], None]]:
-    """What is checked before the model and the user's modules; each step may raise.
+    """The checks before the model and the user's modules; each step may raise.
 
     Args:
         job: the job's options.

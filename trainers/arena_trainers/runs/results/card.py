@@ -1,13 +1,4 @@
-"""Markdown of texts that a model, a player or a user wrote: they cannot end their frame.
-
-Absolute paths of this machine in what a run publishes.
-
-The model that a run starts from, as its model card names it: hub id and licence.
-
-The model card of a run: `README.md` in its folder and in `model/`, as the hub reads it.
-
-The push of a run's model and its card to the Hugging Face hub, `push_to_hub`.
-"""
+"""The model card of a run, as Markdown and as the hub reads it, and the push to the hub."""
 
 import math
 import re
@@ -38,7 +29,6 @@ from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
 
 if TYPE_CHECKING:
-    from arena_trainers.runs.self_play import TrainingJob
     from arena_trainers.train.trainer import TurnGRPOTrainer
 
 _BACKTICKS = re.compile(r"`+")
@@ -123,7 +113,7 @@ _LICENCE = ("license", "license_name", "license_link")  # the hub's keys
 
 
 class BaseModel(NamedTuple):
-    """What is known of a base model.
+    """A base model: its names and its licence.
 
     Attributes:
         name: as the user gave it; `"tiny"` for one made on the spot.
@@ -179,7 +169,7 @@ _NO_BASE = "none: this run made a small model with random weights"
 
 
 class CardSource(NamedTuple):
-    """What a model card tells of.
+    """The contents of a model card.
 
     Attributes:
         folder: the run folder.
@@ -204,33 +194,6 @@ class CardSource(NamedTuple):
     how: str
     tags: Sequence[str]
     training: Sequence[tuple[str, str]]
-
-
-def write_cards(
-    run: "TrainingJob", outcomes: Sequence[GameOutcome], results: Mapping[str, Any]
-) -> None:
-    """Writes `README.md` into the run folder and into its `model/`.
-
-    Args:
-        run: the run, which has saved its model.
-        outcomes: its results in each game.
-        results: what `results.json` holds.
-    """
-    base = base_model(run.job.model, run.model)
-    plans = [meter.plan for meter in run.meters]
-    given = run.folder, base, run.job, run.args, plans, outcomes, results
-    rows = _self_play(run.job, run.args, results["credit"])
-    save_cards(CardSource(*given, "by self-play", TAGS, rows))
-
-
-def _self_play(
-    job: JobConfig, args: TurnGRPOConfig, credit: Mapping[str, Any]
-) -> list[tuple[str, str]]:
-    return [
-        ("supervised start", f"{job.warm_start_steps} steps"),
-        ("self-play", f"{args.max_steps} of {args.episodes_per_step} episodes"),
-        ("credit", code(f"{credit['estimator']} {credit['args'] or ''}")),
-    ]
 
 
 def save_cards(source: CardSource) -> None:

@@ -1,13 +1,4 @@
-"""The curves of a training run: `RUN/curves.png`.
-
-The tables that a training run prints at its end.
-
-The numbers of a training run, for `results.json`, `metrics.jsonl` and `curves.png`.
-
-The origin of a run's results: configuration, versions, command line.
-
-The command lines that a finished training run prints; they work as printed.
-"""
+"""Results of a finished run: curves, tables, numbers, their origin, and command lines to go on with."""
 
 import json
 import platform
@@ -34,6 +25,7 @@ from arena_trainers.evaluate.baselines import solver_of
 from arena_trainers.evaluate.tables import interval_text, score_notes, score_text
 from arena_trainers.report.run_page import write_report
 from arena_trainers.report.runs import read_run_files
+from arena_trainers.runs.folder import METRICS, RESULTS
 from arena_trainers.runs.results.measure import (
     EXACT_SOLVERS,
     Comparison,
@@ -46,6 +38,8 @@ from arena_trainers.runs.settings import JobConfig
 from arena_trainers.runs.watch import LEARNERS, NO_SCORE, RETURN, BestModel
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
+from arena_wrappers import Episode, write_episodes
+from arena_wrappers.records import whole_file
 
 Records = Sequence[Mapping[str, Any]]
 
@@ -96,6 +90,16 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
                 f"{line[:60]!r}; remove the line"
             )
     return records
+
+
+def kept_metrics(path: Path, last_step: int) -> list[dict[str, Any]]:
+    """The metrics up to a step; deletes later ones from the file."""
+    if not path.exists():
+        return []
+    kept = [r for r in read_metrics(path) if r["step"] <= last_step]
+    with whole_file(path) as file:
+        file.writelines(json.dumps(record) + "\n" for record in kept)
+    return kept
 
 
 def draw_curves(metrics: Records, path: Path, frame: Frame) -> None:
@@ -475,18 +479,12 @@ def config_text(
 
 
 def provenance(
-    job: JobConfig, args: TurnGRPOConfig, plans: Sequence[GamePlan]
+    job: JobConfig, args: TrainingArguments, plans: Sequence[GamePlan]
 ) -> dict[str, Any]:
-    """Games, model, credit, versions, commit, command line and cost, for `results.json`."""
+    """Games, model, versions, commit, command line and cost, for `results.json`."""
     return {
         "games": [plan.name for plan in plans],
         "model": job.model,
-        "credit": {
-            "estimator": args.credit,
-            "args": args.credit_args,
-            "critic": args.critic,
-            "within_turn": args.within_turn,
-        },
         "seed": args.seed,
         "command": shlex.join(["arena", *sys.argv[1:]]),
         "commit": git_commit(),
@@ -498,7 +496,7 @@ def provenance(
 
 
 def cost() -> dict[str, float]:
-    """What this process has taken so far: CPU seconds, and its largest memory in bytes.
+    """The cost of this process so far: CPU seconds, and its largest memory in bytes.
 
     Windows does not tell a process's largest memory in this way; it is left out there.
     """
@@ -546,8 +544,34 @@ def _git(source: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
+EPISODES = "episodes.jsonl"
 REPORT = "report.html"
 NUM_GROUPS = 2  # of each step in the report, as `arena report` shows
+
+
+def write_results(
+    folder: Path,
+    results: Mapping[str, Any],
+    frame: Frame,
+    episodes: Sequence[Sequence[Episode]],
+    num_saved: int,
+) -> None:
+    """Writes `results.json`, the curves, and episodes after training.
+
+    Args:
+        folder: the run folder.
+        results: what `results.json` holds.
+        frame: of the curves.
+        episodes: of each game.
+        num_saved: episodes that are written, of all games together.
+    """
+    if episodes:
+        share = -(-num_saved // len(episodes))  # of each game
+        kept = [episode for played in episodes for episode in played[:share]]
+        write_episodes(folder / EPISODES, kept)
+    with whole_file(folder / RESULTS) as file:  # it ends a live report
+        file.write(json.dumps(results, indent=2) + "\n")
+    draw_curves(read_metrics(folder / METRICS), folder / "curves.png", frame)
 
 
 def write_last_report(folder: Path) -> None:

@@ -262,6 +262,11 @@ class GameMeter:
             return None
         return beside_equilibrium(self.plan.name, self.game, self._table)
 
+    def outcome(self, policy: Policy) -> "GameOutcome":
+        """The results in the game, with an evaluation of the policy of the last stage."""
+        evaluation, comparison = self.evaluate(policy), self.compare()
+        return GameOutcome(self.plan.name, self.stages, evaluation, comparison)
+
 
 class GameOutcome(NamedTuple):
     """The results of a run in one of its games."""
