@@ -1,6 +1,7 @@
 """`random_effects`: a vector by hand, its definition in plain loops, and its exact bias."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -110,7 +111,7 @@ def test_pairs_of_pairs_are_unbiased_though_w_is_estimated(game, shared):
     """All batches of two groups of two, with own or shared draws of chance."""
     play = play_of(game)
     likely = play.probability / play.game.flat.chance
-    pairs = []
+    pairs: list[Any] = []
     for chance, allowed in zip(*play.game.starts, strict=True):
         lines = np.flatnonzero(allowed)
         for pair in itertools.product(lines, repeat=2):

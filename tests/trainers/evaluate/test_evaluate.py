@@ -421,6 +421,19 @@ def test_lost_episodes_count_nowhere_and_the_same_call_plays_them_again(tmp_path
     assert len(list(EpisodeLog(out))) == num_lines + 120
 
 
+@pytest.mark.filterwarnings("ignore:.* are lost:UserWarning")
+def test_only_lost_episodes_are_played_again_against_several_opponents(tmp_path: Path):
+    """An episode that was lost in its first turn names the opponent nowhere."""
+    policy, out = Unsteady(), tmp_path / "log.jsonl"
+    opponents = ["random", "constant:1"]
+    evaluate(policy, KUHN, opponents, 40, baselines=False, out=out)
+    num_lost = sum(episode.lost is not None for episode in EpisodeLog(out))
+    assert num_lost > 5
+    policy.is_ill = False
+    evaluate(policy, KUHN, opponents, 40, baselines=False, out=out)
+    assert len(list(EpisodeLog(out))) == 160 + num_lost
+
+
 @pytest.mark.parametrize("chunk", [1, 7])
 @pytest.mark.filterwarnings("ignore:.* are invalid:UserWarning")
 def test_numbers_do_not_depend_on_the_batch(monkeypatch, chunk: int):

@@ -14,7 +14,7 @@ episodes per seat against the opponents of the released evaluation. Differences:
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -31,6 +31,7 @@ from arena_trainers.evaluate.result_rows import (
     Role,
     against,
     append_results,
+    results_path,
     rows_of,
     scales_of,
     scored,
@@ -296,7 +297,7 @@ class EvaluationPlan:
         """
         self._progress, self._num_done = progress, 0
         self._replies = ReplyCount()
-        self._kept = _unfinished(self._log or ())
+        self._kept = {} if self._log is None else _unfinished(self._log)
         rows = [row for opponent in self._opponents for row in self._compare(opponent)]
         found = Evaluation(
             self.name,
@@ -428,23 +429,22 @@ class EvaluationPlan:
         return lineups * (entries * len(self._seeds) + trials)
 
 
-def _unfinished(episodes: Iterable[Episode]) -> dict[int, list[Episode]]:
-    """The episodes of a file by seed, without those that are lost.
+def _unfinished(log: EpisodeLog) -> dict[int, list[Episode]]:
+    """The episodes of an evaluation's file by seed, without those that are lost.
 
-    Nothing if every lost episode was played again: then a new evaluation begins.
+    Nothing if the last evaluation of the file lost none: then a new one begins.
     """
     kept: dict[int, list[Episode]] = {}
-    lost: dict[tuple[Any, ...], list[set[tuple[int, str]]]] = {}
-    for episode in episodes:
-        seats = {(turn.seat, turn.policy) for turn in episode.turns}
-        key = episode.game, json.dumps(episode.params), episode.seed, episode.sample
-        if episode.lost is not None:
-            lost.setdefault(key, []).append(seats)
-            continue
-        kept.setdefault(episode.seed, []).append(episode)
-        if key in lost:
-            lost[key] = [others for others in lost[key] if not others <= seats]
-    return kept if any(lost.values()) else {}
+    num_lost = 0
+    for episode in log:
+        num_lost += episode.lost is not None
+        if episode.lost is None:
+            kept.setdefault(episode.seed, []).append(episode)
+    results = results_path(log.path)
+    if num_lost and results.is_file():
+        *_, last = results.read_text(encoding="utf-8").splitlines() or ["{}"]
+        num_lost = sum(row["num_lost"] for row in json.loads(last).get("rows", ()))
+    return kept if num_lost else {}
 
 
 def _is_equal(recorded: Any, value: Any) -> bool:
