@@ -427,7 +427,7 @@ def test_a_checkpoint_of_another_model_is_refused(
             "want save_steps divisible by 2",
         ),
         ([*EXACT, "--top_k", "5"], "critic='exact' takes top_k 0, got 5"),
-        ([*EXACT, "--opponents", "[self, first]"], "got 'first' in seat 1"),
+        ([*EXACT, "--opponents", "[self, 'ismcts:10']"], "got 'ismcts:10' in seat 1"),
         (["--output-dir", "/proc/no/such"], "/proc/no/such"),
     ],
 )
