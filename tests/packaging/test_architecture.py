@@ -1,7 +1,9 @@
 """What the packages may import, and what the distribution says of itself."""
 
 import ast
+import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -222,6 +224,44 @@ def test_a_folder_has_at_most_10_files_on_6_floors(package: str) -> None:
 
 def test_the_packages_have_at_most_330_files() -> None:
     assert sum(len(modules(root)) for root in PACKAGES.values()) <= 330
+
+
+# Modules that users import by name, or start: single-file rooms, plug-ins, the command.
+PUBLIC = re.compile(
+    r"arena_envs\.(game|talk|doors|games\.\w+)|arena_wrappers\.(records|adapters\.\w+)"
+    r"|arena_trainers\.cli\.main"
+)
+
+
+def imported_modules(path: Path, known: set[str]) -> Iterator[str]:
+    """The module of each import of the project in a file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom) and node.module in known:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in known else node.module
+
+
+def test_tests_import_public_packages() -> None:
+    """Fewer than 20 % of the imported names reach past them.
+
+    Public are the packages, which export a name in their `__init__`, and the modules of `PUBLIC`.
+    """
+    known, packages = set(), set()
+    for root in PACKAGES.values():
+        for path in modules(root):
+            name = module_name(path.relative_to(root.parent))
+            known.add(name)
+            if path.stem == "__init__":
+                packages.add(name)
+    found = [
+        x for path in modules(ROOT / "tests") for x in imported_modules(path, known)
+    ]
+    assert len(found) > 1000
+    deep = [x for x in found if x not in packages and not PUBLIC.fullmatch(x)]
+    assert len(deep) < 0.2 * len(found), Counter(deep).most_common(10)
 
 
 def module_name(path: Path) -> str:
