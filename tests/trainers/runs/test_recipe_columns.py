@@ -52,8 +52,14 @@ def test_a_recipe_pays_what_its_columns_give(recipe):
     [
         (3, "want columns.'rewards.x'. as 'module:function' or .reward: PATH., got 3"),
         ("mars_valid", "as 'module:function' or .reward: PATH., got 'mars_valid'"),
-        ("no_such_module:f", "got 'no_such_module:f': No module named"),
-        ("arena_trainers.recipes.columns:nothing", "has no attribute 'nothing'"),
+        (
+            "no_such_module:f",
+            "got 'no_such_module:f': there is no module 'no_such_module'",
+        ),
+        (
+            "arena_trainers.recipes.columns:nothing",
+            "the module has nothing of that name",
+        ),
         ("arena_trainers.recipes.columns:SLOPE", "want a function of episode, turn"),
     ],
 )
