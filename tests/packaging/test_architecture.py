@@ -163,7 +163,6 @@ def import_graph(package: str) -> dict[str, set[str]]:
 # Imports that close a circle, to be removed: the list may only get shorter.
 KNOWN_CIRCLES = {
     ("arena_trainers.engines.weights", "arena_trainers.engines.settings"),
-    ("arena_trainers.runs.results.card", "arena_trainers.runs.self_play"),
 }
 
 
@@ -179,7 +178,7 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
 PLUGINS = {"arena_envs/games", "arena_trainers/credit/estimators"}
 # Files and floors of folders that are still too large: the numbers may only get smaller.
 LARGE = {
-    "arena_trainers/cli": (19, 3),
+    "arena_trainers/cli": (11, 3),
     "arena_trainers/runs": (11, 6),
     "arena_trainers/train": (13, 7),
 }
