@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from arena_envs import make_game
 from arena_envs.bots import bots
 from arena_envs.doors import (
     BrokenPromise,
@@ -14,7 +15,7 @@ from arena_envs.doors import (
     imported,
     value_of,
 )
-from arena_envs.registration import games, make_game
+from arena_envs.registration import games
 from arena_trainers.credit import estimator_names
 from arena_trainers.credit.by_name import estimators
 from arena_trainers.curricula import curricula

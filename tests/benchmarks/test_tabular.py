@@ -5,7 +5,7 @@ import pytest
 
 from arena_envs import make_game
 from arena_trainers.credit import estimate, estimator_names
-from arena_trainers.credit.proofs.exact import ExactGame
+from arena_trainers.credit.proofs import ExactGame
 from credit_runs import learn
 from credit_settings import SETTINGS, PaidByRound, graph_of
 from tabular import COLUMNS, ExactPolicy, Graph, TabularPolicy

@@ -8,7 +8,7 @@ import pytest
 
 from arena_trainers.credit import Claims, claims, estimate
 from arena_trainers.credit.estimators.mars import mars
-from arena_trainers.credit.proofs.claims import claims_of
+from arena_trainers.credit.proofs import claims_of
 from arena_trainers.credit.testing import check_estimator, full_batch
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")

@@ -8,16 +8,17 @@ import pytest
 from arena_envs import make_game
 from arena_envs.solvers import expected_returns
 from arena_trainers.credit import FlatPoolWarning, estimate
-from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
-from arena_trainers.credit.proofs.exact import COLUMNS, ExactGame
-from arena_trainers.credit.proofs.expectation import (
+from arena_trainers.credit.proofs import (
+    DIAGNOSTICS,
     REINFORCE,
-    Expectation,
+    ExactGame,
     agrees,
     compare,
     expected_gradient,
     gradient_estimate,
 )
+from arena_trainers.credit.proofs.exact import COLUMNS
+from arena_trainers.credit.proofs.expectation import Expectation
 
 every_game = pytest.mark.parametrize("name", DIAGNOSTICS)
 UNLIMITED = [name for name, game in DIAGNOSTICS.items() if game.max_turns is None]

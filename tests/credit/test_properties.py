@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena_trainers.credit import estimate, estimator_names, returns_to_go, trajectories
-from arena_trainers.credit.proofs.claims import claims_of
+from arena_trainers.credit.proofs import claims_of
 from arena_trainers.credit.testing import (
     CHECKS,
     checks_of,
     full_batch,
 )
-from arena_trainers.train.records import TurnRecord, turn_batch
+from arena_trainers.train import TurnRecord, turn_batch
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 few = settings(max_examples=6)  # of each estimator, and there are many

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_trainers.credit import estimate
-from arena_trainers.credit.proofs.expectation import gradient_estimate
-from arena_trainers.credit.proofs.findings import play_of
+from arena_trainers.credit.proofs import gradient_estimate, play_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 REWARDS = st.lists(st.integers(-8, 8), min_size=1, max_size=3)

@@ -14,7 +14,7 @@ from arena_trainers.credit import (
     estimator_names,
 )
 from arena_trainers.credit.by_name import with_options
-from arena_trainers.credit.proofs.claims import claims_of
+from arena_trainers.credit.proofs import claims_of
 from build_credit import _section
 
 ROWS = [(0, 0, 0, [0, 1]), (1, 0, 0, [4]), (1, 0, 1, [2, 2])]

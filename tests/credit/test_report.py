@@ -8,15 +8,17 @@ import pytest
 
 from arena_envs import make_game
 from arena_trainers.credit import by_name, estimator_names
-from arena_trainers.credit.proofs.claims import CLAIMS, claims_of
-from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
-from arena_trainers.credit.proofs.exact import ExactGame
-from arena_trainers.credit.proofs.expectation import (
+from arena_trainers.credit.proofs import (
+    CLAIMS,
+    DIAGNOSTICS,
     REINFORCE,
+    ExactGame,
     agrees,
+    claims_of,
     expected_gradient,
+    undiscounted,
 )
-from arena_trainers.credit.proofs.findings import examine, found_claims, undiscounted
+from arena_trainers.credit.proofs.findings import examine, found_claims
 from arena_trainers.credit.testing import check_estimator
 from build_credit import cause, estimators_page, report
 

@@ -8,11 +8,16 @@ import pytest
 
 from arena_envs import make_game
 from arena_trainers.credit import estimate, estimator_names
-from arena_trainers.credit.proofs.claims import CLAIMS
-from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
-from arena_trainers.credit.proofs.exact import ExactGame
-from arena_trainers.credit.proofs.expectation import compare, gradient_estimate
-from arena_trainers.credit.proofs.findings import has_chance, play_of, undiscounted
+from arena_trainers.credit.proofs import (
+    CLAIMS,
+    DIAGNOSTICS,
+    ExactGame,
+    compare,
+    gradient_estimate,
+    play_of,
+    undiscounted,
+)
+from arena_trainers.credit.proofs.findings import has_chance
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 WITH_CHANCE = [name for name in DIAGNOSTICS if has_chance(name)]

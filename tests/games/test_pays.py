@@ -3,8 +3,8 @@
 import pytest
 
 from arena_envs import make_game
+from arena_envs.testing import draw_sample
 from arena_envs.testing.rules import check_pays
-from arena_envs.testing.sample import draw_sample
 
 ROUNDS = (
     *(

@@ -6,9 +6,8 @@ import pytest
 
 from arena_envs import CHANCE, TERMINAL
 from arena_envs.games.rounds import Rounds
-from arena_envs.testing import check_game
+from arena_envs.testing import check_game, draw_sample
 from arena_envs.testing.rules import check_pays
-from arena_envs.testing.sample import draw_sample
 
 SMALL: dict[str, Any] = {"num_rounds": 3, "num_symbols": 2, "num_answers": 2}
 OPTIONS: list[dict[str, Any]] = [

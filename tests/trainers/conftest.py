@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 
 import arena_envs  # noqa: E402
 from arena_trainers.lm import LMPolicy  # noqa: E402
-from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer, words_of  # noqa: E402
+from arena_trainers.runs import tiny_model, tiny_tokenizer, words_of  # noqa: E402
 from arena_wrappers import PromptOptions, PromptWrapper  # noqa: E402
 
 SHORT = PromptOptions("bare", rules=False)

@@ -46,7 +46,7 @@ def model(tmp_path_factory) -> str:
     from arena_trainers.data import legal_play
     from arena_trainers.lm import LMPolicy
     from arena_trainers.offline.sft import warm_start
-    from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer, words_of
+    from arena_trainers.runs import tiny_model, tiny_tokenizer, words_of
     from arena_wrappers import PromptOptions, PromptWrapper
 
     torch.set_num_threads(1)
@@ -137,7 +137,7 @@ def test_it_calls_the_tool_of_a_seat(tmp_path) -> None:
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
 
-    from arena_trainers.runs.tiny import tiny_model
+    from arena_trainers.runs import tiny_model
     from arena_wrappers.adapters.trl import seat_tools
 
     tokenizer = byte_tokenizer()

@@ -10,7 +10,7 @@ from arena_trainers.cli import main as cli
 from arena_trainers.cli.episodes import step_through
 from arena_trainers.data import Rollout, TurnCredit, read_rollouts, write_rollouts
 from arena_trainers.report import read_lines
-from arena_trainers.tournament.log import Match, TournamentLog
+from arena_trainers.tournament import Match, TournamentLog
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
 
 

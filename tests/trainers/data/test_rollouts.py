@@ -7,7 +7,7 @@ import pytest
 
 import arena_envs
 from arena_trainers.data import read_rollouts, write_rollouts
-from arena_trainers.runs.watch import training_groups
+from arena_trainers.runs import training_groups
 from arena_wrappers import PromptWrapper, RandomPolicy, play, replay, write_episodes
 
 GOOD_CREDIT = {"estimator": "mars", "advantage": 1.0}

@@ -6,13 +6,8 @@ import pytest
 from rich.console import Console
 
 from arena_trainers.cli.options import drawn, plain
-from arena_trainers.evaluate.matches import (
-    Evaluation,
-    SuiteEvaluation,
-    SuiteScore,
-    evaluate,
-)
-from arena_trainers.evaluate.result_rows import ResultRow
+from arena_trainers.evaluate import Evaluation, ResultRow, SuiteEvaluation, evaluate
+from arena_trainers.evaluate.matches import SuiteScore
 from arena_trainers.evaluate.tables import (
     SCORE,
     as_table,

@@ -12,9 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.lm import LMPolicy, adapter_base, lora_config
-from arena_trainers.runs.self_play import SelfPlay
-from arena_trainers.runs.settings import JobConfig
-from arena_trainers.runs.tiny import tiny_model
+from arena_trainers.runs import JobConfig, SelfPlay, tiny_model
 from arena_wrappers import PromptOptions, RandomPolicy, make_policy, play
 
 SHORT = PromptOptions("bare", rules=False)

@@ -17,9 +17,9 @@ from arena_trainers import LMPolicy, TurnGRPOConfig
 from arena_trainers.cli.options import PolicyOptions
 from arena_trainers.data import Completion, Said, columns
 from arena_trainers.lm import BestOfPolicy, RewardModel, best_of
-from arena_trainers.runs.checks.preflight import check_opponents, check_policies
-from arena_trainers.runs.tiny import tiny_tokenizer
-from arena_trainers.train.games import GamePlan, opponents
+from arena_trainers.runs import check_policies, tiny_tokenizer
+from arena_trainers.runs.checks.preflight import check_opponents
+from arena_trainers.train import GamePlan, opponents
 from arena_wrappers import Policy, ScriptedPolicy, make_policy, play
 from arena_wrappers.policies import HumanPolicy, turn_seed
 

@@ -4,8 +4,7 @@ import pytest
 from rich.console import Console
 
 from arena_trainers.lm import Chat, LMPolicy
-from arena_trainers.runs.self_play import SelfPlay
-from arena_trainers.runs.tiny import tiny_model
+from arena_trainers.runs import SelfPlay, tiny_model
 
 ONE = "{{ messages[0].content }}"
 NO_REPLIES = (

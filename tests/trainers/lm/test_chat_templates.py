@@ -9,8 +9,8 @@ import trl
 
 import arena_envs
 from arena_trainers.lm import Chat, LMPolicy
-from arena_trainers.runs.tiny import tiny_model
-from arena_trainers.train.records import TrainingRow, trajectory_rows
+from arena_trainers.runs import tiny_model
+from arena_trainers.train import TrainingRow, trajectory_rows
 from arena_wrappers import PromptWrapper, play
 
 FOLDER = Path(trl.__file__).parent / "chat_templates"

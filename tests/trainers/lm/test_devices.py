@@ -8,8 +8,8 @@ from arena_trainers.lm import LMPolicy, left_padded
 from arena_trainers.lm import policy as lm_policy
 from arena_trainers.lm.backends import Sampling, transformers
 from arena_trainers.lm.backends.sampling import SeededSampler
-from arena_trainers.runs.self_play import SelfPlay
-from arena_trainers.train.games import GamePlan, opponents
+from arena_trainers.runs import SelfPlay
+from arena_trainers.train import GamePlan, opponents
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from arena_trainers.data import legal_play
 from arena_trainers.evaluate import exploitability
 from arena_trainers.lm import LMPolicy
 from arena_trainers.offline.sft import warm_start
-from arena_trainers.runs.tiny import tiny_model
+from arena_trainers.runs import tiny_model
 from arena_wrappers import PromptOptions, PromptWrapper, RandomPolicy, play
 
 SHORT = PromptOptions("bare", rules=False)

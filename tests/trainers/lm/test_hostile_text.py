@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerFast
 import arena_envs
 from arena_envs import IllegalAction, registration
 from arena_envs.game import TERMINAL, AnyGame
-from arena_trainers.runs.tiny import tiny_tokenizer
+from arena_trainers.runs import tiny_tokenizer
 from arena_wrappers import PromptWrapper
 from arena_wrappers.prompts import Message
 

@@ -12,7 +12,7 @@ from transformers import AutoTokenizer
 
 from arena_trainers.cli import main as cli
 from arena_trainers.lm import find_model, saved_model
-from arena_trainers.runs.settings import JobConfig
+from arena_trainers.runs import JobConfig
 from arena_trainers.runs.start import load_tokenizer
 from arena_wrappers import PromptOptions
 

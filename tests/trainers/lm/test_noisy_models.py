@@ -10,8 +10,8 @@ from arena_trainers import LMPolicy, TurnGRPOConfig
 from arena_trainers.cli.options import PolicyOptions
 from arena_trainers.evaluate import evaluate
 from arena_trainers.lm import policy as lm_policy
-from arena_trainers.runs.checks.preflight import check_policies
-from arena_trainers.train.games import GamePlan, opponents
+from arena_trainers.runs import check_policies
+from arena_trainers.train import GamePlan, opponents
 from arena_wrappers import Policy
 from arena_wrappers.policies import without_noise
 

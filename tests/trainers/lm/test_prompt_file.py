@@ -19,8 +19,7 @@ from arena_trainers.evaluate import (
 )
 from arena_trainers.lm import PROMPT_FILE, LMPolicy, prompt_json, read_prompt_file
 from arena_trainers.tournament import play_tournament
-from arena_trainers.train.critics import ExactCritic, check_exact
-from arena_trainers.train.games import GamePlan, opponents
+from arena_trainers.train import ExactCritic, GamePlan, check_exact, opponents
 from arena_wrappers import (
     PromptOptions,
     RandomPolicy,

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from arena_envs import make_game
 from arena_trainers.cli.main import app
 from arena_trainers.matchmaking.snapshots import past_policies
+from arena_trainers.train import MATCHMAKING_FILE
 from arena_trainers.train.games import matchmaker_of
-from arena_trainers.train.matching import MATCHMAKING_FILE
 
 EVERY = {"every": 1, "max_live": 2}
 RESUMED = {

@@ -11,9 +11,8 @@ from arena_trainers.lm import LMPolicy
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.matchmaking import BaseMatchmaker, Match, snapshots
 from arena_trainers.matchmaking.snapshots import SnapshotStore
-from arena_trainers.train import matching
-from arena_trainers.train.matching import MATCHMAKING_FILE, Matching
-from arena_trainers.train.metrics import Clock
+from arena_trainers.train import MATCHMAKING_FILE, Clock, matching
+from arena_trainers.train.matching import Matching
 
 
 @pytest.fixture

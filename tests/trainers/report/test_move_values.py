@@ -4,9 +4,8 @@ import pytest
 
 import arena_envs
 from arena_trainers.data import Rollout
-from arena_trainers.report import values
-from arena_trainers.report.episodes import Recorded, frames_of
-from arena_trainers.report.page import page_data
+from arena_trainers.report import Recorded, page_data, values
+from arena_trainers.report.episodes import frames_of
 from arena_trainers.report.stepping import Stepper
 from arena_trainers.report.values import TOO_LARGE, MoveSolver, value_lines
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play

@@ -12,18 +12,19 @@ import pytest
 import arena_envs
 from arena_envs.games.tic_tac_toe import TicTacToe
 from arena_trainers.data import Rollout, TurnCredit, write_rollouts
-from arena_trainers.report import episodes as report_episodes
-from arena_trainers.report.episodes import (
+from arena_trainers.report import (
     BadLine,
     Recorded,
-    answer_span,
-    frames_of,
-    outcome_of,
+    packed,
+    page_data,
     read_lines,
+    replay_page,
 )
-from arena_trainers.report.page import packed, page_data, replay_page, sheet
+from arena_trainers.report import episodes as report_episodes
+from arena_trainers.report.episodes import answer_span, frames_of, outcome_of
+from arena_trainers.report.page import sheet
 from arena_trainers.report.stepping import Stepper
-from arena_trainers.tournament.log import Match, TournamentLog
+from arena_trainers.tournament import Match, TournamentLog
 from arena_wrappers import PromptOptions, PromptWrapper, ScriptedPolicy, play
 
 ATTACK = "</script><img src=x onerror=alert(1)>{{ 7*7 }}"

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from arena_trainers.data import Rollout, TurnCredit, write_rollouts
+from arena_trainers.report import Recorded
 from arena_trainers.report.charts import (
     Chart,
     Line,
@@ -18,7 +19,6 @@ from arena_trainers.report.charts import (
     legend_of,
     missing_from,
 )
-from arena_trainers.report.episodes import Recorded
 from arena_trainers.report.run_page import report_page
 from arena_trainers.report.runs import read_run_files
 from arena_trainers.report.tables import facts, result_tables

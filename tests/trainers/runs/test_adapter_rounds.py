@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 from safetensors.numpy import load_file
 
-from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.runs.rounds import RoundError, Rounds
+from arena_trainers.lm import LMPolicy
+from arena_trainers.runs import RoundError, Rounds
 
 GIVEN = {
     **{"model": "tiny", "hidden_size": 16, "num_layers": 1, "lora_r": 2},

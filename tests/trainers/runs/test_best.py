@@ -13,22 +13,26 @@ from transformers import AutoModelForCausalLM
 import arena_envs
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.evaluate import exploitability
-from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.runs.results.close import best_line, read_metrics
-from arena_trainers.runs.self_play import SelfPlay
-from arena_trainers.runs.settings import JobConfig, load_recipe
+from arena_trainers.lm import LMPolicy
+from arena_trainers.runs import (
+    NASH_CONV,
+    JobConfig,
+    SelfPlay,
+    load_recipe,
+    read_best,
+    read_metrics,
+)
+from arena_trainers.runs.results.close import best_line
 from arena_trainers.runs.watch import (
     LEARNERS,
-    NASH_CONV,
     RETURN,
     Best,
     BestModel,
     finish_swap,
-    read_best,
     sample_reply,
     score_metric,
 )
-from arena_trainers.train.games import GamePlan
+from arena_trainers.train import GamePlan
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 

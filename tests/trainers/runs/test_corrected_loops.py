@@ -5,8 +5,7 @@ import copy
 import pytest
 from rich.console import Console
 
-from arena_trainers.runs.rounds import Rounds
-from arena_trainers.runs.settings import load_recipe
+from arena_trainers.runs import Rounds, load_recipe
 from arena_wrappers import read_episodes
 
 SMALL = {

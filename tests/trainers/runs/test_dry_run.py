@@ -8,7 +8,8 @@ import torch
 from peft import get_peft_model
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from arena_trainers.lm.adapters import lora_config
+from arena_trainers.lm import lora_config
+from arena_trainers.runs import load_recipe, recipes
 from arena_trainers.runs.checks import dry_run as plan
 from arena_trainers.runs.checks.dry_run import (
     Load,
@@ -16,7 +17,6 @@ from arena_trainers.runs.checks.dry_run import (
     known_config,
     plan_lines,
 )
-from arena_trainers.runs.settings import load_recipe, recipes
 
 DOCS = Path(__file__).parents[3] / "docs" / "training.md"
 SMALL = {

@@ -9,18 +9,21 @@ from rich.console import Console
 from transformers import AutoModelForCausalLM, TrainerControl
 
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.runs.results.close import read_metrics
-from arena_trainers.runs.self_play import SelfPlay
-from arena_trainers.runs.settings import JobConfig, load_recipe
+from arena_trainers.runs import (
+    NASH_CONV,
+    JobConfig,
+    SelfPlay,
+    load_recipe,
+    read_best,
+    read_metrics,
+)
 from arena_trainers.runs.watch import (
     HELD_OUT,
-    NASH_CONV,
     CollapseWarnings,
     Patience,
-    read_best,
     score_against,
 )
-from arena_trainers.train.games import GamePlan
+from arena_trainers.train import GamePlan
 from arena_wrappers import RandomPolicy, make_policy
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")

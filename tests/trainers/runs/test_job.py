@@ -21,12 +21,12 @@ from arena_trainers.checkpoint import fault, files_of, write_manifest
 from arena_trainers.cli import main as cli
 from arena_trainers.data import read_rollouts
 from arena_trainers.evaluate import exploitability
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
 from arena_trainers.report.runs import read_run_files
+from arena_trainers.runs import closing_lines, load_recipe, read_metrics
 from arena_trainers.runs.folder import read_config
-from arena_trainers.runs.results.close import NUM_GROUPS, closing_lines, read_metrics
-from arena_trainers.runs.settings import load_recipe
-from arena_trainers.train.games import GamePlan
+from arena_trainers.runs.results.close import NUM_GROUPS
+from arena_trainers.train import GamePlan
 from arena_wrappers import PromptOptions, read_episodes, replay
 
 SMALL = ["--hidden_size", "16", "--num_layers", "1", "--warm_start_steps", "20"]

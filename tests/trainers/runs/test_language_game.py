@@ -11,10 +11,9 @@ import arena_envs
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.data import examples_of
 from arena_trainers.evaluate import exploitability
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
 from arena_trainers.offline.sft import warm_start
-from arena_trainers.runs.self_play import SelfPlay
-from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer, words_of
+from arena_trainers.runs import SelfPlay, tiny_model, tiny_tokenizer, words_of
 from arena_wrappers import (
     BotPolicy,
     Episode,

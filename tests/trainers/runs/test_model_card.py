@@ -7,6 +7,7 @@ from huggingface_hub import HfApi, ModelCard, ModelCardData
 from markdown_it import MarkdownIt
 from rich.console import Console
 
+from arena_trainers.runs import SelfPlay, build_configs
 from arena_trainers.runs.results.card import (
     base_model,
     cell,
@@ -17,8 +18,6 @@ from arena_trainers.runs.results.card import (
     table,
     without_folders,
 )
-from arena_trainers.runs.self_play import SelfPlay
-from arena_trainers.runs.settings import build_configs
 
 HOSTILE = [
     "a`b``c",

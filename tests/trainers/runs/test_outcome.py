@@ -12,10 +12,10 @@ from arena_envs.solvers import uniform_table
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.evaluate.result_rows import measured
 from arena_trainers.evaluate.tables import score_text
+from arena_trainers.runs import JobConfig, closing_lines
 from arena_trainers.runs.progress import clock
 from arena_trainers.runs.results.close import (
     Frame,
-    closing_lines,
     curves,
     frame_of,
     outcome_tables,
@@ -27,8 +27,7 @@ from arena_trainers.runs.results.measure import (
     beside_equilibrium,
 )
 from arena_trainers.runs.self_play import legal_warning
-from arena_trainers.runs.settings import JobConfig
-from arena_trainers.train.games import GamePlan
+from arena_trainers.train import GamePlan
 from arena_wrappers import (
     RandomPolicy,
     ScriptedPolicy,

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from arena_trainers.runs.settings import overridden
+from arena_trainers.runs import overridden
 
 PLAY, SFT = {"episodes": 6}, {"trainer": "sft", "max_steps": 2}
 ROUNDS = {

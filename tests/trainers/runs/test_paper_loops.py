@@ -5,9 +5,16 @@ import json
 import pytest
 from rich.console import Console
 
-from arena_trainers.runs.rounds import Rounds, check_policies, checked
-from arena_trainers.runs.settings import build_configs, load_recipe, read_loop, recipes
-from arena_trainers.train.games import GamePlan
+from arena_trainers.runs import (
+    Rounds,
+    build_configs,
+    checked,
+    load_recipe,
+    read_loop,
+    recipes,
+)
+from arena_trainers.runs.rounds import check_policies
+from arena_trainers.train import GamePlan
 
 LOOPS = [name for name in recipes() if "rounds" in load_recipe(name)]
 TINY = {

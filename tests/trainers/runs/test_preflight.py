@@ -10,8 +10,8 @@ import yaml
 from arena_trainers import extras
 from arena_trainers.cli.train import read_request, train_help
 from arena_trainers.options import GROUPS
+from arena_trainers.runs import load_recipe
 from arena_trainers.runs.checks import preflight
-from arena_trainers.runs.settings import load_recipe
 from arena_trainers.train import settings as own_options
 from arena_trainers.train.config import training_options
 from arena_trainers.train.settings import installed_versions, listed_options

@@ -5,9 +5,8 @@ from rich.console import Console
 
 import arena_envs
 from arena_trainers.recipes.columns import mars_length, mars_valid, spiral_forfeit
-from arena_trainers.runs.self_play import SelfPlay
-from arena_trainers.runs.settings import load_recipe
-from arena_trainers.train.records import load_functions
+from arena_trainers.runs import SelfPlay, load_recipe
+from arena_trainers.train import load_functions
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
 from arena_wrappers.records import Turn
 

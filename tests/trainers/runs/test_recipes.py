@@ -11,8 +11,7 @@ from rich.console import Console
 from arena_trainers import extras
 from arena_trainers.cli import main as cli
 from arena_trainers.engines import settings as engines
-from arena_trainers.runs.self_play import SelfPlay
-from arena_trainers.runs.settings import build_configs, load_recipe, recipes
+from arena_trainers.runs import SelfPlay, build_configs, load_recipe, recipes
 
 ONE_GPU = [name for name in recipes() if name.startswith("qwen3-")]
 NEW = [name for name in recipes() if name.endswith("-tiny")]

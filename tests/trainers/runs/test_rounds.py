@@ -12,10 +12,17 @@ from rich.console import Console
 
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.extras import import_extra
+from arena_trainers.runs import (
+    RoundError,
+    Rounds,
+    checked,
+    load_recipe,
+    overridden,
+    read_loop,
+)
 from arena_trainers.runs.folder import write_config
-from arena_trainers.runs.rounds import RoundError, Rounds, checked, write_scores
-from arena_trainers.runs.settings import load_recipe, overridden, read_loop
-from arena_trainers.train.games import GamePlan
+from arena_trainers.runs.rounds import write_scores
+from arena_trainers.train import GamePlan
 from arena_wrappers import NoReplyError, RandomPolicy, Reply
 
 START = {

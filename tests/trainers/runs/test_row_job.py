@@ -9,7 +9,7 @@ import yaml
 
 from arena_trainers.checkpoint import files_of, write_manifest
 from arena_trainers.evaluate import exploitability
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
 from arena_trainers.offline.protocol import names
 from arena_trainers.runs.folder import with_start
 from arena_wrappers import Branching, play, write_episodes

@@ -9,7 +9,7 @@ from arena_trainers.runs.folder import (
     new_folder,
     read_run,
 )
-from arena_trainers.train.saved import CREDIT_STATE
+from arena_trainers.train import CREDIT_STATE
 
 
 def begin_and_fail(folder, name, error):

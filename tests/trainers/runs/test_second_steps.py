@@ -5,9 +5,8 @@ import os
 import pytest
 
 from arena_trainers.cli import main as cli
-from arena_trainers.lm.models import adapter_base
-from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.runs.settings import JobConfig
+from arena_trainers.lm import LMPolicy, adapter_base
+from arena_trainers.runs import JobConfig
 
 SHORT = ["--rules", "false", "--reply_format", "bare", "--max_completion_length", "2"]
 SMALL = ["--max_steps", "1", "--episodes_per_step", "16", "--eval_episodes", "4"]

@@ -12,16 +12,15 @@ from rich.console import Console
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from arena_trainers.data import legal_play
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm import LMPolicy
 from arena_trainers.offline.sft import (
     _arguments,
     default_learning_rate,
     warm_start,
 )
-from arena_trainers.runs.settings import build_configs
+from arena_trainers.runs import build_configs, tiny_model
 from arena_trainers.runs.start import make_start
-from arena_trainers.runs.tiny import tiny_model
-from arena_trainers.train.games import GamePlan
+from arena_trainers.train import GamePlan
 
 
 @pytest.fixture

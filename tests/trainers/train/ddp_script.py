@@ -17,8 +17,8 @@ import torch
 from transformers import AutoTokenizer
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
-from arena_trainers.runs.watch import training_groups
-from arena_trainers.train.records import RewardColumn
+from arena_trainers.runs import training_groups
+from arena_trainers.train import RewardColumn
 
 
 class Recorder(TurnGRPOTrainer):

@@ -9,9 +9,9 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
+from arena_trainers.train import TrainingRow
 from arena_trainers.train import forward as forward_module
 from arena_trainers.train.forward import checked_rows
-from arena_trainers.train.records import TrainingRow
 
 # random models never win
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")

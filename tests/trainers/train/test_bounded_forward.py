@@ -7,7 +7,7 @@ from peft import LoraConfig
 from trl import GRPOTrainer
 
 from arena_trainers.lm.backends import scoring
-from arena_trainers.runs.tiny import tiny_model
+from arena_trainers.runs import tiny_model
 from arena_trainers.train.forward import distinct_rows
 
 TWO_BATCHES = {"gradient_accumulation_steps": 2, "steps_per_generation": 2}

@@ -16,8 +16,8 @@ from arena_trainers.checkpoint import (
     step_of,
     write_manifest,
 )
-from arena_trainers.train.critics import FeatureCritic
-from arena_trainers.train.saved import CREDIT_STATE, load_credit, save_credit
+from arena_trainers.train import CREDIT_STATE, FeatureCritic
+from arena_trainers.train.saved import load_credit, save_credit
 
 KUHN = arena_envs.make_game("kuhn_poker")
 STATE = {"pool": ["game", "seat"], "baselines": [[0, 0, 0.5]]}

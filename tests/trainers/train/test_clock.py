@@ -5,7 +5,8 @@ from contextlib import suppress
 
 import pytest
 
-from arena_trainers.train.metrics import TIMES, Clock, Meter
+from arena_trainers.train import Clock, Meter
+from arena_trainers.train.metrics import TIMES
 
 
 @pytest.fixture

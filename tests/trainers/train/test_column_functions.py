@@ -10,11 +10,11 @@ import arena_envs
 from arena_envs.solvers import action_values, uniform_table
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.credit import estimate
-from arena_trainers.data.rollouts import read_rollouts, write_rollouts
+from arena_trainers.data import read_rollouts, write_rollouts
 from arena_trainers.report.episodes import turn_lines
-from arena_trainers.runs.watch import training_groups
+from arena_trainers.runs import training_groups
+from arena_trainers.train import check_credit
 from arena_trainers.train.records import supplied_by
-from arena_trainers.train.settings import check_credit
 
 KUHN = arena_envs.make_game("kuhn_poker")
 VALUES = action_values(KUHN, uniform_table(KUHN))

@@ -13,13 +13,8 @@ from arena_trainers.credit import (
     needed_columns,
 )
 from arena_trainers.credit.batch import BOOL_COLUMNS, FLOAT_COLUMNS, INT_COLUMNS
-from arena_trainers.train.records import turn_batch, turn_records
-from arena_trainers.train.settings import (
-    ABSENT,
-    PROVIDED,
-    check_credit,
-    check_credit_columns,
-)
+from arena_trainers.train import check_credit, turn_batch, turn_records
+from arena_trainers.train.settings import ABSENT, PROVIDED, check_credit_columns
 from arena_wrappers import PromptWrapper, Reply, play
 
 BOTH = ("self", "self")

@@ -11,8 +11,7 @@ import arena_envs
 from arena_envs import GameEnv
 from arena_envs.game import CHANCE, TERMINAL
 from arena_trainers.credit import estimate
-from arena_trainers.train.critics import FeatureCritic
-from arena_trainers.train.records import turn_batch, turn_records
+from arena_trainers.train import FeatureCritic, turn_batch, turn_records
 from arena_wrappers import PromptWrapper, RandomPolicy, Reply, play
 
 KUHN = arena_envs.make_game("kuhn_poker")

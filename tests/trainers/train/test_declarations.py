@@ -12,7 +12,7 @@ import arena_trainers
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.credit import TurnBatch, estimate, estimator_names, needs
 from arena_trainers.credit.batch import INT_COLUMNS
-from arena_trainers.train.settings import check_credit
+from arena_trainers.train import check_credit
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 PACKAGE = Path(arena_trainers.__file__).parent

@@ -9,8 +9,7 @@ from arena_trainers.engines import check_installed
 from arena_trainers.extras import is_installed
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.backends.vllm import VLLMBackend
-from arena_trainers.train.records import TrainingRow
-from arena_trainers.train.settings import check_credit
+from arena_trainers.train import TrainingRow, check_credit
 from arena_trainers.train.trainer import sampling_logprobs
 
 

@@ -16,10 +16,14 @@ from arena_envs.solvers import TooLarge
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.credit import estimate, returns_to_go, trajectories
 from arena_trainers.lm import LMPolicy
-from arena_trainers.train.critics import ExactCritic, check_exact
-from arena_trainers.train.games import GamePlan
-from arena_trainers.train.records import turn_batch, turn_records
-from arena_trainers.train.saved import CRITIC
+from arena_trainers.train import (
+    CRITIC,
+    ExactCritic,
+    GamePlan,
+    check_exact,
+    turn_batch,
+    turn_records,
+)
 from arena_wrappers import (
     PromptOptions,
     PromptWrapper,

@@ -7,7 +7,8 @@ import pytest
 
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.train.games import GamePlan, expanded
+from arena_trainers.train import GamePlan
+from arena_trainers.train.games import expanded
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,7 @@ import pytest
 import torch
 
 from arena_trainers.credit import TurnBatch, estimate
-from arena_trainers.train import metrics
-from arena_trainers.train.metrics import Clock, Meter
-from arena_trainers.train.records import loss_weighted, weighted
+from arena_trainers.train import Clock, Meter, loss_weighted, metrics, weighted
 
 BOTH = ("self", "self")
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")

@@ -6,15 +6,10 @@ from typing import Any, Literal
 
 import pytest
 
+from arena_trainers import TurnGRPOConfig
 from arena_trainers.options import check_declared, option, options_of
-from arena_trainers.runs.settings import (
-    EvaluateStage,
-    JobConfig,
-    Loop,
-    PlayStage,
-    RowConfig,
-)
-from arena_trainers.train.config import TurnGRPOConfig
+from arena_trainers.runs import JobConfig
+from arena_trainers.runs.settings import EvaluateStage, Loop, PlayStage, RowConfig
 from arena_trainers.train.settings import SelfPlay
 
 

@@ -4,7 +4,8 @@ import pytest
 
 import arena_envs
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.train.settings import check_credit, pays_early, return_bounds
+from arena_trainers.train import check_credit
+from arena_trainers.train.settings import pays_early, return_bounds
 
 KUHN = arena_envs.make_game("kuhn_poker")
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")

@@ -12,22 +12,21 @@ import torch
 import arena_envs
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.credit import estimate
-from arena_trainers.lm.reward_model import check_same_texts
+from arena_trainers.lm import check_same_texts
+from arena_trainers.runs import JobConfig, tiny_tokenizer
 from arena_trainers.runs.checks.preflight import check_columns
-from arena_trainers.runs.settings import JobConfig
-from arena_trainers.runs.tiny import tiny_tokenizer
+from arena_trainers.train import (
+    RewardColumn,
+    TurnRecord,
+    check_credit,
+    load_functions,
+    turn_batch,
+)
 from arena_trainers.train.batch import (
     baseline,
     compared_turns,
     with_reward_columns,
 )
-from arena_trainers.train.records import (
-    RewardColumn,
-    TurnRecord,
-    load_functions,
-    turn_batch,
-)
-from arena_trainers.train.settings import check_credit
 from arena_wrappers import PromptOptions
 
 KUHN = arena_envs.make_game("kuhn_poker")

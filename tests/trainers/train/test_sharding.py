@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from arena_trainers.runs.settings import build_configs
+from arena_trainers.runs import build_configs
 from arena_trainers.train.sharding import check_sharding
 
 

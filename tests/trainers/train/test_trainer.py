@@ -14,10 +14,10 @@ from trl import GRPOTrainer
 import arena_envs
 from arena_envs.game import TERMINAL, BaseGame
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
+from arena_trainers.train import CREDIT_STATE
 from arena_trainers.train import trainer as trainer_module
 from arena_trainers.train.games import different_games
 from arena_trainers.train.matching import prepare_games
-from arena_trainers.train.saved import CREDIT_STATE
 from arena_wrappers import NoReplyError, RandomPolicy, Reply
 
 

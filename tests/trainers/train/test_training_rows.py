@@ -8,14 +8,8 @@ import torch
 
 import arena_envs
 from arena_trainers.credit import TurnBatch
-from arena_trainers.train.records import (
-    TrainingRow,
-    loss_weighted,
-    trajectory_rows,
-    turn_weights,
-    weighted,
-    whole_row_lengths,
-)
+from arena_trainers.train import TrainingRow, loss_weighted, trajectory_rows, weighted
+from arena_trainers.train.records import turn_weights, whole_row_lengths
 
 
 def batch_of(seats, episodes, turns, num_tokens):
@@ -132,7 +126,7 @@ def ttt_folder(tmp_path_factory, _one_thread):
     from arena_trainers.data import legal_play
     from arena_trainers.lm import LMPolicy
     from arena_trainers.offline.sft import warm_start
-    from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer, words_of
+    from arena_trainers.runs import tiny_model, tiny_tokenizer, words_of
     from arena_wrappers import PromptOptions, PromptWrapper
 
     game = arena_envs.make_game("tic_tac_toe")

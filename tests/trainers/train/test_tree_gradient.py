@@ -9,7 +9,7 @@ import pytest
 from arena_envs import GameEnv
 from arena_envs.game import CHANCE, TERMINAL, BaseGame
 from arena_trainers.credit import estimate
-from arena_trainers.train.records import turn_batch, turn_records
+from arena_trainers.train import turn_batch, turn_records
 from arena_wrappers import Branching, PromptWrapper, RandomPolicy, play
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")

@@ -5,8 +5,7 @@ import pytest
 import torch
 from accelerate.utils import gather_object
 
-from arena_trainers.train.records import loss_weighted
-from arena_trainers.train.saved import CRITIC
+from arena_trainers.train import CRITIC, loss_weighted
 from arena_wrappers import replay
 
 TREES = {

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from arena_trainers.credit import estimate
+from arena_trainers.train import turn_batch, turn_records
 from arena_trainers.train.records import (
     rows_of_process,
     training_rows,
-    turn_batch,
-    turn_records,
     with_placeholder_rows,
 )
 from arena_wrappers import Branching, Episode, Turn

@@ -1,1 +1,69 @@
-"""A run of `arena train`: self-play, rows, or rounds, as stages over one run folder."""
+"""A run of `arena train`: self-play, rows, or rounds, as stages over one run folder.
+
+The names of this module are imported when they are first used.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from arena_trainers.runs.checks.preflight import check_policies
+    from arena_trainers.runs.results.close import closing_lines, read_metrics
+    from arena_trainers.runs.rounds import RoundError, Rounds, checked
+    from arena_trainers.runs.self_play import SelfPlay
+    from arena_trainers.runs.settings import (
+        JobConfig,
+        build_configs,
+        load_recipe,
+        overridden,
+        read_loop,
+        recipes,
+    )
+    from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer, words_of
+    from arena_trainers.runs.watch import NASH_CONV, read_best, training_groups
+
+__all__ = [
+    "NASH_CONV",
+    "JobConfig",
+    "RoundError",
+    "Rounds",
+    "SelfPlay",
+    "build_configs",
+    "check_policies",
+    "checked",
+    "closing_lines",
+    "load_recipe",
+    "overridden",
+    "read_best",
+    "read_loop",
+    "read_metrics",
+    "recipes",
+    "tiny_model",
+    "tiny_tokenizer",
+    "training_groups",
+    "words_of",
+]
+
+_MODULES = {
+    "checks.preflight": ("check_policies",),
+    "results.close": ("closing_lines", "read_metrics"),
+    "rounds": ("RoundError", "Rounds", "checked"),
+    "self_play": ("SelfPlay",),
+    "settings": (
+        "JobConfig",
+        "build_configs",
+        "load_recipe",
+        "overridden",
+        "read_loop",
+        "recipes",
+    ),
+    "tiny": ("tiny_model", "tiny_tokenizer", "words_of"),
+    "watch": ("NASH_CONV", "read_best", "training_groups"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,1 +1,76 @@
-"""`TurnGRPOTrainer`: settings, rollouts, credit columns, training rows, critics."""
+"""`TurnGRPOTrainer`: settings, rollouts, credit columns, training rows, critics.
+
+The names of this module are imported when they are first used.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from arena_trainers.train.critics import ExactCritic, FeatureCritic, check_exact
+    from arena_trainers.train.games import GamePlan, opponents
+    from arena_trainers.train.matching import MATCHMAKING_FILE
+    from arena_trainers.train.metrics import Clock, Meter
+    from arena_trainers.train.records import (
+        RewardColumn,
+        TrainingRow,
+        TurnRecord,
+        load_functions,
+        loss_weighted,
+        trajectory_rows,
+        turn_batch,
+        turn_records,
+        weighted,
+    )
+    from arena_trainers.train.saved import CREDIT_STATE, CRITIC
+    from arena_trainers.train.settings import check_credit
+
+__all__ = [
+    "CREDIT_STATE",
+    "CRITIC",
+    "MATCHMAKING_FILE",
+    "Clock",
+    "ExactCritic",
+    "FeatureCritic",
+    "GamePlan",
+    "Meter",
+    "RewardColumn",
+    "TrainingRow",
+    "TurnRecord",
+    "check_credit",
+    "check_exact",
+    "load_functions",
+    "loss_weighted",
+    "opponents",
+    "trajectory_rows",
+    "turn_batch",
+    "turn_records",
+    "weighted",
+]
+
+_MODULES = {
+    "critics": ("ExactCritic", "FeatureCritic", "check_exact"),
+    "games": ("GamePlan", "opponents"),
+    "matching": ("MATCHMAKING_FILE",),
+    "metrics": ("Clock", "Meter"),
+    "records": (
+        "RewardColumn",
+        "TrainingRow",
+        "TurnRecord",
+        "load_functions",
+        "loss_weighted",
+        "trajectory_rows",
+        "turn_batch",
+        "turn_records",
+        "weighted",
+    ),
+    "saved": ("CREDIT_STATE", "CRITIC"),
+    "settings": ("check_credit",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
