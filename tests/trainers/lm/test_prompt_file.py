@@ -257,8 +257,9 @@ def test_a_person_is_told_that_the_opponent_replies_invalidly(
         )
         assert code == 0
     assert "player_0 forfeits: format" in shown
-    assert len(errors) == 1
-    assert errors[0].startswith(f"warning: lm:{model_folder}: 100% of 1 replies")
+    loading, warning = errors
+    assert loading == f"loading lm:{model_folder} ..."
+    assert warning.startswith(f"warning: lm:{model_folder}: 100% of 1 replies")
     first, second = read_episodes(out)
     assert [turn.invalid for turn in first.turns] == [None] * len(first.turns)
     assert [seat_options(second.prompt, seat).rules for seat in (0, 1)] == [False, True]

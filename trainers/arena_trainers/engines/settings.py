@@ -253,7 +253,7 @@ def _server_backend(trainer: Any) -> Backend:
     # it needs transformers, which checks of settings do not import
     from arena_trainers.engines.weights import server_backend
 
-    return server_backend(trainer)
+    return server_backend(trainer, server_of(trainer.args))
 
 
 def _vllm_backend(trainer: Any) -> Backend:

@@ -18,7 +18,6 @@ from typing import Any
 from transformers import TrainerCallback
 
 from arena_trainers.engines.precision import training_dtype, warn_of_precision
-from arena_trainers.engines.settings import server_of
 from arena_trainers.lm.backends.server import (
     Server,
     ServerBackend,
@@ -42,13 +41,12 @@ class TakenBefore:
         """Does nothing."""
 
 
-def server_backend(trainer: Any) -> ServerBackend:
+def server_backend(trainer: Any, server: Server) -> ServerBackend:
     """What generates for the learner; from now on the server gets its weights.
 
     Raises:
         ServerError: the server cannot be reached, or serves another model.
     """
-    server = server_of(trainer.args)
     served = served_by(server)
     warn_of_precision(served.dtype, trainer)
     model = trainer.accelerator.unwrap_model(trainer.model)
