@@ -53,6 +53,7 @@ from arena_envs.game import (
     IllegalAction,
     Information,
     Kind,
+    Pays,
     check_int,
     counted,
     fitting,
@@ -375,6 +376,13 @@ class Sokoban(BaseGame[State, int]):
             raise ValueError(f"want level as rows or None, got {self.level!r:.80}")
         check_rows("level", self.level, MAX_SIZE)
         object.__setattr__(self, "level", tuple(self.level))  # records give lists
+
+    @property
+    def pays(self) -> Pays:
+        num_boxes = self.num_boxes
+        if self.level is not None:
+            num_boxes = sum(row.count("$") for row in self.level)  # off their goals
+        return "on_the_way" if num_boxes > 1 else "end"
 
     @property
     def max_turns(self) -> int:

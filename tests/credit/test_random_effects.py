@@ -26,7 +26,7 @@ def batch_in_groups(batch, episodes):
     return batch(*rows, group=group)
 
 
-def test_a_vector_of_uneven_lengths_by_hand(batch):
+def test_random_effects_by_hand(batch):
     """Returns-to-go of first turns: 0 and 2 in group 0, 4 and 8 in group 1.
 
     Without the first episode: σ² = 8, means 2 and 6, τ² = 4²/2 - 8 · 3/4 = 2, w = 1/5.

@@ -33,6 +33,7 @@ ELSEWHERE = {
     "frozen_lake-v0",
     "guess_number-v0",
     "liars_dice-v0",
+    "rounds-v0",
     "say_select-v0",
     "secret_keeper-v0",
     "social_dilemma-v0",

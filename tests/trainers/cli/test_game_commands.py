@@ -87,7 +87,7 @@ def test_games_without_numbers_are_listed_with_all_others(tmp_path: Path) -> Non
 def test_show_prints_the_page_and_the_prompt_of_every_seat(arena_here: Any) -> None:
     page = arena_here("show", "kuhn_poker", "-p", "num_players=3").stdout
     assert page.startswith("# Kuhn poker\n\nThe smallest poker with bluffing")
-    assert "\nIds: `kuhn_poker-v0`.\n" in page
+    assert "\nIds: `kuhn_poker-v0`. Pays at the end.\n" in page
     assert "| Known value |" in page
     assert "\nIn `KuhnPoker(num_players=3)`:\n" in page
     for seat in range(3):

@@ -151,10 +151,10 @@ def test_no_module_that_checks_or_trains_holds_an_estimators_name():
     word = re.compile(rf"\b({'|'.join(names)})\b")
     found = [
         (path.relative_to(PACKAGE).as_posix(), text)
-        for folder in ("credit", "credit/testing", "job", "train")
+        for folder in ("credit", "credit/testing", "runs", "runs/checks", "train")
         for path in sorted((PACKAGE / folder).glob("*.py"))
         for text in strings(path)
         if word.search(text)
     ]
-    losses = [("train/checks.py", "bnpo"), ("train/checks.py", "dr_grpo")]
-    assert found == [*losses, ("train/config.py", TurnGRPOConfig.credit)]
+    losses = [("train/settings.py", "bnpo"), ("train/settings.py", "dr_grpo")]
+    assert found == [*losses, ("train/settings.py", TurnGRPOConfig.credit)]

@@ -451,7 +451,10 @@ def test_opponents_that_cut_their_distribution_are_refused(policy, settings):
         ({"credit": "mars"}, "credit 'mars' reads no values"),
         ({"critic_args": {"num_steps": 2}}, "'exact' has no options, got {'num_"),
         ({"games": ["bargaining"]}, "that can be enumerated: .* is a language game"),
-        ({"opponents": ["self", "first"]}, "got 'first' in seat 1 of kuhn_poker"),
+        (
+            {"opponents": ["self", "ismcts:10"]},
+            "got 'ismcts:10' in seat 1 of kuhn_poker",
+        ),
         ({"critic": "features"}, "column 'action_value'.*set critic='exact'"),
         ({"critic": None}, "column 'value'.*set critic='features', or 'exact'"),
         ({"critic": "exakt"}, "did you mean 'exact'"),

@@ -93,7 +93,10 @@ def test_nothing_is_dropped_if_every_group_is_flat(make_trainer, generated):
     [
         ({"flat_groups": "dorp"}, "did you mean 'drop'"),
         ({"max_replays": 1}, "set flat_groups='drop'"),
-        ({"flat_groups": "drop", "max_replays": -1}, "integer of at least 0, got -1"),
+        (
+            {"flat_groups": "drop", "max_replays": -1},
+            "want max_replays of at least 0, got -1",
+        ),
         ({"flat_groups": "drop", "branch": {"num_candidates": 2}}, "support branch"),
     ],
 )
