@@ -39,9 +39,10 @@ if heavy:
     sys.exit(f"want no training library after importing and playing, got {{heavy}}")
 from importlib.metadata import distribution
 names = {{point.name for point in distribution("arena-envs").entry_points}}
-if not {{"arena", "api", "best_of", "lm", "vllm"}} <= names:
-    sys.exit(f"want the entry points arena, api, best_of, lm and vllm, got {{sorted(names)}}")
-arena_wrappers.make_policy("random")
+if not {{"arena", "best_of", "lm", "vllm"}} <= names:
+    sys.exit(f"want the entry points arena, best_of, lm and vllm, got {{sorted(names)}}")
+for name in ("random", "api:m@http://localhost:1/v1"):
+    arena_wrappers.make_policy(name)
 """
 
 

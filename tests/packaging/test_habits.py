@@ -73,3 +73,8 @@ def test_no_block_of_the_documentation_runs_the_tests() -> None:
     assert len(run) > 20
     targets = r"make (docs|quick|test|slow|engine|scale|adapters|browser|mutants)"
     assert not [b.page for b in run if re.search(targets, b.code)]
+
+
+def test_the_files_of_the_quick_tests_exist():
+    names = (ROOT / "tests" / "quick.txt").read_text().split()
+    assert all((ROOT / name).exists() for name in names if not name.startswith("--"))
