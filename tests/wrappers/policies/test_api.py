@@ -244,6 +244,7 @@ def test_retry_after_holds_for_every_policy_of_the_model(
 
     def say(body: Any) -> str:
         moments.append(time.monotonic())
+        time.sleep(0.2)  # the refusal is known before the next request is made
         return "<answer>bet</answer>"
 
     endpoint.say = say
