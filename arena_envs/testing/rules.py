@@ -257,11 +257,11 @@ def check_pays(sample: Sample) -> None:
         return
     rule = "some return is not 0 before the last state if pays is 'on_the_way'"
     num = f"none in {NUM_PAID} episodes of random play"
-    is_paid = bool(early) or pays_early(game)
+    is_paid = bool(early) or pays_before_the_end(game)
     demand(is_paid, rule, num, fix="Declare pays = 'end'.")
 
 
-def pays_early(game: AnyGame) -> bool:
+def pays_before_the_end(game: AnyGame) -> bool:
     """Whether a seat is paid before the last state in some episode of random play."""
     rng = random.Random(0)
     return any(

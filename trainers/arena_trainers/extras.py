@@ -1,7 +1,7 @@
-"""Imports of optional packages; errors name what to install."""
+"""Imports that wait: of optional packages, whose errors name what to install, and of own modules."""
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -41,3 +41,22 @@ def require(modules: Iterable[str], extra: str) -> None:
     for name in modules:
         if not is_installed(name):
             raise missing_extra(ModuleNotFoundError(name=name), extra)
+
+
+def lazy_names(
+    package: str, modules: Mapping[str, Collection[str]]
+) -> Callable[[str], Any]:
+    """The `__getattr__` of a package that imports a module when its name is first used.
+
+    Args:
+        package: name of the package.
+        modules: names that the package exports, by the module in it that has them.
+    """
+
+    def find(name: str) -> Any:
+        for module, names in modules.items():
+            if name in names:
+                return getattr(importlib.import_module(f"{package}.{module}"), name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return find

@@ -3,8 +3,9 @@
 The names of this module are imported when they are first used.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from arena_trainers.extras import lazy_names
 
 if TYPE_CHECKING:
     from arena_trainers.credit.proofs.claims import CLAIMS, claims_of
@@ -48,8 +49,4 @@ _MODULES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazy_names(__name__, _MODULES)
