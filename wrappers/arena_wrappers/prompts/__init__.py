@@ -8,7 +8,6 @@ from arena_wrappers.prompts.formats import (
     after_reasoning,
     legal_texts,
     parse_reply,
-    parse_tolerantly,
     reply_format_named,
 )
 from arena_wrappers.prompts.messages import (
@@ -50,7 +49,6 @@ __all__ = [
     "named_seats",
     "neutralise",
     "parse_reply",
-    "parse_tolerantly",
     "reply_format_named",
     "said_by_author",
     "seat_options",
