@@ -24,7 +24,6 @@ from arena_wrappers import (
     play,
     replay,
 )
-from arena_wrappers.prompts import parse_tolerantly
 
 CHATTER = [
     *(
@@ -176,13 +175,13 @@ def test_an_answer_tag_in_a_message_cannot_be_quoted_back():
         ("Half is\nfair.\noffer 50", "bare", ("offer", (5000,), "Half is\nfair.", ())),
         ("**offer 50**", "bare", ("offer", (5000,), "", ())),
         ("Hm.\n<answer>Hi\noffer 50</answer>", "answer", ("offer", (5000,), "Hi", ())),
-        ("I think so.\n**offer 50**", "answer", ("offer", (5000,), "", ())),
+        ("I think so.\n**offer 50**", "answer", ("offer", (5000,), "I think so.", ())),
     ],
 )
 def test_tolerant_parsing_keeps_the_words(reply, reply_format, said):
     game = arena_envs.make_game("bargaining")
     state = game.apply(game.apply(game.initial_state(), 0.9), 0.8)
-    assert parse_tolerantly(game, state, reply, reply_format) == said
+    assert parse_reply(game, state, reply, reply_format) == said
 
 
 def test_a_message_outside_the_answer_is_not_heard():

@@ -422,7 +422,7 @@ class PolicyOptions:
         typer.Option(help="state, or transcript for the whole conversation."),
     ] = None
     parsing: Annotated[
-        str | None, typer.Option(help="How replies are read: strict or tolerant.")
+        str | None, typer.Option(help="How replies are read: tolerant or strict.")
     ] = None
     on_invalid: Annotated[
         str,

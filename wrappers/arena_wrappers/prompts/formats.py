@@ -585,11 +585,11 @@ def _said(
     """The utterance of an answer in a language game that declares its moves."""
     if not isinstance(exact, InvalidReply):
         # an exact reading stands, unless another sentence is exactly another move
-        move = game.action_text(state, exact._replace(message=""))
+        text = game.action_text(state, exact._replace(message=""))
         others = (
             known.exactly.fullmatch(_plain(answer[a:b])) for a, b in _sentences(answer)
         )
-        different = (known.named(m)[0] != move for m in others if m and exact.message)
+        different = (known.named(m)[0] != text for m in others if m and exact.message)
         return _SEVERAL if any(different) else exact
     found = list(known.orders(answer, own))
     names = {one.text: one for one in found}
@@ -605,9 +605,9 @@ def _said(
         return _SEVERAL
     if speech:
         move, name = restated(speech, known.loud)
-        words = [answer[: speech.start()].strip(), answer[speech.end() :].strip()]
+        parts = (answer[: speech.start()].strip(), answer[speech.end() :].strip())
         return action_named(
-            game, state, f"{name}: {chr(10).join(filter(None, words))}", legal
+            game, state, f"{name}: {chr(10).join(filter(None, parts))}", legal
         )
     if found:
         span = next((one.span for one in reversed(found) if one.span), None)
