@@ -49,25 +49,4 @@ __all__ = [
     "weighted",
 ]
 
-_MODULES = {
-    "critics": ("ExactCritic", "FeatureCritic", "check_exact"),
-    "games": ("GamePlan", "opponents"),
-    "matching": ("MATCHMAKING_FILE",),
-    "metrics": ("Clock", "Meter"),
-    "records": (
-        "RewardColumn",
-        "TrainingRow",
-        "TurnRecord",
-        "load_functions",
-        "loss_weighted",
-        "trajectory_rows",
-        "turn_batch",
-        "turn_records",
-        "weighted",
-    ),
-    "saved": ("CREDIT_STATE", "CRITIC"),
-    "settings": ("check_credit",),
-}
-
-
-__getattr__ = lazy_names(__name__, _MODULES)
+__getattr__ = lazy_names(__name__, __file__)
