@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         read_loop,
         recipes,
     )
-    from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer, words_of
+    from arena_trainers.runs.start import tiny_model, tiny_tokenizer, words_of
     from arena_trainers.runs.watch import NASH_CONV, read_best, training_groups
 
 __all__ = [

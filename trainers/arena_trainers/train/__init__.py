@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from arena_trainers.extras import lazy_names
 
 if TYPE_CHECKING:
-    from arena_trainers.train.critics import ExactCritic, FeatureCritic, check_exact
+    from arena_trainers.train.critics import ExactCritic, FeatureCritic
     from arena_trainers.train.games import GamePlan, opponents
-    from arena_trainers.train.matching import MATCHMAKING_FILE
+    from arena_trainers.train.matching import MATCHMAKING_FILE, check_exact
     from arena_trainers.train.metrics import Clock, Meter
     from arena_trainers.train.records import (
         RewardColumn,
