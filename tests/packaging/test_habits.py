@@ -71,7 +71,9 @@ def test_no_block_of_the_documentation_runs_the_tests() -> None:
     script = runpy.run_path(str(ROOT / "tests" / "packaging" / "check_docs.py"))
     run = [b for page in script["PAGES"] for b in script["blocks"](page) if b.runs]
     assert len(run) > 20
-    targets = r"make (docs|blocks|quick|test|slow|engine|scale|adapters|browser|mutants)"
+    targets = (
+        r"make (docs|blocks|quick|test|slow|engine|scale|adapters|browser|mutants)"
+    )
     assert not [b.page for b in run if re.search(targets, b.code)]
 
 
