@@ -604,7 +604,7 @@ def _said(
     if len(names) + bool(speech) > 1:
         return _SEVERAL
     if speech:
-        move, name = restated(speech, known.loud)
+        name = restated(speech, known.loud)[1]
         parts = (answer[: speech.start()].strip(), answer[speech.end() :].strip())
         return action_named(
             game, state, f"{name}: {chr(10).join(filter(None, parts))}", legal
