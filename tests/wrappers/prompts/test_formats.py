@@ -1,17 +1,22 @@
 """Replies: every text gives an action or a reason, and one documented rule decides which."""
 
+import random
+import re
 import time
 from dataclasses import dataclass
 from itertools import chain, islice, product
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import arena_envs
-from arena_envs.game import BaseGame
+from arena_envs.game import BaseGame, random_states
 from arena_wrappers import FORMATS, InvalidReply, PromptWrapper, parse_reply
+from arena_wrappers.prompts import legal_texts
 
+REPLIES = Path(__file__).with_name("replies.txt")
 KUHN = arena_envs.make_game("kuhn_poker")
 DEALT = KUHN.apply(KUHN.apply(KUHN.initial_state(), 2), 0)
 REASONS = {"format", "illegal", "ambiguous", "overlong"}
@@ -63,7 +68,7 @@ def test_any_text_is_an_action_or_a_reason(
 @both_parsings
 @pytest.mark.parametrize("reply_format", FORMATS)
 @pytest.mark.parametrize("id", ["kuhn_poker", "mini_hanabi", "bargaining"])
-def test_a_reply_of_100_kilobytes_is_read_in_no_time(walk, parsing, reply_format, id):
+def test_a_reply_of_a_megabyte_is_read_in_no_time(walk, parsing, reply_format, id):
     game = arena_envs.make_game(id)
     state = next(walk(game, 0))
     pieces = [
@@ -81,9 +86,13 @@ def test_a_reply_of_100_kilobytes_is_read_in_no_time(walk, parsing, reply_format
         "bet ",
         "offer 5 ",
     ]:
-        text = piece * (100_000 // len(piece))
+        text = piece * (1_000_000 // len(piece))
         start = time.process_time()
-        for reply in (text, f"<answer>{text}</answer>", f"{text}<answer>bet</answer>"):
+        for reply in (
+            text,
+            f"<answer>{text[:4000]}</answer>",
+            f"{text}<answer>bet</answer>",
+        ):
             parse_reply(game, state, reply, reply_format, parsing=parsing)
         assert time.process_time() - start < 0.5, piece
 
@@ -247,6 +256,39 @@ def test_what_is_read_strictly_is_read_tolerantly_alike(walk):
         tolerant = parse_reply(KUHN, DEALT, text)
         same = isinstance(strict, InvalidReply) and strict.reason == tolerant.reason
         assert same or strict == tolerant
+
+
+def natural_replies():
+    """The replies of `replies.txt`: game, action that is legal, reply, what it is read as."""
+    about = None
+    for line in REPLIES.read_text(encoding="utf-8").splitlines():
+        if head := re.fullmatch(r"\[(\w+): ([^]]+)\]", line):
+            about = head.groups()
+        elif " => " in line:
+            reply, _, read = line.rpartition(" => ")
+            yield *about, reply, read
+
+
+def test_natural_replies_are_read_as_the_table_says():
+    rows = list(natural_replies())
+    assert len(rows) >= 300
+    states, wrong = {}, []
+    for id, action, reply, read in rows:
+        game = arena_envs.make_game(id)
+        if (id, action) not in states:
+            states[id, action] = next(
+                state
+                for seed in range(50)
+                for state, player in random_states(game, random.Random(seed))
+                if player >= 0 and action in legal_texts(game, state)
+            )
+        state = states[id, action]
+        got = parse_reply(game, state, reply.replace("\\n", "\n"))
+        is_bad = isinstance(got, InvalidReply)
+        said = got.reason if is_bad else game.action_text(state, got)
+        if said != read.replace("\\n", "\n"):
+            wrong.append((id, reply, read, said))
+    assert wrong == []
 
 
 def test_the_wrapper_parses_as_it_is_told():

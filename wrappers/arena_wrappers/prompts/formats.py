@@ -24,8 +24,8 @@ Tolerant parsing, the default, also reads what people and small models write, by
    quotes, bullets, the speaker's own name, labels such as `Final answer:` and openings such as
    `I will` may stand around it. A question orders nothing. "Player 3" is player_3, "$40" is 40.
 4. Where actions are listed and none is ordered, the answer is searched for their texts, as
-   whole words. The longest counts. An action "2" is not found in 2.5, -2, 2,000 or 2%, and no
-   action after "not", "never" or "n't".
+   whole words. The longest counts. An action "2" is not found in 2.5, -2, 2,000 or 2%, no
+   action after "not", "never" or "n't", and "a" is an article.
 5. In language games all other words are the message. A message that the move does not take is
    delivered to nobody; the record has it. Where a message is all that a player may send, any
    text is one. Values alone, such as "40", are read where they fit one move only.
@@ -313,7 +313,7 @@ def _fault(error: IllegalAction) -> str:
 
 _AROUND = " \t\n\r*_`'\"()[]{}<>.,;:!\u201c\u201d\u2018\u2019\u00ab\u00bb"
 _MARKDOWN = re.compile(
-    r"[*`\"\u201c\u201d\u00ab\u00bb~|]|\\(?:text|mathrm|textbf|mathbf)\b"
+    r"[*`\"\u201c\u201d\u00ab\u00bb~|]|\\(?:text|boxed|mathrm|textbf|mathbf)\b"
 )
 _BULLET = re.compile(r"\s*(?:(?:[-*+\u2022>]|#{1,6}|\(?\d{1,2}[.)])\s+){1,3}")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+")
@@ -333,11 +333,11 @@ _LEAD = (
     r"\s?(?:is|:|=|would be|will be|-)?\s?(?:to\s)?)?"
     r"(?:(?:I|we)(?:['\u2019](?:ll|d|m))?\s(?:(?:will|shall|would like|want|wish|choose|"
     r"choice|decide|decided|have|chosen|am|going|go|hereby|now|therefore|think|do|must|to"
-    r"|with|for|say|answer|reply|take|pick)\s){0,5}|let(?:\sme|\sus|['\u2019]s)\s)?[:\s]?"
+    r"|with|for|say|answer|reply|take|pick)\s){0,5}|let(?:\sme|\sus|['\u2019]s)\s)?(?:my\s)?[:\s]?"
 )
 _OPENING = re.compile(f"^{_LEAD}", re.IGNORECASE)
 _FILLED = re.compile(
-    r"(?:\s(?:the|your|this|that|it|offer|deal|proposal|price|please|now|then|and|thanks"
+    r"(?:,?\s(?:the|your|this|that|it|offer|deal|proposal|price|please|now|then|and|thanks"
     r"|thank you|here|for me|as my (?:action|answer|move))\b){0,4}[^\w?%/]*",
     re.IGNORECASE,
 )
@@ -422,7 +422,7 @@ class _Moves:
         """The order at the start of a sentence, if what follows leaves it an order."""
         (name, move), rest = self.named(found), said[found.end() :]
         if _FILLED.fullmatch(rest):
-            has_words = found["greeting"] or re.search(r"\w|[^\x00-\x7f]", rest)
+            has_words = found["greeting"] or re.search(r"thank|[^\x00-\x7f]", rest)
             yield _Found(name, move, None if has_words else place)
         elif (
             _REASON.match(rest)
@@ -439,7 +439,8 @@ class _Moves:
         for place in self.inside.finditer(text):
             if place.end("all") > end:  # else it is inside a longer one
                 end = place.end("all")
-                if not _DENIED.search(text[max(0, place.start() - 40) : place.start()]):
+                before = text[max(0, place.start() - 40) : place.start()]
+                if place["all"] not in ("a", "i") and not _DENIED.search(before):
                     names.add(self.named(place)[0])
         return names
 
@@ -475,15 +476,18 @@ def _places(
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Where sentences begin and end, line by line, without bullets."""
+    """Where sentences begin and end, line by line; a bullet belongs to its sentence."""
     for line in re.finditer(r"[^\n\r\u2028\u2029]+", text):
         start, end = line.span()
         bullet = _BULLET.match(text, start, end)
-        yield from _places(_SENTENCE, text, bullet.end() if bullet else start, end)
+        places = _places(_SENTENCE, text, bullet.end() if bullet else start, end)
+        yield from ((start, places[0][1]), *places[1:]) if places else ()
 
 
 def _plain(text: str, own: str = "") -> str:
-    """A sentence with single blanks, without markup around and the speaker's name before it."""
+    """A sentence with single blanks, without bullet, markup around and the speaker's name."""
+    bullet = _BULLET.match(text)
+    text = text[bullet.end() :] if bullet else text
     said = " ".join(_MARKDOWN.sub("", text).split()).strip(_AROUND)
     said = _PLAYER.sub(r"player_\1", said)
     if own and said.lower().startswith(f"{own}:"):
@@ -500,8 +504,8 @@ def _read_tolerantly(
     if len(set(marked)) > MAX_ANSWERS:
         return InvalidReply("ambiguous", "The reply has more than one answer.")
     if not marked:
-        for mark in shape.wrap("\0").split("\0"):  # one of both may stand alone
-            rest = rest.replace(mark, " ") if len(mark) > 1 else rest
+        for mark in (AnswerFormat.opening, AnswerFormat.closing):
+            rest = rest.replace(mark, " ")  # one of both, or in another format
         marked = [rest]
     read = [_answered(game, state, text, legal) for text in dict.fromkeys(marked)]
     good = [one for one in read if not isinstance(one, InvalidReply)]
@@ -525,7 +529,8 @@ def _answered(
         return InvalidReply("format", "The reply has no answer.")
     exact = action_named(game, state, answer, legal)
     is_read = not isinstance(exact, InvalidReply)
-    if len(answer) > MAX_ANSWER or (is_read and game.num_actions is not None):
+    is_move = is_read and not getattr(exact, "message", "")  # and nothing else
+    if len(answer) > MAX_ANSWER or is_move:
         return exact
     moves_at = getattr(game, "moves_at", None)  # of games that declare their moves
     if game.num_actions is None and moves_at is None:
@@ -554,11 +559,10 @@ def _listed(
     """The listed action that an answer orders, or else the only one that it mentions."""
     lines, actions = answer.strip().splitlines(), set()
     for line in dict.fromkeys((answer, lines[0], lines[-1])):
-        bullet = _BULLET.match(line)
-        said = _plain(line[bullet.end() :] if bullet else line, own)
+        said = _plain(line, own)
         for core in dict.fromkeys((said, _OPENING.sub("", said))):
             read = action_named(game, state, core, legal) if core else exact
-            if not isinstance(read, InvalidReply) and not said.endswith("?"):
+            if not isinstance(read, InvalidReply):
                 actions.add(read)
                 break
     folded = [_key(text) for text in legal]
@@ -583,16 +587,20 @@ def _said(
     exact: Any | InvalidReply,
 ) -> Any | InvalidReply:
     """The utterance of an answer in a language game that declares its moves."""
+    found = list(known.orders(answer, own))
+    names = {one.text for one in found}
+    span = next((one.span for one in reversed(found) if one.span), None)
+    words = _words(answer, span)
     if not isinstance(exact, InvalidReply):
         # an exact reading stands, unless another sentence is exactly another move
         text = game.action_text(state, exact._replace(message=""))
-        others = (
-            known.exactly.fullmatch(_plain(answer[a:b])) for a, b in _sentences(answer)
-        )
-        different = (known.named(m)[0] != text for m in others if m and exact.message)
-        return _SEVERAL if any(different) else exact
-    found = list(known.orders(answer, own))
-    names = {one.text: one for one in found}
+        sentences = [_plain(answer[a:b]) for a, b in _sentences(answer)]
+        others = filter(None, map(known.exactly.fullmatch, sentences))
+        if any(known.named(other)[0] != text for other in others):
+            return _SEVERAL
+        own_words = span and answer[span[0] : span[1]].strip(" \t.")
+        if names != {text} or not own_words or known.exactly.fullmatch(own_words):
+            return exact  # else "Action:" or the like would be the message
     speech = next(
         (
             m
@@ -610,8 +618,6 @@ def _said(
             game, state, f"{name}: {chr(10).join(filter(None, parts))}", legal
         )
     if found:
-        span = next((one.span for one in reversed(found) if one.span), None)
-        words = _words(answer, span)
         return _uttered(game, state, found[0], words, legal)
     for only in known.moves[:1] if known.moves and len(known.moves) == 1 else ():
         if not only.fields and only.message != "no":  # speech is the only move
