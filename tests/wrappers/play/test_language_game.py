@@ -198,12 +198,11 @@ def test_a_message_outside_the_answer_is_not_heard():
 @pytest.mark.parametrize(
     ("reply", "fault"),
     [
-        ("x" * 301 + "\noffer 50", "want a message of at most 300 characters"),
-        ("Hi\noffer 101", "want an offer of at most 100"),
+        ("x" * 301 + "\noffer 50", "a message of at most 300 characters"),
+        ("Hi\noffer 101", "an offer of at most 100"),
         (
             "accept",
-            'want an offer such as "offer 1", with at most two decimals, alone in the '
-            "last line",
+            "an offer such as `offer 1`, with at most two decimals, alone in the last line",
         ),
     ],
 )
@@ -212,7 +211,7 @@ def test_who_is_asked_again_reads_the_fault(reply, fault):
     env.reset(seed=0)
     env.step(reply)
     assert env.outcome.reason == "illegal"
-    want = f"The answer is not as the rules want it now: {fault}. Reply again."
+    want = f"Write {fault}. Reply again."
     assert env.observe("player_0")[-1]["content"] == want
 
 

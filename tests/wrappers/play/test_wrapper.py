@@ -162,7 +162,7 @@ def test_retry_tells_the_reason_and_asks_again():
     assert env.observe("player_0") == [
         *first,
         {"role": "assistant", "content": "raise"},
-        {"role": "user", "content": "The answer is not a legal action. Reply again."},
+        {"role": "user", "content": "Write `pass` or `bet`. Reply again."},
     ]
     assert env.rewards == {"player_0": -0.5, "player_1": 0.0}
     assert len(env.observe("player_1")) == 2  # of the other's attempts it reads nothing

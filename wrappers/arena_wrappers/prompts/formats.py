@@ -47,6 +47,7 @@ from arena_envs.game import AnyGame, IllegalAction, fold
 from arena_envs.talk import Move, Word, natural, restated
 
 MAX_ANSWER = 4000  # characters
+MAX_CHOICE = 10  # actions that a refusal lists
 MAX_FAULT = 200  # characters of a game's reason for refusing an answer
 
 Parsing = Literal["tolerant", "strict"]
@@ -125,12 +126,14 @@ class _Enclosed:
         opened, closed = text.count(self.opening), text.count(self.closing)
         if opened == 0 or closed == 0:
             shape = f"{self.opening}...{self.closing}"
-            return InvalidReply("format", f"The reply has no {shape}.")
+            return InvalidReply("format", f"Write your action as {shape}.")
         if opened > 1 or closed > 1:
-            return InvalidReply("ambiguous", "The reply has more than one answer.")
+            return InvalidReply("ambiguous", "Write one answer, not several.")
         found = self.answers(text)
         if not found:
-            return InvalidReply("format", "The answer marks are in the wrong order.")
+            return InvalidReply(
+                "format", "Write the opening mark before the closing one."
+            )
         return found[0]
 
 
@@ -168,9 +171,9 @@ class BoxedFormat:
     def extract(self, text: str) -> str | InvalidReply:
         num_boxes, found = text.count(r"\boxed{"), self.answers(text)
         if num_boxes > 1:
-            return InvalidReply("ambiguous", "The reply has more than one box.")
+            return InvalidReply("ambiguous", "Write one box, not several.")
         if not found:
-            return InvalidReply("format", r"The reply has no \boxed{...}.")
+            return InvalidReply("format", r"Write your action as \boxed{...}.")
         return found[0]
 
 
@@ -299,16 +302,24 @@ def action_named(
     except ValueError as error:  # IllegalAction, or too many digits for int()
         if game.num_actions is None and isinstance(error, IllegalAction):
             return InvalidReply("illegal", _fault(error))
-        return InvalidReply("illegal", "The answer is not a legal action.")
+        return InvalidReply("illegal", _choice(legal))
     if game.num_actions is not None and action not in actions:
-        return InvalidReply("illegal", "The answer is not a legal action.")
+        return InvalidReply("illegal", _choice(legal))
     return action
 
 
 def _fault(error: IllegalAction) -> str:
     """The wanted part of a game's message, without the part that may quote the reply."""
-    want = str(error).partition(", got")[0][:MAX_FAULT]
-    return f"The answer is not as the rules want it now: {want}."
+    want = str(error).partition(", got")[0][:MAX_FAULT].replace('"', "`")
+    return f"Write {want.removeprefix('want ').removeprefix('the answer ')}."
+
+
+def _choice(legal: Sequence[str]) -> str:
+    """What to write where actions are listed."""
+    if len(legal) > MAX_CHOICE:
+        return f"Write one of the legal actions, such as `{legal[0]}`."
+    *others, last = [f"`{text}`" for text in legal]
+    return f"Write {', '.join(others)} or {last}." if others else f"Write {last}."
 
 
 _AROUND = " \t\n\r*_`'\"()[]{}<>.,;:!\u201c\u201d\u2018\u2019\u00ab\u00bb"
@@ -502,7 +513,7 @@ def _read_tolerantly(
     shape = reply_format_named(reply_format)
     marked = [text for text in shape.answers(rest) if reply_format != "bare"]
     if len(set(marked)) > MAX_ANSWERS:
-        return InvalidReply("ambiguous", "The reply has more than one answer.")
+        return InvalidReply("ambiguous", "Write one answer, not several.")
     if not marked:
         for mark in (AnswerFormat.opening, AnswerFormat.closing):
             rest = rest.replace(mark, " ")  # one of both, or in another format
@@ -515,7 +526,7 @@ def _read_tolerantly(
         if isinstance(one, InvalidReply) and one.reason == "ambiguous"
     ]
     if len(set(good)) > 1:
-        return InvalidReply("ambiguous", "The reply has more than one answer.")
+        return InvalidReply("ambiguous", "Write one answer, not several.")
     return unclear[0] if unclear else good[0] if good else read[-1]
 
 
@@ -526,7 +537,7 @@ def _answered(
     if len(answer) > MAX_ANSWER and game.num_actions is not None:
         answer = answer.rstrip().rpartition("\n")[2]
     if not answer.strip():
-        return InvalidReply("format", "The reply has no answer.")
+        return InvalidReply("format", "Write your action; the reply has no answer.")
     exact = action_named(game, state, answer, legal)
     is_read = not isinstance(exact, InvalidReply)
     is_move = is_read and not getattr(exact, "message", "")  # and nothing else
@@ -544,7 +555,9 @@ def _answered(
     return _said(game, state, answer, legal, known, own, exact)
 
 
-_SEVERAL = InvalidReply("ambiguous", "The answer names several legal actions.")
+_SEVERAL = InvalidReply(
+    "ambiguous", "The answer names several legal actions. Write one of them, once."
+)
 
 
 def _listed(
