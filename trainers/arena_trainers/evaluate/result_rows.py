@@ -258,8 +258,6 @@ def _scored(row: ResultRow, scales: Scales | str) -> ResultRow:
         100 * (x - uniform) / (best - uniform)
         for x in (row.mean_return, row.low, row.high)
     )
-    if row.role == "uniform":
-        mean = low = high = 0.0
     return replace(row, score=mean, score_interval=(low, high), scale=scale)
 
 
