@@ -15,8 +15,8 @@ from arena_trainers.evaluate.matches import Evaluation, SuiteEvaluation
 from arena_trainers.evaluate.result_rows import ResultRow, against
 
 SCORE = (
-    "score: of the mean return, so an estimate with its interval; exact are its ends, "
-    "0 = uniform random play, 100 = a best response (one seat: optimal play)"
+    "score: an estimate from the mean return; exact ends: 0 = uniform random play, "
+    "100 = a best response"
 )
 
 

@@ -238,7 +238,8 @@ class GameMeter:
         return episodes
 
     def _against_others(self, policy: Policy) -> ResultRow:
-        num, by_seat = min(self.num_episodes, MAX_EPISODES), {}
+        num = min(self.num_episodes, MAX_EPISODES)
+        by_seat: dict[int, list[Episode]] = {}
         for lineup in self.plan.lineups:
             seats = [policy if s == SELF else self._opponents[s] for s in lineup]
             played = self._play(seats, num)
