@@ -286,9 +286,10 @@ class SeatTools:
         """
         if self._lost is not None:
             raise self._lost
-        if not self._over:
-            self._env.env.forfeit(self._env.agent)
-            self._over = True
+        while not self._over and self._lost is None:  # larger games go on after it
+            self._let_play(self._env.forfeit)
+        if self._lost is not None:
+            raise self._lost
         return float(self._env.env.returns[self._env.seat])
 
     def _let_play(self, play: Callable[[], Any]) -> None:
@@ -298,9 +299,10 @@ class SeatTools:
             play()
         except NoReplyError as error:
             self._lost = error
-            env.forfeit(env.agent_selection)
         agent = self._env.agent
-        self._over = env.terminations[agent] or env.truncations[agent]
+        self._over = (
+            self._lost is not None or env.terminations[agent] or env.truncations[agent]
+        )
 
     def _seen(self) -> str:
         env, seat = self._env.env, self._env.seat

@@ -417,6 +417,13 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         else:
             env.forfeit(self.agent)
 
+    def forfeit(self) -> None:
+        """Forfeits (`GameEnv.forfeit`); in games of three or more seats the others play on."""
+        self.env.forfeit(self.agent)
+        self._ended = True  # as in `reset`
+        self._let_others_play()
+        self._ended = self._is_over()
+
     def _is_over(self) -> bool:
         return self.env.terminations[self.agent] or self.env.truncations[self.agent]
 
@@ -446,10 +453,9 @@ class SeatEnv(gymnasium.Env[Any, Any]):
             "returns": [float(paid) for paid in env.returns],
             "measures": dict(env.game.measures(env.game_state)),
         }
-        if env.forfeited_by is None:
-            return {"outcome": outcome}
-        outcome["forfeited_by"] = env.forfeited_by
-        if env.forfeited_by != self.seat:
+        if env.forfeited_by is not None:
+            outcome["forfeited_by"] = env.forfeited_by
+        if env.forfeited_by != self.seat and not env.num_bad[self.seat]:
             return {"outcome": outcome}
         return {"outcome": outcome, "illegal_action": True}
 
