@@ -175,6 +175,9 @@ def _check_options(options: Iterable[str], known: Sequence[str]) -> None:
 
 LIST = Path(__file__).with_name("options.json")
 SOURCES = ("trl", "transformers")  # packages of the inherited fields
+MAX_CRITIC_STATES = (
+    100_000  # of a game: a batch asks for the probabilities of all its prompts
+)
 MAX_REPLY_TOKENS = 256  # if the settings give no limit
 BRANCH_OPTIONS = ("num_candidates", "turns", "seats", "follow")
 
@@ -837,3 +840,9 @@ def estimate_credit(
             stacklevel=2,
         )
     return result
+
+
+def discount_of(estimator: str, options: Mapping[str, Any]) -> float:
+    """The discount of an estimator with these options; its critic uses the same."""
+    found = {**credit.default_options(estimator), **options}.get("discount", 1.0)
+    return float(found)
