@@ -21,6 +21,7 @@ from rich.table import Table
 from transformers import TrainingArguments
 
 import arena_envs
+from arena_envs.game import bounds_of
 from arena_trainers.evaluate.baselines import solver_of
 from arena_trainers.evaluate.result_rows import ResultRow
 from arena_trainers.evaluate.tables import interval_text, score_notes, score_text
@@ -463,8 +464,8 @@ def frame_of(
         title=f"{games}: model {job.model}, credit {args.credit}, seed {args.seed}",
         first_game=plans[0].name,
         return_range=(
-            min(plan.game.min_return for plan in plans),
-            max(plan.game.max_return for plan in plans),
+            min(bounds_of(plan.game)[0] for plan in plans),
+            max(bounds_of(plan.game)[1] for plan in plans),
         ),
         uniform=outcomes[0].stages[0].nash_conv,
         values={
