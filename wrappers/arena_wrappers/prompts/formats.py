@@ -433,7 +433,9 @@ class _Moves:
         """The order at the start of a sentence, if what follows leaves it an order."""
         (name, move), rest = self.named(found), said[found.end() :]
         if _FILLED.fullmatch(rest):
-            has_words = found["greeting"] or re.search(r"thank|[^\x00-\x7f]", rest)
+            has_words = found["greeting"] or re.search(
+                r"thank|[^\x00-\xff\u2000-\u20ff\ufeff]", rest
+            )
             yield _Found(name, move, None if has_words else place)
         elif (
             _REASON.match(rest)
