@@ -11,7 +11,7 @@ Write a game by inheriting from `BaseGame`, which carries the defaults.
 import math
 import random
 from bisect import bisect
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -25,9 +25,11 @@ MAX_TEXT = 20_000  # characters of an observation's text or of an utterance
 Kind = Literal["competitive", "cooperative", "mixed"]
 Information = Literal["perfect", "imperfect"]
 Pays = Literal["end", "on_the_way"]
+SPLITS = ("train", "test")  # of instances, see `Game.instances`
 
 S = TypeVar("S", bound=Hashable)
 A = TypeVar("A", bound=Hashable)
+T = TypeVar("T")
 
 
 class IllegalAction(ValueError):
@@ -200,6 +202,14 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
         """
 
     @property
+    def instances(self) -> Sequence[Hashable]:
+        """What chance draws from: maps, words, levels or values; empty if nothing is held out.
+
+        A game with instances has a parameter `split`: `"train"`, the default, and `"test"`
+        have none in common.
+        """
+
+    @property
     def heuristic(self) -> str | None:
         """The string of a bot that plays this game well, such as `"mcts:100"`, or None.
 
@@ -282,6 +292,10 @@ class BaseGame(Generic[S, A]):
         return {}
 
     @property
+    def instances(self) -> Sequence[Hashable]:
+        return ()
+
+    @property
     def heuristic(self) -> str | None:
         return None
 
@@ -349,6 +363,32 @@ def check_bool(name: str, value: object) -> None:
     """
     if type(value) is not bool:
         raise ValueError(f"want {name} True or False, got {value!r:.80}")
+
+
+def of_split(instances: Iterable[T], split: str) -> tuple[T, ...]:
+    """The half of some instances that a split draws from; chance has drawn it, once for all.
+
+    Args:
+        instances: distinct; equal instances in the same order give the same halves.
+        split: `"train"` or `"test"`; without a second instance, there is no `"test"`.
+
+    Raises:
+        ValueError: another split, or no instance for it.
+
+    >>> of_split(range(5), "train"), of_split(range(5), "test")
+    ((2, 1, 0), (4, 3))
+    """
+    if split not in SPLITS:
+        raise ValueError(f"want split 'train' or 'test', got {split!r:.80}")
+    drawn = list(instances)
+    random.Random(0).shuffle(drawn)
+    middle = (len(drawn) + 1) // 2
+    found = tuple(drawn[:middle] if split == "train" else drawn[middle:])
+    if not found:
+        raise ValueError(
+            f"want at least 2 instances for split={split!r}, got {len(drawn)}"
+        )
+    return found
 
 
 def counted(number: int, noun: str) -> str:

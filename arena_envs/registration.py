@@ -297,9 +297,16 @@ def _find(id: str) -> Entry:
         return Entry(name, name, has_id=False)
     if name in _entries:
         return _entries[name]
-    versions = [known for known in _entries if known.rsplit("-v", 1)[0] == name]
-    if versions:
-        return _entries[max(versions, key=lambda known: int(known.rsplit("-v", 1)[1]))]
+    base = re.sub(r"-v\d+$", "", name)
+    versions = [known for known in _entries if known.rsplit("-v", 1)[0] == base]
+    newest = max(versions, key=lambda known: int(known.rsplit("-v", 1)[1]), default="")
+    if newest and base == name:
+        return _entries[newest]
+    if newest:
+        raise ValueError(
+            f"unknown game {id!r}; did you mean {newest!r}? Each version has its own rules or "
+            "texts; the page of the game tells their history"
+        )
     raise ValueError(f"unknown game {id!r}; {did_you_mean(name, sorted(_entries))}")
 
 

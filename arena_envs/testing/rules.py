@@ -11,6 +11,7 @@ from arena_envs.checks import short
 from arena_envs.doors import BrokenPromise
 from arena_envs.game import (
     CHANCE,
+    SPLITS,
     TERMINAL,
     AnyGame,
     possible_actions,
@@ -39,6 +40,34 @@ def check_knobs(game: AnyGame) -> None:
                     f"every value of the knob {name!r} builds the game; got "
                     f"{short(value)}: {error}. Remove this value from knobs."
                 ) from error
+
+
+def check_split(game: AnyGame) -> None:
+    """Checks that the train and the test split share no instance."""
+    given: Any = game
+    params = [f.name for f in fields(given) if f.init] if is_dataclass(given) else []
+    instances = tuple(getattr(game, "instances", ()))  # the fact is optional
+    if not instances and "split" not in params:
+        return
+    rule = "a game with instances is a dataclass with a parameter split"
+    demand(
+        "split" in params, rule, fix="Draw the instances by arena_envs.game.of_split."
+    )
+    found = {}
+    for split in SPLITS:
+        try:
+            found[split] = tuple(replace(given, split=split).instances)
+        except ValueError as error:
+            rule = "a game with instances can be built with both splits"
+            demand(not instances, rule, error, fix="Hold instances out, or name none.")
+            return
+    rule = "instances of both splits, each listed once, if the game takes both"
+    each_once = all(len(set(one)) == len(one) > 0 for one in found.values())
+    demand(each_once, rule, *(one[:5] for one in found.values()))
+    shared = set(found["train"]) & set(found["test"])
+    rule = "the splits train and test share no instance"
+    demand(not shared, rule, *sorted(shared, key=repr)[:3])
+    demand(given.split in SPLITS, "split is 'train' or 'test'", given.split)
 
 
 METHODS = (

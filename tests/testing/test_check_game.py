@@ -11,7 +11,7 @@ import pytest
 
 import arena_envs
 from arena_envs import CHANCE, TERMINAL, BaseGame, IllegalAction
-from arena_envs.game import fold
+from arena_envs.game import fold, of_split
 from arena_envs.games.bargaining import Bargaining
 from arena_envs.games.blackjack import Blackjack
 from arena_envs.games.hanabi import Hanabi
@@ -496,8 +496,36 @@ class SomedayPig(Pig):
     pays = "someday"  # type: ignore[assignment]
 
 
+class NothingHeldOut(KuhnPoker):
+    instances = ("jack", "queen")
+
+
+@dataclass(frozen=True)
+class Held(Pig):
+    """Every card in both splits."""
+
+    split: str = "train"
+
+    @property
+    def instances(self) -> Any:
+        return ("ace", "jack", of_split(("king", "queen"), self.split)[0])
+
+
+@dataclass(frozen=True)
+class HeldTwice(Held):
+    @property
+    def instances(self) -> Any:
+        return of_split(("king", "queen"), self.split) * 2
+
+
 # by the start of the sentence, after the name of the game
 BROKEN = [
+    (NothingHeldOut, "a game with instances is a dataclass with a parameter split"),
+    (
+        Held,
+        "the splits train and test share no instance; got 'ace' .str., 'jack' .str.",
+    ),
+    (HeldTwice, "instances of both splits, each listed once"),
     (EarlyPig, "returns are 0 until the last state if pays is 'end'; got"),
     (LatePig, "some return is not 0 before the last state if pays is 'on_the_way'"),
     (SomedayPig, "pays is 'end' or 'on_the_way'; got 'someday'"),

@@ -51,6 +51,9 @@ def caption(found: Evaluation) -> str:
     lines = []
     if found.known_value:
         lines.append(f"Known value: {found.known_value}")
+    if split := found.params.get("split"):
+        other = "test" if split == "train" else "train"
+        lines.append(f"Split: {split}; -p split={other} draws other instances")
     lines += score_notes(found.rows)
     lines += _references(found.rows)
     for row in found.rows:
