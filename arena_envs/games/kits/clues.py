@@ -20,7 +20,7 @@ wrong with a clue, by these rules:
 >>> fault_of("It grows on your shin", ["beard", "chin"])
 ''
 >>> fault_of("d2o2g", ["dog"]), fault_of("dotted old goose", ["dog"])
-("'d2o2g' is no word", "it spells 'dog'")
+('something in it is no word of the letters a to z', "it spells 'dog'")
 >>> fault_of("shelves", ["bookshelf"]), fault_of("brk", ["bark"])
 ("'shelves' is a part of 'bookshelf'", "'brk' is not in the vocabulary")
 """
@@ -28,38 +28,69 @@ wrong with a clue, by these rules:
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib import resources
 
 from arena_envs.games.kits.words import forms, said_among
 
 MAX_NUMBERS = 2  # of a clue
-SUFFIXES = frozenset("er ers y ly ish less ful ness like hood ian ist".split())
-SMALL = frozenset(
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+SUFFIXES = _set("er ers y ly ish less ful ness like hood ian ist")
+SMALL = _set(
     "a an and are as at be but by for from has have he her his i if in is it its my no not of on or "
-    "our she so that the their then they this to very was we with you your".split()
+    "our she so that the their then they this to very was we with you your"
 )
-NUMBERS = frozenset(
+NUMBERS = _set(
     "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen twenty thirty forty fifty first second third fourth "
-    "fifth sixth seventh eighth ninth tenth".split()
+    "fifth sixth seventh eighth ninth tenth"
 )
 # words that two others make by chance
-WHOLE = frozenset(
+WHOLE = _set(
     "button captain cargo carnation carpenter carpet carrot carton cartridge cotton damsel donkey "
-    "earnest father flagrant forest forfeit forget garden garland garnet hamlet kingdom legend "
+    "earnest father flagrant forest forfeit forget garden garland garnet hamlet hatred kindred kingdom legend "
     "legion manage mandate message mushroom napkin notice office palace palate parrot passion "
-    "pigeon potion pumpkin rampage rampant ration scarlet season stable starling target tenant "
-    "together warden wigeon window".split()
+    "pigeon potion pumpkin rampage rampant ration sacred scarlet season stable starling target tenant "
+    "together warden wigeon window"
 )
-_CHANCE = frozenset("able age ant ate ion ism ling ting ted".split())  # endings
+# endings of words that are no words there
+_CHANCE = _set("able age ant ate ion ism ling ted ting")
 _LETTERS = {
     **{"ay": "a", "be": "b", "bee": "b", "sea": "c", "see": "c", "dee": "d", "ex": "x"},
     **{"gee": "g", "eye": "i", "i": "i", "jay": "j", "kay": "k", "el": "l", "em": "m"},
-    **{"en": "n", "oh": "o", "owe": "o", "pea": "p", "pee": "p", "cue": "q", "queue": "q"},
-    **{"are": "r", "ass": "s", "tea": "t", "tee": "t", "you": "u", "ewe": "u", "why": "y"},
-    **{"zed": "z", "zee": "z", "a": "a", "eff": "f", "ell": "l", "aye": "i", "ess": "s"},
+    **{
+        "en": "n",
+        "oh": "o",
+        "owe": "o",
+        "pea": "p",
+        "pee": "p",
+        "cue": "q",
+        "queue": "q",
+    },
+    **{
+        "are": "r",
+        "ass": "s",
+        "tea": "t",
+        "tee": "t",
+        "you": "u",
+        "ewe": "u",
+        "why": "y",
+    },
+    **{
+        "zed": "z",
+        "zee": "z",
+        "a": "a",
+        "eff": "f",
+        "ell": "l",
+        "aye": "i",
+        "ess": "s",
+    },
 }
 _MARKS = re.compile(r"""[\s.,;:!?"()/\u2013\u2014\u2026\u201c\u201d-]+""")
 _JOINED = re.compile(r"(?<![\w-])(?:x-ray|t-shirt|u-turn)(s?)(?![\w-])")
@@ -74,17 +105,27 @@ def vocabulary() -> dict[str, bool]:
     return {line.rstrip("*"): line[-1] != "*" for line in lines}
 
 
+@lru_cache(4096)
 def heard(text: str) -> str:
-    """The words of a clue in lower case with single blanks, as the other players read it."""
+    """The words of a clue in lower case with single blanks, as the other players read it.
+
+    A text that has other letters than a to z is left as it is; no such clue may be given.
+    """
     plain = unicodedata.normalize("NFKD", text).replace("\u2019", "'").casefold()
     plain = "".join(char for char in plain if unicodedata.category(char) != "Mn")
     plain = _JOINED.sub(lambda found: found[0].replace("-", "\0"), plain)
     words = (word.strip("'") for word in _MARKS.split(plain))
-    return " ".join(word for word in words if word).replace("\0", "-")
+    found = " ".join(word for word in words if word).replace("\0", "-")
+    return found if found.isascii() and 0 < len(found) <= len(text) else text
 
 
 def fault_of(
-    clue: str, banned: Sequence[str], earlier: Sequence[str] = (), numbers: int = MAX_NUMBERS
+    clue: str,
+    banned: Sequence[str] = (),
+    earlier: Sequence[str] = (),
+    *,
+    allowed: Sequence[str] = (),
+    numbers: int = MAX_NUMBERS,
 ) -> str:
     """What is wrong with a clue, in a few words; empty if it may be given.
 
@@ -92,29 +133,30 @@ def fault_of(
         clue: anything.
         banned: words of the letters a to z; of these the clue may not spell the first.
         earlier: clues of the same player that were given before.
+        allowed: words that count as words of the vocabulary.
         numbers: the most numbers that the clue may have.
     """
     words = heard(clue).split()
     if not words:
         return "it has no word"
-    for word in words:
-        if fault := _no_word(word):
-            return fault
     if said := said_among(clue, banned):
         return f"it says {said!r}"
+    for word in words:
+        if word not in allowed and (fault := _no_word(word)):
+            return fault
     num = sum(word.isdigit() or word in NUMBERS for word in words)
     if num > numbers:
-        return f"it has {num} numbers"
+        return f"it has {num} numbers, and {numbers} may stand in a clue"
     for word in words:
         for other in banned:
             if fault := _too_close(word, other):
                 return f"{word!r} is {fault} {other!r}"
-    word, num = Counter(word for word in words if word not in SMALL).most_common(1)[0] if set(words) - SMALL else ("", 0)
-    if num > 2:
-        return f"it says {word!r} {num} times"
-    past = [word for each in earlier for word in heard(each).split()]
-    spelled = (other for other in banned[:1] if _spells(past, words, other))
-    return next((f"it spells {other!r}" for other in spelled), "")
+    for word, times in Counter(words).items():
+        if times > 2 and word not in SMALL:
+            return f"it says {word!r} {times} times"
+    if banned and _spells(" ".join([*map(heard, earlier), *words]), words, banned[0]):
+        return f"it spells {banned[0]!r}"
+    return ""
 
 
 def _no_word(word: str) -> str:
@@ -122,9 +164,13 @@ def _no_word(word: str) -> str:
     if word.isdigit() and word.isascii() and len(word) < 5:
         return ""
     if not re.fullmatch("[a-z]+(-[a-z]+)?", plain):
-        return f"{word[:20]!r} is no word"
+        return "something in it is no word of the letters a to z"  # hostile text, not shown
     known = vocabulary()
-    if plain in known or "-" in plain or (word.endswith("n't") and plain in ("ca", "wo")):
+    if (
+        plain in known
+        or "-" in plain
+        or (word.endswith("n't") and plain in ("ca", "wo"))
+    ):
         return ""
     return f"{word[:20]!r} is not in the vocabulary"
 
@@ -167,20 +213,20 @@ def _singulars(word: str) -> set[str]:
 
 
 def _leaves_word(short: str, long: str) -> bool:
-    known, rest = vocabulary(), long.removeprefix(short)
-    if rest != long:
-        ending = rest[1:] if rest[0] == short[-1] else rest
-        if rest in SUFFIXES or (ending in SUFFIXES and len(short) > 2):
-            return True
-        if len(rest) > 2 and known.get(rest) and rest not in _CHANCE | {"ring", "red", "king", "bed"}:
-            return True
-    rest = long.removesuffix(short)
-    if rest == long or len(rest) < 3 or not known.get(rest) or short in _CHANCE:
-        return False
-    if not long.endswith(("ing", "ed")):
+    """Whether a word begins or ends with another and the rest is a word, too."""
+    known = vocabulary()
+    if long.endswith(("ing", "ed")):  # "booking" has no king
+        stem = re.sub("(ing|ed)$", "", long)
+        if {stem, f"{stem}e", stem[:-1]} & known.keys():
+            return False
+    rest = long.removeprefix(short)
+    ending = rest
+    if rest == long:
+        rest, ending = long.removesuffix(short), short
+    elif rest in SUFFIXES or (rest[1:] in SUFFIXES and rest[0] == short[-1]):
         return True
-    stem = re.sub("(ing|ed)$", "", long)  # "booking" has no king, "earring" a ring
-    return not ({stem, f"{stem}e", stem[:-1]} & known.keys() - {"earr"})
+    is_word = 2 < len(rest) < len(long) and bool(known.get(rest))
+    return is_word and ending not in _CHANCE
 
 
 def _distance(one: str, other: str) -> int:
@@ -199,20 +245,22 @@ def _distance(one: str, other: str) -> int:
     return min(row[-1], 3)
 
 
-def _spells(past: Sequence[str], words: Sequence[str], banned: str) -> bool:
-    """Whether the latest words, after those of the past, spell a word."""
-    return any(banned in reading for reading in _readings([*past, *words])) or any(
+def _spells(past: str, words: Sequence[str], banned: str) -> bool:
+    """Whether all words so far spell a word by their letters, or a clue does without blanks."""
+    return banned in _readings(past) or any(
         banned == "".join(words[i:j])
         for i in range(len(words))
         for j in range(i + 2, min(len(words), i + 8) + 1)
     )
 
 
-def _readings(words: Sequence[str]) -> Iterator[str]:
-    if len(words) < 3:
-        return
+@lru_cache(4096)
+def _readings(text: str) -> str:
+    words = text.split()
+    found = []
     for kept in (words, [word for word in words if word not in SMALL]):
-        yield "".join(word[0] for word in kept)
-        yield "".join(word[-1] for word in kept)
-        yield "".join(_LETTERS.get(word, " ") for word in kept)
-        yield "".join(word[0] for word in kept)[::-1]
+        initials = "".join(word[0] for word in kept)
+        last = "".join(word[-1] for word in kept)
+        named = "".join(_LETTERS.get(word, ".") for word in kept)
+        found += [initials, initials[::-1], last, named]
+    return " ".join(found)
