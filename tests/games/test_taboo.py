@@ -11,7 +11,7 @@ from arena_envs import TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
 from arena_envs.game import sample_chance
 from arena_envs.games.kits.words import forms, said_among
-from arena_envs.games.taboo import State, Taboo
+from arena_envs.games.taboo import State, Taboo, read_rows, shipped_rows
 from arena_wrappers import PromptOptions, messages
 
 CARDS = (
@@ -299,6 +299,9 @@ class TestScriptedPlayers:
 
 
 class TestParameters:
+    def test_the_shipped_cards_are_as_strict_as_a_list_of_ones_own(self) -> None:
+        assert len(read_rows("cards", list(shipped_rows()))) > 500
+
     def test_cards_come_from_a_file(self, tmp_path: Path) -> None:
         path = tmp_path / "cards.csv"
         path.write_text("ship,harbor,boat\nbarn,hay,farm\n", "utf-8")

@@ -13,13 +13,13 @@ wrong with a clue, by these rules:
    two where both have seven letters or more. Headwords of the vocabulary may be: "beard" may hint at
    "bear", "beans" may not hint at "beaks". No word is a banned word backwards, or an anagram of
    four letters or more.
-5. It spells no banned word: neither initials, last letters nor names of letters of words in a row
+5. No word is the secret word with a letter more or less, and the clue does not spell it: neither initials, last letters nor names of letters of words in a row
    do so, with "and" or other small words between them or without, nor do words without blanks.
    The words of earlier clues count. No word but a small one stands three times.
 
 >>> fault_of("It grows on your shin", ["beard", "chin"])
 ''
->>> fault_of("d2o2g", ["dog"]), fault_of("dotted old goose", ["dog"])
+>>> fault_of("d2o2g", ["dog"]), fault_of("dotted old goose", secret="dog")
 ('something in it is no word of the letters a to z', "it spells 'dog'")
 >>> fault_of("shelves", ["bookshelf"]), fault_of("brk", ["bark"])
 ("'shelves' is a part of 'bookshelf'", "'brk' is not in the vocabulary")
@@ -122,8 +122,9 @@ def heard(text: str) -> str:
 def fault_of(
     clue: str,
     banned: Sequence[str] = (),
-    earlier: Sequence[str] = (),
     *,
+    secret: str = "",
+    earlier: Sequence[str] = (),
     allowed: Sequence[str] = (),
     numbers: int = MAX_NUMBERS,
 ) -> str:
@@ -131,7 +132,8 @@ def fault_of(
 
     Args:
         clue: anything.
-        banned: words of the letters a to z; of these the clue may not spell the first.
+        banned: words of the letters a to z.
+        secret: the banned word that the clue hints at, if there is one.
         earlier: clues of the same player that were given before.
         allowed: words that count as words of the vocabulary.
         numbers: the most numbers that the clue may have.
@@ -154,8 +156,11 @@ def fault_of(
     for word, times in Counter(words).items():
         if times > 2 and word not in SMALL:
             return f"it says {word!r} {times} times"
-    if banned and _spells(" ".join([*map(heard, earlier), *words]), words, banned[0]):
-        return f"it spells {banned[0]!r}"
+    for word in words if secret else ():
+        if word not in SMALL and _edits(word, secret):
+            return f"{word!r} is spelled like {secret!r}"
+    if secret and _spells(" ".join([*map(heard, earlier), *words]), words, secret):
+        return f"it spells {secret!r}"
     return ""
 
 
@@ -209,6 +214,8 @@ def _singulars(word: str) -> set[str]:
     found = {word, word.removesuffix("s"), word.removesuffix("es")}
     if word.endswith("ves"):
         found |= {f"{word[:-3]}f", f"{word[:-3]}fe"}
+    if word.endswith("ies"):
+        found.add(f"{word[:-3]}y")
     return {each for each in found if len(each) > 2}
 
 
@@ -225,8 +232,9 @@ def _leaves_word(short: str, long: str) -> bool:
         rest, ending = long.removesuffix(short), short
     elif rest in SUFFIXES or (rest[1:] in SUFFIXES and rest[0] == short[-1]):
         return True
+    is_baker = short[-1] == "e" and f"e{ending}" in SUFFIXES
     is_word = 2 < len(rest) < len(long) and bool(known.get(rest))
-    return is_word and ending not in _CHANCE
+    return is_baker or (is_word and ending not in _CHANCE)
 
 
 def _distance(one: str, other: str) -> int:
@@ -243,6 +251,11 @@ def _distance(one: str, other: str) -> int:
                 least = min(least, last[j - 2] + 1)
             row.append(least)
     return min(row[-1], 3)
+
+
+def _edits(word: str, secret: str) -> bool:
+    """Whether a word is a secret with one letter more or less, or with two swapped."""
+    return len(word) != len(secret) and _distance(word, secret) == 1
 
 
 def _spells(past: str, words: Sequence[str], banned: str) -> bool:
