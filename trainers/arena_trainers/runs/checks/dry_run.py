@@ -562,7 +562,7 @@ def _model_and_tokenizer(
     from transformers import AutoTokenizer
 
     from arena_trainers.lm.chat import Chat
-    from arena_trainers.runs.tiny import tiny_config, tiny_tokenizer, words_of
+    from arena_trainers.runs.start import tiny_config, tiny_tokenizer, words_of
 
     if folder is None:
         prompt = PromptOptions(**{name: getattr(args, name) for name in PROMPT_OPTIONS})
