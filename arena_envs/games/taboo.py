@@ -51,8 +51,9 @@ the attacker can always say one clue that says no word of any card, and the defe
 say "go on".
 
 Cheapest trick known: a code book, in which a clue of another card stands for each word, pays a
-pair that has agreed on it 1, as honest clues do; no referee sees it, and a partner that did not
-agree scores TRICKS_STRANGER. Of the tricks that need no book, to leave out a letter pays TRICKS_BEST.
+pair that has agreed on it 1, as honest clues do; no referee sees it, and a stranger does not know
+it. Tricks with letters (left out, doubled, swapped, backwards, base64, "d2o2g", spelled with "and",
+initials) pay at most 0.02, though both players know the trick and all cards (400 episodes each).
 
 Not as in Hasbro's game: one pair plays, without teams, timer and skipped cards; clues are written;
 a refused clue costs a round instead of a point, and the referee is a program: it knows no
