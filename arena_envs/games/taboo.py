@@ -657,7 +657,7 @@ def _clue(game: Taboo, state: State) -> Utterance:
 
 
 def _spelled(game: Taboo, state: State) -> Utterance:
-    return Utterance("say", (), ".".join(state.word)[: game.max_message])
+    return Utterance("say", (), " ".join(state.word)[: game.max_message])
 
 
 def _nothing(game: Taboo, state: State) -> Utterance:
