@@ -168,6 +168,9 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
     def resample(self, state: S, seat: int, rng: random.Random) -> S:
         """A random state among those that this seat cannot tell from `state`."""
 
+    def shown_actions(self, state: S) -> Sequence[A]:
+        """The legal actions that a prompt may list; the player must think of all others."""
+
     def forfeit(self, state: S, seat: int) -> Sequence[float]:
         """Returns of all seats if this seat breaks the rules now, in games of one or two seats.
 
@@ -275,6 +278,10 @@ class BaseGame(Generic[S, A]):
         if self.information != "perfect":
             raise NotImplementedError(f"{self!r} hides information and lacks resample")
         return state
+
+    def shown_actions(self: Game[S, A], state: S) -> Sequence[A]:
+        """All legal actions, which is right where their list gives nothing away."""
+        return self.legal_actions(state)
 
     def forfeit(self: Game[S, A], state: S, seat: int) -> Sequence[float]:
         """The offender's team falls to `min_return`.
