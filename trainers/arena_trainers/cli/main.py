@@ -90,6 +90,8 @@ def train(
             return
         else:
             preflight.check(request.settings, request.folder, resume=request.resume)
+    if request.note and os.environ.get("RANK", "0") == "0":
+        typer.echo(request.note, err=True)
     _run(request)
 
 
@@ -118,7 +120,7 @@ def _print_plan(request: Request) -> None:
 
     if os.environ.get("RANK", "0") == "0":
         lines = plan_lines(request.settings, request.folder, resume=request.resume)
-        typer.echo("\n".join(lines))
+        typer.echo("\n".join([*lines, request.note]).rstrip())
 
 
 def _run(request: Request) -> None:

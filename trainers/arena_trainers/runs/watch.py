@@ -46,8 +46,6 @@ from arena_trainers.data.rollouts import joined, trees_of, turn_credits
 from arena_trainers.evaluate import tabular
 from arena_trainers.extras import import_extra
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.matchmaking import SELF
-from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.report.episodes import title_of
 from arena_trainers.runs.folder import partial
 from arena_trainers.runs.progress import Callback
@@ -483,7 +481,6 @@ def score_metric(
     measures_nash_conv: bool,
     plays_start: bool = False,
     has_curriculum: bool = False,
-    opponents: Any = SELF,
 ) -> str | None:
     """The name of the score; None if nothing fit is measured.
 
@@ -493,12 +490,9 @@ def score_metric(
         plays_start: whether the model plays against that of the start in training.
         has_curriculum: whether games change in training, so that returns of different steps
             cannot be compared.
-        opponents: of the settings.
     """
-    game, seats = plans[0].game, plans[0].seats
-    is_policy = isinstance(opponents, str) and not names_matchmaker(opponents)
-    faces_others = is_policy if seats is None else {*seats} != {SELF}
-    if faces_others and len(plans) == 1 and not has_curriculum:
+    game = plans[0].game
+    if plans[0].lineups and len(plans) == 1 and not has_curriculum:
         return LEARNERS
     if measures_nash_conv:
         return NASH_CONV

@@ -28,7 +28,7 @@ import numpy as np
 
 from arena_envs.checks import did_you_mean
 from arena_envs.doors import split
-from arena_envs.game import AnyGame, random_states
+from arena_envs.game import AnyGame, bounds_of, random_states
 from arena_trainers import credit
 from arena_trainers.credit.batch import INT_COLUMNS
 from arena_trainers.credit.by_name import (
@@ -489,11 +489,11 @@ def return_bounds(
 def part_bounds(game: AnyGame, args: Any) -> dict[str, tuple[float, float]]:
     """Bounds of each part of a trajectory's return, without weights.
 
-    The game's part lies between `min_return` and `max_return` of the game. These bounds are
+    The game's part lies within `bounds_of` the game. These bounds are
     widened if a seat is paid before its first turn: a trajectory begins with this turn, so
     it lacks the early payment, and the seat may lose it again later.
     """
-    low, high = game.min_return, game.max_return
+    low, high = bounds_of(game)
     limited = [s for s in args.games if isinstance(s, dict) and s.get("max_turns")]
     if limited or args.curriculum is not None:
         low, high = (
@@ -503,7 +503,7 @@ def part_bounds(game: AnyGame, args: Any) -> dict[str, tuple[float, float]]:
     if pays_early(game):
         low, high = low - max(high, 0.0), high - min(low, 0.0)
     invalid = {
-        "forfeit": 1,
+        "forfeit": 1 if game.num_players < 3 else game.max_turns,
         "retry": args.max_retries * game.max_turns + 1,
         "random": game.max_turns,
     }[args.on_invalid]
@@ -771,7 +771,7 @@ def check_credit(
 
 def _trial(games: Sequence[AnyGame], functions: Collection[str]) -> list[TurnRecord]:
     """Two turns of each game: one is paid the lowest return, one the highest."""
-    ranges = [(game.min_return, game.max_return) for game in games] or [(0.0, 1.0)]
+    ranges = [bounds_of(game) for game in games] or [(0.0, 1.0)]
     tokens = {"entropy": [0.5, 1.0], "logprob": [-1.0, -2.0]}
     found = []
     for game, ends in enumerate(ranges):

@@ -43,7 +43,7 @@ from arena_envs.game import AnyGame, IllegalAction, fold
 MAX_ANSWER = 4000  # characters
 MAX_FAULT = 200  # characters of a game's reason for refusing an answer
 
-Instead = Literal["empty", "refusal", "tool_call", "content_filter"]
+Instead = Literal["empty", "refusal", "tool_call", "content_filter", "context_length"]
 Reason = Literal["format", "illegal", "ambiguous", "overlong"] | Instead
 
 
@@ -54,8 +54,8 @@ class InvalidReply:
     Attributes:
         reason: `"format"` (no answer found), `"illegal"` (the answer names no legal
             action), `"ambiguous"` (more than one answer), `"overlong"` (cut at a limit, or
-            an answer beyond `MAX_ANSWER` characters), or what a model sent in place of text:
-            `"empty"`, `"refusal"`, `"tool_call"` or `"content_filter"`.
+            an answer beyond `MAX_ANSWER` characters), or why a model sent no text:
+            `"empty"`, `"refusal"`, `"tool_call"`, `"content_filter"` or `"context_length"`.
         detail: the reason in a sentence, without a quotation of the reply.
     """
 
