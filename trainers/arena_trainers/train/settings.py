@@ -191,7 +191,7 @@ class SelfPlay:
             Episodes are truncated after `max_turns` turns of all seats together; there is no
             limit by default. `knobs: true`, or a list of names, lists the game once for each
             value of its knobs.
-        opponents: Who plays: 'self', a policy against the learner, a list of seats, or a
+        opponents: Players: 'self', a policy against the learner, a list of seats, or a
             matchmaker: past_selves, prioritised, psro, mixture. `"self"` is the model that
             learns; other policies are strings such as `"random"`, `"mcts:100"` or
             `"lm:PATH"`. A list names one for each seat. One policy alone plays all seats but
@@ -323,7 +323,7 @@ class SelfPlay:
         self._check_oversample()
 
     def branching(self, seats: Sequence[int]) -> Branching | None:
-        """Where training episodes branch; None without `branch`.
+        """The branching of training episodes; None without `branch`.
 
         Args:
             seats: seats that branch if `branch` names none.

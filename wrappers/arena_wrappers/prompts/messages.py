@@ -12,7 +12,6 @@ from arena_wrappers.prompts.formats import (
     FORMATS,
     InvalidReply,
     Parsing,
-    legal_texts,
     parse_reply,
     reply_format_named,
 )
@@ -34,7 +33,7 @@ class PromptOptions:
     Attributes:
         reply_format: name of a reply format, see `arena_wrappers.prompts.formats`.
         rules: whether a system message tells the rules and the reply format.
-        show_legal_actions: whether prompts list the legal actions.
+        show_legal_actions: whether prompts list the legal actions that the game lets them show.
         history: `"state"`: the rules and the current text; `"transcript"`: the seat's
             whole conversation.
         parsing: `"tolerant"` or `"strict"`, by the rules of `arena_wrappers.prompts.formats`.
@@ -119,10 +118,12 @@ def messages(
             reply_format.instruction if is_listed else reply_format.free_instruction
         )
         prompt.append({"role": "system", "content": f"{rules}\n\n{instruction}"})
-    text, legal = game.observe(state, seat), ", ".join(legal_texts(game, state))
+    shown = getattr(game, "shown_actions", game.legal_actions)(state)
+    text = game.observe(state, seat)
+    legal = ", ".join(game.action_text(state, action) for action in shown)
     if not is_listed:  # only language games show words of other seats
         text, legal = neutralise(text), neutralise(legal)
-    if options.show_legal_actions and game.current_player(state) == seat:
+    if legal and options.show_legal_actions and game.current_player(state) == seat:
         text += f"\n{'Legal actions' if is_listed else 'For example'}: {legal}."
     prompt.append({"role": "user", "content": text})
     return prompt
