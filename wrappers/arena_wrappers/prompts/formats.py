@@ -607,7 +607,6 @@ def _said(
     span = next((one.span for one in reversed(found) if one.span), None)
     words = _words(answer, span)
     if not isinstance(exact, InvalidReply):
-        # an exact reading stands, unless another sentence is exactly another move
         text = game.action_text(state, exact._replace(message=""))
         sentences = [_plain(answer[a:b]) for a, b in _sentences(answer)]
         others = filter(None, map(known.exactly.fullmatch, sentences))
@@ -616,29 +615,36 @@ def _said(
         own_words = span and answer[span[0] : span[1]].strip(" \t.")
         if names != {text} or not own_words or known.exactly.fullmatch(own_words):
             return exact  # else "Action:" or the like would be the message
+    lines = (line.span() for line in re.finditer("[^\n]+", answer))
     speech = next(
-        (
-            m
-            for line in re.finditer("[^\n]+", answer)
-            if (m := known.speech.match(answer, *line.span()))
-        ),
-        None,
+        filter(None, (known.speech.match(answer, *line) for line in lines)), None
     )
     if len(names) + bool(speech) > 1:
         return _SEVERAL
     if speech:
         name = restated(speech, known.loud)[1]
         parts = (answer[: speech.start()].strip(), answer[speech.end() :].strip())
-        return action_named(
-            game, state, f"{name}: {chr(10).join(filter(None, parts))}", legal
-        )
+        said = "\n".join(filter(None, parts))
+        return action_named(game, state, f"{name}: {said}", legal)
     if found:
         return _uttered(game, state, found[0], words, legal)
+    return _bare(game, state, answer, legal, known, own, exact)
+
+
+def _bare(
+    game: AnyGame,
+    state: Any,
+    answer: str,
+    legal: Sequence[str],
+    known: _Moves,
+    own: str,
+    exact: Any | InvalidReply,
+) -> Any | InvalidReply:
+    """The utterance of an answer that is a message, or values, and names no move."""
     for only in known.moves[:1] if known.moves and len(known.moves) == 1 else ():
         if not only.fields and only.message != "no":  # speech is the only move
-            return _uttered(
-                game, state, _Found(only.name, only, None), answer.strip(), legal
-            )
+            found = _Found(only.name, only, None)
+            return _uttered(game, state, found, answer.strip(), legal)
     values = _bare_values(known, _plain(answer, own))
     if len(values) == 1:
         return _uttered(game, state, values[0], "", legal)
