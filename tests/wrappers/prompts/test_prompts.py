@@ -106,7 +106,9 @@ def test_the_prompt_of_kuhn_poker():
     """By hand: rules and instruction, then the text and the legal actions."""
     system, user = messages(KUHN, DEALT, 0, PromptOptions())
     instruction = FORMATS["answer"].instruction
-    assert system == {"role": "system", "content": f"{KUHN.rules(0)}\n\n{instruction}"}
+    example = "For example:\n<answer>pass</answer>"
+    told = f"{KUHN.rules(0)}\n\n{instruction}\n{example}"
+    assert system == {"role": "system", "content": told}
     text = (
         "You are player_0 and hold K. Actions: none. Your turn.\n"
         "Legal actions: pass, bet."
@@ -119,7 +121,8 @@ def test_a_language_game_wants_no_listed_action(telephone, reply_format):
     options = PromptOptions(reply_format)
     system, user = messages(telephone, with_topic(telephone), 0, options)
     instruction = FORMATS[reply_format].free_instruction
-    assert system["content"] == f"Say something short.\n\n{instruction}"
+    example = f"For example:\n{FORMATS[reply_format].wrap('no')}"
+    assert system["content"] == f"Say something short.\n\n{instruction}\n{example}"
     assert "legal action" not in instruction
     assert user["content"].endswith("\nFor example: no, yes.")
 

@@ -73,6 +73,11 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         parsing: `"tolerant"` or `"strict"`, by the rules of `arena_wrappers.prompts.formats`.
         seats: options of some seats, by number: `PromptOptions`, or a mapping of their
             fields. They override those of policies.
+        persona: who the players are, as in `PromptOptions`, like the options that follow.
+        language: of the prompts.
+        system: template of the system message.
+        turn: template of the user message.
+        again: template of the request for another reply.
 
     Raises:
         TypeError: `env` is not a `GameEnv`.
@@ -93,6 +98,11 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         max_retries: int = 2,
         parsing: Parsing = "tolerant",
         seats: Seats | None = None,
+        persona: str = "",
+        language: str = "en",
+        system: str | None = None,
+        turn: str | None = None,
+        again: str | None = None,
     ) -> None:
         if not isinstance(env, GameEnv):
             raise TypeError(f"want a GameEnv, got {type(env).__name__}")
@@ -109,7 +119,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         self.penalty = penalty
         self.max_retries = max_retries
         default = PromptOptions(
-            reply_format, rules, show_legal_actions, history, parsing
+            *(reply_format, rules, show_legal_actions, history, parsing),
+            *(persona, language, system, turn, again),
         )
         num_players = env.game.num_players
         named = named_seats(seats or {}, num_players)
@@ -240,7 +251,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         self._cumulative_rewards[agent] = 0.0
         if bad and self._may_retry():
             refused = said_by_author(text, MAX_REFUSED)
-            self._attempts = [*self._attempts, refused, ask_again(outcome)]
+            self._attempts = [*self._attempts, refused, ask_again(outcome, options)]
             paid = dict.fromkeys(env.agents, 0.0)
         else:
             if options.history == "transcript":
