@@ -72,13 +72,13 @@ class Language:
         phrases, words = _phrases(self.name, stem)
         parts, place = [], 0
         while place < len(text):
-            found = next((m for p, _ in phrases if (m := p.match(text, place))), None)
+            matches = ((p.match(text, place), to) for p, to in phrases)
+            found, target = next((m for m in matches if m[0]), (None, None))
             if found is None:
                 raise ValueError(
                     f"language {self.name!r} lacks a phrase of {stem} for {text[place:][:80]!r}; "
                     "add it to the language's file"
                 )
-            target = next(to for p, to in phrases if p is found.re)
             parts.append(_put(target, found, words) + found["blank"])
             place = found.end()
         return "".join(parts)
@@ -87,12 +87,15 @@ class Language:
 def _put(target: str | None, found: re.Match[str], words: dict[str, str]) -> str:
     if target is None:
         return found["kept"]
-    for name, value in found.groupdict().items():
-        if name not in ("blank", "message", "kept"):
+
+    def value(field: re.Match[str]) -> str:
+        text = found[field[1]]
+        if field[1] != "message":
             for word, other in words.items():
-                value = re.sub(rf"\b{word}\b", other, value)
-        target = target.replace(f"{{{name}}}", value)
-    return target
+                text = re.sub(rf"\b{word}\b", other, text)
+        return text
+
+    return re.sub(r"\{(\w+)\}", value, target)
 
 
 @lru_cache
@@ -111,6 +114,7 @@ def _phrases(
                 r"\{message\}", f"(?P<message>{MESSAGE})"
             )
             pattern = re.sub(r"\\\{(\w+)\\\}", r'(?P<\1>[^"\n]*?)', pattern)
+            pattern += r"(?=\n|\Z)" if phrase.endswith("}") else ""
         found.append((re.compile(rf"{pattern}(?P<blank>\s+|\Z)"), target))
     return found, words
 
