@@ -192,7 +192,7 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
 
     @property
     def pays(self) -> Pays:
-        """When seats are paid: `"end"` if all returns are 0 until the last state.
+        """The time of payments: `"end"` if all returns are 0 until the last state.
 
         It decides which credit fits the game (`arena credit suggest`).
         """
@@ -216,7 +216,7 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
 
     @property
     def instances(self) -> Sequence[Hashable]:
-        """What chance draws from: maps, words, levels or values; empty if nothing is held out.
+        """The outcomes of chance: maps, words, levels or values; empty if nothing is held out.
 
         A game with instances has a parameter `split`: `"train"`, the default, and `"test"`
         have none in common.
