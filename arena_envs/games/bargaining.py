@@ -2,7 +2,7 @@ r"""Bargaining: two players divide money by alternating offers, in free words if
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
-| Create      | `arena_envs.make("bargaining-v0", complete_information=True)`, see `Bargaining` |
+| Create      | `arena_envs.make("bargaining-v1", complete_information=True)`, see `Bargaining` |
 | Agents      | `player_0`, who offers in rounds 1, 3, ..., and `player_1`             |
 | Kind        | mixed; perfect information, imperfect if not `complete_information`    |
 | Actions     | texts: "offer 40", "accept", "reject", with or without a message       |
@@ -59,7 +59,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs import talk
-from arena_envs.game import CHANCE, TERMINAL, Information, Kind, check_bool, check_int
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    HoldsOut,
+    Information,
+    Kind,
+    check_bool,
+    check_int,
+    hidden_again,
+    next_entries,
+)
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
 from arena_envs.talk import CENT, Utterance, money
 
@@ -197,7 +207,9 @@ def _possible(discounts: Sequence[float]) -> str:
     *others, last = [f"{discount:.10g}" for discount in discounts]
     if not others:
         return last
-    return f"{', '.join(others)} or {last} (drawn with equal chances)"
+    if len(others) > 5:
+        return f"{others[0]}, {others[1]} and so on up to {last} (drawn by chance)"
+    return f"{', '.join(others)} or {last} (drawn by chance)"
 
 
 def checked_discounts(
@@ -230,6 +242,9 @@ ANSWERS = (talk.Move("accept"), talk.Move("reject"))
 ACCEPT, REJECT = Utterance("accept"), Utterance("reject")
 
 
+DISCOUNTS = tuple(n / 100 for n in range(72, 102, 2))
+
+
 class State(NamedTuple):
     """The discount factors drawn so far, by seat, and all utterances in order."""
 
@@ -238,7 +253,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Bargaining(talk.TalkGame[State, Action]):
+class Bargaining(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     """Division of `pie` by alternating offers.
 
     Args:
@@ -249,6 +264,7 @@ class Bargaining(talk.TalkGame[State, Action]):
         complete_information: whether both seats are told both factors.
         messages: whether an action may carry a message.
         max_message: longest message in characters, 1 to 400.
+        split: of the pairs of factors, "train" or "test", if there are 100 pairs or more.
 
     Raises:
         ValueError: a parameter is out of range.
@@ -257,10 +273,11 @@ class Bargaining(talk.TalkGame[State, Action]):
     pie: int = 100
     num_rounds: int = 6
     num_offers: int = 11
-    discounts: Sequence[Sequence[float]] = ((0.8, 0.9, 1.0), (0.8, 0.9, 1.0))
+    discounts: Sequence[Sequence[float]] = (DISCOUNTS, DISCOUNTS)
     complete_information: bool = True
     messages: bool = True
     max_message: int = 300
+    split: str = "train"
 
     num_players = 2
     kind: ClassVar[Kind] = "mixed"
@@ -283,6 +300,12 @@ class Bargaining(talk.TalkGame[State, Action]):
             )
         # YAML and JSON give lists in place of tuples
         object.__setattr__(self, "discounts", checked_discounts(self.discounts))
+        self.drawn  # noqa: B018 # refuses a split that these factors do not have
+
+    @cached_property
+    def all_instances(self) -> Sequence[tuple[float, float]]:
+        first, second = self.discounts
+        return [(one, other) for one in first for other in second]
 
     @cached_property
     def moves(self) -> tuple[talk.Move, ...]:
@@ -309,8 +332,7 @@ class Bargaining(talk.TalkGame[State, Action]):
         return speaker_of(len(said))
 
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
-        possible = self.discounts[len(state.discounts)]
-        return [(discount, 1 / len(possible)) for discount in possible]
+        return next_entries(self.drawn, state.discounts)
 
     def legal_actions(self, state: State) -> Sequence[Utterance]:
         if self.current_player(state) < 0:
@@ -438,11 +460,8 @@ class Bargaining(talk.TalkGame[State, Action]):
         """Draws the hidden factor of the other seat again."""
         if self.complete_information:
             return state
-        drawn = list(state.discounts)
-        for other in range(len(drawn)):
-            if other != seat:
-                drawn[other] = rng.choice(self.discounts[other])
-        return State(tuple(drawn), state.said)
+        discounts = hidden_again(self.drawn, state.discounts, seat, rng)
+        return State(discounts, state.said)
 
 
 def scene(game: Bargaining, state: State, viewer: int | None) -> Scene:

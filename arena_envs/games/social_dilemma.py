@@ -2,7 +2,7 @@
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
-| Create      | `arena_envs.make("social_dilemma-v0", num_players=3)`; see `SocialDilemma` |
+| Create      | `arena_envs.make("social_dilemma-v1", num_players=3)`; see `SocialDilemma` |
 | Agents      | `player_0`, `player_1`, ...                                            |
 | Kind        | mixed, imperfect information (choices are hidden until all have chosen) |
 | Actions     | texts: "promise cooperate", "say: ...", "pass"; "choose defect"        |
@@ -355,6 +355,10 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
         if len(state.rounds) == self.num_rounds:
             return ()
         return TALK if self.is_talking(state) else CHOICES
+
+    def default_action(self, state: State) -> Utterance:
+        """No words; cooperation."""
+        return TALK[-1] if self.is_talking(state) else CHOICES[0]
 
     def core_state(self, state: State) -> State:
         """The state without messages, and with "pass" in place of a message alone."""

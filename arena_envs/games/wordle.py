@@ -2,7 +2,7 @@
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
-| Create      | `arena_envs.make("wordle-v0", num_words=50, max_guesses=6)`            |
+| Create      | `arena_envs.make("wordle-v1", num_words=50, max_guesses=6)`            |
 | Agents      | `player_0` alone; the word is drawn by chance                          |
 | Kind        | competitive, imperfect information, not zero-sum (one seat)            |
 | Actions     | `Discrete(N)`: the N words, in alphabetical order                      |
@@ -46,7 +46,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.game import TERMINAL, check_int, fitting
+from arena_envs.game import TERMINAL, check_int, check_split, fitting, of_split
 from arena_envs.games.kits.secrets import MAX_ROWS, SecretGame, State
 from arena_envs.games.kits.words import NAMES, check_used, read_words
 from arena_envs.scenes.shapes import Card, Cards, Cell, Grid, Scene, turn_title
@@ -67,6 +67,7 @@ class Wordle(SecretGame):
         max_guesses: 1 to `num_words`.
         words: "five_letters"; or the path of a file with one word per line; or the words. All
             have the same number of letters, 2 to 8.
+        split: "train" or "test": the half of the shipped list that words are drawn from.
 
     Raises:
         ValueError: a parameter is out of range, or the list has an empty or malformed word, a
@@ -76,6 +77,7 @@ class Wordle(SecretGame):
     num_words: int = 50
     max_guesses: int = 6
     words: str | Path | Sequence[str] = "five_letters"
+    split: str = "train"
     scene = "arena_envs.games.wordle:scene"
 
     def __post_init__(self) -> None:
@@ -89,13 +91,25 @@ class Wordle(SecretGame):
                     f"want words of one length, {MIN_LETTERS} to {MAX_LETTERS} letters, got "
                     f"{word!r} as word {number} after {words[0]!r}: correct or delete it"
                 )
-        check_used("num_words", self.num_words, 2, "words", len(words))
+        check_split(self.split, self.words in NAMES)
+        length = len(self._half)
+        check_used("num_words", self.num_words, 2, "words", length)
         check_int("max_guesses", self.max_guesses, 1, self.num_words)
 
     @cached_property
     def listed(self) -> tuple[str, ...]:
         """The words of this game, in alphabetical order."""
-        return tuple(sorted(read_words("words", self.words)[: self.num_words]))
+        return tuple(sorted(self._half[: self.num_words]))
+
+    @property
+    def _half(self) -> Sequence[str]:
+        """The words of the split, in random order; all words of another list."""
+        words = read_words("words", self.words)
+        return of_split(words, self.split) if self.words in NAMES else words
+
+    @property
+    def instances(self) -> Sequence[str]:
+        return self.listed if self.words in NAMES else ()
 
     @property
     def num_secrets(self) -> int:

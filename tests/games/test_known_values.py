@@ -24,23 +24,23 @@ from arena_envs.solvers import (
 
 # `known_value` is computed in the test of the game
 ELSEWHERE = {
-    "auction-v0",
+    "auction-v1",
     "blackjack-v0",
     "codenames-v0",
-    "collaborative_maze-v0",
+    "collaborative_maze-v1",
     "connect_four-v0",
-    "deal_or_no_deal-v0",
-    "frozen_lake-v0",
-    "guess_number-v0",
+    "deal_or_no_deal-v1",
+    "frozen_lake-v1",
+    "guess_number-v1",
     "liars_dice-v0",
     "rounds-v0",
     "say_select-v0",
     "secret_keeper-v0",
-    "social_dilemma-v0",
-    "sokoban-v0",
+    "social_dilemma-v1",
+    "sokoban-v1",
     "twenty_questions-v0",
-    "werewolf-v0",
-    "wordle-v0",
+    "werewolf-v1",
+    "wordle-v1",
 }
 
 
@@ -256,7 +256,7 @@ def tiny_hanabi(game: Any) -> str:
 
 
 SOLVED: dict[str, Callable[[Any], str]] = {
-    "bargaining-v0": bargaining,
+    "bargaining-v1": bargaining,
     "colonel_blotto-v0": blotto,
     "donor_game-v0": donor_game,
     "dots_and_boxes-v0": dots_and_boxes,
@@ -269,9 +269,9 @@ SOLVED: dict[str, Callable[[Any], str]] = {
     "leduc_poker-v0": lambda game: poker(game, "{:.6f}".format),
     "matrix_game-v0": dilemma,
     "mini_hanabi-v0": lambda game: f"at most {game.max_return:g}",
-    "negotiation-v0": negotiation,
+    "negotiation-v1": negotiation,
     "nim-v0": winner,
-    "persuasion-v0": persuasion,
+    "persuasion-v1": persuasion,
     "prisoners_dilemma-v0": dilemma,
     "public_goods-v0": public_goods,
     "referential-v0": referential,
