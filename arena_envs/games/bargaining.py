@@ -8,17 +8,19 @@ r"""Bargaining: two players divide money by alternating offers, in free words if
 | Actions     | texts: "offer 40", "accept", "reject", with or without a message       |
 | Rewards     | at the end: own share of the pie times own discount factor per round   |
 | Length      | 2 to 12 turns, `2 * num_rounds` at most; 3.9375 on average in random play |
-| Known value | subgame-perfect play: .231894, .768106; random play: .452640 each      |
+| Known value | subgame-perfect play: .295416, .704584; random play: .436275, .439616 |
 | Source      | E. Shapira et al., *GLEE* (2024); A. Rubinstein (1982)                 |
 
 In odd rounds `player_0` makes an offer and `player_1` answers, in even rounds the other way
 round. "offer 40" gives 40 to the other player and leaves the rest of the pie to the player who
 offers. "accept" ends the game. "reject" ends the round, and the player who rejected offers next.
 Without an agreement after `num_rounds` rounds both get nothing. What a player gets in round
-r is worth `factor ** (r - 1)` of it. Chance draws each seat's factor from `discounts[seat]`,
-all with the same probability. Without `complete_information` a seat knows only its own factor.
-This is the first family of GLEE with two changes: factors are drawn, and an answer may carry a
-message, as an offer may. OpenSpiel's `bargaining` is another game, about items of private value.
+r is worth `factor ** (r - 1)` of it. Chance draws a factor from `discounts[seat]` for each seat,
+all pairs of a split with the same probability. Without `complete_information` a seat knows only its own factor.
+This is the first family of GLEE with these changes: factors are drawn, where GLEE fixes them by
+configuration; an answer may carry a message, as an offer may; there is always a last round, where
+GLEE also plays without a horizon that the players know; and the money is 100 by default, where GLEE
+has 100, 10,000 and 1,000,000 (`pie`). OpenSpiel's `bargaining` is another game, about items of private value.
 
 By backward induction, the player who offers in the last round takes all. In an earlier round
 the offer is what waiting is worth to the other player: its factor times its share as the next
@@ -42,6 +44,10 @@ answer are not part of the message.
 The prompt shows the latest three utterances in full and, of the earlier ones, only the amounts
 of the latest six offers; states keep all utterances. Features hold all amounts and answers, but
 no messages.
+
+Cheapest trick known: none that needs no opponent's error. Offers bind, so words alone pay nothing.
+
+History: version 1 draws from 225 pairs of factors, a half for each split; version 0 had 9 pairs.
 
 Measures of an episode: `agreement` (1 or 0), `efficiency` (the sum of both returns) and
 `fairness` (1 - 4(p - 1/2)², with p a share before discounting). The last two follow GLEE and are
@@ -396,7 +402,7 @@ class Bargaining(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     def known_value(self) -> str | None:
         if self != type(self)():
             return None
-        return "subgame-perfect play .231894, .768106; random play .452640 each"
+        return "subgame-perfect play .295416, .704584; random play .436275, .439616"
 
     def observe(self, state: State, seat: int) -> str:
         discounts, said = state

@@ -7,9 +7,9 @@
 | Kind        | competitive, perfect information, not zero-sum (one seat)              |
 | Actions     | `Discrete(4)`: 0 "left", 1 "down", 2 "right", 3 "up"                   |
 | Rewards     | 1 for reaching the goal, else 0                                        |
-| Length      | at most `max_moves` turns; 7.672602 on average in random play          |
-| Known value | optimal play 0.74419, uniform random play 0.0139398; without slipping, |
-|             | optimal play 1 on every map                                            |
+| Length      | at most `max_moves` turns; 7.672602 in random play with `layout="4x4"` |
+| Known value | `layout="4x4"`: optimal play 0.74419, uniform random play 0.0139398;   |
+|             | without slipping, optimal play 1 on every map                          |
 | Source      | Gymnasium's `FrozenLake-v1`                                            |
 
 The lake is a grid of cells: start S, frozen F, holes H, goal G. At each turn the player chooses a
@@ -21,12 +21,19 @@ Map, actions and probabilities are those of Gymnasium's `FrozenLake-v1`, whose r
 ends after 100 moves. Differences: the slip is a chance node, whose outcome is the direction of the
 step; and the text of an observation shows the map.
 
-`layout="random"` draws one of `num_maps` maps at the start of each episode. Such a map has `size`
-rows and columns; its cells are frozen with probability 0.8, and it has a path to the goal. Larger
-maps and fewer moves make the game harder. Smallest: `layout=("SG",), max_moves=1`; large: `layout="8x8"`.
+`layout="random"`, the default, draws one of `num_maps` maps at the start of each episode. Such a map has
+`size` rows and columns; its cells are frozen with probability 0.8, and it has a path to the goal.
+`split="test"` draws from other maps. `"4x4"` and `"8x8"` are Gymnasium's maps, which are small enough to
+be solved. Larger maps and fewer moves make the game harder. Smallest: `layout=("SG",), max_moves=1`; large: `layout="8x8"`.
 
 The bot `minimax` plays optimally: it finds the value of every cell and number of moves left. It
 refuses games of many more moves than 100.
+
+Cheapest trick known: a constant list of moves. It pays 1 on one map without slips; on the default's maps
+without slips the best of all lists of six moves pays 0.22, and a list of 100 moves drawn by chance
+0.05, where optimal play pays 1.
+
+History: version 1 draws one of many maps by default; version 0 always played `"4x4"`.
 
 Measure of an episode: `success`, 1 if the goal was reached and 0 otherwise.
 """
@@ -304,7 +311,7 @@ class FrozenLake(BaseGame[State, int]):
 
     @property
     def known_value(self) -> str | None:
-        if self == type(self)():
+        if self == type(self)("4x4"):
             return "optimal play 0.74419; uniform random play 0.0139398"
         return None
 

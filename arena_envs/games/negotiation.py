@@ -8,11 +8,12 @@ r"""Negotiation: a seller and a buyer haggle over the price of a product, in fre
 | Actions     | texts: "offer 40", "accept", "reject", "leave", with or without a message |
 | Rewards     | at the end: the gain over keeping the product or the money, divided by `scale` |
 | Length      | 2 to 20 turns, `2 * num_rounds` at most                                |
-| Known value | random play: -.062499, .062499; both told both values, subgame-perfect: 0, .143750 |
+| Known value | random play: .096189, .079046; both told both values, subgame-perfect: 0, .350476 |
 | Source      | E. Shapira et al., *GLEE* (2024), section 2.2                          |
 
 The seller has a product. It is worth `scale` times a factor to each player, and chance draws each
-factor from `factors[seat]`, all with the same probability. Without `complete_information` a seat
+factor from `factors[seat]`: all pairs of a split with a gain from trade of at least `min_gain`, with
+the same probability. Without `complete_information` a seat
 knows only its own value. In odd rounds the seller offers a price and the buyer answers, in even
 rounds the other way round. "accept" ends the game with a sale at this price. "reject" ends the
 round, and who rejected offers next. "leave" ends the game, and so does the rejection of the last
@@ -20,8 +21,16 @@ offer: then there is no sale, and each player takes its outside option, `outside
 from 0 to twice `scale`. A sale at price p pays p less its value to the seller, and its value less
 p to the buyer. Nothing is discounted. So a sale may be a loss to either.
 
-This is the second family of GLEE. There factors are fixed, prices have no limit, and outside options
-are worth 0, which is the default.
+This is the second family of GLEE. There factors are fixed, and may leave no gain from trade; prices
+have no limit; outside options are worth 0, which is the default; GLEE also plays without a horizon
+that the players know, and with products of 100, 10,000 and 1,000,000 (`scale`). A forfeit is no sale,
+and costs a tenth of the range of returns.
+
+Cheapest trick known: against `negotiator:honest`, which believes what it is told, claim 20 more than
+the truth (as a buyer, less). It pays TRICK, and honest play HONEST. Leaving at once pays 0.
+
+History: version 1 draws from 210 pairs of factors with a gain from trade, a half for each split; in
+version 0 half of the 16 pairs had no gain, an honest pair got 0.065 each, and a forfeit cost 0.75.
 
 With complete information, the player who offers in the last round gets all gains from trade: the
 other player accepts what its outside option is worth, and waiting costs nothing. With hidden values
@@ -354,7 +363,7 @@ class Negotiation(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     def known_value(self) -> str | None:
         if self != type(self)():
             return None
-        return "random play -.062499, .062499; both told both values, subgame-perfect 0, .143750"
+        return "random play .096189, .079046; both told both values, subgame-perfect 0, .350476"
 
     def initial_state(self) -> State:
         return State()

@@ -2,17 +2,18 @@ r"""Persuasion: a seller who knows the quality of a product advises a buyer, aga
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
-| Create      | `arena_envs.make("persuasion-v1", prior=0.5)`, see `Persuasion`        |
+| Create      | `arena_envs.make("persuasion-v1", prior=0.5, value=2.5)`, see `Persuasion`        |
 | Agents      | `player_0`, the seller, and `player_1`, the buyer                      |
 | Kind        | mixed, imperfect information                                           |
 | Actions     | texts: "recommend" or "warn", with or without a message; "buy" or "skip" |
 | Rewards     | after each sale 1/T to the seller, and v/T - 1/T or -1/T to the buyer  |
 | Length      | 2T turns, T being `num_rounds`                                         |
-| Known value | babbling: 0, 0; honest: 1/3, 1/3; committed seller: 2/3, 0             |
+| Known value | babbling 0, 0; honest .323333, .237417; committed seller .560750, 0     |
 | Source      | E. Shapira et al., *GLEE* (2024), section 2.3                          |
 
-In each of T rounds chance draws the quality of a new product: high with probability `prior`, else
-low. Only the seller learns it. The seller recommends the product or warns of it, and may add a
+At the start chance draws a pair of `prior` and `value`, and both players are told; a single pair is no
+draw. In each of T rounds chance draws the quality of a new product: high with probability `prior`,
+else low. Only the seller learns it. The seller recommends the product or warns of it, and may add a
 message, which need not be true. Then the buyer buys it at price 1 or skips it. A product of high
 quality is worth v = `value` to the buyer, one of low quality nothing. The seller earns 1 for every
 sale, whatever the quality. Scores are means over the rounds.
@@ -23,7 +24,9 @@ products so far, of those that were bought, and of those of low quality among th
 have the seat `player_1`. In features and information states, the seat knows the whole past.
 
 This is the third family of GLEE. There a message of the seller is either a recommendation or a
-text. Here a text goes with a recommendation, which is all that is left with `messages=False`.
+text. Here a text goes with a recommendation, which is all that is left with `messages=False`. GLEE has
+one prior and value a configuration, prices of 100, 10,000 and 1,000,000, and also a seller who does not
+know the quality of its product; here the price is 1 and the seller always knows.
 
 Talk is cheap: a seller who is believed gains by recommending everything. So in one round, all
 equilibria are babbling: the buyer ignores the seller, and buys if `prior` v is at least 1, when both get
@@ -37,6 +40,13 @@ Texts are read as in `bargaining-v1`: a move stands alone in the last line or se
 stands before it is the message, of at most `max_message` characters. The legal actions are the moves
 without messages. The prompt shows the latest two rounds in full and of earlier ones the moves and
 the quality, as far as the reader knows it.
+
+Cheapest trick known: a seller that lies in the last round alone gains (1 - `prior`) / T more than an
+honest one from a buyer that trusts. Recommending everything pays 0.073 against `persuader:honest`, and
+honest advice 0.320.
+
+History: version 1 draws from 209 pairs of prior and value, a half for each split; version 0 had one,
+and its `persuader:honest` believed every claim.
 
 Measures of an episode: GLEE's `efficiency` (share of the products of high quality that are sold) and
 `fairness` (share of those of low quality that are not sold), each 1 without such a product, and
@@ -341,8 +351,8 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
         honest = [(prior, prior * (value - 1)) for prior, value in self.drawn]
         sold, gained = (sum(each) / len(honest) for each in zip(*honest, strict=True))
         return (
-            f"babbling 0, 0; honest {sold:.6f}, {gained:.6f}; "
-            f"committed seller {sold + gained:.6f}, 0"
+            f"babbling 0, 0; honest {_short(sold)}, {_short(gained)}; "
+            f"committed seller {_short(sold + gained)}, 0"
         )
 
     def deceit(self, state: State) -> float:
@@ -421,6 +431,10 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
             for quality in known
         ]
         return state._replace(qualities=tuple(drawn))
+
+
+def _short(value: float) -> str:
+    return f"{value:.6f}".replace("0.", ".", 1)
 
 
 def _several(given: float | Sequence[float]) -> Sequence[float]:
