@@ -171,6 +171,9 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
     def resample(self, state: S, seat: int, rng: random.Random) -> S:
         """A random state among those that this seat cannot tell from `state`."""
 
+    def shown_actions(self, state: S) -> Sequence[A]:
+        """The legal actions that a prompt may list; the player must think of all others."""
+
     def forfeit(self, state: S, seat: int) -> Sequence[float]:
         """Returns of all seats if this seat breaks the rules now, in games of one or two seats.
 
@@ -192,7 +195,7 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
 
     @property
     def pays(self) -> Pays:
-        """When seats are paid: `"end"` if all returns are 0 until the last state.
+        """The time of payments: `"end"` if all returns are 0 until the last state.
 
         It decides which credit fits the game (`arena credit suggest`).
         """
@@ -216,7 +219,7 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
 
     @property
     def instances(self) -> Sequence[Hashable]:
-        """What chance draws from: maps, words, levels or values; empty if nothing is held out.
+        """The outcomes of chance: maps, words, levels or values; empty if nothing is held out.
 
         Some hundreds of them if there are many.
         A game with instances has a parameter `split`: `"train"`, the default, and `"test"`
@@ -279,6 +282,10 @@ class BaseGame(Generic[S, A]):
         if self.information != "perfect":
             raise NotImplementedError(f"{self!r} hides information and lacks resample")
         return state
+
+    def shown_actions(self: Game[S, A], state: S) -> Sequence[A]:
+        """All legal actions, which is right where their list gives nothing away."""
+        return self.legal_actions(state)
 
     def forfeit(self: Game[S, A], state: S, seat: int) -> Sequence[float]:
         """The offender's team falls to `min_return`.

@@ -1,4 +1,4 @@
-"""What evaluation costs beside the policies: prompts, parsing, records, exact NashConv.
+"""Cost of an evaluation beside the policies: prompts, parsing, records, exact NashConv.
 
 CPU time of one process. Overhead: 1,000 episodes of tic-tac-toe, random against minimax,
 through prompts and parsing; the time inside `act` is not counted. NashConv: the exact value

@@ -30,6 +30,7 @@ PAGES = (
     "docs/replay.md",
     "CONTRIBUTING.md",
     "docs/plugins.md",
+    "docs/howto.md",
 )
 MAX_SECONDS = 1800  # of a block
 TYPED = "1\n" * 200  # to whatever asks: the first legal action

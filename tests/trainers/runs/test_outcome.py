@@ -91,9 +91,10 @@ def test_a_model_that_plays_nothing_legal_is_warned_of_with_a_reply(args):
     text = legal_warning(plan.name, episodes, JobConfig(model="some/model"), args)
     assert "0.0% of 4 replies in kuhn_poker are legal" in text
     assert r"'I \x1b fold'" in text
-    for option in ("--warm_start_steps 100", "--rules true", "--parsing tolerant"):
+    for option in ("--warm_start_steps 100", "--rules true"):
         assert option in text
     assert "--show_legal_actions" not in text  # it is on
+    assert "--parsing" not in text  # it is tolerant
     assert "follows instructions" in text
 
 

@@ -229,7 +229,7 @@ def _print(file: Path, first: int, count: int, full: bool) -> None:
 
 
 def _tell_of_the_rest(left: int, lines: Sequence[Recorded | BadLine]) -> None:
-    """How many lines follow those shown."""
+    """Tells the number of lines that follow those shown."""
     if left:
         following = lines[-1].line + 1
         typer.echo(f"{left} more: --first {following} shows the next ones")
@@ -343,7 +343,7 @@ def _check_inputs(paths: Sequence[Path]) -> None:
 
 
 def _page(paths: Sequence[Path], out: Path | None) -> Path:
-    """Where the page stands."""
+    """The path of the page."""
     if out is not None:
         return out
     if len(paths) > 1:
@@ -573,7 +573,7 @@ def _of_episodes(found: Selection) -> Selection:
 
 
 def _tables(title: str, found: Selection, chat: "Chat | None") -> list[Table]:
-    """What was kept and why, and what was not."""
+    """A table of the episodes that were kept, and of those that were not, with reasons."""
     unknown = chat is None and not all(map(has_tokens, found.rows))
     counts: dict[tuple[str, int, str], Counter[str]] = {}
     for row in found.rows:

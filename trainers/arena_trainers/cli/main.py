@@ -162,7 +162,7 @@ _FULL_TEXTS = (
 
 
 def _full_disk(error: BaseException | None, folder: Path) -> str | None:
-    """What to say if a file could not be written for lack of space; else None."""
+    """The advice if a file could not be written for lack of space; else None."""
     seen: list[BaseException] = []
     while error is not None and error not in seen:
         seen.append(error)

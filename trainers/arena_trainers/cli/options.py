@@ -426,7 +426,7 @@ class PolicyOptions:
         typer.Option(help="state, or transcript for the whole conversation."),
     ] = None
     parsing: Annotated[
-        str | None, typer.Option(help="How replies are read: strict or tolerant.")
+        str | None, typer.Option(help="How replies are read: tolerant or strict.")
     ] = None
     on_invalid: Annotated[
         str,
@@ -501,7 +501,7 @@ class PolicyOptions:
         return made
 
     def _makers(self, models: list[str]) -> dict[str, Callable[[str], Policy]]:
-        """What makes policies with the sampling options; notes language models in `models`."""
+        """Makers of policies with the sampling options; they note language models in `models`."""
 
         def load(path: str) -> Policy:
             from arena_trainers.lm.policy import LMPolicy

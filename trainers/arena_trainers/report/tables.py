@@ -59,12 +59,12 @@ def result_tables(results: Mapping[str, Any]) -> list[TextTable]:
 
 
 def source_link(source: str) -> str:
-    """What opens the episodes of a source."""
+    """The button that opens the episodes of a source."""
     return f"#{urlencode({'from': source})}"
 
 
 def fact_table(runs: Mapping[str, Mapping[str, Any]]) -> TextTable:
-    """What produced the results, a column for each run.
+    """The origin of the results, a column for each run.
 
     Args:
         runs: what `results.json` holds, by name of the run.

@@ -37,7 +37,7 @@ from arena_trainers.data.selection import run_selector
 from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.evaluate.exploit import nash_convs
 from arena_trainers.evaluate.matches import EvaluationPlan
-from arena_trainers.lm.adapters import check_layers
+from arena_trainers.lm.adapters import count_weights
 from arena_trainers.lm.models import ADAPTER, model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import saved_options
@@ -598,7 +598,7 @@ class Rounds(Run):
         model = make_start(self.job, self.args, *given)
         if self.job.lora_r:
             with adapter_errors(self.job):
-                check_layers(model.config, self.job.peft_config)
+                count_weights(model.config, self.job.peft_config)
         options = {"prompt": self.args.prompt, **self.args.sampling_options}
         self.save_start(model, self.tokenizer, options)
 

@@ -184,7 +184,7 @@ class TournamentPlan:
                 progress(len(self._done), self.num_episodes)
 
     def _told_lost(self) -> str:
-        """How many episodes are lost, by policy and kind, and why the first one is."""
+        """The numbers of lost episodes, by policy and kind, and the reason of the first."""
         count = Counter((e.turns[-1].policy, e.turns[-1].invalid) for e in self._lost)
         told = ", ".join(
             f"{name} {kind} {n}" for (name, kind), n in sorted(count.items())

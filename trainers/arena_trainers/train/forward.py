@@ -511,7 +511,7 @@ def distinct_rows(
 
 
 class Scores(NamedTuple):
-    """What TRL's loss reads of a model; log-probabilities and entropies float32[B, T]."""
+    """The outputs of a model that TRL's loss reads: log-probabilities and entropies, float32[B, T]."""
 
     logprobs: torch.Tensor
     entropies: torch.Tensor | None
@@ -627,7 +627,7 @@ class Forward:
     def _chunks(
         self, model: Any, rows: tuple[torch.Tensor, torch.Tensor], width: int
     ) -> list[list[PackedRow]]:
-        """What runs at once."""
+        """The rows that run at once."""
         most, inner = self.max_tokens, self.accelerator.unwrap_model(model)
         packed = packed_rows(*rows, width, most, self.way.shared)
         prompts, tails = [len(row.prompt) for row in packed], [r.tail for r in packed]
@@ -754,7 +754,7 @@ MAX_REPLY = 64  # tokens of each row that the check compares: the last ones
 
 
 class Way(NamedTuple):
-    """How rows run through the model.
+    """A way in which rows run through the model.
 
     Attributes:
         shared: whether a prompt runs once for several replies to it.

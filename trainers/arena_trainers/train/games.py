@@ -394,7 +394,7 @@ MAX_CHECKED_STEPS = 10_000  # of a run, to find out which snapshots are wanted w
 
 
 def matchmaker_of(args: Any, plans: Sequence[GamePlan]) -> Matchmaker | None:
-    """What assigns the seats of each start, ready for its games; None if they are fixed.
+    """The matchmaker of the seats, ready for its games; None if they are fixed.
 
     Args:
         args: the trainer's settings.

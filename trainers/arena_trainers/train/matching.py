@@ -1,4 +1,4 @@
-"""What each start plays, and who plays it: games built once, tasks, seats, snapshots, matches."""
+"""Games and players of each start: games built once, tasks, seats, snapshots, matches."""
 
 import json
 import secrets
@@ -73,7 +73,7 @@ def read_owned(path: Path, owner: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class PreparedGames:
-    """What `prepare_games` built and checked.
+    """The games, checked and built by `prepare_games`.
 
     Attributes:
         plans: the games.
@@ -250,7 +250,7 @@ class Tasks:
 
     @property
     def _owner(self) -> dict[str, Any]:
-        """Whose outcomes a state is made of."""
+        """The curriculum and the games whose outcomes a state is made of."""
         return {"curriculum": self.args.curriculum, "games": self.games.names}
 
     def _outcome(self, episode: Episode, game: int, seats: Seats) -> Outcome:
@@ -325,7 +325,7 @@ class Matching:
     def assign(
         self, starts: Sequence[Mapping[str, Any]], step: int, batch: int, purpose: int
     ) -> list[Seats]:
-        """Who plays each seat of this process's starts; equal starts have equal seats.
+        """The policies of each seat of this process's starts; equal starts have equal seats.
 
         Args:
             starts: rows of the data set, one for each episode.
@@ -436,7 +436,7 @@ class Matching:
 
     @property
     def _owner(self) -> dict[str, Any]:
-        """Whose results a state is made of."""
+        """The matchmaker and the games whose results a state is made of."""
         names = [plan.name for plan in self.games.plans]
         return {"opponents": self.args.opponents, "games": names}
 

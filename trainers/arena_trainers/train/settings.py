@@ -191,7 +191,7 @@ class SelfPlay:
             Episodes are truncated after `max_turns` turns of all seats together; there is no
             limit by default. `knobs: true`, or a list of names, lists the game once for each
             value of its knobs.
-        opponents: Who plays: 'self', a policy against the learner, a list of seats, or a
+        opponents: Players: 'self', a policy against the learner, a list of seats, or a
             matchmaker: past_selves, prioritised, psro, mixture. `"self"` is the model that
             learns; other policies are strings such as `"random"`, `"mcts:100"` or
             `"lm:PATH"`. A list names one for each seat. One policy alone plays all seats but
@@ -208,7 +208,7 @@ class SelfPlay:
         history: Prompts: 'state' or 'transcript'. The current state, or the whole episode.
         rules: Whether prompts contain the rules.
         show_legal_actions: Whether prompts list the legal actions.
-        parsing: How replies are read: 'strict' or 'tolerant'.
+        parsing: How replies are read: 'tolerant' or 'strict'.
         on_invalid: Reaction to an invalid reply: 'forfeit', 'retry' or 'random'.
         penalty: Cost of an invalid reply. It is in the `format` part of the reward.
         max_retries: Retries of a seat after an invalid reply.
@@ -269,7 +269,7 @@ class SelfPlay:
     history: Literal["state", "transcript"] = option("state")
     rules: bool = option(True)
     show_legal_actions: bool = option(True)
-    parsing: Literal["strict", "tolerant"] = option("strict")
+    parsing: Literal["tolerant", "strict"] = option("tolerant")
     on_invalid: Literal["forfeit", "retry", "random"] = option("forfeit")
     penalty: float = option(0.5)
     max_retries: int = option(2)
@@ -323,7 +323,7 @@ class SelfPlay:
         self._check_oversample()
 
     def branching(self, seats: Sequence[int]) -> Branching | None:
-        """Where training episodes branch; None without `branch`.
+        """The branching of training episodes; None without `branch`.
 
         Args:
             seats: seats that branch if `branch` names none.

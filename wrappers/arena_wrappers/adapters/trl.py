@@ -290,7 +290,7 @@ class SeatTools:
         return self._lost is not None or self._session.done
 
     def _play(self, play: Callable[[], list[Message]]) -> str:
-        """What is shown after a reset or a step; keeps the error of a missing reply."""
+        """The text after a reset or a step; keeps the error of a missing reply."""
         self._lost = None
         try:
             shown = play()

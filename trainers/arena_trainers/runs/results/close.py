@@ -669,7 +669,7 @@ def play_commands(model: str, plans: Sequence[GamePlan]) -> list[str]:
 
 
 def best_line(folder: Path, kept: BestModel | None, is_wanted: bool, every: int) -> str:
-    """Where the best model is, or why there is none.
+    """The folder of the best model, or why there is none.
 
     Args:
         folder: the run folder.
