@@ -8,11 +8,12 @@ r"""Auction: bidders with private priorities buy houses, and may talk before eac
 | Actions     | texts: "pass" with or without a message; "bid 3"; in ascending auctions also "drop" |
 | Rewards     | after a sale, (value - price) / `budget` to the buyer                  |
 | Length      | per item a turn of talk and a bid of each player; at most `max_turns`  |
-| Known value | second price, one item: to bid the value is dominant; default, if all bid their values: 5/54 each |
+| Known value | second price, one item: to bid the value is dominant; default, if all bid their values: 19/216, 61/648, 115/1296 |
 | Source      | *HARBOR: Exploring Persona Dynamics in Multi-Agent Competition* (2025); W. Vickrey, *Counterspeculation, Auctions, and Competitive Sealed Tenders* (1961) |
 
 Houses are sold one after another. Each has points for size, garden and location, which all know.
-Each player has a persona: priorities, which chance draws from `personas`, all with the same probability.
+Each player has a persona: priorities. Chance draws the personas of all players from those that the
+split has, all with the same probability.
 Nobody else is told. A house is worth to a player the sum of points times priorities. All have the
 same budget for all houses, and everybody knows what is left of it.
 
@@ -32,6 +33,12 @@ At second price a bid decides whether its bidder wins, and the others decide the
 item and a budget of at least the value, no bid does better than the value, whatever the others
 bid (Vickrey, 1961). With several items, it can be better to save. Words change what bidders earn:
 if all tell their values and all but the highest bid 0, the price is 0.
+
+Cheapest trick known: none. At second price `bidder:honest` bids its value whatever others say, so a claim
+changes nothing (0.091, as honest play), and the best constant bid, 5 of 12, pays 0.045.
+
+History: version 1 draws from 216 personas of three players, a half for each split; version 0 had 27,
+and its `bidder:honest` bid nothing if another claimed more.
 
 Texts are read as in `bargaining-v1`. The legal actions are "pass" without a message, all bids, and "drop". The
 prompt shows all bids that are opened, and as many of the latest messages in full as fit
@@ -451,7 +458,11 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
         is_vickrey = self.pricing == "second" and len(self.items) == 1
         if is_vickrey and self.budget >= max(map(max, self.values)):
             return "to bid the value is dominant"
-        return None if self != type(self)() else "all bid their values: 5/54 each"
+        return (
+            None
+            if self != type(self)()
+            else "all bid their values: 19/216, 61/648, 115/1296"
+        )
 
     def initial_state(self) -> State:
         return State(self._opening)

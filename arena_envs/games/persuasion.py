@@ -271,18 +271,22 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
 
     @property
     def max_chance_nodes(self) -> int:
-        return self.num_rounds + 2
+        return self.num_rounds + 2 * (len(self.drawn) > 1)
 
     @property
     def max_return(self) -> float:
         return float(max(1.0, max(_several(self.value)) - 1))
 
+    def market(self, state: State) -> tuple[float, ...]:
+        """Prior and value, as far as they are drawn."""
+        return self.drawn[0] if len(self.drawn) == 1 else state.market
+
     def initial_state(self) -> State:
         return State()
 
     def current_player(self, state: State) -> int:
-        qualities, said, market = state
-        if len(market) < 2:
+        qualities, said, _ = state
+        if len(self.market(state)) < 2:
             return CHANCE
         if len(said) == 2 * self.num_rounds:
             return TERMINAL
@@ -291,9 +295,9 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
         return BUYER if len(said) % 2 else SELLER
 
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
-        if len(state.market) < 2:
+        if len(self.market(state)) < 2:
             return next_entries(self.drawn, state.market)
-        prior = state.market[0]
+        prior = self.market(state)[0]
         return [(HIGH, prior), (LOW, 1 - prior)]
 
     def legal_actions(self, state: State) -> Sequence[Utterance]:
@@ -317,7 +321,7 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     def returns(self, state: State) -> tuple[float, float]:
         rounds = range(len(state.said) // 2)
         bought = [state.qualities[n] for n in rounds if state.is_bought(n)]
-        value = state.market[1] if bought else 0.0
+        value = self.market(state)[1] if bought else 0.0
         gain = value * bought.count(HIGH) - len(bought)
         return (len(bought) / self.num_rounds, gain / self.num_rounds)
 
@@ -357,7 +361,7 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
 
     def deceit(self, state: State) -> float:
         """The rate at which a committed seller recommends low quality: GLEE's q."""
-        prior, value = state.market
+        prior, value = self.market(state)
         return min(1.0, prior * (value - 1) / (1 - prior))
 
     def known_qualities(self, state: State, seat: int) -> tuple[str, ...]:
@@ -393,7 +397,7 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
         one-hot known quality (2), one-hot advice (2), one-hot choice (2); prior and value.
         """
         values = np.zeros(6 + 6 * self.num_rounds, np.float32)
-        values[-2:][: len(state.market)] = state.market
+        values[-2:][: len(self.market(state))] = self.market(state)
         values[seat] = 1
         values[2] = self.current_player(state) == seat
         values[3] = len(state.said) // 2 / self.num_rounds
@@ -426,9 +430,9 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the qualities again that the seat does not know."""
         known = self.known_qualities(state, seat)
+        prior = self.market(state)[0] if known else 0.0
         drawn = [
-            quality or (HIGH if rng.random() < state.market[0] else LOW)
-            for quality in known
+            quality or (HIGH if rng.random() < prior else LOW) for quality in known
         ]
         return state._replace(qualities=tuple(drawn))
 
@@ -471,7 +475,7 @@ def _optimal(game: Persuasion, state: State, rng: random.Random) -> Utterance:
 
 def _trusts(game: Persuasion, state: State) -> bool:
     """No recommended product was of low quality, and no more are recommended than plausible."""
-    bought, (prior, _) = _record(game, state), state.market
+    bought, (prior, _) = _record(game, state), game.market(state)
     advice = state.said[::2]
     num = sum(said.move == "recommend" for said in advice)
     spread = math.sqrt(len(advice) * prior * (1 - prior))
@@ -490,13 +494,13 @@ def _record(game: Persuasion, state: State) -> list[str]:
 
 
 def _reads_record(game: Persuasion, state: State) -> bool:
-    record, (prior, value) = _record(game, state), state.market
+    record, (prior, value) = _record(game, state), game.market(state)
     share = (record.count(HIGH) + prior) / (len(record) + 1)
     return _follows(game, state) and share * value >= 1
 
 
 def _by_the_prior(game: Persuasion, state: State) -> bool:
-    prior, value = state.market
+    prior, value = game.market(state)
     return prior * value >= 1
 
 

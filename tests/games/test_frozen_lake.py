@@ -13,7 +13,7 @@ from arena_envs.bots import make_bot
 from arena_envs.games.frozen_lake import MAPS, FrozenLake, State, random_lake
 from arena_envs.solvers import expected_returns, minimax, uniform_table
 
-game = FrozenLake()
+game = FrozenLake("4x4")
 CASES = [
     (layout, is_slippery) for layout in ("4x4", "8x8") for is_slippery in (True, False)
 ]
