@@ -5,14 +5,15 @@
 | Create      | `arena_envs.make("guess_number-v1", num_numbers=20, max_guesses=10)`   |
 | Agents      | `player_0` alone; the number is drawn by chance                        |
 | Kind        | competitive, imperfect information, not zero-sum (one seat)            |
-| Actions     | `Discrete(N)`: "guess 1" to "guess N", N being `num_numbers`           |
+| Actions     | `Discrete(N)`: guesses of the N = `num_numbers` numbers of the range   |
 | Rewards     | (M + 1 - t) / M if guess t of M is right, else 0                       |
 | Length      | at most M turns, M being `max_guesses`; 7.75 on average in random play |
 | Known value | optimal play 0.73 (3.7 guesses), uniform random play 0.275             |
 | Source      | traditional; the optimum is D. E. Knuth's, *The Art of Computer        |
 |             | Programming* 3, section 6.2.1 (binary search)                          |
 
-Chance draws a number from 1 to N, each equally likely. At each turn the player guesses a number
+Chance draws one of `num_ranges` ranges of N numbers, which is told, and a number of it, each equally
+likely. With `num_ranges=1` the range is 1 to N. At each turn the player guesses a number
 and is told whether it is too low, too high or right. A number can be guessed once. The episode
 ends with the right guess or after M guesses.
 
@@ -23,6 +24,10 @@ the sum over t of min(2^(t-1), the numbers that are left) * (M + 1 - t) / (M N).
 
 More numbers and fewer guesses make the game harder. Smallest: `num_numbers=2, max_guesses=1`; large:
 `num_numbers=1000, max_guesses=15`.
+
+Cheapest trick known: none; binary search is optimal, and the numbers of the splits differ.
+
+History: version 1 draws the range; version 0 had the numbers from 1 to N.
 
 Measures of an episode: `success`, 1 if the number was found and 0 otherwise; `information`,
 1 - log(L) / log(N), where L numbers fit all answers at the end.

@@ -27,7 +27,7 @@ that the players know, and with products of 100, 10,000 and 1,000,000 (`scale`).
 and costs a tenth of the range of returns.
 
 Cheapest trick known: against `negotiator:honest`, which believes what it is told, claim 20 more than
-the truth (as a buyer, less). It pays TRICK, and honest play HONEST. Leaving at once pays 0.
+the truth (as a buyer, less). It pays 0.242, and honest play 0.183. Leaving at once pays 0.
 
 History: version 1 draws from 210 pairs of factors with a gain from trade, a half for each split; in
 version 0 half of the 16 pairs had no gain, an honest pair got 0.065 each, and a forfeit cost 0.75.

@@ -38,6 +38,11 @@ The legal actions are a finite core without messages: both promises, "pass", bot
 grammar of texts is that of `bargaining`. The prompt shows all choices, the latest n utterances in
 full, and of the earlier ones the latest six promises. Features hold everything but messages.
 
+Cheapest trick known: a promise to cooperate, and then defection, which pays 30 against players that
+always cooperate and 6 among themselves; honest cooperation pays 18.
+
+History: version 1 plays on after a bad reply of three or more players: it says nothing, and cooperates.
+
 Measures of an episode:
 
 - `cooperation`: choices to cooperate / all choices.

@@ -8,7 +8,7 @@
 | Actions     | `Discrete(N)`: the N words, in alphabetical order                      |
 | Rewards     | (M + 1 - t) / M if guess t of M is right, else 0                       |
 | Length      | at most M turns, M being `max_guesses`; 5.7 on average in random play  |
-| Known value | optimal play 0.776667 (2.34 guesses), uniform random play 0.07;        |
+| Known value | optimal play 0.786667 (2.28 guesses), uniform random play 0.07;        |
 |             | 200 words: optimal play 0.716667 (2.7 guesses)                         |
 | Source      | after J. Wardle's Wordle (2021), with a list of words of our own       |
 
@@ -31,6 +31,12 @@ tree of guesses by exact search, for up to about 200 words.
 More words make the game harder. Smallest: `num_words=2, max_guesses=1`; all shipped words:
 `num_words=400`. The first words of the list `five_letters` are used; `words` also takes a file or
 a sequence of words of one length, 2 to 8 letters.
+
+Cheapest trick known: none. A policy that has learned the 50 words of a split by heart plays as one that
+reads them, since the prompt lists them.
+
+History: version 1 draws from a half of the shipped list, 200 words for each split (`num_words` of them);
+version 0 drew from the first words of the whole list.
 
 Measures of an episode: `success`, 1 if the word was found and 0 otherwise; `information`,
 1 - log(L) / log(N), where L words fit all marks at the end.
@@ -134,7 +140,7 @@ class Wordle(SecretGame):
     def known_value(self) -> str | None:
         if self != type(self)():
             return None
-        return "optimal play 0.776667; uniform random play 0.07"
+        return "optimal play 0.786667; uniform random play 0.07"
 
     @property
     def knobs(self) -> dict[str, tuple[Any, ...]]:

@@ -118,7 +118,7 @@ def test_without_slips_the_bot_takes_a_shortest_path(params: Any) -> None:
 
 
 def test_a_random_map_has_a_path_and_depends_on_its_number_alone() -> None:
-    texts = {random_lake(4, number).rows for number in range(100)}
+    texts = {random_lake(5, number).rows for number in range(100)}
     assert len(texts) > 80
     for number in range(100):
         lake = random_lake(4, number)

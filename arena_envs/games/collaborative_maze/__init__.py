@@ -15,7 +15,8 @@
 The maze has `size` times `size` cells. The walk starts at a1, below and left; the goal is the
 opposite corner. Each other cell is a wall with a probability of `wall_percent` percent. Chance draws
 the rows from below, and no row after which all paths would have more than `max_steps` - 1 moves. So a
-step is left for talk. `player_0` sees the cells of the color of a1, as on a chessboard, and
+step is left for talk. Mazes belong to one of two splits by a hash of their cells, and chance draws mazes
+of `split` alone. `player_0` sees the cells of the color of a1, as on a chessboard, and
 `player_1` the others; both see start and goal.
 
 In each step both name a move or wait, one after the other; who names first alternates. If both name
@@ -32,6 +33,11 @@ from which a grader reads the moves.
 The legal actions are a finite core without messages: four moves and "wait". The grammar of texts is
 that of `bargaining`. The prompt shows the map with what the walk has shown, the way, the latest
 three moves and the latest six with a message. Features hold all moves, but no messages.
+
+Cheapest trick known: a fixed walk, such as up and right in turn by both without a word, pays 0.70;
+`maze_walker:honest` pays 1.
+
+History: version 1 holds mazes out.
 
 Measures of an episode:
 

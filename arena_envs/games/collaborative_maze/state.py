@@ -137,13 +137,14 @@ def drawn_again(
     Whole mazes of the other split are drawn again, as what is known may leave an early row
     without a last one.
     """
+    ahead = split if num_rows < len(known) else ""
     while True:
         rows: Rows = ()
         for _ in range(num_rows):
-            outcomes = row_chances(known, rows, percent, longest, "")
+            outcomes = row_chances(known, rows, percent, longest, ahead)
             names, chances = zip(*outcomes, strict=True)
             rows = (*rows, rng.choices(names, chances)[0])
-        if not split or num_rows < len(known) or split_of("".join(rows)) == split:
+        if ahead or not split or split_of("".join(rows)) == split:
             return rows
 
 

@@ -8,12 +8,12 @@ r"""Deal or no deal: two players talk about items of private value, then both cl
 | Actions     | texts: "report 1 2 3", "demand 1 0 2", "say: ...", "end"; "claim 1 0 2" |
 | Rewards     | at the end: points of the own share / `points`; 0 if the claims do not fit |
 | Length      | 3 to 8 turns, `max_talk + 2` at most; 7.454986 on average in random play |
-| Known value | together: largest Nash product 1.513338, silent 1; random play .020859 each |
+| Known value | together: largest Nash product 1.515763, silent .984430; random play .020859 each |
 | Source      | M. Lewis et al., *Deal or No Deal?* (2017), https://arxiv.org/abs/1706.05125 |
 
 Chance draws the pool, that is the number of items of each kind: at least one of each kind,
 `min_items` to `max_items` together, all pools with the same probability. Then it draws the
-values of both players, all pairs with the same probability, by the rules of the paper: to each
+values of both players, all pairs of a split with the same probability, by the rules of the paper: to each
 player all items together are worth `points`, each kind is worth something to at least one player,
 and at least one kind to both. First the values of `player_0` are drawn, then those of `player_1`.
 A player knows its own values only.
@@ -33,10 +33,22 @@ prompt shows the latest three utterances in full, and numbers of earlier ones. F
 numbers, but no messages.
 
 Known values are means over the draws. If both players know all values, the division with the
-largest product of points (Nash 1950) gives them 1.513338 together. A convention without talk, such as
-"the first half of the items to player_0", always fits and gives 1 together, since on average
-an item is worth as much to both players. In random play claims fit with probability 1 / n, if n
+largest product of points (Nash 1950) gives them 1.515763 together (1.513338 over both splits). Where
+several divisions have this product, the one with the largest sum counts: another tie rule gives
+another number, and the paper names none. A convention without talk, such as
+"the first half of the items to player_0", always fits and gives 1 together over both splits, since on
+average an item is worth as much to both players; in the train split .984430. In random play claims fit with probability 1 / n, if n
 shares can be claimed, and give 1/2 on average.
+
+Cheapest trick known: none. `dealer:honest` keeps half of its points, and gives the other player the best
+of the rest by its report, so no report pays more than the truth: 0.636 as `player_0` and 0.791 as
+`player_1`. Demanding and claiming all that is worth something pays 0.34.
+
+Further differences from the paper: its dialogues are free words alone, without the moves "report" and
+"demand"; it counts a mean over agreements, here disagreements count as 0.
+
+History: version 1 draws from a half of the 5,793 pairs of values; in version 0 `dealer:honest` believed
+every report, and claims paid 1.
 
 Measures of an episode; all but `lies` are 0 if the claims do not fit:
 
@@ -222,7 +234,7 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
     @property
     def known_value(self) -> str | None:
         return (
-            "together: largest Nash product 1.513338, silent 1; random play .020859 each"
+            "together: largest Nash product 1.515763, silent .984430; random play .020859 each"
             if self == type(self)()
             else None
         )

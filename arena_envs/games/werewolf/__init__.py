@@ -42,6 +42,12 @@ stands before it is the message, of at most `max_message` characters. The legal 
 without messages. The prompt shows all deaths and votes, as many of the latest statements in full as
 fit (1,000 / `max_message`, at least 3), and the claims of the earlier ones.
 
+Cheapest trick known: none. Nonsense one death before defeat ended version 0 early and paid; now it is a
+default move (silence by day, else the lowest number), and the first one costs 0.2, a tenth of the
+range of returns, also in a lost game.
+
+History: version 1 plays on after a bad reply.
+
 Measures of an episode: `village_win` (1 or 0), `wolves_found` (share of the wolves that were voted
 out), `vote_accuracy` (share of the votes of the village that name a wolf, 0 without votes) and
 `claim_truth` (share of all accusations and clearances that are true, 1 without any).
