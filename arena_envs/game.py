@@ -504,7 +504,7 @@ def next_entries(
     num = len(drawn)
     counts = Counter(one[num] for one in instances if one[:num] == drawn)
     total = sum(counts.values())
-    return [(entry, count / total) for entry, count in sorted(counts.items())]  # type: ignore[type-var] # entries of one kind
+    return [(entry, count / total) for entry, count in sorted(counts.items())]
 
 
 def hidden_again(

@@ -442,7 +442,7 @@ def _short(value: float) -> str:
 
 
 def _several(given: float | Sequence[float]) -> Sequence[float]:
-    return given if isinstance(given, tuple) else (given,)  # type: ignore[return-value] # a number
+    return given if isinstance(given, tuple) else (given,)
 
 
 def _share(kept: Sequence[bool]) -> float:

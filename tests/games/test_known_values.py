@@ -30,7 +30,6 @@ ELSEWHERE = {
     "collaborative_maze-v1",
     "connect_four-v0",
     "deal_or_no_deal-v1",
-    "frozen_lake-v1",
     "guess_number-v1",
     "liars_dice-v0",
     "rounds-v0",

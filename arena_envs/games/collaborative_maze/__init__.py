@@ -264,7 +264,8 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
     def instances(self) -> Sequence[Hashable]:
         if not self.wall_percent:
             return ()
-        rng, found = random.Random(0), {}
+        rng = random.Random(0)
+        found: dict[Rows, None] = {}
         for _ in range(MAX_LISTED):
             state = State()
             while self.current_player(state) == CHANCE:
