@@ -96,6 +96,7 @@ async function listSeats() {
   const { opponents } = await ask(`/api/games/${encodeURIComponent(game.id)}`);
   if (at("game").value !== game.id) return;
   const best = opponents.length > 1 ? opponents[1] : opponents[0];
+  at("seats").replaceChildren();
   for (let seat = 0; seat < game.players; seat++) {
     const who = [["me", "you"], ["person", "another person, by link"], ...opponents.map((name) => [name, name])];
     const select = el("select", { id: `seat${seat}` }, ...who.map(([value, text]) => el("option", { value }, text)));
