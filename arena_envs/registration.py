@@ -2,12 +2,12 @@
 
 import inspect
 import re
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
 import gymnasium
@@ -15,7 +15,7 @@ import pettingzoo
 
 from arena_envs.catalogue import GAMES, Facts, Split
 from arena_envs.checks import did_you_mean
-from arena_envs.doors import Door, Expression, expression, imported
+from arena_envs.doors import Door, Expression, expression, imported, installed
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame, Information, Kind
 from arena_envs.nodes import Content
@@ -163,7 +163,7 @@ def _in_camel_case(id: str) -> str:
 
 def register_plugins() -> None:
     """Registers the games of other distributions (entry-point group `arena.games`)."""
-    for point in entry_points(group="arena.games"):
+    for point in installed("arena.games", tuple(sys.path)):
         plugin = point.dist.name if point.dist else "?"
         id = point.name if "-v" in point.name else f"{point.name}-v0"
         try:

@@ -279,10 +279,10 @@ class SeatTools:
             NoReplyError: an opponent gave no reply, so that the episode is lost. TRL shows
                 errors of a tool to the model, so `act` does not raise it.
         """
+        while not self._is_over:  # larger games go on after an invalid reply
+            self._play(lambda: self._session.step(""))
         if self._lost is not None:
             raise self._lost
-        if not self._session.done:
-            self._session.step("")  # an invalid reply forfeits
         return self._session.returns[self._session.seat]
 
     @property
@@ -290,7 +290,7 @@ class SeatTools:
         return self._lost is not None or self._session.done
 
     def _play(self, play: Callable[[], list[Message]]) -> str:
-        """What is shown after a reset or a step; keeps the error of a missing reply."""
+        """The text after a reset or a step; keeps the error of a missing reply."""
         self._lost = None
         try:
             shown = play()

@@ -264,7 +264,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
     - Action masks are all ones after the end, also in observations, since trainers sample
       once more. `GameEnv` has zeros there.
     - An illegal action forfeits, since a Gymnasium agent may sample any action of the space:
-      the episode terminates with the reward of `Game.forfeit`, and
+      the agent pays what `GameEnv.forfeit` says, and at the end
       `info["illegal_action"]` is True. A text where an integer is wanted is a TypeError.
     - An opponent with an invalid reply forfeits likewise. One that gives no reply raises
       NoReplyError; then call `reset`. Nothing is rendered for opponents that are bots.
@@ -444,10 +444,9 @@ class SeatEnv(gymnasium.Env[Any, Any]):
             "returns": [float(paid) for paid in env.returns],
             "measures": dict(env.game.measures(env.game_state)),
         }
-        if env.forfeited_by is None:
-            return {"outcome": outcome}
-        outcome["forfeited_by"] = env.forfeited_by
-        if env.forfeited_by != self.seat:
+        if env.forfeited_by is not None:
+            outcome["forfeited_by"] = env.forfeited_by
+        if env.forfeited_by != self.seat and not env.num_bad[self.seat]:
             return {"outcome": outcome}
         return {"outcome": outcome, "illegal_action": True}
 
