@@ -91,9 +91,14 @@ def visit(browser, served) -> Iterator[Any]:
 def begin(page: Any, game: str, *seats: str) -> None:
     """Starts a game; `me` or an opponent for each seat that is not as offered."""
     page.fill("#filter", game)
-    page.select_option("#game", f"{game}-v0")
-    page.wait_for_selector("#seats select")
-    page.wait_for_timeout(100)
+    ids = page.evaluate(
+        "[...document.querySelectorAll('#game option')].map(o => o.value)"
+    )
+    page.select_option("#game", next(id for id in ids if id.startswith(f"{game}-v")))
+    page.wait_for_selector(f"#facts:has-text('{len(seats)} player')")
+    page.wait_for_selector(
+        f"#seat{len(seats) - 1} option[value='{seats[-1]}']", state="attached"
+    )
     for number, who in enumerate(seats):
         page.select_option(f"#seat{number}", who)
     page.click("#new button")
@@ -140,9 +145,9 @@ def fits_the_phone(page: Any) -> None:
         ("leduc_poker", ["me", "random"]),
         ("goofspiel", ["me", "random"]),
         ("mini_hanabi", ["me", "hanabi_convention"]),
-        ("taboo", ["me", "taboo"]),
-        ("deal_or_no_deal", ["me", "dealer"]),
-        ("werewolf", ["me", *["werewolf_player"] * 5]),
+        ("taboo", ["me", "taboo:honest"]),
+        ("deal_or_no_deal", ["me", "dealer:honest"]),
+        ("werewolf", ["me", *["werewolf_player:honest"] * 5]),
         ("frozen_lake", ["me"]),
         ("dots_and_boxes", ["me", "minimax"]),
         ("rock_paper_scissors", ["me", "cfr"]),

@@ -316,7 +316,7 @@ def test_a_talking_game_has_no_values(server) -> None:
 def test_a_move_that_is_not_legal_changes_nothing(server) -> None:
     client = visitor(server)
     view = begin(client, "tic_tac_toe-v0", ["minimax"])
-    for text in ("z9", "", "</think>", "\ud800", "a1\x00"):
+    for text in ("z9", "", "</think>", "\ud800", "a1 b2"):
         body = json.dumps({"text": text, "turn": view["turn"]})
         path = f"/api/tables/{view['table']}/reply"
         assert client.post(path, content=body, headers=JSON).status_code == 422

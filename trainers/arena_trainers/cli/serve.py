@@ -144,10 +144,7 @@ def web(
 
         from arena_trainers.web import LOOPBACK, Tables, make_app
 
-        if token is not None and len(token) < 8:
-            raise ValueError(f"want --token of at least 8 characters, got {len(token)}")
-        if host not in LOOPBACK and token is None:
-            token = secrets.token_urlsafe(16)
+        token = _checked_token(token, is_wanted=host not in LOOPBACK)
         kept = Tables(file, against or [], tables)
         app = make_app(kept, token)
     named = f"[{host}]" if ":" in host else host
@@ -155,6 +152,15 @@ def web(
     typer.echo(f"play at {link}; games are kept in {file}; Ctrl-C stops")
     uvicorn.run(app, host=host, port=port, log_level="warning", limit_concurrency=500)
     kept.close()
+
+
+def _checked_token(token: str | None, is_wanted: bool) -> str | None:
+    """The token, or one that is drawn if it is wanted and not given."""
+    if token is None:
+        return secrets.token_urlsafe(16) if is_wanted else None
+    if len(token) < 8:
+        raise ValueError(f"want --token of at least 8 characters, got {len(token)}")
+    return token
 
 
 def policy(

@@ -165,15 +165,7 @@ class Tables:
         Raises:
             Refused: an argument is not allowed.
         """
-        known = game_named(game)
-        if len(seats) != known.num_players or PERSON not in seats:
-            raise Refused(
-                400, f"Want {known.num_players} seats, at least one of a person."
-            )
-        for name in {*seats} - {PERSON, "random"}:  # what else costs seconds to know
-            if name not in self.offered(game):
-                raise Refused(400, f"{game} does not offer {name!r:.80} as opponent.")
-        people = [seat for seat, name in enumerate(seats) if name == PERSON]
+        people = self._people(game, seats)
         if seed is None:
             seed = secrets.randbelow(MAX_SEED)
         elif len(people) > 1 or not 0 <= seed < MAX_SEED:
@@ -198,6 +190,16 @@ class Tables:
             self._file.execute("INSERT INTO tables VALUES (?, ?, ?, ?)", row)
         self._remember(table)
         return table
+
+    def _people(self, game: str, seats: Sequence[str]) -> list[int]:
+        """The seats of people; raises Refused for seats that cannot be taken so."""
+        num_players = game_named(game).num_players
+        if len(seats) != num_players or PERSON not in seats:
+            raise Refused(400, f"Want {num_players} seats, at least one of a person.")
+        for name in {*seats} - {PERSON, "random"}:  # what else costs seconds to know
+            if name not in self.offered(game):
+                raise Refused(400, f"{game} does not offer {name!r:.80} as opponent.")
+        return [seat for seat, name in enumerate(seats) if name == PERSON]
 
     def find(self, id: str) -> Table:
         """The table of this id; raises Refused if there is none."""
@@ -403,11 +405,20 @@ def listed() -> dict[str, dict[str, Any]]:
 def _offered(id: str) -> tuple[str, ...]:
     game = game_named(id)
     names = ["random", solver_of(game)]
-    names += GAMES[id].bots if id in GAMES else ()
+    for bot in GAMES[id].bots if id in GAMES else ():
+        names += [f"{bot}:honest", f"{bot}:greedy"] if _has_styles(bot) else [bot]
     is_open = game.information == "perfect" and not game.simultaneous
     if is_open and game.num_players > 1 and game.num_actions is not None:
         names += ["mcts:100", "mcts:1000"]
     return tuple(name for name in names if name is not None)
+
+
+def _has_styles(bot: str) -> bool:
+    try:
+        make_policy(bot)
+    except ValueError:
+        return True
+    return False
 
 
 @lru_cache(KEPT)
