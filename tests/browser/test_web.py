@@ -210,7 +210,7 @@ def test_a_word_is_typed(visit) -> None:
     page.fill("#text", "zzzzz")
     page.press("#text", "Enter")
     page.wait_for_selector("#problem:not([hidden])")
-    assert page.inner_text("#problem") == "The answer is not a legal action."
+    assert "legal action" in page.inner_text("#problem")
 
 
 def test_regret_comes_after_the_move_on_request(visit) -> None:
