@@ -42,7 +42,6 @@ from arena_wrappers.prompts import (
     ReplyFormat,
     messages,
     parse_reply,
-    parse_tolerantly,
 )
 from arena_wrappers.records import (
     Episode,
@@ -80,7 +79,6 @@ __all__ = [
     "make_policy",
     "messages",
     "parse_reply",
-    "parse_tolerantly",
     "play",
     "play_async",
     "play_many",

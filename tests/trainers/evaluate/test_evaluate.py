@@ -334,7 +334,7 @@ def test_an_own_forfeit_is_a_loss_and_its_reason_is_counted(tmp_path: Path):
     turns = [t for e in EpisodeLog(out) for t in e.turns if t.seat == 0]
     counts = {
         reason: sum(turn.invalid == reason for turn in turns)
-        for reason in ("refusal", "format")
+        for reason in ("refusal", "illegal")
     }
     assert min(counts.values()) > 5
     assert row.invalid == {r: n / len(turns) for r, n in counts.items()}

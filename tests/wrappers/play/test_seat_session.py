@@ -66,7 +66,7 @@ def test_an_invalid_reply_forfeits_with_the_reason_and_leaves_the_state() -> Non
     before = session.state
     _, reward, done, info = session.step("raise")
     assert (reward, done) == (-2.0, True)
-    assert info["invalid"] == "The answer is not a legal action."
+    assert info["invalid"] == "Write `pass` or `bet`."
     assert info["outcome"]["forfeited_by"] == 0
     assert session.state == before
 

@@ -60,7 +60,7 @@ def test_observation_is_the_prompt_of_the_state(make_env):
 
 def test_the_standard_loop_of_pettingzoo_runs(make_env):
     """Its `api_test` does not: it asks every observation for a numpy dtype."""
-    env = PromptWrapper(make_env(), on_invalid="random", penalty=0.5)
+    env = PromptWrapper(make_env(), on_invalid="random", penalty=0.5, parsing="strict")
     env.reset(seed=0)
     totals = dict.fromkeys(env.possible_agents, 0.0)
     fined = dict.fromkeys(env.possible_agents, 0.0)
@@ -162,7 +162,7 @@ def test_retry_tells_the_reason_and_asks_again():
     assert env.observe("player_0") == [
         *first,
         {"role": "assistant", "content": "raise"},
-        {"role": "user", "content": "The answer is not a legal action. Reply again."},
+        {"role": "user", "content": "Write `pass` or `bet`. Reply again."},
     ]
     assert env.rewards == {"player_0": -0.5, "player_1": 0.0}
     assert len(env.observe("player_1")) == 2  # of the other's attempts it reads nothing

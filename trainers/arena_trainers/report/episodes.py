@@ -184,10 +184,9 @@ def answer_span(reply: str, options: PromptOptions) -> tuple[int, int] | None:
     if options.parsing == "strict":
         answer = reply_format.extract(rest)
         found = [] if isinstance(answer, InvalidReply) else [answer]
-    elif not found:  # the last line with text
-        line = rest.rstrip().rpartition("\n")[2]
-        start = len(rest.rstrip()) - len(line)
-        return (skipped + start, skipped + start + len(line)) if line else None
+    elif not found and (answer := rest.strip()):
+        start = skipped + rest.index(answer)
+        return start, start + len(answer)
     if not found:
         return None
     opening = reply_format.wrap("\0").partition("\0")[0]

@@ -208,7 +208,7 @@ class SelfPlay:
         history: Prompts: 'state' or 'transcript'. The current state, or the whole episode.
         rules: Whether prompts contain the rules.
         show_legal_actions: Whether prompts list the legal actions.
-        parsing: How replies are read: 'strict' or 'tolerant'.
+        parsing: How replies are read: 'tolerant' or 'strict'.
         on_invalid: Reaction to an invalid reply: 'forfeit', 'retry' or 'random'.
         penalty: Cost of an invalid reply. It is in the `format` part of the reward.
         max_retries: Retries of a seat after an invalid reply.
@@ -269,7 +269,7 @@ class SelfPlay:
     history: Literal["state", "transcript"] = option("state")
     rules: bool = option(True)
     show_legal_actions: bool = option(True)
-    parsing: Literal["strict", "tolerant"] = option("strict")
+    parsing: Literal["tolerant", "strict"] = option("tolerant")
     on_invalid: Literal["forfeit", "retry", "random"] = option("forfeit")
     penalty: float = option(0.5)
     max_retries: int = option(2)

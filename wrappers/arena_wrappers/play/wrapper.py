@@ -70,7 +70,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
             `"raise"`: ValueError, and nothing changes.
         penalty: cost of an invalid reply for its agent, in the `format` part.
         max_retries: how often an agent is asked again at one decision.
-        parsing: `"strict"`, or `"tolerant"` by the rules of `arena_wrappers.prompts.formats`.
+        parsing: `"tolerant"` or `"strict"`, by the rules of `arena_wrappers.prompts.formats`.
         seats: options of some seats, by number: `PromptOptions`, or a mapping of their
             fields. They override those of policies.
 
@@ -91,7 +91,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         on_invalid: OnInvalid = "forfeit",
         penalty: float = 0.5,
         max_retries: int = 2,
-        parsing: Parsing = "strict",
+        parsing: Parsing = "tolerant",
         seats: Seats | None = None,
     ) -> None:
         if not isinstance(env, GameEnv):

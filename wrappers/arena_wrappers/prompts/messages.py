@@ -11,13 +11,12 @@ from arena_envs.hostile import break_markup
 from arena_wrappers.prompts.formats import (
     FORMATS,
     InvalidReply,
+    Parsing,
     parse_reply,
-    parse_tolerantly,
     reply_format_named,
 )
 
 History = Literal["state", "transcript"]
-Parsing = Literal["strict", "tolerant"]
 
 
 class Message(TypedDict):
@@ -37,7 +36,7 @@ class PromptOptions:
         show_legal_actions: whether prompts list the legal actions that the game lets them show.
         history: `"state"`: the rules and the current text; `"transcript"`: the seat's
             whole conversation.
-        parsing: `"strict"`, or `"tolerant"` by the rules of `arena_wrappers.prompts.formats`.
+        parsing: `"tolerant"` or `"strict"`, by the rules of `arena_wrappers.prompts.formats`.
 
     Raises:
         ValueError: an unknown name, or a flag that is not True or False.
@@ -47,7 +46,7 @@ class PromptOptions:
     rules: bool = True
     show_legal_actions: bool = True
     history: History = "state"
-    parsing: Parsing = "strict"
+    parsing: Parsing = "tolerant"
 
     def __post_init__(self) -> None:
         if not isinstance(self.reply_format, str):
@@ -73,8 +72,7 @@ class PromptOptions:
         self, game: AnyGame, state: Any, text: str, legal: Sequence[str] | None = None
     ) -> Any | InvalidReply:
         """The legal action that a reply names; see `arena_wrappers.prompts.formats.parse_reply`."""
-        read = parse_reply if self.parsing == "strict" else parse_tolerantly
-        return read(game, state, text, self.reply_format, legal)
+        return parse_reply(game, state, text, self.reply_format, legal, self.parsing)
 
 
 PROMPT_OPTIONS = tuple(field.name for field in fields(PromptOptions))
