@@ -14,7 +14,7 @@ def run(*arguments):
 
 def test_a_wrong_function_is_shown_with_its_smallest_game(tmp_path, monkeypatch):
     (tmp_path / "my_audited.py").write_text(
-        "def wrong(rewards):\n    return [-own for own in rewards]\n"
+        "def wrong(rewards):\n    return [0 * own - own.sum() for own in rewards]\n"
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])  # the command adds to it
