@@ -50,6 +50,7 @@ from arena_trainers.cli.options import (
     takes_policy_options,
     terminal_width,
     usage_errors,
+    wanted_folder,
 )
 from arena_trainers.matchmaking import is_past
 from arena_wrappers import (
@@ -360,7 +361,7 @@ def add_tournament(app: typer.Typer) -> None:
 def tournament(
     policies: PolicyNames,
     games: Games,
-    out: ResultsFolder,
+    out: ResultsFolder = None,
     num_episodes: PairEpisodes = 50,
     seed: FirstSeed = 0,
     self_pairs: SelfPairs = False,
@@ -396,6 +397,7 @@ def tournament(
 
     import_extra("matplotlib", "eval")  # fails before hours of play
     with usage_errors():
+        out = wanted_folder(out)
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         plan = TournamentPlan(
             how.policies(policies),
