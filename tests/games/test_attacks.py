@@ -96,11 +96,11 @@ def starts_of(text: str) -> list[str]:
 
 def test_there_are_language_games() -> None:
     games = {
-        "auction-v0",
-        "bargaining-v0",
-        "negotiation-v0",
-        "persuasion-v0",
-        "werewolf-v0",
+        "auction-v1",
+        "bargaining-v1",
+        "negotiation-v1",
+        "persuasion-v1",
+        "werewolf-v1",
     }
     assert games <= set(IDS)
 
