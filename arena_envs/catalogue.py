@@ -146,7 +146,7 @@ GAMES = {
     ),
     "prisoners_dilemma-v0": Listed("matrix_game:MatrixGame"),
     "public_goods-v0": Listed("public_goods:PublicGoods"),
-    "referential-v0": Listed(
+    "referential-v1": Listed(
         "referential:Referential", bots={"referrer": "referential:Referrer"}
     ),
     "rock_paper_scissors-v0": Listed(
@@ -156,7 +156,7 @@ GAMES = {
     "say_select-v0": Listed(
         "say_select:SaySelect", bots={"say_selector": "say_select:SaySelector"}
     ),
-    "secret_keeper-v0": Listed(
+    "secret_keeper-v1": Listed(
         "secret_keeper:SecretKeeper",
         bots={"secret_holder": "secret_keeper:SecretHolder"},
     ),
@@ -183,7 +183,7 @@ GAMES = {
     "taboo-v1": Listed("taboo:Taboo", bots={"taboo": "taboo:TabooPlayer"}),
     "tic_tac_toe-v0": Listed("tic_tac_toe:TicTacToe"),
     "tiny_hanabi-v0": Listed("tiny_hanabi:TinyHanabi"),
-    "twenty_questions-v0": Listed("twenty_questions:TwentyQuestions"),
+    "twenty_questions-v1": Listed("twenty_questions:TwentyQuestions"),
     "werewolf-v1": Listed(
         "werewolf:Werewolf", bots={"werewolf_player": "werewolf.bots:WerewolfPlayer"}
     ),

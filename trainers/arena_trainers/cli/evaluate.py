@@ -116,7 +116,7 @@ def evaluate(
     tit_for_tat, hanabi_convention, lm:PATH, past:RUN@STEP, api:MODEL@URL, vllm:URL, human; an
     opponent may also be "self", or past:RUN for all snapshots of a run. In small games a table
     has the exact NashConv of policies with known action probabilities. Episodes with an endpoint do not wait for each other. An
-    episode in which a policy gives no reply is lost: it counts nowhere, the status is 1, and
+    episode in which a policy gives no reply is lost: no figure includes it, the status is 1, and
     with --out the same command plays it again. --out FILE.jsonl also appends the
     results to FILE.results.jsonl; `arena report FILE.jsonl` shows both.
 
@@ -305,7 +305,7 @@ def _end(lost: Sequence[str], out: Path | None) -> None:
         again = "the same command plays them again"
         if out is None:
             again = "--out FILE keeps the others, and then the same command plays them again"
-        typer.echo(f"error: lost episodes count nowhere; {again}", err=True)
+        typer.echo(f"error: no figure includes the lost episodes; {again}", err=True)
         raise typer.Exit(1)
 
 

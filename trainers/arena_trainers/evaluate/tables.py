@@ -79,7 +79,7 @@ def _lost(row: ResultRow) -> str:
             f"lost: row all of {whose} has only the {row.num_episodes} episodes of seeds "
             "that are complete in every seat"
         )
-    return f"lost: {row.num_lost} episodes of {whose} in seat {row.seat}, which count nowhere"
+    return f"lost: {row.num_lost} episodes of {whose} in seat {row.seat}, left out of all means"
 
 
 def score_notes(rows: Sequence[ResultRow]) -> list[str]:
