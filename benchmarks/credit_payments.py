@@ -145,14 +145,19 @@ def committed() -> list[Payment]:
     return [Payment(**one) for one in json.loads((folder / FILE).read_text())]
 
 
-def payments_table(rows: Sequence[Payment]) -> str:
-    """The noise of all variants in Markdown; bold if its interval reaches the row's least."""
+def payments_table(rows: Sequence[Payment], titles: Mapping[str, str] = TITLES) -> str:
+    """The noise of variants in Markdown; bold if its interval reaches the row's least.
+
+    Args:
+        rows: of payments.
+        titles: of the columns, by variant.
+    """
     lines = [
-        f"| Paid | {' | '.join(TITLES.values())} |",
-        "| --- |" + " ---: |" * len(TITLES),
+        f"| Paid | {' | '.join(titles.values())} |",
+        "| --- |" + " ---: |" * len(titles),
     ]
     for row in rows:
-        noise = [Noise(*row.noise[name]) for name in TITLES]
+        noise = [Noise(*row.noise[name]) for name in titles]
         least = min(one.value for one in noise)
         cells = [_cell(one, one.low <= least) for one in noise]
         lines.append(f"| {row.title} | {' | '.join(cells)} |")

@@ -117,8 +117,43 @@ def alone(game: Any, state: Any, rng: random.Random) -> Any:
     return make_bot("spy:honest")(game, state, rng)
 
 
+def copied(game: Any, state: Any, rng: random.Random) -> Any:
+    """A describer copies the line of the target."""
+    if game.current_player(state) == 0:
+        return f"say: {game.names[state.targets[-1]]}"
+    return make_bot("referrer:honest")(game, state, rng)
+
+
+def listed(game: Any, state: Any, rng: random.Random) -> Any:
+    """All things in order."""
+    return game.num_questions + len(state.asked)
+
+
+def all_passwords(game: Any, state: Any, rng: random.Random) -> str:
+    """As many passwords as fit into a message."""
+    words = " ".join(rng.sample(game.words, len(game.words)))[: game.max_message]
+    return f"{words}\nask"
+
+
+def guessed(game: Any, state: Any, rng: random.Random) -> Any:
+    """An attacker guesses one password; the others play honestly."""
+    style = "greedy" if game.current_player(state) == 0 else "honest"
+    return make_bot(f"secret_holder:{style}")(game, state, rng)
+
+
 SPY = make_bot("spy:honest")
+GAIN = make_bot("information_gain")
 TRICKS = {
+    "referential: copy": Trick(
+        "referential", {}, (0, 1), copied, make_bot("referrer:honest"), 0.7
+    ),
+    "secret_keeper: all": Trick("secret_keeper", {}, (0,), all_passwords, guessed, 0),
+    "secret_keeper: all of 8": Trick(
+        "secret_keeper", {"num_words": 8}, (0,), all_passwords, guessed, 0
+    ),
+    "twenty_questions: list": Trick(
+        "twenty_questions", {"num_things": 60}, (0,), listed, GAIN, 0.175
+    ),
     **{
         f"codenames: {name}, {color}": Trick("codenames", {}, seats, trick, SPY, -0.8)
         for color, seats in (("red", (0, 1)), ("blue", (2, 3)))
@@ -127,12 +162,101 @@ TRICKS = {
             ("constant", make_bot("spy:silent")),
             ("random", alone),
         )
-    }
+    },
 } | {
     f"taboo: {code}": Trick(
         "taboo", {}, (0, 1), decoder(code), make_bot("taboo:honest"), 0.25
     )
     for code in CODES
+}
+
+
+def constant(*texts: str) -> Policy:
+    """Says one of these texts at every turn: the first that is legal, else the first action."""
+
+    def policy(game: Any, state: Any, rng: random.Random) -> Any:
+        for text in texts:
+            try:
+                return game.parse(state, text)
+            except IllegalAction:
+                continue
+        return game.legal_actions(state)[0]
+
+    return policy
+
+
+def report(numbers: str) -> Policy:
+    """Deal or no deal: reports these values, and then goes on as honest players do."""
+
+    def policy(game: Any, state: Any, rng: random.Random) -> Any:
+        action: Any = make_bot("dealer:honest")(game, state, rng)
+        return f"report {numbers}" if action.move == "report" else action
+
+    return policy
+
+
+def moves(*names: str) -> Policy:
+    """Frozen lake: a constant list of moves, again and again."""
+
+    def policy(game: Any, state: Any, rng: random.Random) -> Any:
+        return names[state.num_moves % len(names)]
+
+    return policy
+
+
+DRY = {"is_slippery": False, "max_moves": 12}
+CLAIM = "The quality is high.\nrecommend"
+TRICKS |= {
+    **{
+        f"deal_or_no_deal: player_{seat} reports {numbers}": Trick(
+            *("deal_or_no_deal", {}, (seat,), report(numbers)),
+            *(make_bot("dealer:honest"), 0.81),
+        )
+        for seat in (0, 1)
+        for numbers in ("0 0 0", "10 10 10", "1 1 1", "2 0 0", "0 0 10")
+    },
+    **{
+        f"deal_or_no_deal: player_{seat} claims {bot}": Trick(
+            *("deal_or_no_deal", {}, (seat,), make_bot(f"dealer:{bot}")),
+            *(make_bot("dealer:honest"), 0.34),
+        )
+        for seat in (0, 1)
+        for bot in ("greedy", "silent")
+    },
+    **{
+        f"auction: player_{seat} claims all": Trick(
+            *("auction", {}, (seat,), make_bot("bidder:greedy")),
+            *(make_bot("bidder:honest"), 0.1),
+        )
+        for seat in range(3)
+    },
+    **{
+        f"auction: always bids {bid}": Trick(
+            *("auction", {}, (0,), constant(f"bid {bid}")),
+            *(make_bot("bidder:honest"), 0.05),
+        )
+        for bid in (0, 3, 5, 8, 12)
+    },
+    "persuasion: claims high quality": Trick(
+        *("persuasion", {}, (0,), constant(CLAIM), make_bot("persuader:honest"), 0.08),
+    ),
+    "persuasion: recommends all": Trick(
+        *("persuasion", {}, (0,), constant("recommend")),
+        *(make_bot("persuader:honest"), 0.08),
+    ),
+    "persuasion: warns of all": Trick(
+        *("persuasion", {}, (0,), constant("warn"), make_bot("persuader:honest"), 0),
+    ),
+    "persuasion: buys all": Trick(
+        *("persuasion", {}, (1,), constant("buy"), make_bot("persuader:honest"), 0),
+    ),
+    "negotiation: leaves at once": Trick(
+        *("negotiation", {}, (1,), constant("leave"), make_bot("negotiator:honest"), 0),
+    ),
+    "frozen_lake: the best list of moves": Trick(
+        *("frozen_lake", DRY, (0,), moves("down", "down", "right", "right")),
+        *(make_bot("minimax"), 0.42),
+    ),
 }
 
 
