@@ -178,7 +178,7 @@ TRICKS = {
 
 @pytest.mark.parametrize("name", TRICKS)
 def test_a_trick_is_paid_less_than_honest_play(name: str) -> None:
-    check(TRICKS[name], 30)
+    check(TRICKS[name], 12)
 
 
 @pytest.mark.slow
