@@ -1,16 +1,18 @@
-"""How noisy credit is, by when a game pays: `rounds` with one option at a time.
+"""How noisy credit is in `rounds`: by when it pays, its length, and the groups.
 
 The policy is fixed: in every row it gives the right answer half of the time. All variants see the
-same batches. The noise of a variant is E[A²] E[A*²] / E[A A*]², with A* the exact advantage: the
-mean square of the advantage after it is scaled so that its regression on A* has slope 1,
-relative to the least possible. Its interval is a 95 % jackknife over batches, of its logarithm.
+same batches of 128 episodes. The noise of a variant is E[A²] E[A*²] / E[A A*]², with A* the exact
+advantage: the mean square of the advantage after it is scaled so that its regression on A* has
+slope 1, relative to the least possible. Its interval is a 95 % jackknife over batches, of its
+logarithm. A critic has seen ten batches before.
 
     python benchmarks/credit_payments.py
 
-writes payments.json in about one CPU minute; then `python benchmarks/credit_bench.py` writes
-the pages and the package's advice from it.
+writes payments.json in about five CPU minutes, and keeps the rows that are there; then
+`python benchmarks/credit_bench.py` writes the pages and the package's advice from it.
 """
 
+import itertools
 import json
 import math
 import warnings
@@ -21,47 +23,76 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import typer
 
-from arena_envs.games.rounds import Rounds
-from arena_trainers.cli.suggest import Payment
+from arena_envs.games.rounds import MOST_DOUBLED, Rounds
+from arena_trainers.cli.suggest import NUM_ROUNDS, Payment
 from arena_trainers.credit import FlatPoolWarning
 from comparing import run_script
 from credit_runs import Crediting
-from credit_settings import NUM_SAMPLES, NUM_STARTS, POOLS, Variant
+from credit_settings import NUM_EPISODES, NUM_SAMPLES, POOLS, Variant
 from tabular import Floats, Graph, Played, TabularPolicy
 
 FILE = "payments.json"
 DOCS = Path("docs", "credit")
-NUM_TURNS = 3200  # of an episode, all batches together
+NUM_TURNS, MOST_BATCHES = 1600, 400  # turns of an episode, in all batches; batches
+NUM_WARM = 10  # batches that only the critic sees
 SKILL = 0.5  # probability of the right answer
 SIZE: Mapping[str, Any] = {"num_symbols": 16, "num_answers": 8}
-ROWS: Mapping[str, Mapping[str, Any]] = {
-    "at the end": {"delay": 8},
+PAYMENTS: Mapping[str, Mapping[str, Any]] = {
+    "at the end": {"delay": 64},
     "each round": {},
-    "each round, 64 rounds": {"num_rounds": 64},
-    "falling stakes, 128 to 1": {"stakes": "falling"},
-    "rising stakes, 1 to 128": {"stakes": "rising"},
+    "falling stakes": {"stakes": "falling"},
+    "rising stakes": {"stakes": "rising"},
     "each round, luck of 20 after the first": {"luck": 20},
     "each round, luck of 20 after the last": {"luck": 20, "luck_after": "last"},
     "each round, and a wage of 2": {"wage": 2},
     "each round, and an advance of 20": {"advance": 20},
-}  # options of `Rounds` by what is paid when; 8 rounds if not said
+}  # options of `Rounds` by what is paid when
+LENGTHS = (1, 2, 4, 8, 16, 32, 64)  # rounds
+SIZES = (2, 4, 8, 16)  # episodes of a group
+
+
+def rows() -> list[Payment]:
+    """What is measured, without its noise: each payment by length, then by groups.
+
+    A stake doubles at most 15 times, and an advance needs two rounds.
+    """
+    base = (NUM_ROUNDS, NUM_SAMPLES, True)
+    lengths = [(num, NUM_SAMPLES, True) for num in LENGTHS]
+    groups = [(NUM_ROUNDS, *one) for one in itertools.product(SIZES, (True, False))]
+    return [
+        Payment(title, {"num_rounds": num, **options}, size, shared, {})
+        for num, size, shared in (*lengths, *(one for one in groups if one != base))
+        for title, options in PAYMENTS.items()
+        if not ("stakes" in options and num > MOST_DOUBLED)
+        if not ("advance" in options and num == 1)
+    ]
+
+
 VARIANTS: Mapping[str, Variant] = {
     variant.name: variant
     for variant in (
         Variant("dr_grpo", {"pool": POOLS["game, seat"]}),
         Variant("dr_grpo"),
+        Variant("episode"),
         Variant("mars"),
         Variant("mars", {"pool": POOLS["game, seat, turn"]}),
         Variant("mars", {"pool": POOLS["group, seat, turn"]}),
+        Variant("mars_loo", {"pool": POOLS["group, seat, turn"]}),
+        Variant("gae"),
+        Variant("turn_ppo"),
         Variant("random_effects"),
     )
 }
 TITLES = {
     "dr_grpo (game, seat)": "episode (game, seat)",
-    "dr_grpo": "episode (group, seat)",
-    "mars": "`mars` (game, seat)",
+    "dr_grpo": "GRPO without std",
+    "episode": "GRPO",
+    "mars": "`mars`",
     "mars (game, seat, turn)": "`mars` (game, seat, turn)",
     "mars (group, seat, turn)": "`mars` (group, seat, turn)",
+    "mars_loo (group, seat, turn)": "`mars_loo` (group, seat, turn)",
+    "gae": "`gae`",
+    "turn_ppo": "`turn_ppo`",
     "random_effects": "`random_effects`",
 }  # of the columns of the table
 
@@ -74,8 +105,9 @@ class Noise(NamedTuple):
     high: float
 
 
-def noises(game: Rounds, num_batches: int) -> dict[str, Noise]:
+def noises(row: Payment, num_batches: int) -> dict[str, Noise]:
     """The noise of each variant in a game of one seat."""
+    game = Rounds(**SIZE, **row.options)
     table = _fixed_policy(game)
     rng = np.random.default_rng(0)
     credits = {name: Crediting(variant) for name, variant in VARIANTS.items()}
@@ -83,25 +115,33 @@ def noises(game: Rounds, num_batches: int) -> dict[str, Noise]:
     keys: list[Any] = [key for _, key in table.graph.rows]
     right = np.array([game.right_answer(symbol) for _, symbol in keys])
     stake = np.array([float(game.stake(number)) for number, _ in keys])
-    for _ in range(num_batches):
-        played = table.play(NUM_STARTS, NUM_SAMPLES, rng)
-        true = _true_advantage(played, right, stake)
-        for name, credit in credits.items():
-            own = credit(table, played)
-            means = [np.mean(own**2), np.mean(true**2), np.mean(own * true)]
-            squares[name].append(np.array(means))
+    for number in range(NUM_WARM + num_batches):
+        num_starts = NUM_EPISODES // row.group
+        played = table.play(num_starts, row.group, rng, row.shared)
+        if number >= NUM_WARM:
+            true = _true_advantage(played, right, stake)
+            for name, credit in credits.items():
+                own = credit(table, played)
+                means = [np.mean(own**2), np.mean(true**2), np.mean(own * true)]
+                squares[name].append(np.array(means))
+        table.fit_critic(played)
     return {name: _noise(np.array(found)) for name, found in squares.items()}
+
+
+def rounds_graph(game: Rounds) -> Graph:
+    """The graph of a game of one seat, with a row for each round and symbol, in order."""
+    graph = Graph(game, lambda state, _: (state.number, state.symbol))
+    for number, symbol in itertools.product(
+        range(game.num_rounds), range(game.num_symbols)
+    ):
+        graph.row_of(game.initial_state()._replace(number=number, symbol=symbol), 0)
+    return graph
 
 
 def _fixed_policy(game: Rounds) -> TabularPolicy:
     """A policy that is right with probability `SKILL` in every row."""
-    graph = Graph(game, lambda state, _: (_row_of(game, state.number), state.symbol))
+    graph = rounds_graph(game)
     table = TabularPolicy(graph)
-    numbers = range(game.num_rounds) if game.stakes != "equal" else [0]
-    for number in numbers:
-        for symbol in range(game.num_symbols):
-            state = game.initial_state()._replace(number=number, symbol=symbol)
-            graph.row_of(state, 0)
     rows = np.arange(len(graph.rows))
     table.probabilities(rows)  # makes room for them
     keys: list[Any] = [key for _, key in graph.rows]
@@ -110,11 +150,6 @@ def _fixed_policy(game: Rounds) -> TabularPolicy:
     table.logits[rows, right] = math.log(odds)
     table.remember(rows)
     return table
-
-
-def _row_of(game: Rounds, number: int) -> int:
-    """The round of a row; rounds of equal stakes share their rows."""
-    return 0 if game.stakes == "equal" else number
 
 
 def _true_advantage(played: Played, right: Any, stake: Floats) -> Floats:
@@ -141,48 +176,43 @@ def _noise(means: Floats) -> Noise:
 
 def committed() -> list[Payment]:
     """The rows of docs/credit/payments.json."""
-    folder = Path(__file__).resolve().parents[1] / DOCS
-    return [Payment(**one) for one in json.loads((folder / FILE).read_text())]
+    return read_rows(Path(__file__).resolve().parents[1] / DOCS / FILE)
 
 
-def payments_table(rows: Sequence[Payment]) -> str:
-    """The noise of all variants in Markdown; bold if its interval reaches the row's least."""
-    lines = [
-        f"| Paid | {' | '.join(TITLES.values())} |",
-        "| --- |" + " ---: |" * len(TITLES),
-    ]
-    for row in rows:
-        noise = [Noise(*row.noise[name]) for name in TITLES]
-        least = min(one.value for one in noise)
-        cells = [_cell(one, one.low <= least) for one in noise]
-        lines.append(f"| {row.title} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+def read_rows(path: Path) -> list[Payment]:
+    """The rows of a file; none without a file."""
+    found = json.loads(path.read_text()) if path.exists() else []
+    return [Payment(**one) for one in found]
 
 
-def _cell(noise: Noise, is_least: bool) -> str:
-    value, low, high = (f"{x:,.0f}" if x >= 100 else f"{x:.3g}" for x in noise)
-    return f"{f'**{value}**' if is_least else value}<br>{low} to {high}"
+def _with_noise(row: Payment, known: Sequence[Payment]) -> Payment:
+    """The row with its noise: the known one, if it has all variants."""
+    for one in known:
+        if one[:-1] == row[:-1] and list(one.noise) == list(VARIANTS):
+            return one
+    num = max(min(NUM_TURNS // row.options["num_rounds"], MOST_BATCHES), 2)
+    found = noises(row, num).items()
+    rounded = {name: tuple(round(x, 4) for x in noise) for name, noise in found}
+    return Payment(*row[:-1], rounded)  # type: ignore[arg-type]
 
 
 def main(
     directory: Annotated[Path, typer.Option(help="Folder of payments.json.")] = DOCS,
-    num_turns: Annotated[
-        int, typer.Option(min=64, help="Turns of an episode, all batches together.")
-    ] = NUM_TURNS,
 ) -> None:
     """Measure the noise of credit by when a game pays; write payments.json."""
     warnings.simplefilter("ignore", FlatPoolWarning)
-    rows = []
-    for title, options in ROWS.items():
-        game = Rounds(**SIZE, **options)
-        found = noises(game, max(num_turns // game.num_rounds, 2))
-        noise = {n: [round(x, 4) for x in one] for n, one in found.items()}
-        rows.append({"title": title, "options": options, "noise": noise})
-        typer.echo(
-            f"{title}: " + ", ".join(f"{n} {x[0]:.3g}" for n, x in noise.items())
-        )
-    lines = ",\n".join(json.dumps(row) for row in rows)
-    (directory / FILE).write_text(f"[\n{lines}\n]\n")
+    path, found = directory / FILE, list[Payment]()
+    known = read_rows(path)
+    for row in rows():
+        found.append(_with_noise(row, known))
+        rest = [one for one in known if one[:-1] not in [f[:-1] for f in found]]
+        lines = ",\n".join(json.dumps(one._asdict()) for one in (*found, *rest))
+        path.write_text(f"[\n{lines}\n]\n")
+        noise = ", ".join(f"{n} {x[0]:.3g}" for n, x in found[-1].noise.items())
+        typer.echo(f"{row.title}, {row.options}, {row.group}, {row.shared}: {noise}")
+    path.write_text(
+        "[\n" + ",\n".join(json.dumps(x._asdict()) for x in found) + "\n]\n"
+    )
 
 
 if __name__ == "__main__":

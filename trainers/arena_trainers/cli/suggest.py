@@ -209,12 +209,15 @@ class Measured(NamedTuple):
 class Payment(NamedTuple):
     """The noise of credit in the game `rounds`, whose options say when it pays.
 
-    title: what is paid when. options: of `rounds`. noise: value and bounds by name of a
-    variant; 1 is the least possible.
+    title: what is paid when. options: of `rounds`. group: episodes of each start. shared:
+    whether they share the draws of chance. noise: value and bounds by name of a variant; 1
+    is the least possible.
     """
 
     title: str
     options: Mapping[str, Any]
+    group: int
+    shared: bool
     noise: Mapping[str, tuple[float, float, float]]
 
 
