@@ -81,6 +81,7 @@ VARIANTS: Mapping[str, Variant] = {
         Variant("gae"),
         Variant("turn_ppo"),
         Variant("random_effects"),
+        Variant("random_effects", {"paid": False}),
     )
 }
 TITLES = {
@@ -94,6 +95,7 @@ TITLES = {
     "gae": "`gae`",
     "turn_ppo": "`turn_ppo`",
     "random_effects": "`random_effects`",
+    "random_effects paid=False": "`random_effects` paid=false",
 }  # of the columns of the table
 
 

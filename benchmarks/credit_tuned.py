@@ -23,7 +23,8 @@ import comparing
 from arena_envs.games.rounds import Rounds
 from arena_trainers.cli.options import usage_errors
 from arena_trainers.credit import FlatPoolWarning
-from credit_payments import DOCS, SIZE, VARIANTS, rounds_graph
+from credit_payments import DOCS, SIZE, rounds_graph
+from credit_payments import VARIANTS as MEASURED
 from credit_runs import Crediting, Learner
 from credit_settings import SETTINGS, Setting, Variant
 from tabular import Floats, Graph, TabularPolicy
@@ -72,6 +73,8 @@ TUNED: Mapping[str, Payment | SelfPlay] = {
         )
     },
 }
+
+VARIANTS = {k: v for k, v in MEASURED.items() if "paid" not in v.options}
 
 
 class Outcome(NamedTuple):
