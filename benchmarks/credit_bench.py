@@ -337,7 +337,7 @@ def _limits(runs: Found) -> dict[str, Sequence[str]]:
 def advice(runs: Found) -> Advice:
     """What `arena credit suggest` reads."""
     games = [_advice_on(one) for one in comparisons(runs)]
-    return Advice(games, _limits(runs), credit_payments.committed())
+    return Advice(games, _limits(runs))
 
 
 def _advice_on(compared: Comparison) -> Measured:

@@ -24,7 +24,6 @@ import numpy as np
 import typer
 
 from arena_envs.games.rounds import MOST_DOUBLED, Rounds
-from arena_trainers.cli.suggest import NUM_ROUNDS, Payment
 from arena_trainers.credit import FlatPoolWarning
 from comparing import run_script
 from credit_runs import Crediting
@@ -37,6 +36,7 @@ NUM_TURNS, MOST_BATCHES = 1600, 400  # turns of an episode, in all batches; batc
 NUM_WARM = 10  # batches that only the critic sees
 SKILL = 0.5  # probability of the right answer
 SIZE: Mapping[str, Any] = {"num_symbols": 16, "num_answers": 8}
+NUM_ROUNDS = 8
 PAYMENTS: Mapping[str, Mapping[str, Any]] = {
     "at the end": {"delay": 64},
     "each round": {},
@@ -49,6 +49,21 @@ PAYMENTS: Mapping[str, Mapping[str, Any]] = {
 }  # options of `Rounds` by what is paid when
 LENGTHS = (1, 2, 4, 8, 16, 32, 64)  # rounds
 SIZES = (2, 4, 8, 16)  # episodes of a group
+
+
+class Payment(NamedTuple):
+    """The noise of credit in the game `rounds`, whose options say when it pays.
+
+    title: what is paid when. options: of `rounds`. group: episodes of each start. shared:
+    whether they share the draws of chance. noise: value and bounds by name of a variant; 1
+    is the least possible.
+    """
+
+    title: str
+    options: Mapping[str, Any]
+    group: int
+    shared: bool
+    noise: Mapping[str, tuple[float, float, float]]
 
 
 def rows() -> list[Payment]:
@@ -107,13 +122,15 @@ class Noise(NamedTuple):
     high: float
 
 
-def noises(row: Payment, num_batches: int) -> dict[str, Noise]:
-    """The noise of each variant in a game of one seat."""
+def noises(
+    row: Payment, num_batches: int, names: Sequence[str] = tuple(VARIANTS)
+) -> dict[str, Noise]:
+    """The noise of variants in a game of one seat, on batches that do not depend on them."""
     game = Rounds(**SIZE, **row.options)
     table = _fixed_policy(game)
     rng = np.random.default_rng(0)
-    credits = {name: Crediting(variant) for name, variant in VARIANTS.items()}
-    squares: dict[str, list[Floats]] = {name: [] for name in VARIANTS}
+    credits = {name: Crediting(VARIANTS[name]) for name in names}
+    squares: dict[str, list[Floats]] = {name: [] for name in names}
     keys: list[Any] = [key for _, key in table.graph.rows]
     right = np.array([game.right_answer(symbol) for _, symbol in keys])
     stake = np.array([float(game.stake(number)) for number, _ in keys])
@@ -188,14 +205,15 @@ def read_rows(path: Path) -> list[Payment]:
 
 
 def _with_noise(row: Payment, known: Sequence[Payment]) -> Payment:
-    """The row with its noise: the known one, if it has all variants."""
-    for one in known:
-        if one[:-1] == row[:-1] and list(one.noise) == list(VARIANTS):
-            return one
+    """The row with its noise: what is known of it, and the variants that are missing."""
+    found = {
+        n: x for one in known if one[:-1] == row[:-1] for n, x in one.noise.items()
+    }
     num = max(min(NUM_TURNS // row.options["num_rounds"], MOST_BATCHES), 2)
-    found = noises(row, num).items()
-    rounded = {name: tuple(round(x, 4) for x in noise) for name, noise in found}
-    return Payment(*row[:-1], rounded)  # type: ignore[arg-type]
+    names = [name for name in VARIANTS if name not in found]
+    for name, noise in (noises(row, num, names) if names else {}).items():
+        found[name] = Noise(*(round(x, 4) for x in noise))
+    return Payment(*row[:-1], {name: found[name] for name in VARIANTS})
 
 
 def main(

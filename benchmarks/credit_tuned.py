@@ -64,7 +64,6 @@ TUNED: Mapping[str, Payment | SelfPlay] = {
     "each round, luck of 20 after the last": Payment(
         {"luck": 20, "luck_after": "last"}
     ),
-    "each round, 32 rounds": Payment({"num_rounds": 32}),
     **{
         SETTINGS[name].title: SelfPlay(name)
         for name in (

@@ -54,8 +54,8 @@ def random_effects(
     0; where no group has two other episodes, τ² and σ² cannot be told apart and count as equal.
     β is 0 with too few others for F.
 
-    Reduces to: `mars_loo` over the same pool if it holds one group, or if every group has one
-    episode, and nothing is paid before the turn or `paid` is false.
+    Reduces to: `mars_loo` over the same pool with `paid=False`, if the pool holds one group, or
+    if every group has one episode.
 
     Bias:
 
@@ -97,6 +97,8 @@ def random_effects(
     """
     check_scaling(scale, ddof, eps)
     check_range("discount", discount, 0, 1)
+    if not isinstance(paid, bool):
+        raise ValueError(f"want paid true or false, got {paid!r}")
     pools = pools_by(turns, pool)
     to_go = returns_to_go(turns, turns.column("reward"), discount)
     stats = return_moments(turns, pools, to_go, discount=discount, ddof=ddof)
