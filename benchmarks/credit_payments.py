@@ -25,7 +25,8 @@ import typer
 
 from arena_envs.games.rounds import MOST_DOUBLED, Rounds
 from arena_trainers.credit import FlatPoolWarning
-from comparing import run_script
+from arena_trainers.extras import import_extra
+from comparing import run_script, table
 from credit_runs import Crediting
 from credit_settings import NUM_EPISODES, NUM_SAMPLES, POOLS, Variant
 from tabular import Floats, Graph, Played, TabularPolicy
@@ -127,23 +128,23 @@ def noises(
 ) -> dict[str, Noise]:
     """The noise of variants in a game of one seat, on batches that do not depend on them."""
     game = Rounds(**SIZE, **row.options)
-    table = _fixed_policy(game)
+    policy = _fixed_policy(game)
     rng = np.random.default_rng(0)
     credits = {name: Crediting(VARIANTS[name]) for name in names}
     squares: dict[str, list[Floats]] = {name: [] for name in names}
-    keys: list[Any] = [key for _, key in table.graph.rows]
+    keys: list[Any] = [key for _, key in policy.graph.rows]
     right = np.array([game.right_answer(symbol) for _, symbol in keys])
     stake = np.array([float(game.stake(number)) for number, _ in keys])
     for number in range(NUM_WARM + num_batches):
         num_starts = NUM_EPISODES // row.group
-        played = table.play(num_starts, row.group, rng, row.shared)
+        played = policy.play(num_starts, row.group, rng, row.shared)
         if number >= NUM_WARM:
             true = _true_advantage(played, right, stake)
             for name, credit in credits.items():
-                own = credit(table, played)
+                own = credit(policy, played)
                 means = [np.mean(own**2), np.mean(true**2), np.mean(own * true)]
                 squares[name].append(np.array(means))
-        table.fit_critic(played)
+        policy.fit_critic(played)
     return {name: _noise(np.array(found)) for name, found in squares.items()}
 
 
@@ -214,6 +215,145 @@ def _with_noise(row: Payment, known: Sequence[Payment]) -> Payment:
     for name, noise in (noises(row, num, names) if names else {}).items():
         found[name] = Noise(*(round(x, 4) for x in noise))
     return Payment(*row[:-1], {name: found[name] for name in VARIANTS})
+
+
+OWN = "random_effects"  # the default of the trainer
+EPISODE, POOLS_OF_TURNS = (
+    "dr_grpo (game, seat)",
+    ("mars", "dr_grpo", "mars (group, seat)"),
+)
+GOAL = 2.0  # times the least noise of a setting
+
+
+def setting_of(row: Payment) -> str:
+    """What is measured in a row, in words."""
+    num = row.options["num_rounds"]
+    chance = "shared" if row.shared else "own"
+    rounds = f"{num} round{'s' * (num > 1)}"
+    return f"{row.title}, {rounds}, groups of {row.group} with {chance} chance"
+
+
+def payments_table(
+    rows: Sequence[Payment], names: Sequence[str] = tuple(TITLES)
+) -> str:
+    """The noise in 8 rounds, and 64 equal ones, groups of 8 that share chance."""
+    shown = [one for one in rows if (one.group, one.shared) == (NUM_SAMPLES, True)]
+    wanted = [
+        *(one for one in shown if one.options["num_rounds"] == NUM_ROUNDS),
+        *(one for one in shown if one.options == {"num_rounds": 64}),
+    ]
+    lines = []
+    for row in wanted:
+        least = min(row.noise[name][0] for name in names)
+        long = ", 64 rounds" * (row.options["num_rounds"] == 64)
+        cells = [_cell(Noise(*row.noise[name]), least) for name in names]
+        lines.append([row.title + long, *cells])
+    return table(["Paid", *(TITLES[name] for name in names)], lines)
+
+
+def _cell(noise: Noise, least: float) -> str:
+    value = f"{noise.value:,.0f}" if noise.value >= 100 else f"{noise.value:.3g}"
+    wide = math.log(noise.high / noise.value) if math.isfinite(noise.high) else math.inf
+    bold = f"**{value}**" if noise.low <= least else value
+    return f"{bold} ± {100 * wide:.0f} %" if math.isfinite(wide) else f"{bold} or more"
+
+
+def groups_table(rows: Sequence[Payment]) -> str:
+    """The noise of the default by size of the group, and the least of the others."""
+    kinds = [(size, True) for size in SIZES] + [(size, False) for size in SIZES]
+    lines = []
+    for title in PAYMENTS:
+        by_kind = {
+            (one.group, one.shared): one.noise
+            for one in rows
+            if one.title == title and one.options["num_rounds"] == NUM_ROUNDS
+        }
+        cells = []
+        for kind in kinds:
+            noise = {name: found[0] for name, found in by_kind[kind].items()}
+            own = noise.pop(OWN)
+            least = min(noise, key=lambda name: noise[name])
+            cells.append(f"{own:.3g}<br>{noise[least]:.3g} {TITLES[least]}")
+        lines.append([title, *cells])
+    words = [f"{size}, {'shared' if shared else 'own'}" for size, shared in kinds]
+    return table(["Paid", *words], lines)
+
+
+def gains_table(rows: Sequence[Payment]) -> str:
+    """By payment and chance: how much less noise the default has than other credit."""
+    names = (EPISODE, "dr_grpo", "mars", "mars (game, seat, turn)")
+    lines = []
+    for row in rows:
+        long = row.options == {"num_rounds": 64}
+        if row.group == NUM_SAMPLES and (
+            row.options["num_rounds"] == NUM_ROUNDS or long
+        ):
+            chance = "shared" if row.shared else "own"
+            kind = [
+                f"{row.title}{', 64 rounds' * long}",
+                f"groups of {row.group}, {chance}",
+            ]
+            gains = [row.noise[name][0] / row.noise[OWN][0] for name in names]
+            lines.append(
+                [*kind, *(f"{x:,.0f}" if x >= 100 else f"{x:.2g}" for x in gains)]
+            )
+    return table(["Paid", "Chance", *(TITLES[name] for name in names)], lines)
+
+
+def defeats(rows: Sequence[Payment]) -> tuple[list[str], list[str]]:
+    """Where the default is significantly noisier than the episode or a pool; and misses `GOAL`.
+
+    A noise is significantly larger if its interval lies above the other one's. Settings with
+    the same figures, such as all payments of one round, are named once.
+    """
+    worse: dict[str, str] = {}
+    missed: dict[str, str] = {}
+    for row in rows:
+        noise = {name: Noise(*found) for name, found in row.noise.items()}
+        own = noise[OWN]
+        for name in (EPISODE, *POOLS_OF_TURNS):
+            if name in noise and own.low > noise[name].high:
+                gap = (
+                    f"{own.value:.4g} against {noise[name].value:.4g} of {TITLES[name]}"
+                )
+                worse.setdefault(gap, f"{setting_of(row)}: {gap}")
+        least = min(noise, key=lambda name: noise[name].value)
+        if own.value > GOAL * noise[least].value:
+            gap = f"{own.value:.3g} against {noise[least].value:.3g} of {TITLES[least]}"
+            missed.setdefault(gap, f"{setting_of(row)}: {gap}")
+    return list(worse.values()), list(missed.values())
+
+
+LINES = (EPISODE, "dr_grpo", "mars", "mars (game, seat, turn)", "gae", "turn_ppo", OWN)
+
+
+def draw_horizon(rows: Sequence[Payment], path: Path) -> None:
+    """Noise against the number of rounds: a panel for each payment, a line for each credit."""
+    figure = import_extra("matplotlib.figure", "eval").Figure(
+        figsize=(12, 6), layout="constrained"
+    )
+    panels = figure.subplots(2, 4, sharex=True, sharey=True).ravel()
+    shown = [one for one in rows if (one.group, one.shared) == (NUM_SAMPLES, True)]
+    for panel, title in zip(panels, PAYMENTS, strict=True):
+        found = [one for one in shown if one.title == title]
+        for number, name in enumerate(LINES):
+            points = [(one.options["num_rounds"], *one.noise[name]) for one in found]
+            x, y, low, high = zip(*points, strict=True)
+            style: dict[str, Any] = {"color": f"C{number}", "linewidth": 1.2}
+            if name == OWN:  # below the others
+                style |= {"linewidth": 5, "alpha": 0.5, "zorder": 1}
+            panel.plot(x, y, label=TITLES[name].replace("`", ""), **style)
+            panel.fill_between(x, low, high, color=f"C{number}", alpha=0.2)
+        panel.set(xscale="log", yscale="log", title=title)
+        panel.set_xticks(LENGTHS, [str(length) for length in LENGTHS], minor=False)
+        panel.minorticks_off()
+        panel.title.set_fontsize("small")
+    for panel in panels[4:]:
+        panel.set_xlabel("rounds")
+    for panel in panels[::4]:
+        panel.set_ylabel("noise, 1 at best")
+    panels[0].legend(fontsize="x-small")
+    figure.savefig(path, dpi=110, metadata={"Software": None})
 
 
 def main(

@@ -1,11 +1,12 @@
 """What each credit learns, with step and entropy bonus tuned for each: `rounds`, and games.
 
-Every variant gets the same budget. Each pair of a step and a bonus is run on the seeds 100 and
-101, and the best pair is then run on ten other seeds.
+Every variant gets the same budget. Each pair of a step and a bonus is run on two or four seeds, and
+the best pair is then run on ten others.
 
     python benchmarks/credit_tuned.py
 
-keeps its runs in tuned.json, repeats none, and writes tuned.md.
+keeps its runs in tuned.json and repeats none; then `python benchmarks/credit_bench.py` writes the
+pages from it.
 """
 
 import itertools
@@ -22,15 +23,16 @@ import typer
 import comparing
 from arena_envs.games.rounds import Rounds
 from arena_trainers.cli.options import usage_errors
+from arena_trainers.cli.suggest import Difference
 from arena_trainers.credit import FlatPoolWarning
-from credit_payments import DOCS, SIZE, rounds_graph
+from arena_trainers.evaluate.intervals import import_stats
+from credit_payments import DOCS, SIZE, TITLES, rounds_graph
 from credit_payments import VARIANTS as MEASURED
 from credit_runs import Crediting, Learner
 from credit_settings import SETTINGS, Setting, Variant
 from tabular import Floats, Graph, TabularPolicy
 
 NUM_STARTS, NUM_SAMPLES, NUM_BATCHES = 4, 8, 100  # of a run of `rounds`
-TUNED_ON = (100, 101)  # seeds
 NUM_SEEDS = 10
 GOAL = 0.9  # probability of the right answer, mean of all rounds and symbols
 
@@ -42,6 +44,7 @@ class Payment:
     options: Mapping[str, Any] = field(default_factory=dict)
     steps: tuple[float, ...] = (2.0, 8.0, 32.0)
     bonuses: tuple[float, ...] = (0.0, 0.02)
+    seeds: tuple[int, ...] = (100, 101)
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class SelfPlay:
     setting: str
     steps: tuple[float, ...] = (0.5, 1.0, 2.0)
     bonuses: tuple[float, ...] = (1.0, 3.0)
+    seeds: tuple[int, ...] = (100, 101)
 
 
 TUNED: Mapping[str, Payment | SelfPlay] = {
@@ -60,7 +64,9 @@ TUNED: Mapping[str, Payment | SelfPlay] = {
     "each round, and a wage of 2": Payment({"wage": 2}),
     "each round, and an advance of 20": Payment({"advance": 20}),
     "at the end": Payment({"delay": 8}),
-    "rising stakes": Payment({"stakes": "rising"}),
+    "rising stakes": Payment(
+        {"stakes": "rising"}, (8.0, 16.0, 32.0), seeds=(100, 101, 102, 103)
+    ),  # two seeds chose a step of 32 for some, at which other seeds stall
     "each round, luck of 20 after the last": Payment(
         {"luck": 20, "luck_after": "last"}
     ),
@@ -73,7 +79,11 @@ TUNED: Mapping[str, Payment | SelfPlay] = {
     },
 }
 
-VARIANTS = {k: v for k, v in MEASURED.items() if "paid" not in v.options}
+VARIANTS = {
+    name: variant
+    for name, variant in MEASURED.items()
+    if "paid" not in variant.options and variant.estimator != "mars_loo"
+}  # `mars_loo` takes the steps of `mars` where all groups have one size
 
 
 class Outcome(NamedTuple):
@@ -97,7 +107,8 @@ def learn_rounds(
 ) -> Outcome:
     """A run of `rounds`. All rounds share their logits, as they share a model's weights."""
     graph = _graph_of(tuple(chosen.options.items()))
-    game, table, credit = graph.game, TabularPolicy(graph), Crediting(variant)
+    game: Any = graph.game
+    table, credit = TabularPolicy(graph), Crediting(variant)
     rng, skills = np.random.default_rng(seed), []
     num = game.num_symbols
     answers = np.array([game.right_answer(symbol) for symbol in range(num)])
@@ -214,9 +225,11 @@ def best(title: str, variant: str, found: Mapping[str, Any]) -> Tried | None:
     scores = {}
     for one in tried(title, variant):
         runs = found.get(one.key, {})
-        if any(seed not in runs for seed in TUNED_ON):
+        if any(seed not in runs for seed in TUNED[title].seeds):
             return None
-        values = [getattr(Outcome(*runs[seed]), field_of) for seed in TUNED_ON]
+        values = [
+            getattr(Outcome(*runs[seed]), field_of) for seed in TUNED[title].seeds
+        ]
         scores[one] = sign * float(np.mean(values))
     return max(scores, key=lambda one: scores[one])
 
@@ -230,7 +243,7 @@ def todo(
         (title, one.key, seed)
         for name in names
         for one in tried(title, name)
-        for seed in TUNED_ON
+        for seed in TUNED[title].seeds
         if seed not in found.get(one.key, {})
     ]
     if tuning:
@@ -244,7 +257,80 @@ def todo(
     ]
 
 
+OWN, EPISODE = "random_effects", "dr_grpo (game, seat)"
+
+
+def outcomes(title: str, runs: comparing.Runs) -> dict[str, list[float]]:
+    """Of each variant with all runs: batches until `GOAL`, or the last quarter of the curve."""
+    found, values = runs.get(title, {}), {}
+    is_rounds = isinstance(TUNED[title], Payment)
+    for name in VARIANTS:
+        chosen = best(title, name, found)
+        of = found.get(chosen.key, {}) if chosen else {}
+        ran = [Outcome(*of[seed]) for seed in range(NUM_SEEDS) if seed in of]
+        if len(ran) == NUM_SEEDS:
+            values[name] = [float(r.batches) if is_rounds else r.last for r in ran]
+    return values
+
+
+def outcome_table(titles: Sequence[str], runs: comparing.Runs) -> str:
+    """Mean outcome of each variant; bold if significantly better than the default."""
+    rows = []
+    for title in titles:
+        values = outcomes(title, runs)
+        others = [name for name in values if name != OWN]
+        found = comparing.holm(
+            {n: comparing.difference(values[n], values[OWN]) for n in others}
+        )
+        cells = [_outcome_cell(values.get(n), found.get(n), title) for n in VARIANTS]
+        rows.append([title, *cells, *_power(values)])
+    head = ["", *(TITLES[name] for name in VARIANTS)]
+    return comparing.table([*head, "found, 10 seeds", "found, 3 seeds"], rows)
+
+
+def _outcome_cell(
+    values: Sequence[float] | None, found: Difference | None, title: str
+) -> str:
+    if values is None:
+        return "-"
+    is_rounds = isinstance(TUNED[title], Payment)
+    more = 1 if higher(title) and not is_rounds else -1
+    mean = comparing.interval(values)
+    never = mean.mean == NUM_BATCHES
+    digits = 1 if is_rounds else 3
+    text = f"{mean.mean:.{digits}f} ± {mean.mean - mean.low:.{digits}f}"
+    text = f"over {NUM_BATCHES}" if never else text
+    if found is None or not found.is_significant:
+        return text
+    return f"**{text}**" if found.value * more > 0 else f"*{text}*"
+
+
+def _power(values: Mapping[str, Sequence[float]]) -> list[str]:
+    """The differences between the default and the episode that 10 and 3 seeds find.
+
+    With power 80 % at p < 0.05: (t(.975) + t(.8)) √((s₁² + s₂²) / n).
+    """
+    t = import_stats().t
+    spread = sum(float(np.var(values[name], ddof=1)) for name in (OWN, EPISODE))
+    found = []
+    for num in (NUM_SEEDS, 3):
+        wide = sum(float(t.ppf(p, 2 * num - 2)) for p in (0.975, comparing.POWER))
+        found.append(f"{wide * (spread / num) ** 0.5:.3g}")
+    return found
+
+
 FILE = "tuned.json"
+
+
+def committed() -> comparing.Runs:
+    """The runs of docs/credit/tuned.json."""
+    folder = Path(__file__).resolve().parents[1] / DOCS
+    return comparing.read(folder / FILE, made_with())
+
+
+def complete(runs: comparing.Runs) -> list[str]:
+    """The settings of which no run is missing."""
+    return [title for title in TUNED if not todo(title, runs, list(VARIANTS))]
 
 
 def main(
