@@ -1,4 +1,4 @@
-# All targets but `adapters`, `browser`, `docs`, `engine` and `scale` work in .venv, which they
+# All targets but `adapters`, `blocks`, `browser`, `docs`, `engine` and `scale` work in .venv, which they
 # make when it is missing or out of date.
 #
 #   make train   trains the default recipe; options: make train ARGS="--seed 1"
@@ -8,8 +8,9 @@
 #   make engine  runs the tests of vLLM on a CPU, in an environment of their own
 #   make scale   runs the tests of sharding and servers on a CPU, and those of vLLM, likewise
 #   make adapters runs the tests of other frameworks, in environments of their own
-#   make browser tests pages in a headless Chromium, in an environment of its own
-#   make docs    runs every block of the documentation in a fresh clone; half an hour
+#   make browser builds the site, and tests pages in a headless Chromium, in an environment of its own
+#   make docs    builds the documentation's site into site/; a broken link fails
+#   make blocks  runs every block of the documentation in a fresh clone; half an hour
 #   make mutants plants small faults, and looks whether the tests find them
 #   make lint    ruff and mypy
 #   make format  ruff's fixes and format
@@ -24,6 +25,7 @@ ENGINE := .venv-engine
 SCALE := .venv-scale
 ADAPTERS := .venv-adapters
 BROWSER := .venv-browser
+DOCS := .venv-docs
 BIN := $(VENV)/bin
 # Two processes, a file to each at a time: what the tests of a file share is made once.
 TWO := -n 2 --dist loadfile --no-loadscope-reorder
@@ -34,7 +36,7 @@ export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
 .DELETE_ON_ERROR:
-.PHONY: train quick test slow engine scale adapters browser docs mutants lint format wheel clean
+.PHONY: train quick test slow engine scale adapters browser docs blocks mutants lint format wheel clean
 
 train: $(VENV)/.train
 	$(BIN)/arena train $(ARGS)
@@ -58,12 +60,16 @@ scale: $(SCALE)/.made
 adapters: $(VENV)/.dev
 	$(BIN)/python tests/adapters/run.py --environments $(ADAPTERS) $(ARGS)
 
-browser: $(BROWSER)/.made
+browser: $(BROWSER)/.made docs
 	@which chromium chromium-browser google-chrome | grep -q . || { \
 	  echo 'want Chromium or Chrome; install it, as by: apt-get install chromium' >&2; exit 1; }
 	$(BROWSER)/bin/python -m pytest -m slow tests/browser $(ARGS)
 
-docs:
+docs: $(DOCS)/.made $(VENV)/.dev
+	$(BIN)/python docs/build_reference.py
+	$(DOCS)/bin/zensical build --clean --strict
+
+blocks:
 	$(PYTHON) tests/packaging/check_docs.py $(ARGS)
 
 mutants: $(VENV)/.dev
@@ -82,7 +88,7 @@ wheel: $(VENV)/.dev
 	$(BIN)/python tests/packaging/check_wheel.py
 
 clean:
-	rm -rf $(VENV) $(ENGINE) $(SCALE) $(ADAPTERS) $(BROWSER) build dist .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(ENGINE) $(SCALE) $(ADAPTERS) $(BROWSER) $(DOCS) build dist site docs/reference .mypy_cache .pytest_cache .ruff_cache
 
 # torch first and by itself: asked for together with the rest, pip may choose a newer
 # build with gigabytes of CUDA packages.
@@ -110,6 +116,11 @@ define make_apart
 	$(@D)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	@touch $@
 endef
+
+$(DOCS)/.made: docs/requirements.txt
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install --quiet -r $<
+	@touch $@
 
 # What .venv has, and Playwright, which drives the Chromium of the system.
 $(BROWSER)/.made: tests/browser/requirements.txt $(VENV)/.dev

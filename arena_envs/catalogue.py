@@ -180,7 +180,7 @@ GAMES = {
     ),
     "speaker_listener-v0": Listed("speaker_listener:SpeakerListener"),
     "stag_hunt-v0": Listed("matrix_game:MatrixGame", params=STAG_HUNT),
-    "taboo-v0": Listed("taboo:Taboo", bots={"taboo": "taboo:TabooPlayer"}),
+    "taboo-v1": Listed("taboo:Taboo", bots={"taboo": "taboo:TabooPlayer"}),
     "tic_tac_toe-v0": Listed("tic_tac_toe:TicTacToe"),
     "tiny_hanabi-v0": Listed("tiny_hanabi:TinyHanabi"),
     "twenty_questions-v0": Listed("twenty_questions:TwentyQuestions"),

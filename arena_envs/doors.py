@@ -16,6 +16,7 @@ A built-in name wins over a module of that name. Quotes at the start of a part p
 parentheses: `lm:"runs/a (2)/model"`. In YAML, `{NAME: {key: value}}` says the same.
 """
 
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -25,7 +26,7 @@ import sys
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from itertools import pairwise
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -251,6 +252,12 @@ def missing_extra(
     )
 
 
+@functools.cache
+def installed(group: str, path: tuple[str, ...]) -> EntryPoints:
+    """The entry points of a group, read once for each `sys.path`: reading takes 10 ms."""
+    return entry_points(group=group)
+
+
 @dataclass(frozen=True)
 class Door(Generic[T]):
     """All objects of one kind: those of this project, plug-ins, and `module:name`.
@@ -376,8 +383,8 @@ class Door(Generic[T]):
             raise missing_extra(error, self.extra) from error
         return found
 
-    def _points(self) -> Collection[EntryPoint]:
-        return entry_points(group=self.group) if self.group else ()
+    def _points(self) -> EntryPoints:
+        return installed(self.group, tuple(sys.path))
 
     def _is_name(self, name: str) -> bool:
         return name in self.built_in or name in {p.name for p in self._points()}

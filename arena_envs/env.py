@@ -18,7 +18,14 @@ from arena_envs.checks import (
     render_modes,
     short,
 )
-from arena_envs.game import CHANCE, MAX_TEXT, TERMINAL, AnyGame, IllegalAction
+from arena_envs.game import (
+    CHANCE,
+    MAX_TEXT,
+    TERMINAL,
+    AnyGame,
+    IllegalAction,
+    penalized,
+)
 from arena_envs.nodes import (
     Chance,
     Content,
@@ -110,6 +117,7 @@ class GameEnv(AECEnv[str, Any, Any]):
     actions: list[Any]  # of this episode, chance outcomes included
     num_turns: int
     forfeited_by: int | None  # a seat
+    num_bad: tuple[int, ...]  # bad replies by seat, in games of three or more seats
 
     def __init__(
         self,
@@ -150,7 +158,7 @@ class GameEnv(AECEnv[str, Any, Any]):
 
     @property
     def returns(self) -> tuple[float, ...]:
-        """Payments to each seat so far in this episode, a forfeit included."""
+        """Payments to each seat so far in this episode, forfeits and penalties included."""
         return self._returns
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
@@ -242,16 +250,28 @@ class GameEnv(AECEnv[str, Any, Any]):
             self.render()
 
     def forfeit(self, agent: str) -> None:
-        """Ends the episode because this agent broke the rules.
+        """Makes this agent pay for breaking the rules.
 
-        Pays what `Game.forfeit` returns and sets `forfeited_by` to the agent's seat. As after
+        In games of one or two seats, ends the episode, pays what `Game.forfeit` returns and
+        sets `forfeited_by` to the agent's seat. In larger games the agent, which has to be to
+        move, plays `Game.default_action`, and returns are `penalized` from now on. As after
         `step`, the reward that `last()` has reported to the agent to move is not paid again.
 
         Raises:
-            ValueError: the agent is not playing.
+            ValueError: the agent is not playing, or not to move.
         """
         if not self._is_live(agent):
             raise ValueError(f"{agent!r} is not playing, so it cannot forfeit")
+        if self.game.num_players > 2:
+            if agent != self.agent_selection:
+                raise ValueError(
+                    f"{agent!r} is not to move, so it cannot forfeit; "
+                    f"{self.agent_selection!r} can"
+                )
+            seats = enumerate(self.num_bad)
+            self.num_bad = tuple(n + (seat == self._seats[agent]) for seat, n in seats)
+            self.play(self.game.default_action(self._node.state))
+            return
         self.forfeited_by = self._seats[agent]
         self._cumulative_rewards[self.agent_selection] = 0.0
         self._pay(tuple(self.game.forfeit(self._node.state, self.forfeited_by)))
@@ -324,10 +344,14 @@ class GameEnv(AECEnv[str, Any, Any]):
         self.actions = drawn
         self.num_turns = 0
         self.forfeited_by = None
+        self.num_bad = (0,) * self.game.num_players
 
     def _enter(self, node: Node) -> None:
         self._node = node
-        self._pay(node.returns)
+        paid = node.returns
+        if any(self.num_bad):
+            paid = penalized(self.game, paid, self.num_bad)
+        self._pay(paid)
         if node.player == TERMINAL:
             self._end(self.terminations)
         else:

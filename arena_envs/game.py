@@ -11,7 +11,7 @@ Write a game by inheriting from `BaseGame`, which carries the defaults.
 import math
 import random
 from bisect import bisect
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -25,9 +25,11 @@ MAX_TEXT = 20_000  # characters of an observation's text or of an utterance
 Kind = Literal["competitive", "cooperative", "mixed"]
 Information = Literal["perfect", "imperfect"]
 Pays = Literal["end", "on_the_way"]
+SPLITS = ("train", "test")  # of instances, see `Game.instances`
 
 S = TypeVar("S", bound=Hashable)
 A = TypeVar("A", bound=Hashable)
+T = TypeVar("T")
 
 
 class IllegalAction(ValueError):
@@ -166,8 +168,21 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
     def resample(self, state: S, seat: int, rng: random.Random) -> S:
         """A random state among those that this seat cannot tell from `state`."""
 
+    def shown_actions(self, state: S) -> Sequence[A]:
+        """The legal actions that a prompt may list; the player must think of all others."""
+
     def forfeit(self, state: S, seat: int) -> Sequence[float]:
-        """Returns of all seats if this seat breaks the rules now."""
+        """Returns of all seats if this seat breaks the rules now, in games of one or two seats.
+
+        The team of the seat gains nothing by it, the others lose nothing that they have, and
+        the sum of a zero-sum game stays 0.
+        """
+
+    def default_action(self, state: S) -> A:
+        """The legal action that a bad reply becomes, in games of three or more seats.
+
+        It depends only on what the seat to move knows. `penalized` says what it costs.
+        """
 
     def measures(self, state: S) -> Mapping[str, float]:
         """Further numbers about an episode, from its last state, such as efficiency.
@@ -177,7 +192,7 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
 
     @property
     def pays(self) -> Pays:
-        """When seats are paid: `"end"` if all returns are 0 until the last state.
+        """The time of payments: `"end"` if all returns are 0 until the last state.
 
         It decides which credit fits the game (`arena credit suggest`).
         """
@@ -197,6 +212,14 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
         Every value builds the game, with all other parameters as they are. For teams and
         single seats, the mean return of random play falls from one value to the next, as a
         share of the range of returns.
+        """
+
+    @property
+    def instances(self) -> Sequence[Hashable]:
+        """The outcomes of chance: maps, words, levels or values; empty if nothing is held out.
+
+        A game with instances has a parameter `split`: `"train"`, the default, and `"test"`
+        have none in common.
         """
 
     @property
@@ -256,11 +279,25 @@ class BaseGame(Generic[S, A]):
             raise NotImplementedError(f"{self!r} hides information and lacks resample")
         return state
 
+    def shown_actions(self: Game[S, A], state: S) -> Sequence[A]:
+        """All legal actions, which is right where their list gives nothing away."""
+        return self.legal_actions(state)
+
     def forfeit(self: Game[S, A], state: S, seat: int) -> Sequence[float]:
-        """The offender falls to `min_return`; the others keep what they have."""
-        returns = list(self.returns(state))
-        returns[seat] = self.min_return
-        return returns
+        """The offender's team falls to `min_return`.
+
+        In a zero-sum game the others get what it loses; else they keep what they have.
+        """
+        kept = self.returns(state)
+        if self.zero_sum:
+            kept = (-self.min_return,) * self.num_players
+        pairs = zip(self.teams, kept, strict=True)
+        lost = self.teams[seat]
+        return [self.min_return if team == lost else paid for team, paid in pairs]
+
+    def default_action(self: Game[S, A], state: S) -> A:
+        """The first legal action."""
+        return self.legal_actions(state)[0]
 
     def measures(self, state: S) -> Mapping[str, float]:
         return {}
@@ -280,6 +317,10 @@ class BaseGame(Generic[S, A]):
     @property
     def knobs(self) -> Mapping[str, tuple[Any, ...]]:
         return {}
+
+    @property
+    def instances(self) -> Sequence[Hashable]:
+        return ()
 
     @property
     def heuristic(self) -> str | None:
@@ -312,6 +353,45 @@ def legal_actions_of(game: Game[S, A], state: S, seat: int) -> Sequence[A]:
             state = game.apply(state, game.legal_actions(state)[0])
             player = game.current_player(state)
     return game.legal_actions(state) if player == seat else ()
+
+
+def penalized(
+    game: AnyGame, returns: Sequence[float], num_bad: Sequence[int]
+) -> tuple[float, ...]:
+    """Returns less the penalties for bad replies, in a game of three or more seats.
+
+    A team with n bad replies pays n / (n + 9) of the range from `min_return` to
+    `max_return` for each member, so the first costs a tenth, and every further one something.
+    In a zero-sum game the other seats get equal shares of it.
+
+    Args:
+        game: the rules.
+        returns: of all seats, by the rules.
+        num_bad: bad replies of each seat.
+    """
+    paid, spread = list(returns), game.max_return - game.min_return
+    for team in {game.teams[seat] for seat, n in enumerate(num_bad) if n}:
+        own = [seat for seat in range(len(paid)) if game.teams[seat] == team]
+        num = sum(num_bad[seat] for seat in own)
+        cost = spread * num / (num + 9)
+        share = cost * len(own) / (len(paid) - len(own)) if game.zero_sum else 0.0
+        for seat in range(len(paid)):
+            paid[seat] += -cost if seat in own else share
+    return tuple(paid)
+
+
+def bounds_of(game: AnyGame) -> tuple[float, float]:
+    """Lowest and highest possible return of a seat, `penalized` for bad replies."""
+    low, high = game.min_return, game.max_return
+    if game.num_players < 3:
+        return low, high
+    teams = [*game.teams]
+    shares = {
+        team: teams.count(team) / max(1, len(teams) - teams.count(team))
+        for team in teams
+    }
+    most = sum(shares.values()) - min(shares.values()) if game.zero_sum else 0.0
+    return low - (high - low), high + most * (high - low)
 
 
 def check_int(name: str, value: object, low: int, high: int) -> None:
@@ -349,6 +429,32 @@ def check_bool(name: str, value: object) -> None:
     """
     if type(value) is not bool:
         raise ValueError(f"want {name} True or False, got {value!r:.80}")
+
+
+def of_split(instances: Iterable[T], split: str) -> tuple[T, ...]:
+    """The half of some instances that a split draws from; chance has drawn it, once for all.
+
+    Args:
+        instances: distinct; equal instances in the same order give the same halves.
+        split: `"train"` or `"test"`; without a second instance, there is no `"test"`.
+
+    Raises:
+        ValueError: another split, or no instance for it.
+
+    >>> of_split(range(5), "train"), of_split(range(5), "test")
+    ((2, 1, 0), (4, 3))
+    """
+    if split not in SPLITS:
+        raise ValueError(f"want split 'train' or 'test', got {split!r:.80}")
+    drawn = list(instances)
+    random.Random(0).shuffle(drawn)
+    middle = (len(drawn) + 1) // 2
+    found = tuple(drawn[:middle] if split == "train" else drawn[middle:])
+    if not found:
+        raise ValueError(
+            f"want at least 2 instances for split={split!r}, got {len(drawn)}"
+        )
+    return found
 
 
 def counted(number: int, noun: str) -> str:

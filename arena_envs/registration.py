@@ -2,12 +2,12 @@
 
 import inspect
 import re
+import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any
 
 import gymnasium
@@ -15,7 +15,7 @@ import pettingzoo
 
 from arena_envs.catalogue import GAMES, Facts, Split
 from arena_envs.checks import did_you_mean
-from arena_envs.doors import Door, Expression, expression, imported
+from arena_envs.doors import Door, Expression, expression, imported, installed
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame, Information, Kind
 from arena_envs.nodes import Content
@@ -163,7 +163,7 @@ def _in_camel_case(id: str) -> str:
 
 def register_plugins() -> None:
     """Registers the games of other distributions (entry-point group `arena.games`)."""
-    for point in entry_points(group="arena.games"):
+    for point in installed("arena.games", tuple(sys.path)):
         plugin = point.dist.name if point.dist else "?"
         id = point.name if "-v" in point.name else f"{point.name}-v0"
         try:
@@ -297,9 +297,16 @@ def _find(id: str) -> Entry:
         return Entry(name, name, has_id=False)
     if name in _entries:
         return _entries[name]
-    versions = [known for known in _entries if known.rsplit("-v", 1)[0] == name]
-    if versions:
-        return _entries[max(versions, key=lambda known: int(known.rsplit("-v", 1)[1]))]
+    base = re.sub(r"-v\d+$", "", name)
+    versions = [known for known in _entries if known.rsplit("-v", 1)[0] == base]
+    newest = max(versions, key=lambda known: int(known.rsplit("-v", 1)[1]), default="")
+    if newest and base == name:
+        return _entries[newest]
+    if newest:
+        raise ValueError(
+            f"unknown game {id!r}; did you mean {newest!r}? Each version has its own rules or "
+            "texts; the page of the game tells their history"
+        )
     raise ValueError(f"unknown game {id!r}; {did_you_mean(name, sorted(_entries))}")
 
 

@@ -76,8 +76,10 @@ __all__ = [
     "how_to_write",
     "is_heard",
     "money",
+    "natural",
     "nearest",
     "read",
+    "restated",
     "syntax",
     "transcript",
     "written",
@@ -330,6 +332,46 @@ def _patterns(moves: tuple[Move, ...]) -> tuple[re.Pattern[str], re.Pattern[str]
         re.compile(rf"(?:{before})(?:\s*:|\s|\Z)", flags),
         re.compile(rf"(?:\A|(?P<mark>[\n\r.!?;:]))\s*(?:{after})\s*\.?\Z", flags),
     )
+
+
+_GAP = r"(?:[\s:=#,($]|(?:of|for|to|you|the|an?|and|number|on|is{labels})\s){{1,6}}"
+_UNIT = r"(?:\s?(?:dollars?|coins?|points?|usd|eur|euros?|%s|[$\u20ac\u00a3)])){0,2}"
+
+
+@lru_cache(256)
+def natural(moves: tuple[Move, ...]) -> str:
+    """A pattern of moves as people write them, such as "offer: $40" or "vote for player_3".
+
+    For a text with single blanks, in any case. `restated` tells what a match means.
+    """
+    forms = []
+    for index, move in enumerate(moves):
+        form = move.name
+        for number, field in enumerate(move.fields):
+            label = field.label.lower().rstrip("s") + "s?"
+            pattern = field.pattern.replace("player_", "(?:player_)?")
+            form += _GAP.format(labels=f"|{label}")
+            form += rf"(?P<m{index}f{number}>{pattern})(?!\w|[.,/]\d)"
+            form += _UNIT % label if isinstance(field, Amount | Integer) else ""
+        forms.append(f"(?P<m{index}>{form})")
+    return "|".join(forms)
+
+
+def restated(found: re.Match[str], moves: tuple[Move, ...]) -> tuple[Move, str]:
+    """The move of a match of `natural`, and its canonical text.
+
+    The values are as they were written, also those that are out of range.
+    """
+    groups = found.groupdict()
+    index = next(i for i in range(len(moves)) if groups[f"m{i}"])
+    move, texts = moves[index], []
+    for number, field in enumerate(move.fields):
+        text = " ".join(groups[f"m{index}f{number}"].lstrip("$").split()).lower()
+        if isinstance(field, Player):
+            text = f"player_{text.removeprefix('player_')}"
+        value: Any = field.read(text)
+        texts.append(text if value is None else field.written(value))
+    return move, " ".join([move.name, *texts])
 
 
 def _check_message(move: Move, message: str, max_message: int) -> None:

@@ -1,4 +1,4 @@
-"""How well play keeps an endpoint busy: throughput, requests in flight, own CPU time.
+"""Speed of play with an endpoint: throughput, requests in flight, own CPU time.
 
 An HTTP server in a process of its own answers chat requests of Kuhn poker after a given
 time. Three measurements:

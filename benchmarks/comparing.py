@@ -1,4 +1,4 @@
-"""What comparisons share: their command, the file of their runs, statistics and tables.
+"""Parts that comparisons share: their command, the file of their runs, statistics and tables.
 
 Runs are ordered by setting, variant and seed. The file also holds the settings and the
 options of the variants. A run counts only while these are as today.
@@ -29,7 +29,7 @@ MadeWith = Mapping[str, Any]  # "settings", "variants", and what all runs share
 
 
 def as_json(made_with: MadeWith) -> dict[str, Any]:
-    """What decides the numbers, as read back from JSON."""
+    """The settings that decide the numbers, as read back from JSON."""
     found: dict[str, Any] = json.loads(json.dumps(made_with))
     return found
 

@@ -1,4 +1,4 @@
-"""What evaluation costs beside the policies: prompts, parsing, records, exact NashConv.
+"""Cost of an evaluation beside the policies: prompts, parsing, records, exact NashConv.
 
 CPU time of one process. Overhead: 1,000 episodes of tic-tac-toe, random against minimax,
 through prompts and parsing; the time inside `act` is not counted. NashConv: the exact value
@@ -48,7 +48,7 @@ def lm_nash_conv(id: str) -> dict[str, Any]:
     """Seconds of an exact NashConv of an untrained tiny model, with short prompts."""
     from arena_trainers import LMPolicy
     from arena_trainers.evaluate import exploitability
-    from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer, words_of
+    from arena_trainers.runs.start import tiny_model, tiny_tokenizer, words_of
     from arena_wrappers import PromptOptions
 
     game = arena_envs.make_game(id)

@@ -1,4 +1,4 @@
-"""What comparisons with the tiny model share: measured runs, gains over a reference, pages."""
+"""Parts that comparisons with the tiny model share: measured runs, gains over a reference, pages."""
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -52,7 +52,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class Bench:
-    """What is compared.
+    """A comparison of variants.
 
     Args:
         command: that does the runs and writes the page.
@@ -175,7 +175,7 @@ PAGE, PICTURE = "README.md", "learning.png"
 
 
 def how_to_read(bench: Bench, shared: str) -> str:
-    """How gains and p-values are to be read.
+    """Notes on reading gains and p-values.
 
     Args:
         bench: what is compared.
@@ -194,7 +194,7 @@ def how_to_read(bench: Bench, shared: str) -> str:
 
 
 def power(bench: Bench, num_seeds: int) -> str:
-    """How large a difference must be to be significant."""
+    """The least difference that is significant."""
     effect = smallest_effect(num_seeds, bench.num_compared)
     return (
         f"- **{num_seeds} seeds show only large differences.** The smallest p of a table is "
@@ -206,7 +206,7 @@ def power(bench: Bench, num_seeds: int) -> str:
 
 
 def missing_text(compared: Sequence[Comparison]) -> str:
-    """Which runs are missing, or that none is."""
+    """The missing runs, or that none is missing."""
     lines = [
         comparing.missing_line(one.setting.title, one.missing, len(one.runs))
         for one in compared
@@ -222,7 +222,7 @@ def missing_text(compared: Sequence[Comparison]) -> str:
 
 
 def summary(shown: Sequence[Comparison]) -> list[str]:
-    """What is significant in each game, and over all."""
+    """The significant gains in each game, and over all."""
     lines = [
         f"- {one.setting.title}, {one.title(measure)}: {_verdict(one, measure)}"
         for one in shown
@@ -235,7 +235,7 @@ def summary(shown: Sequence[Comparison]) -> list[str]:
 
 
 def _together(shown: Sequence[Comparison]) -> str:
-    """What is significant after correction for the comparisons of all tables."""
+    """The gains that stay significant after correction for the comparisons of all tables."""
     found = {
         f"`{name}` ({one.setting.title}, {one.title(measure)})": difference
         for one in shown

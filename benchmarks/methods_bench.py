@@ -109,7 +109,7 @@ SETTINGS: dict[str, Setting] = {
 
 @dataclass(frozen=True)
 class Method:
-    """How a variant learns: some rounds from selected rows, then by self-play.
+    """The training of a variant: some rounds from selected rows, then by self-play.
 
     Args:
         num_rounds: rounds that learn from rows; the rest learns by `turn_grpo`.
@@ -212,7 +212,7 @@ BENCH = Bench(
 
 
 def made_with() -> dict[str, Any]:
-    """What decides the numbers."""
+    """The settings that decide the numbers."""
     return {
         "deals": [FIRST_DEAL, NUM_DEALS],
         "settings": {name: asdict(setting) for name, setting in SETTINGS.items()},
@@ -476,7 +476,7 @@ def text(runs: Runs) -> str:
 
 
 def _levels(shown: Sequence[Comparison]) -> list[str]:
-    """What the starts and the methods reach, and `kickstart` while it has its teacher."""
+    """The scores of the starts and the methods, and of `kickstart` while it has its teacher."""
     lines = []
     for one in shown:
         for measure in one.setting.measures:

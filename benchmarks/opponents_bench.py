@@ -151,7 +151,7 @@ BENCH = Bench(
 
 
 def made_with() -> dict[str, Any]:
-    """What decides the numbers."""
+    """The settings that decide the numbers."""
     settings = {name: asdict(setting) for name, setting in SETTINGS.items()}
     options = {
         name: {setting: variants(setting)[name] for setting in SETTINGS}

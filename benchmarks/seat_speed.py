@@ -6,6 +6,9 @@ PettingZoo's documentation does. Both observe features. `SeatEnv` also fills `in
 mask and the texts of the legal actions. Neither is given a seed, so that no generator is
 made in an episode. Repeats are interleaved; the table shows medians.
 
+The second table: CPU time of a turn through `SeatSession`, beside a loop over `PromptWrapper`
+that reads each prompt. Both play all seats with random legal replies, each episode with a seed.
+
     python benchmarks/seat_speed.py --repeats 7 --seconds 1
 """
 
@@ -21,11 +24,13 @@ from rich.table import Table
 
 import arena_envs
 from arena_envs.bots import make_bot
+from arena_wrappers import PromptWrapper, SeatSession
 from arena_wrappers.play import make_seat_env
 
 GAMES = ("tic_tac_toe", "kuhn_poker", "connect_four")
 
 Episode = Callable[[random.Random], int]  # plays one and counts the turns of seat 0
+Loop = Callable[[str], Episode]
 
 
 def seat_loop(id: str) -> Episode:
@@ -66,6 +71,35 @@ def bare_loop(id: str) -> Episode:
     return play
 
 
+def prompt_loop(id: str) -> Episode:
+    env = PromptWrapper(arena_envs.make(id, observation="text"), "bare")
+
+    def play(rng: random.Random) -> int:
+        env.reset(seed=rng.getrandbits(63))
+        num_steps, base = 0, env.env
+        while legal := env.legal_texts():
+            env.observe(base.agent_selection)
+            env.step(legal[int(rng.random() * len(legal))])
+            num_steps += 1
+        return num_steps
+
+    return play
+
+
+def session_loop(id: str) -> Episode:
+    session = SeatSession(id, "all", (), prompt={"reply_format": "bare"})
+
+    def play(rng: random.Random) -> int:
+        session.reset(rng.getrandbits(63))
+        num_steps, legal = 0, session.info()["legal"]
+        while legal:
+            info = session.step(legal[int(rng.random() * len(legal))])[3]
+            legal, num_steps = info["legal"], num_steps + 1
+        return num_steps
+
+    return play
+
+
 def chosen(observation: Any, rng: random.Random) -> Any:
     legal = observation["action_mask"].nonzero()[0]
     return legal[int(rng.random() * len(legal))]
@@ -86,19 +120,22 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7, help="measurements per row")
     parser.add_argument("--seconds", type=float, default=1.0, help="CPU time of each")
     args = parser.parse_args()
-    table = Table(
-        "game", "AEC loop, μs", "SeatEnv, μs", "ratio", "more per own turn, μs"
-    )
+    show("AEC loop", bare_loop, "SeatEnv", seat_loop, args)
+    show("PromptWrapper", prompt_loop, "SeatSession", session_loop, args)
+
+
+def show(name: str, loop: Loop, other: str, other_loop: Loop, args: Any) -> None:
+    """Prints a table that compares two ways to play."""
+    table = Table("game", f"{name}, μs", f"{other}, μs", "ratio", "more per turn, μs")
     for id in GAMES:
-        loops = bare_loop(id), seat_loop(id)
-        for loop in loops:
-            measure(loop, args.seconds / 4)  # fills the cache of states
+        loops = loop(id), other_loop(id)
+        for play in loops:
+            measure(play, args.seconds / 4)  # fills the cache of states
         found = [
-            [measure(loop, args.seconds) for loop in loops] for _ in range(args.repeats)
+            [measure(play, args.seconds) for play in loops] for _ in range(args.repeats)
         ]
         bare, seat = (statistics.median(row[i][0] for row in found) for i in (0, 1))
-        num_steps = statistics.median(row[1][1] for row in found)
-        more = (seat - bare) / num_steps
+        more = (seat - bare) / statistics.median(row[1][1] for row in found)
         table.add_row(
             id, f"{bare:.1f}", f"{seat:.1f}", f"{seat / bare:.2f}", f"{more:.1f}"
         )

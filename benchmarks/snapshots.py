@@ -1,4 +1,4 @@
-"""What snapshots cost as opponents: CPU time of a training step of the tiny model.
+"""Cost of snapshots as opponents: CPU time of a training step of the tiny model.
 
 The default job of `arena train` on Kuhn poker, or another game, with five kinds of opponents:
 self-play; `random`, whose replies cost next to nothing, while as many turns are learned as

@@ -491,7 +491,7 @@ class ExactPolicy:
         return np.array(values)
 
     def nash_conv(self) -> float:
-        """What the seats would gain by best responses, summed; 0 at an equilibrium."""
+        """The sum of the seats' gains by best responses; 0 at an equilibrium."""
         seats = range(self.tree.num_players)
         best = [best_response_of(self.tree, self.policy, seat)[0] for seat in seats]
         return float(np.sum(best) - self.returns().sum())

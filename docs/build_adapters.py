@@ -25,6 +25,23 @@ games are skipped where a framework needs numbered actions.
 |---|---|---|---|---|
 """
 TAIL = """
+## Your own
+
+`SeatSession` is all that a framework with messages needs: OpenEnv, GEM and TRL's tools stand on it.
+`reset` takes a seed, a seat and opponents. `step` takes any text. A lost episode raises
+`NoReplyError`. `save` returns JSON, from which `restore` of an equal session goes on.
+
+```python
+from arena_wrappers import SeatSession
+
+session = SeatSession("kuhn_poker", seat="random", opponents="cfr", prompt={"reply_format": "boxed"})
+messages, done = session.reset(seed=3), session.done
+while not done:
+    messages, reward, done, info = session.step(r"\\boxed{bet}")
+print(info["outcome"]["returns"], info["turn_rewards"])
+episode = session.episode  # the record that `play` makes; `arena_trainers.credit.export` reads it
+```
+
 ## Others
 
 SuperSuit's observation wrappers refuse dict observations, also those of PettingZoo's own classic

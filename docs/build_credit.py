@@ -111,7 +111,7 @@ def report() -> str:
 
 
 def cause(name: str) -> str:
-    """What biases an estimator most: the first words of "Biased by" in its docstring."""
+    """The largest bias of an estimator: the first words of "Biased by" in its docstring."""
     _, _, bias = " ".join(docstring(name).split()).partition("- *Biased by*: ")
     return re.split(r"[.;](?: |$)", bias, maxsplit=1)[0]
 
@@ -196,7 +196,7 @@ def _section(name: str, costs: Mapping[str, float]) -> str:
 
 
 def _parts(doc: str) -> tuple[str, dict[str, str]]:
-    """What a docstring says before its arguments, and the meaning of each of these."""
+    """The text of a docstring before its arguments, and the meaning of each of these."""
     text, _, rest = doc.partition("\nArgs:\n")
     body = re.split(r"\n\n(?=\S)", rest)[0]
     entries = re.split(r"\n(?=    \S)", "\n" + body)

@@ -29,20 +29,26 @@ language games.
 
 def build() -> dict[str, str]:
     """All files of the folder by name."""
-    ids: dict[str, list[str]] = {}
-    for id, entry in registration._entries.items():
-        if not entry.plugin:
-            module = entry.entry_point.partition(":")[0]
-            ids.setdefault(module.rpartition(".")[2], []).append(id)
+    stems = stems_of()
     files = {}
-    for stem, own in sorted(ids.items()):
+    for stem in sorted({*stems.values()}):
+        own = [id for id, of in stems.items() if of == stem]
         own.sort(key=lambda id: (id.rpartition("-v")[0] != stem, id))
         files[f"{stem}.md"] = page_text(arena_envs.make_game(own[0]), own)
-    stems = {id: stem for stem, own in ids.items() for id in own}
     infos = [info for info in arena_envs.game_infos() if info.id in stems]
     rows = [_row(info, stems[info.id]) for info in infos]
     files["README.md"] = HEAD + "".join(f"{row}\n" for row in rows)
     return files
+
+
+def stems_of() -> dict[str, str]:
+    """The page of each game, by id."""
+    modules = {
+        id: entry.entry_point.partition(":")[0]
+        for id, entry in registration._entries.items()
+        if not entry.plugin
+    }
+    return {id: module.rpartition(".")[2] for id, module in modules.items()}
 
 
 def _row(info: arena_envs.GameInfo, stem: str) -> str:

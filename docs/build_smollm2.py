@@ -56,7 +56,7 @@ def late_legal(run: dict[str, Any]) -> float:
 
 
 def read_step_cost(folder: Path) -> dict[str, Any]:
-    """What a step of a run costs: means over its steps."""
+    """The cost of a run's step: means over its steps."""
     lines = (folder / "metrics.jsonl").read_text().splitlines()
     steps = [r for r in map(json.loads, lines) if "step_time" in r]
     names = {

@@ -6,9 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import yaml
+
 from arena_trainers import credit
 from arena_trainers.credit import by_name
 from build_credit import estimators_page
+from build_reference import public_modules
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs" / "credit"
@@ -57,3 +60,23 @@ def test_the_page_of_the_options_is_that_of_their_declarations() -> None:
     command = [sys.executable, str(ROOT / "docs" / "build_options.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_site_leads_to_every_page():
+    """Pages of single games are reached from the gallery."""
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    found = re.findall(r"[\w/.]+\.md", json.dumps(site["nav"]))
+    pages = {
+        path.relative_to(ROOT / "docs").as_posix()
+        for path in (ROOT / "docs").rglob("*.md")
+        if path.parent.name not in ("games", "reference")
+    }
+    left_out = set(site["exclude_docs"].split())
+    assert pages - set(found) == {"decisions.md"} <= left_out
+    assert [name for name in found if name not in pages and "/" not in name] == []
+
+
+def test_the_reference_has_every_module_that_lists_public_names():
+    modules = set(public_modules())
+    assert {"arena_envs", "arena_trainers.credit", "arena_wrappers.play"} <= modules
+    assert not any(name.startswith("arena_envs.games") for name in modules)

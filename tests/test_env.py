@@ -618,27 +618,39 @@ class TestForfeit:
         assert all(env.terminations.values())
         assert env.forfeited_by == env.possible_agents.index(agent)
         rewards = {agent: env._cumulative_rewards[agent] for agent in env.agents}
-        assert rewards == {"player_0": 0.0, "player_1": 0.0} | {agent: -2.0}
+        assert rewards == {"player_0": 2.0, "player_1": 2.0} | {agent: -2.0}
         play_randomly(env, random.Random(0))
 
-    def test_what_was_earned_before_is_kept_by_the_others(self) -> None:
+    def test_in_larger_games_a_default_action_is_played_and_costs_the_offender(
+        self,
+    ) -> None:
         env = started(GameEnv(Passing()))
         env.step(2)
         env.forfeit("player_1")
-        assert env.returns == (2, -5.0, 4)
-        assert env.rewards == {"player_0": 0.0, "player_1": -5.0, "player_2": 0.0}
+        assert env.returns == (2, -10.5, 4)  # a tenth of the range
+        assert env.rewards == {"player_0": 0.0, "player_1": -10.5, "player_2": 0.0}
         assert env._cumulative_rewards["player_2"] == 4.0
+        assert (env.agent_selection, env.actions) == ("player_2", [2, 0])
+        with pytest.raises(ValueError, match="'player_0' is not to move"):
+            env.forfeit("player_0")
+
+    def test_in_a_larger_zero_sum_game_the_others_share_the_penalty(self) -> None:
+        env = started(arena_envs.make("kuhn_poker", num_players=3))
+        env.forfeit("player_0")
+        assert env.returns == pytest.approx((-0.6, 0.3, 0.3))  # of -2 to 4
+        play_randomly(env, random.Random(0))
+        assert sum(env.returns) == pytest.approx(0)
 
     @pytest.mark.parametrize("offender", ["player_0", "player_1", "player_2"])
     def test_last_pays_once_whoever_forfeits(self, offender: str) -> None:
         env = started(GameEnv(Passing()))
         totals = dict.fromkeys(env.possible_agents, 0.0)
-        for turn, agent in enumerate(env.agent_iter()):
+        for agent in env.agent_iter():
             _, reward, termination, truncation, _ = env.last()
             totals[agent] += reward
             if termination or truncation:
                 env.step(None)
-            elif turn == 5:
+            elif agent == offender:
                 env.forfeit(offender)
             else:
                 env.step(2)

@@ -130,7 +130,7 @@ class Board:
 
     @cached_property
     def placements(self) -> dict[int, dict[int, int]]:
-        """By size of a ship: the squares that each placement covers, in order."""
+        """The squares that each placement covers, in order, by size of the ship."""
         return {size: dict(self._placements(size)) for size in set(self.ship_sizes)}
 
     @cached_property

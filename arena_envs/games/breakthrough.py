@@ -23,13 +23,19 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.game import TERMINAL, BaseGame, Information, Kind, check_int, fold
-from arena_envs.games.kits.board import Squares, piece_rows, square_bits, turn_text
+from arena_envs.game import TERMINAL, check_int, fold
+from arena_envs.games.kits.board import (
+    Squares,
+    TwoPlayerGame,
+    piece_rows,
+    square_bits,
+    turn_text,
+)
 from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
 
 LETTERS = "abcdefgh"
@@ -49,7 +55,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Breakthrough(BaseGame[State, int]):
+class Breakthrough(TwoPlayerGame[State]):
     """Breakthrough on a board of any size.
 
     Args:
@@ -63,13 +69,6 @@ class Breakthrough(BaseGame[State, int]):
     rows: int = 8
     columns: int = 8
 
-    num_players = 2
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "perfect"
-    max_chance_nodes = 0
-    zero_sum = True
-    min_return = -1.0
-    max_return = 1.0
     scene = "arena_envs.games.breakthrough:scene"
 
     def __post_init__(self) -> None:

@@ -41,7 +41,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import chess
 import numpy as np
@@ -49,13 +49,11 @@ from numpy.typing import NDArray
 
 from arena_envs.game import (
     TERMINAL,
-    BaseGame,
     IllegalAction,
-    Information,
-    Kind,
     check_int,
     counted,
 )
+from arena_envs.games.kits.board import TwoPlayerGame
 from arena_envs.scenes.shapes import Cell, Grid, Scene, Table, turn_title
 
 
@@ -207,7 +205,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Chess(BaseGame[State, int]):
+class Chess(TwoPlayerGame[State]):
     """Chess.
 
     Args:
@@ -222,14 +220,7 @@ class Chess(BaseGame[State, int]):
     max_plies: int = 200
     fen: str = chess.STARTING_FEN
 
-    num_players = 2
     num_actions = len(MOVES)
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "perfect"
-    max_chance_nodes = 0
-    zero_sum = True
-    min_return = -1.0
-    max_return = 1.0
     scene = "arena_envs.games.chess:scene"
 
     def __post_init__(self) -> None:

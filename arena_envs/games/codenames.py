@@ -22,7 +22,7 @@ once if it guesses the assassin. A team also loses if one of its players forfeit
 
 **Clues.** A clue is a word of 2 to 20 letters a to z, in any case. It is an invalid reply if it is
 too close to a word that is still on the board: one is a form of the other (plurals, -ed, -ing, as
-in `taboo-v0`), or one starts or ends with the other, in any form, and both have four letters or
+in `taboo-v1`), or one starts or ends with the other, in any form, and both have four letters or
 more. So with "horseshoe" on the board, "horse" and "shoes" are refused; with "cat", "cats" is
 refused and "catalog" is not. The rules do not ask whether a clue is an English word or about
 meaning. Unlike in the board game, no clue has the number 0 or no limit.

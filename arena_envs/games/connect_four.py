@@ -23,15 +23,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.game import TERMINAL, BaseGame, Information, Kind, check_int, fold
+from arena_envs.game import TERMINAL, check_int, fold
 from arena_envs.games.kits.board import (
     LETTERS,
     Squares,
+    TwoPlayerGame,
     piece_rows,
     square_bits,
     turn_text,
@@ -50,7 +51,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ConnectFour(BaseGame[State, int]):
+class ConnectFour(TwoPlayerGame[State]):
     """Connect Four on a board of any size.
 
     Args:
@@ -66,13 +67,6 @@ class ConnectFour(BaseGame[State, int]):
     columns: int = 7
     x_in_row: int = 4
 
-    num_players = 2
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "perfect"
-    max_chance_nodes = 0
-    zero_sum = True
-    min_return = -1.0
-    max_return = 1.0
     scene = "arena_envs.games.connect_four:scene"
 
     def __post_init__(self) -> None:
@@ -172,7 +166,7 @@ class ConnectFour(BaseGame[State, int]):
 
     @cached_property
     def _line_shifts(self) -> list[list[int]]:
-        """By direction: the shifts after which a bit stands for a whole line."""
+        """The shifts after which a bit stands for a whole line, by direction."""
         shifts, length = [], 1
         while length < self.x_in_row:
             shifts.append(min(length, self.x_in_row - length))

@@ -29,22 +29,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import (
     TERMINAL,
-    BaseGame,
     IllegalAction,
-    Information,
-    Kind,
     check_bool,
     check_int,
     fold,
 )
-from arena_envs.games.kits.board import turn_text
+from arena_envs.games.kits.board import TwoPlayerGame, turn_text
 from arena_envs.scenes.shapes import Cell, Grid, Scene, seat_tone, turn_title
 
 MAX_SIZE = 9
@@ -97,7 +94,7 @@ def grid_of(num_rows: int, num_cols: int) -> Lines:
 
 
 @dataclass(frozen=True)
-class DotsAndBoxes(BaseGame[State, int]):
+class DotsAndBoxes(TwoPlayerGame[State]):
     """Dots and boxes.
 
     Args:
@@ -113,11 +110,6 @@ class DotsAndBoxes(BaseGame[State, int]):
     num_cols: int = 2
     utility_margin: bool = False
 
-    num_players = 2
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "perfect"
-    max_chance_nodes = 0
-    zero_sum = True
     scene = "arena_envs.games.dots_and_boxes:scene"
 
     def __post_init__(self) -> None:
@@ -134,11 +126,11 @@ class DotsAndBoxes(BaseGame[State, int]):
         return self.num_actions
 
     @property
-    def max_return(self) -> float:
+    def max_return(self) -> float:  # type: ignore[override]  # depends on a parameter
         return float(self.num_rows * self.num_cols) if self.utility_margin else 1.0
 
     @property
-    def min_return(self) -> float:
+    def min_return(self) -> float:  # type: ignore[override]  # depends on a parameter
         return -self.max_return
 
     def initial_state(self) -> State:

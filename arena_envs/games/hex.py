@@ -33,22 +33,19 @@ of one row or column, on which the first stone does not win; these are not offer
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import (
     TERMINAL,
-    BaseGame,
     IllegalAction,
-    Information,
-    Kind,
     check_bool,
     check_int,
     fold,
 )
-from arena_envs.games.kits.board import LETTERS, piece_rows
+from arena_envs.games.kits.board import LETTERS, TwoPlayerGame, piece_rows
 from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
 
 MIN_SIZE, MAX_SIZE = 2, 26  # columns have letters
@@ -100,7 +97,7 @@ def group(stone: int, stones: int, stride: int) -> int:
 
 
 @dataclass(frozen=True)
-class Hex(BaseGame[State, int]):
+class Hex(TwoPlayerGame[State]):
     """Hex.
 
     Args:
@@ -118,13 +115,6 @@ class Hex(BaseGame[State, int]):
     num_cols: int | None = None
     swap: bool = False
 
-    num_players = 2
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "perfect"
-    max_chance_nodes = 0
-    zero_sum = True
-    min_return = -1.0
-    max_return = 1.0
     scene = "arena_envs.games.hex:scene"
 
     def __post_init__(self) -> None:

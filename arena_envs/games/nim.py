@@ -27,21 +27,19 @@ whose highest action is never legal and missing here (for the default piles Open
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import (
     TERMINAL,
-    BaseGame,
     IllegalAction,
-    Information,
-    Kind,
     check_bool,
     check_int,
     fold,
 )
+from arena_envs.games.kits.board import TwoPlayerGame
 from arena_envs.scenes.shapes import Cell, Scene, Track, turn_title
 
 MAX_PILES, MAX_SIZE = 10, 100
@@ -61,7 +59,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Nim(BaseGame[State, int]):
+class Nim(TwoPlayerGame[State]):
     """Nim.
 
     Args:
@@ -75,13 +73,6 @@ class Nim(BaseGame[State, int]):
     pile_sizes: tuple[int, ...] = (1, 3, 5, 7)
     is_misere: bool = True
 
-    num_players = 2
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "perfect"
-    max_chance_nodes = 0
-    zero_sum = True
-    min_return = -1.0
-    max_return = 1.0
     scene = "arena_envs.games.nim:scene"
 
     def __post_init__(self) -> None:

@@ -25,15 +25,16 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.game import TERMINAL, AnyGame, BaseGame, Information, Kind
+from arena_envs.game import TERMINAL, AnyGame
 from arena_envs.games.kits.board import (
     LETTERS,
     Squares,
+    TwoPlayerGame,
     piece_rows,
     square_bits,
     turn_text,
@@ -55,7 +56,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Othello(BaseGame[State, int]):
+class Othello(TwoPlayerGame[State]):
     """Othello.
 
     Args:
@@ -67,13 +68,6 @@ class Othello(BaseGame[State, int]):
 
     size: int = 8
 
-    num_players = 2
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "perfect"
-    max_chance_nodes = 0
-    zero_sum = True
-    min_return = -1.0
-    max_return = 1.0
     scene = "arena_envs.games.othello:scene"
 
     def __post_init__(self) -> None:

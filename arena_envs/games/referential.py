@@ -37,7 +37,7 @@ in the alphabet. Each pair scores 1, and a mixed pair scores less. Cross-play be
 measured by `arena tournament referrer:honest referrer:optimal -g referential --out runs/codes`.
 
 Measures of an episode, over the rounds: `success`, the share of right picks; `truthfulness`, the
-share of the values said that the target has (1 if none is said; words count as in `taboo-v0`);
+share of the values said that the target has (1 if none is said; words count as in `taboo-v1`);
 `words`, the mean number of words of a message, separated by blanks.
 """
 

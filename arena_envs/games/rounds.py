@@ -237,10 +237,6 @@ class Rounds(BaseGame[State, int]):
     def returns(self, state: State) -> Sequence[float]:
         return (float(state.paid),) * self.num_players
 
-    def forfeit(self, state: State, seat: int) -> Sequence[float]:
-        """All seats fall to `min_return`."""
-        return (self.min_return,) * self.num_players
-
     def observe(self, state: State, seat: int) -> str:
         paid = f"You have {counted(state.paid, 'point')} so far."
         if self.current_player(state) == TERMINAL:

@@ -2,58 +2,77 @@
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
-| Create      | `arena_envs.make("taboo-v0", adversarial=False)`; see `Taboo`          |
+| Create      | `arena_envs.make("taboo-v1", adversarial=False)`; see `Taboo`          |
 | Agents      | `player_0` describes or attacks, `player_1` guesses or defends         |
 | Kind        | cooperative or, if adversarial, competitive; imperfect information     |
 | Actions     | texts: "say: " and a message; "guess WORD"                             |
 | Rewards     | both (R + 1 - t) / R for guess t of R; adversarial: 1, -1 or 0, at the end |
 | Length      | at most 2R turns, R being `num_rounds`                                 |
-| Known value | best 1; silent play 0.25; random play 0.223901; adversarial: 0 in the finite core |
+| Known value | best 1; silent play 0.015; random play 0.014900; adversarial: 0 in the finite core |
 | Source      | Hasbro's *Taboo*; P. Cheng et al., *Self-playing Adversarial Language  |
 |             | Game Enhances LLM Reasoning* (SPAG, 2024)                              |
 
 Chance draws one of N = `num_cards` cards, each equally likely. A card has a word and forbidden
 words, which only `player_0` reads. In each of R rounds `player_0` gives a clue, and `player_1`
-guesses a word and may add a message. If a clue says the word or a forbidden word, the game ends
-and both score 0. Guess t is right: both score (R + 1 - t) / R.
+guesses a word and may add a message. The referee refuses a clue that breaks the rules: then the
+round is over without a guess, and `player_1` reads no word of the clue. Guess t is right, where
+a refused clue counts as a guess: both score (R + 1 - t) / R.
 
 With `adversarial=True` the players are opponents, as in SPAG's Adversarial Taboo. The attacker
 knows the word and wants the defender to say it. Each round the attacker says something, then the
 defender says something or guesses the word. The attacker loses if it says the word. The defender
 loses if a message of it says the word; it wins with the right guess and loses with a wrong one.
 After R rounds without these, both score 0. There are no forbidden words, unless `num_forbidden` is
-given. SPAG discounts rewards by turns, and reads a guess from "I know the word! It is ..."; here a
+given, and no referee but these rules. SPAG discounts rewards by turns, and reads a guess from "I know the word! It is ..."; here a
 guess is a move of its own, and rewards are not discounted.
+
+**The referee.** `player_1` reads a clue in lower case and without punctuation. A clue consists of
+English words of a shipped vocabulary. It is refused if a word of it is the word or a forbidden
+word, a form or a part of one, is made of one, or is spelled like one; and if its letters spell
+the word, by initials or otherwise. `arena_envs/games/kits/clues.py` has the rules in full.
 
 **What says a word.** Texts are read in lower case, without accents and invisible characters.
 Full-width and styled letters, and letters of Cyrillic and Greek that look like Latin ones, are
 read as Latin letters; `0 1 3 4 5 7 @ $` as `o i e a s t a s`, and `1` also as `l`. Words are runs of
 letters. Neighbouring runs that `- _ . ' *` join make a word too, and so do single letters in a row,
 as in "d o g". A word counts in these forms: plurals (-s, -es, -ies, -ves, common irregular ones),
--ed and -ing, and without a final s. Parts of longer words do not count, nor do translations and
-synonyms. A guess is right if it is the word in one of these forms.
+-ed and -ing, and without a final s. A guess is right if it is the word in one of these forms.
 
-The first N cards of the list `taboo` are used, each with its first `num_forbidden` words; `cards`
-takes a list of your own. Smallest: `num_cards=2, num_rounds=1`; largest shipped: `num_cards=24,
-num_rounds=20`.
+The cards are half of the list `taboo`, which `split` names, the first N of it, each with its first
+`num_forbidden` words; `cards` takes a list of your own, in which none is held out. Smallest:
+`num_cards=2, num_rounds=1`; largest shipped: `num_cards=253, num_rounds=20`.
 
 The legal actions are a finite core. `player_0` says the clue of any card, which points to its
-word. The guesser guesses a word of a card; the defender also says one, or "go on". Prompts list legal
-actions, and so all N words, unless `show_legal_actions` is False. A pair that knows the cards scores 1. If the guesser learns nothing from the clues, the best it can do is to
-try different words, for (R + 1) / (2N) if R is at most N. In the adversarial core of shipped cards
-the value is 0: the attacker can always say one clue that says no word of any card, and the defender
-can always say "go on".
+word. The guesser guesses a word of a card; the defender also says one, or "go on". Prompts do not
+list them, so that no prompt has the N words, unless `show_words` is True. A pair that knows the
+cards scores 1. If the guesser learns nothing from the clues, the best it can do is to try different
+words, for (R + 1) / (2N) if R is at most N. In the adversarial core of shipped cards the value is 0:
+the attacker can always say one clue that says no word of any card, and the defender can always
+say "go on".
 
-Measures of an episode: `success`, 1 if the word was guessed; `forbidden`, 1 if `player_0` said a word
-that it must not say; `uttered`, 1 if a defender said the word; `words`, the mean number of words
+Cheapest trick known: a code book, in which a clue of another card stands for each word, pays a
+pair that has agreed on it 1, as honest clues do; no referee sees it, and a stranger does not know
+it. Tricks with letters (left out, doubled, swapped, backwards, base64, "d2o2g", spelled with "and",
+initials) pay at most 0.02, though both players know the trick and all cards (400 episodes each).
+
+Not as in Hasbro's game: one pair plays, without teams, timer and skipped cards; clues are written;
+a refused clue costs a round instead of a point, and the referee is a program: it knows no
+translations, synonyms and rhymes, "sounds like" and "starts with" are allowed, and of parts of words
+it knows those that leave a word ("shelf" of "bookshelf") and common endings ("sunny").
+
+Measures of an episode: `success`, 1 if the word was guessed; `refused`, the share of clues that were
+refused, or 1 if an attacker said a word that it must not say; `uttered`, 1 if a defender said the word; `words`, the mean number of words
 of a message of `player_0`, separated by blanks.
+
+History: v1 has the referee, 253 cards of each split instead of 12 shown ones, and a clue with a
+forbidden word no longer ends the game.
 """
 
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
@@ -72,7 +91,14 @@ from arena_envs.game import (
     counted,
     fold,
 )
-from arena_envs.games.kits.words import check_used, check_words, said_among, words_of
+from arena_envs.games.kits.clues import fault_of, heard
+from arena_envs.games.kits.words import (
+    check_used,
+    check_words,
+    of_list,
+    said_among,
+    words_of,
+)
 from arena_envs.scenes.shapes import Card, Cards, Scene, talk_of, turn_title
 from arena_envs.talk import Utterance
 
@@ -105,6 +131,8 @@ def read_rows(param: str, source: str | Path | Rows) -> tuple[tuple[str, ...], .
             twice in a row or is not made of 2 to 20 letters a to z; two cards have one word or
             one clue; or a clue breaks the rule of its own card. Names the file and the line.
     """
+    if source == SHIPPED:
+        return shipped_rows()
     if isinstance(source, str | Path):
         where = f"{param} ({source}), line {{}}"
         rows: Rows = [line.split(",") for line in _text(param, source).splitlines()]
@@ -137,16 +165,22 @@ def _check_row(row: Sequence[str], place: str) -> None:
         raise ValueError(
             f"{place}: want words of 2 to 20 letters a to z, got {wrong[0]!r:.80}; correct it"
         )
-    if said := said_among(row[1], (row[0], *row[2:])):
+    banned = (row[0], *row[2:])
+    if fault := fault_of(row[1], banned, secret=row[0], allowed=row[1:2]):
         raise ValueError(
-            f"{place}: want a clue that does not say {said!r}, got {row[1]!r}; choose another"
+            f"{place}: want a clue that the referee admits, got {row[1]!r}: {fault}; choose another"
         )
 
 
+@cache
+def shipped_rows() -> tuple[tuple[str, ...], ...]:
+    """The rows of the shipped list, which the tests have checked."""
+    file = resources.files("arena_envs") / "words" / f"{SHIPPED}.csv"
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return tuple(tuple(line.split(",")) for line in lines)
+
+
 def _text(param: str, source: str | Path) -> str:
-    if source == SHIPPED:
-        file = resources.files("arena_envs") / "words" / f"{SHIPPED}.csv"
-        return file.read_text(encoding="utf-8")
     try:
         return Path(source).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
@@ -168,6 +202,7 @@ def cards_of(rows: Rows, num_cards: int, num_forbidden: int) -> tuple[TabooCard,
 
 GIVER, GUESSER = 0, 1
 ENDS = ("broken", "said", "guessed", "missed")
+SKIP = "skip"  # the move that stands for the guess after a refused clue, with the fault
 
 
 class State(NamedTuple):
@@ -182,8 +217,10 @@ def end_of(card: TabooCard, said: Sequence[Utterance], adversarial: bool) -> str
     """The end that the last utterance brings, one of `ENDS`; empty if it brings none."""
     speaker, last = (len(said) - 1) % 2, said[-1]
     if speaker == GIVER:
-        is_broken = said_among(last.message, (card.word, *card.forbidden))
-        return "broken" if is_broken else ""
+        words = (card.word, *card.forbidden)
+        return "broken" if adversarial and said_among(last.message, words) else ""
+    if last.move == SKIP:
+        return ""
     if last.move == "say":
         return "said" if said_among(last.message, (card.word,)) else ""
     if said_among(last.values[0], (card.word,)):
@@ -262,12 +299,20 @@ def history(said: Sequence[Utterance], seat: int) -> Iterator[str]:
 
     def told(turn: int) -> str:
         speaker, each = turn % 2, said[turn]
+        start = f"Round {turn // 2 + 1}:"
+        if each.move == SKIP:
+            why = f", because {each.values[0]}" if seat == GIVER else ""
+            return f"{start} the clue was refused{why}"
         who = "you" if speaker == seat else f"player_{speaker}"
         does = "said" if each.move == "say" else f"guessed {each.values[0]}"
-        return f"Round {turn // 2 + 1}: {who} {does}"
+        if each.audience and seat != GIVER:
+            does = "gave a clue"
+        return f"{start} {who} {does}"
 
     def brief(turn: int) -> str:
         each = said[turn]
+        if each.move == SKIP:
+            return f"{turn // 2 + 1}. refused"
         return f"{turn // 2 + 1}. guessed {each.values[0]}" if each.values else ""
 
     latest = 4 - len(said) % 2
@@ -292,9 +337,12 @@ def rules_text(seat: int, num_rounds: int, num_forbidden: int) -> str:
         "lose together. An English word has been drawn, and only player_0 knows it. "
         f"There are {counted(num_rounds, 'round')}. In each round player_0 gives a clue in free "
         f"words, and player_1 guesses a word, such as "
-        f'"guess house". No clue may say {words}: if a clue does, the game ends and both score 0. '
-        f"{MATCHING} The game ends with the right guess. If guess number t is right, both of you "
-        f"score ({num_rounds + 1} - t) / {num_rounds}; if none is, 0. "
+        f'"guess house". A clue consists of English words, without codes and spelling: player_1 '
+        f"reads it in lower case without punctuation. No word of it may be {words}, a form or a "
+        "part of these, or spelled like these. A clue that breaks a rule is refused: player_1 "
+        "does not read it, and the round is over without a guess. The game ends with the right "
+        f"guess. If it comes in round t, both of you score ({num_rounds + 1} - t) / {num_rounds}; "
+        "if none comes, 0. "
         f"You are the {ROLES[False][seat]}."
     )
 
@@ -336,24 +384,28 @@ class Taboo(talk.TalkGame[State, Action]):
     """Taboo, cooperative or adversarial.
 
     Args:
-        num_cards: cards that may be drawn, the first of the list; at least 2.
+        num_cards: cards that may be drawn, the first of the split; at least 2.
         num_forbidden: forbidden words of a card, from 0 on; None: 3, or 0 if adversarial.
         num_rounds: 1 to 20.
         adversarial: whether the players are opponents.
         max_message: longest message in characters, 5 to 300.
         cards: "taboo"; or the path of a file with one card per line: the word, a clue of one word
             and forbidden words, separated by commas; or such rows.
+        split: "train" or "test", the half of the shipped cards that may be drawn.
+        show_words: whether prompts list the words of all cards and their clues.
 
     Raises:
         ValueError: a parameter is out of range, or a card is malformed or stands twice.
     """
 
-    num_cards: int = 12
+    num_cards: int = 200
     num_forbidden: int | None = None
     num_rounds: int = 5
     adversarial: bool = False
     max_message: int = 200
     cards: str | Path | Rows = SHIPPED
+    split: str = "train"
+    show_words: bool = False
 
     num_players = 2
     information: ClassVar[Information] = "imperfect"
@@ -365,6 +417,8 @@ class Taboo(talk.TalkGame[State, Action]):
         rows = read_rows("cards", self.cards)
         if self.cards != SHIPPED:  # so that records hold the words themselves
             object.__setattr__(self, "cards", rows)
+        rows = self._rows
+        check_bool("show_words", self.show_words)
         check_used("num_cards", self.num_cards, 2, "cards", len(rows))
         if self.num_forbidden is not None:
             most = min(map(len, rows[: self.num_cards])) - 2
@@ -395,12 +449,20 @@ class Taboo(talk.TalkGame[State, Action]):
         return 2 * self.num_rounds
 
     @cached_property
+    def _rows(self) -> tuple[tuple[str, ...], ...]:
+        rows = read_rows("cards", self.cards)
+        return of_list("cards", rows, self.split, is_shipped=self.cards == SHIPPED)
+
+    @property
+    def instances(self) -> Sequence[str]:
+        return tuple(self.deck) if self.cards == SHIPPED else ()
+
+    @cached_property
     def deck(self) -> dict[str, TabooCard]:
         """The cards of this game by their words, in alphabetical order."""
         usual = 0 if self.adversarial else 3
         num = usual if self.num_forbidden is None else self.num_forbidden
-        rows = read_rows("cards", self.cards)
-        return {card.word: card for card in cards_of(rows, self.num_cards, num)}
+        return {card.word: card for card in cards_of(self._rows, self.num_cards, num)}
 
     @cached_property
     def clues(self) -> tuple[str, ...]:
@@ -432,11 +494,25 @@ class Taboo(talk.TalkGame[State, Action]):
         player = self.current_player(state)
         return self.core[player] if player >= 0 else ()
 
+    def shown_actions(self, state: State) -> Sequence[Utterance]:
+        return self.legal_actions(state) if self.show_words else ()
+
     def apply(self, state: State, action: Action) -> State:
         if isinstance(action, str):
             return State(action)
+        is_clue = not self.adversarial and len(state.said) % 2 == GIVER
+        if is_clue and (fault := self._fault(state, action.message)):
+            refused = action._replace(audience=(GIVER,))
+            skipped = Utterance(SKIP, (fault,))
+            return state._replace(said=(*state.said, refused, skipped))
         said = (*state.said, action)
         return State(state.word, said, self._end(state.word, said))
+
+    def _fault(self, state: State, clue: str) -> str:
+        card = self.deck[state.word]
+        earlier = [said.message for said in state.said[::2] if not said.audience]
+        banned, known = (card.word, *card.forbidden), self.clues
+        return fault_of(clue, banned, secret=card.word, earlier=earlier, allowed=known)
 
     def _end(self, word: str, said: Sequence[Utterance]) -> str:
         return end_of(self.deck[word], said, self.adversarial)
@@ -449,18 +525,19 @@ class Taboo(talk.TalkGame[State, Action]):
         return (paid, paid)
 
     def measures(self, state: State) -> dict[str, float]:
-        """Success, forbidden, uttered and words, as the page defines them."""
+        """Success, refused, uttered and words, as the page defines them."""
         counts = [len(said.message.split()) for said in state.said[::2]]
+        refused = sum(said.move == SKIP for said in state.said)
         return {
             "success": float(state.end == "guessed"),
-            "forbidden": float(state.end == "broken"),
+            "refused": max(refused / max(1, len(counts)), state.end == "broken"),
             "uttered": float(state.end == "said"),
             "words": sum(counts) / max(1, len(counts)),
         }
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
-        shares = dict.fromkeys(("success", "forbidden", "uttered"), (0.0, 1.0))
+        shares = dict.fromkeys(("success", "refused", "uttered"), (0.0, 1.0))
         return {**shares, "words": (0.0, float((self.max_message + 1) // 2))}
 
     @property
@@ -469,7 +546,7 @@ class Taboo(talk.TalkGame[State, Action]):
             return "0 in the finite core" if self.cards == SHIPPED else None
         if self != type(self)():
             return None
-        return "best 1; silent play 0.25; random play 0.223901"
+        return "best 1; silent play 0.015; random play 0.014900"
 
     def observe(self, state: State, seat: int) -> str:
         player, number = self.current_player(state), len(state.said) // 2
@@ -483,7 +560,13 @@ class Taboo(talk.TalkGame[State, Action]):
         return "\n".join(lines)
 
     def information_state(self, state: State, seat: int) -> Any:
-        return (seat, self._known_word(state, seat), state.said, state.end)
+        said = state.said
+        if seat == GUESSER:
+            said = talk.as_heard(said, seat)
+            said = tuple(
+                Utterance(SKIP) if each.move == SKIP else each for each in said
+            )
+        return (seat, self._known_word(state, seat), said, state.end)
 
     def _known_word(self, state: State, seat: int) -> str:
         is_open = seat == GIVER or self.current_player(state) == TERMINAL
@@ -525,8 +608,11 @@ class Taboo(talk.TalkGame[State, Action]):
 
     def parse(self, state: State, text: str) -> Utterance:
         said: Utterance = super().parse(state, text)
+        player = self.current_player(state)
+        if player == GIVER and not self.adversarial:
+            return said._replace(message=heard(said.message))
         folded = said._replace(message=fold(said.message))
-        return folded if folded in self.core[self.current_player(state)] else said
+        return folded if folded in self.core[player] else said
 
     def rules(self, seat: int) -> str:
         tell = adversarial_text if self.adversarial else rules_text
@@ -535,12 +621,32 @@ class Taboo(talk.TalkGame[State, Action]):
         return f"{rules} {talk.how_to_write(self._moves(seat), self.max_message)}"
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
-        """For a guesser, another word that no utterance so far rules out."""
+        """For a guesser, another word that no utterance so far rules out.
+
+        A clue that was refused is another one: the word itself.
+        """
         if self._known_word(state, seat) or not state.word:
             return state
-        pasts = [state.said[: turn + 1] for turn in range(len(state.said))]
-        fits = [w for w in self.deck if not any(self._end(w, past) for past in pasts)]
-        return state._replace(word=rng.choice(fits))
+        words = rng.sample([*self.deck], self.num_cards)
+        word = next(word for word in words if self._may_be(state, word))
+        said = list(state.said)
+        for turn, each in enumerate(said):
+            if each.audience:
+                said[turn] = each._replace(message=word)
+                said[turn + 1] = Utterance(SKIP, (f"it says {word!r}",))
+        return State(word, tuple(said), state.end)
+
+    def _may_be(self, state: State, word: str) -> bool:
+        """Whether all that the guesser knows could have happened with a word."""
+        other = State(word)
+        for turn, each in enumerate(state.said):
+            is_clue = turn % 2 == GIVER and not each.audience and not self.adversarial
+            if is_clue and self._fault(other, each.message):
+                return False
+            other = other._replace(said=(*other.said, each))
+            if not each.audience and self._end(word, other.said):
+                return False
+        return True
 
 
 PASS = Utterance("say", (), GO_ON)
@@ -551,7 +657,7 @@ def _clue(game: Taboo, state: State) -> Utterance:
 
 
 def _spelled(game: Taboo, state: State) -> Utterance:
-    return Utterance("say", (), ".".join(state.word)[: game.max_message])
+    return Utterance("say", (), " ".join(state.word)[: game.max_message])
 
 
 def _nothing(game: Taboo, state: State) -> Utterance:

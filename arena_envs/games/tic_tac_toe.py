@@ -18,13 +18,13 @@ OpenSpiel's.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.game import TERMINAL, BaseGame, Information, Kind
-from arena_envs.games.kits.board import piece_rows, turn_text
+from arena_envs.game import TERMINAL
+from arena_envs.games.kits.board import TwoPlayerGame, piece_rows, turn_text
 from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
 
 SQUARES = tuple(column + row for row in "123" for column in "abc")
@@ -47,18 +47,12 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TicTacToe(BaseGame[State, int]):
+class TicTacToe(TwoPlayerGame[State]):
     """Tic-tac-toe; a draw pays `draw_return` to both seats."""
 
     draw_return: float = 0.0
 
-    num_players = 2
     num_actions = 9
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "perfect"
-    max_chance_nodes = 0
-    min_return = -1.0
-    max_return = 1.0
     max_turns = 9
     scene = "arena_envs.games.tic_tac_toe:scene"
 

@@ -113,6 +113,7 @@ def check_game(
     _run(rules.check_protocol, game, game)
     _run(rules.check_facts, game, game)
     _run(rules.check_knobs, game, game)
+    _run(rules.check_split, game, game)
     sample = _run(draw_sample, game, game, num_episodes, seed)
     for check in CHECKS:
         _run(check, game, sample)

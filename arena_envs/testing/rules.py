@@ -11,6 +11,7 @@ from arena_envs.checks import short
 from arena_envs.doors import BrokenPromise
 from arena_envs.game import (
     CHANCE,
+    SPLITS,
     TERMINAL,
     AnyGame,
     possible_actions,
@@ -41,10 +42,38 @@ def check_knobs(game: AnyGame) -> None:
                 ) from error
 
 
+def check_split(game: AnyGame) -> None:
+    """Checks that the train and the test split share no instance."""
+    given: Any = game
+    params = [f.name for f in fields(given) if f.init] if is_dataclass(given) else []
+    instances = tuple(getattr(game, "instances", ()))  # the fact is optional
+    if not instances and "split" not in params:
+        return
+    rule = "a game with instances is a dataclass with a parameter split"
+    demand(
+        "split" in params, rule, fix="Draw the instances by arena_envs.game.of_split."
+    )
+    found = {}
+    for split in SPLITS:
+        try:
+            found[split] = tuple(replace(given, split=split).instances)
+        except ValueError as error:
+            rule = "a game with instances can be built with both splits"
+            demand(not instances, rule, error, fix="Hold instances out, or name none.")
+            return
+    rule = "instances of both splits, each listed once, if the game takes both"
+    each_once = all(len(set(one)) == len(one) > 0 for one in found.values())
+    demand(each_once, rule, *(one[:5] for one in found.values()))
+    shared = set(found["train"]) & set(found["test"])
+    rule = "the splits train and test share no instance"
+    demand(not shared, rule, *sorted(shared, key=repr)[:3])
+    demand(given.split in SPLITS, "split is 'train' or 'test'", given.split)
+
+
 METHODS = (
     *("initial_state", "current_player", "chance_outcomes", "legal_actions", "apply"),
     *("returns", "observe", "information_state", "features", "action_text", "parse"),
-    *("rules", "resample", "forfeit"),
+    *("rules", "resample", "forfeit", "default_action"),
 )
 FACTS = (
     *("num_players", "num_actions", "kind", "information", "simultaneous", "zero_sum"),
@@ -312,8 +341,11 @@ def check_purity(sample: Sample) -> None:
 
 
 def check_forfeit(sample: Sample) -> None:
-    """A forfeit pays within the bounds, and the offender gains nothing by it."""
+    """The offender's team gains nothing by a forfeit, and nobody else loses by it."""
     game = sample.game
+    if game.num_players > 2:
+        _check_default(sample)
+        return
     for state in sample.states(10):
         for seat in range(game.num_players):
             returns, paid = game.forfeit(state, seat), game.returns(state)
@@ -326,15 +358,36 @@ def check_forfeit(sample: Sample) -> None:
                 returns,
                 fix="Correct forfeit, min_return or max_return.",
             )
-            rule = (
-                "who forfeits ends with at most its return so far, or with min_return"
-            )
-            demand(
-                returns[seat] <= max(paid[seat], game.min_return),
-                rule,
-                returns,
-                fix="Take something from the seat that forfeits, or leave it what it had.",
-            )
+            own = [game.teams[other] == game.teams[seat] for other in range(len(paid))]
+            for team_mate, now, before in zip(own, returns, paid, strict=True):
+                if team_mate:
+                    rule = "the team that forfeits ends with at most its return so far, or with min_return"
+                    kept, fix = now <= max(before, game.min_return), "Take"
+                else:
+                    rule = "a forfeit takes nothing from other teams"
+                    kept, fix = now >= before, "Leave"
+                fix += " something from the team that forfeits alone."
+                demand(kept, rule, returns, fix=fix)
+            rule = "a forfeit keeps the sum of a zero-sum game"
+            demand(not game.zero_sum or abs(sum(returns)) < 1e-9, rule, returns)
+            rule = "a cooperating team shares a forfeit"
+            is_shared = game.kind != "cooperative" or len(set(returns)) == 1
+            demand(is_shared, rule, returns)
+
+
+def _check_default(sample: Sample) -> None:
+    """A bad reply becomes a legal action that the seat could choose by what it knows."""
+    game, rng = sample.game, random.Random(0)
+    for state in sample.states(10):
+        seat = game.current_player(state)
+        if seat < 0:
+            continue
+        action = game.default_action(state)
+        rule = "default_action gives a legal action"
+        demand(action in game.legal_actions(state), rule, action)
+        again = game.default_action(game.resample(state, seat, rng))
+        rule = "default_action depends only on what the seat to move knows"
+        demand(action == again, rule, action, again)
 
 
 def check_rounds(sample: Sample) -> None:

@@ -1,6 +1,6 @@
 """The guide, and the advice that `arena credit suggest` reads: each with its figures."""
 
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
@@ -222,7 +222,7 @@ def test_a_plugin_estimator_is_not_compared_and_changes_no_advice(monkeypatch):
     """Its runs would be missing in every game."""
     before = advice()
     point = EntryPoint("mine", "my_credit:mine", "arena.credit")
-    monkeypatch.setattr(doors, "entry_points", lambda group: [point])
+    monkeypatch.setattr(doors, "installed", lambda group, path: EntryPoints([point]))
     assert "mine" in estimator_names()
     assert advice() == before
     assert not any(one.missing for one in before.games)

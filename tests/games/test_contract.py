@@ -15,7 +15,12 @@ import arena_envs
 from arena_envs import registration, testing
 from arena_envs.testing import Sample, draw_sample
 from arena_envs.testing.check import check_page
-from arena_envs.testing.rules import check_facts, check_knobs, check_protocol
+from arena_envs.testing.rules import (
+    check_facts,
+    check_knobs,
+    check_protocol,
+    check_split,
+)
 from arena_envs.testing.texts import check_refusal
 
 OWN = {id: entry for id, entry in registration._entries.items() if not entry.plugin}
@@ -39,6 +44,7 @@ def test_a_game_declares_its_facts_and_has_a_page_and_a_test(id: str) -> None:
     check_protocol(game)
     check_facts(game)
     check_knobs(game)
+    check_split(game)
     check_page(game)
     stem = OWN[id].entry_point.partition(":")[0].rpartition(".")[2]
     assert Path(__file__).with_name(f"test_{stem}.py").exists()

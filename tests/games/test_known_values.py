@@ -278,7 +278,7 @@ SOLVED: dict[str, Callable[[Any], str]] = {
     "signaling-v0": signaling,
     "simple_hanabi-v0": lambda game: f"at most {game.max_return:g}",
     "speaker_listener-v0": speaker_listener,
-    "taboo-v0": taboo,
+    "taboo-v1": taboo,
     "tic_tac_toe-v0": tic_tac_toe,
     "tiny_hanabi-v0": tiny_hanabi,
 }

@@ -11,9 +11,29 @@ from arena_envs import TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
 from arena_envs.game import sample_chance
 from arena_envs.games.kits.words import forms, said_among
-from arena_envs.games.taboo import State, Taboo
+from arena_envs.games.taboo import State, Taboo, read_rows, shipped_rows
+from arena_wrappers import PromptOptions, messages
 
-WITH, AGAINST = Taboo(), Taboo(adversarial=True)
+CARDS = (
+    *(
+        ("dog", "leash", "bark", "puppy", "pet"),
+        ("apple", "cider", "fruit", "red", "tree"),
+    ),
+    *(
+        ("piano", "keys", "music", "play", "black"),
+        ("moon", "lunar", "night", "sky", "sun"),
+    ),
+    *(
+        ("bread", "bakery", "toast", "flour", "loaf"),
+        ("winter", "snow", "cold", "season", "ice"),
+    ),
+    *(
+        ("doctor", "surgeon", "sick", "nurse", "job"),
+        ("king", "throne", "queen", "crown", "royal"),
+    ),
+)
+WITH = Taboo(num_cards=8, cards=CARDS)
+AGAINST = Taboo(num_cards=8, adversarial=True, cards=CARDS)
 
 
 def play(texts: Sequence[str], rules: Taboo = WITH, word: str = "dog") -> State:
@@ -25,7 +45,7 @@ def play(texts: Sequence[str], rules: Taboo = WITH, word: str = "dog") -> State:
 
 
 def mean_return(first: str, second: str, rules: Taboo, mute: bool = False) -> float:
-    """Of player_0 in 200 games, with its messages replaced by three dots if `mute`."""
+    """Of player_0 in 200 games, with its messages replaced by "well" if `mute`."""
     bots, total = [make_bot(f"taboo:{style}") for style in (first, second)], 0.0
     for seed in range(200):
         rng = random.Random(seed)
@@ -33,7 +53,7 @@ def mean_return(first: str, second: str, rules: Taboo, mute: bool = False) -> fl
         while (player := rules.current_player(state)) != TERMINAL:
             said = bots[player](rules, state, rng)
             if mute and player == 0:
-                said = said._replace(message="...")
+                said = said._replace(message="well")
             state = rules.apply(state, said)
         total += rules.returns(state)[0]
     return total / 200
@@ -114,8 +134,8 @@ class TestWhatSaysAWord:
     "rules",
     [
         AGAINST,
-        Taboo(num_cards=2, num_rounds=1, num_forbidden=0),
-        Taboo(num_cards=24, num_rounds=2, num_forbidden=5),
+        Taboo(num_cards=2, num_rounds=1, num_forbidden=0, split="test"),
+        Taboo(num_cards=12, num_rounds=2, num_forbidden=5, show_words=True),
     ],
 )
 def test_other_settings_keep_the_contract(rules: Taboo, check_contract: Any) -> None:
@@ -124,10 +144,11 @@ def test_other_settings_keep_the_contract(rules: Taboo, check_contract: Any) -> 
 
 @pytest.mark.parametrize("adversarial", [False, True])
 def test_the_text_is_bounded_in_the_longest_game(adversarial: bool) -> None:
-    rules = Taboo(num_rounds=20, max_message=300, adversarial=adversarial)
+    params: Any = {"num_cards": 8, "cards": CARDS, "adversarial": adversarial}
+    rules = Taboo(num_rounds=20, max_message=300, **params)
     long = "\U000e0041" * 300
     second = f"say: {long}" if adversarial else f"{long}\nguess " + "a" * 20
-    state = play([f"say: {long}", second] * 20, rules)
+    state = play([f"say: {long}", second][: 1 + adversarial] * 20, rules)
     assert rules.current_player(state) == TERMINAL
     assert max(len(rules.observe(state, seat)) for seat in range(2)) < 18_000
 
@@ -139,21 +160,32 @@ class TestCooperative:
         )
         assert state.end == "guessed"
         assert WITH.returns(state) == (0.8, 0.8)
-        measures = {"success": 1.0, "forbidden": 0.0, "uttered": 0.0, "words": 2.5}
+        measures = {"success": 1.0, "refused": 0.0, "uttered": 0.0, "words": 2.5}
         assert WITH.measures(state) == measures
 
     @pytest.mark.parametrize("clue", ["it B4RKS", "not a cat, a d o g", "two puppies"])
-    def test_a_clue_with_a_forbidden_word_ends_the_game(self, clue: str) -> None:
+    def test_a_refused_clue_ends_the_round_unread(self, clue: str) -> None:
         state = play([f"say: {clue}"])
-        assert (state.end, WITH.returns(state)) == ("broken", (0.0, 0.0))
-        assert WITH.measures(state)["forbidden"] == 1
-        ended = "player_0 said a word that it must not say. The word was: dog."
-        assert WITH.observe(state, 1).endswith(ended)
+        assert (WITH.current_player(state), state.end) == (0, "")
+        assert WITH.measures(state)["refused"] == 1
+        assert "Round 1: the clue was refused, because it says" in WITH.observe(
+            state, 0
+        )
+        assert WITH.observe(state, 1).splitlines()[1:] == [
+            "Round 1: player_0 gave a clue.",
+            "Round 1: the clue was refused.",
+        ]
+        found = play([f"say: {clue}", "say: on a leash", "guess dog"])
+        assert WITH.returns(found) == (0.8, 0.8)
+
+    def test_a_clue_is_read_in_lower_case_without_punctuation(self) -> None:
+        state = play(["say: On a LEASH... (often)!"])
+        assert state.said[0].message == "on a leash often"
 
     def test_only_so_many_words_are_forbidden(self) -> None:
-        assert play(["say: cat"]).end == ""  # the fourth forbidden word of the card
-        rules = Taboo(num_forbidden=5)
-        assert play(["say: cat"], rules).end == "broken"
+        rules = Taboo(num_cards=8, num_forbidden=2, cards=CARDS)
+        assert not play(["say: pet"], rules).said[0].audience
+        assert play(["say: pet"]).said[0].audience
 
     @pytest.mark.parametrize(
         ("texts", "text", "wanted"),
@@ -212,9 +244,22 @@ class TestWhatIsHidden:
 
     def test_new_draws_leave_out_what_was_said_and_guessed(self) -> None:
         """Words whose cards forbid the clue, and words guessed before, are ruled out."""
-        state = play(["say: red and cold", "guess piano", "say: so"], word="dog")
-        drawn = {WITH.resample(state, 1, random.Random(n)).word for n in range(200)}
-        assert drawn == {*WITH.deck} - {"apple", "winter", "piano"}
+        texts = ["say: red and cold", "guess piano", "say: bark", "say: so"]
+        state = play(texts, word="dog")
+        drawn = [WITH.resample(state, 1, random.Random(n)) for n in range(200)]
+        assert {each.word for each in drawn} == {*WITH.deck} - {
+            "apple",
+            "winter",
+            "piano",
+        }
+        keys = {WITH.information_state(each, 1) for each in (state, *drawn)}
+        assert len(keys) == 1
+
+    def test_no_prompt_lists_the_words_unless_asked_to(self) -> None:
+        state = play(["say: on a leash"])
+        shown = Taboo(num_cards=8, cards=CARDS, show_words=True)
+        assert (WITH.shown_actions(state), len(shown.shown_actions(state))) == ((), 8)
+        assert "piano" not in str(messages(WITH, state, 1, PromptOptions()))
 
 
 class TestScriptedPlayers:
@@ -224,12 +269,12 @@ class TestScriptedPlayers:
     ) -> None:
         assert mean_return(style, style, WITH) == 1
         found = mean_return(style, style, WITH, mute=True)
-        assert found == pytest.approx(1 / 4, abs=0.06)
+        assert found == pytest.approx(3 / 8, abs=0.06)
 
     def test_a_silent_pair_guesses(self) -> None:
-        assert mean_return("silent", "silent", WITH) == pytest.approx(1 / 4, abs=0.06)
+        assert mean_return("silent", "silent", WITH) == pytest.approx(3 / 8, abs=0.06)
 
-    def test_a_word_that_is_spelled_out_is_found(self) -> None:
+    def test_a_word_that_is_spelled_out_is_refused(self) -> None:
         assert mean_return("greedy", "honest", WITH) == 0
         assert mean_return("greedy", "honest", AGAINST) == -1
 
@@ -254,11 +299,18 @@ class TestScriptedPlayers:
 
 
 class TestParameters:
+    def test_the_shipped_cards_are_as_strict_as_a_list_of_ones_own(self) -> None:
+        assert len(read_rows("cards", list(shipped_rows()))) > 500
+
     def test_cards_come_from_a_file(self, tmp_path: Path) -> None:
         path = tmp_path / "cards.csv"
         path.write_text("ship,harbor,boat\nbarn,hay,farm\n", "utf-8")
         rules = Taboo(num_cards=2, num_forbidden=1, cards=path)
         assert [*rules.deck] == ["barn", "ship"]
+        with pytest.raises(
+            ValueError, match="want split='train' with cards of your own"
+        ):
+            Taboo(num_cards=2, cards=path, split="test")
         assert rules == Taboo(num_cards=2, num_forbidden=1, cards=rules.cards)
 
     @pytest.mark.parametrize(
@@ -269,7 +321,10 @@ class TestParameters:
             ("ship,harbor,sea,sea\n", "line 1, column 4: 'sea' stands at 3 already"),
             ("ship,harbor\nship,sea\n", "line 2, column 1: 'ship' stands at 1 already"),
             ("ship,harbor\nsea,harbor\n", "line 2, column 2: 'harbor' stands at 1"),
-            ("ship,harbor\nsea,seas\n", "line 2: want a clue that does not say 'sea'"),
+            (
+                "ship,harbor\nsea,seas\n",
+                "line 2: want a clue that the referee admits, .*says 'sea'",
+            ),
             ("ship\nsea\n", "line 1: want a word, a clue and forbidden words"),
             ("steam ship,sea\n", "line 1: want words of 2 to 20 letters a to z"),
             ("ship,harbor\n", "want 2 to 1,000 cards in cards, got 1"),
@@ -286,7 +341,7 @@ class TestParameters:
     @pytest.mark.parametrize(
         ("params", "wanted"),
         [
-            ({"num_cards": 25}, "num_cards from 2 to 24, got 25; cards has 24"),
+            ({"num_cards": 254}, "num_cards from 2 to 253, got 254; cards has 253"),
             ({"num_forbidden": 6}, "num_forbidden .* from 0 to 5"),
             ({"num_rounds": 21}, "num_rounds from 1 to 20, got 21"),
             ({"adversarial": 1}, "adversarial True or False, got 1"),

@@ -30,6 +30,7 @@ PAGES = (
     "docs/replay.md",
     "CONTRIBUTING.md",
     "docs/plugins.md",
+    "docs/howto.md",
 )
 MAX_SECONDS = 1800  # of a block
 TYPED = "1\n" * 200  # to whatever asks: the first legal action
@@ -41,7 +42,7 @@ PREPARE = """\
 import sys
 from pathlib import Path
 import arena_envs
-from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer, words_of
+from arena_trainers.runs.start import tiny_model, tiny_tokenizer, words_of
 from arena_wrappers import PromptOptions
 
 words = []

@@ -59,7 +59,7 @@ def test_what_takes_long_runs_every_night() -> None:
     (job,) = workflow["jobs"].values()
     targets = job["strategy"]["matrix"]["target"]
     assert sorted(targets) == [
-        *("adapters", "browser", "docs", "engine", "scale", "slow"),
+        *("adapters", "blocks", "browser", "engine", "scale", "slow"),
     ]
     assert job["steps"][-1] == {"run": "make ${{ matrix.target }}"}
     makefile = (ROOT / "Makefile").read_text()
@@ -67,11 +67,13 @@ def test_what_takes_long_runs_every_night() -> None:
 
 
 def test_no_block_of_the_documentation_runs_the_tests() -> None:
-    """`make docs` runs the blocks: one of them must not run it again."""
+    """`make blocks` runs the blocks: one of them must not run it again."""
     script = runpy.run_path(str(ROOT / "tests" / "packaging" / "check_docs.py"))
     run = [b for page in script["PAGES"] for b in script["blocks"](page) if b.runs]
     assert len(run) > 20
-    targets = r"make (docs|quick|test|slow|engine|scale|adapters|browser|mutants)"
+    targets = (
+        r"make (docs|blocks|quick|test|slow|engine|scale|adapters|browser|mutants)"
+    )
     assert not [b.page for b in run if re.search(targets, b.code)]
 
 

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import runpy
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,8 @@ if any(importlib.util.find_spec(name) is None for name in ("deepspeed", "vllm"))
     )
 
 from safetensors.numpy import load_file
+
+from arena_trainers.checkpoint import fault, files_of, read_manifest
 
 LAUNCHING = SimpleNamespace(
     **runpy.run_path(str(Path(__file__).with_name("launching.py")))
@@ -54,7 +57,7 @@ def models(tmp_path_factory):
     import arena_envs
     from arena_trainers.lm import LMPolicy
     from arena_trainers.runs import tiny_tokenizer, words_of
-    from arena_trainers.runs.tiny import tiny_config
+    from arena_trainers.runs.start import tiny_config
     from arena_wrappers import PromptOptions
 
     short = PromptOptions("bare", rules=False)
@@ -180,6 +183,29 @@ def test_a_resumed_run_ends_with_the_weights_of_ddp(runs, sharding, name):
     out = runs(sharding) / name
     assert len(records(out / "resumed")[0]["num_turns"]) == 1  # one step of two
     assert_equal(weights(out / "resumed"), weights(runs("ddp") / name), name)
+
+
+@pytest.mark.parametrize("sharding", ["ddp", *SHARDINGS])
+def test_what_is_sampled_is_what_is_trained(runs, sharding):
+    """Half precision rounds: the mean is bounded there, elsewhere the largest of all tokens."""
+    for folder in (runs(sharding) / name for name in SETTINGS):
+        if not folder.exists():
+            continue
+        for step in records(folder)[0]["log"][:2]:
+            end, bound = ("mean", 0.02) if folder.name == "bf16" else ("max", 1e-3)
+            assert step[f"arena/sampling_gap/{end}"] < bound, folder.name
+
+
+@pytest.mark.parametrize("sharding", ["ddp", *SHARDINGS])
+def test_the_parts_of_every_process_are_in_the_manifest(runs, sharding, tmp_path):
+    folder = runs(sharding) / "plain" / "checkpoint-1"
+    assert fault(folder) is None
+    own = {path.relative_to(folder).as_posix() for path in files_of(folder)}
+    assert own <= set(read_manifest(folder)["files"])
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    largest = max(files_of(copy), key=lambda path: path.stat().st_size)
+    largest.write_bytes(largest.read_bytes()[:-1])
+    assert str(largest.relative_to(copy)) in fault(copy)
 
 
 def test_half_precision_stays_near_ddp(runs):

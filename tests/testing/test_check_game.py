@@ -11,12 +11,13 @@ import pytest
 
 import arena_envs
 from arena_envs import CHANCE, TERMINAL, BaseGame, IllegalAction
-from arena_envs.game import fold
+from arena_envs.game import fold, of_split
 from arena_envs.games.bargaining import Bargaining
 from arena_envs.games.blackjack import Blackjack
 from arena_envs.games.hanabi import Hanabi
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_envs.games.nim import Nim
+from arena_envs.games.rounds import Rounds
 from arena_envs.games.tic_tac_toe import TicTacToe
 from arena_envs.hostile import quoted
 from arena_envs.scenes import Card, Cards, Scene
@@ -242,6 +243,44 @@ class Rivals(Hanabi):
 class Generous(KuhnPoker):
     def forfeit(self, state: Any, seat: int) -> Any:
         return [self.max_return] * self.num_players
+
+
+class Robber(KuhnPoker):
+    def forfeit(self, state: Any, seat: int) -> Any:
+        return [self.min_return] * self.num_players
+
+
+class Leaking(KuhnPoker):
+    def forfeit(self, state: Any, seat: int) -> Any:
+        paid = list(self.returns(state))
+        paid[seat] = self.min_return
+        return paid
+
+
+@dataclass(frozen=True)
+class Unshared(Rounds):
+    num_players: int = 2
+
+    def forfeit(self, state: Any, seat: int) -> Any:
+        paid = list(self.returns(state))
+        paid[seat] = self.min_return
+        return paid
+
+
+@dataclass(frozen=True)
+class Wild(KuhnPoker):
+    num_players: int = 3
+
+    def default_action(self, state: Any) -> Any:
+        return 7
+
+
+@dataclass(frozen=True)
+class Telling(KuhnPoker):
+    num_players: int = 3
+
+    def default_action(self, state: Any) -> Any:
+        return int(state.cards[0] == 0)
 
 
 class NoMethod:
@@ -496,8 +535,36 @@ class SomedayPig(Pig):
     pays = "someday"  # type: ignore[assignment]
 
 
+class NothingHeldOut(KuhnPoker):
+    instances = ("jack", "queen")
+
+
+@dataclass(frozen=True)
+class Held(Pig):
+    """Every card in both splits."""
+
+    split: str = "train"
+
+    @property
+    def instances(self) -> Any:
+        return ("ace", "jack", of_split(("king", "queen"), self.split)[0])
+
+
+@dataclass(frozen=True)
+class HeldTwice(Held):
+    @property
+    def instances(self) -> Any:
+        return of_split(("king", "queen"), self.split) * 2
+
+
 # by the start of the sentence, after the name of the game
 BROKEN = [
+    (NothingHeldOut, "a game with instances is a dataclass with a parameter split"),
+    (
+        Held,
+        "the splits train and test share no instance; got 'ace' .str., 'jack' .str.",
+    ),
+    (HeldTwice, "instances of both splits, each listed once"),
     (EarlyPig, "returns are 0 until the last state if pays is 'end'; got"),
     (LatePig, "some return is not 0 before the last state if pays is 'on_the_way'"),
     (SomedayPig, "pays is 'end' or 'on_the_way'; got 'someday'"),
@@ -563,7 +630,12 @@ BROKEN = [
     (Moody, "rules are the same at every call; got"),
     (Mixed, "a zero-sum game is competitive, or always pays nothing; got 'mixed'"),
     (Rivals, "all seats of a cooperative game are in one team; got .0, 1."),
-    (Generous, "who forfeits ends with at most its return so far, or with min_return"),
+    (Generous, "the team that forfeits ends with at most its return so far, or with"),
+    (Robber, "a forfeit takes nothing from other teams; got"),
+    (Leaking, "a forfeit keeps the sum of a zero-sum game; got"),
+    (Unshared, "a cooperating team shares a forfeit; got"),
+    (Wild, "default_action gives a legal action; got 7"),
+    (Telling, "default_action depends only on what the seat to move knows; got"),
     (AnyDigits, "parse refuses 'take .*from pile .*'; got"),
     (Grouped, "parse refuses 'take 0_1 from pile 0_1'; got 0"),
     (

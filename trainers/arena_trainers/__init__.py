@@ -5,10 +5,9 @@
 of this module need `train`; each is imported when it is first used.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from arena_envs.doors import missing_extra
+from arena_trainers.extras import lazy_names
 
 if TYPE_CHECKING:
     from arena_trainers.lm.policy import LMPolicy
@@ -17,17 +16,4 @@ if TYPE_CHECKING:
 
 __all__ = ["LMPolicy", "TurnGRPOConfig", "TurnGRPOTrainer"]
 
-_MODULES = {
-    "LMPolicy": "arena_trainers.lm.policy",
-    "TurnGRPOConfig": "arena_trainers.train.config",
-    "TurnGRPOTrainer": "arena_trainers.train.trainer",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        return getattr(importlib.import_module(_MODULES[name]), name)
-    except ModuleNotFoundError as error:
-        raise missing_extra(error) from error
+__getattr__ = lazy_names(__name__, __file__)

@@ -21,7 +21,7 @@ MANIFEST = "manifest.json"
 
 
 class Found(NamedTuple):
-    """What `newest_checkpoint` found.
+    """The result of `newest_checkpoint`.
 
     Attributes:
         checkpoint: the newest valid one; None if there is none.
@@ -99,7 +99,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def fault(folder: Path, only: Container[str] | None = None) -> str | None:
-    """What is wrong with the files of a folder by its manifest; None if nothing is.
+    """The first fault in the files of a folder, by its manifest; None if there is none.
 
     Args:
         folder: the folder.

@@ -1,8 +1,10 @@
 """Imports that wait: of optional packages, whose errors name what to install, and of own modules."""
 
+import ast
 import importlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from arena_envs.doors import missing_extra
@@ -43,20 +45,23 @@ def require(modules: Iterable[str], extra: str) -> None:
             raise missing_extra(ModuleNotFoundError(name=name), extra)
 
 
-def lazy_names(
-    package: str, modules: Mapping[str, Collection[str]]
-) -> Callable[[str], Any]:
+def lazy_names(package: str, file: str) -> Callable[[str], Any]:
     """The `__getattr__` of a package that imports a module when its name is first used.
 
     Args:
         package: name of the package.
-        modules: names that the package exports, by the module in it that has them.
+        file: its `__init__.py`, whose imports under TYPE_CHECKING say where the names are.
     """
+    homes = {
+        alias.name: str(node.module)
+        for node in ast.walk(ast.parse(Path(file).read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(package)
+        for alias in node.names
+    }
 
     def find(name: str) -> Any:
-        for module, names in modules.items():
-            if name in names:
-                return getattr(importlib.import_module(f"{package}.{module}"), name)
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_extra(homes[name], "train"), name)
 
     return find

@@ -9,7 +9,7 @@ from typing import Any
 
 @contextmanager
 def raised_everywhere() -> Iterator[None]:
-    """What the main process raises in this context, all processes raise.
+    """Makes all processes raise the errors of the main process in this context.
 
     All of them have to enter it, and leave it after the main one's work is done. Without
     this the others would wait for the main one.

@@ -109,7 +109,7 @@ class _View:
         return [c for c in self.cards if bits[c] & hint == bits[c] and left[c] > 0]
 
     def _fits_for_sure(self, hint: int, unseen: Any = None) -> bool:
-        """By the hint and, for the own cards, by what is not in sight."""
+        """Judges by the hint and, for the own cards, by the cards that are not in sight."""
         everything = self.game.copies if unseen is None else unseen
         return all(map(self._fits, self._possible(hint, everything)))
 

@@ -7,16 +7,31 @@ a piece from the end of one row to the start of another.
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.game import TERMINAL
+from arena_envs.game import TERMINAL, BaseGame, Information, Kind
 from arena_envs.scenes.shapes import Cell
+
+S = TypeVar("S")
 
 MAX_ROWS = 20_000  # cached rows
 EMPTY, LETTERS = Cell(), "abcdefghijklmnopqrstuvwxyz"
 FLAGS = (np.float32(0).tobytes(), np.float32(1).tobytes())
+
+
+class TwoPlayerGame(BaseGame[S, int]):
+    """Defaults of two-player games without chance: 1 to the winner, -1 to the loser."""
+
+    num_players = 2
+    kind: ClassVar[Kind] = "competitive"
+    information: ClassVar[Information] = "perfect"
+    max_chance_nodes = 0
+    zero_sum = True
+    min_return = -1.0
+    max_return = 1.0
 
 
 class Squares:

@@ -25,12 +25,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
+from typing import TypeVar
 
-from arena_envs.game import check_int
+from arena_envs.game import SPLITS, check_int, of_split
 
 NAMES = ("five_letters", "nouns")  # of the shipped lists, arena_envs/words/*.txt
 WORD = re.compile("[a-z]+(?:[ '-][a-z]+)*")
 MAX_WORDS = 10_000
+
+T = TypeVar("T")
 
 
 def read_words(
@@ -106,6 +109,29 @@ def check_used(name: str, value: object, low: int, source: str, length: int) -> 
         raise ValueError(f"{error}; {source} has {length}: give {name}") from None
 
 
+def of_list(
+    param: str, rows: Sequence[T], split: str, *, is_shipped: bool
+) -> tuple[T, ...]:
+    """What a split draws from: half of a shipped list; of a list of one's own, all for training.
+
+    Args:
+        param: name of the game's parameter that has the list, for error messages.
+        rows: of the list.
+        split: "train" or "test".
+        is_shipped: whether the list ships with the package.
+
+    Raises:
+        ValueError: another split, or "test" with a list of one's own.
+    """
+    if is_shipped or split not in SPLITS:
+        return of_split(rows, split)
+    if split != "train":
+        raise ValueError(
+            f"want split='train' with {param} of your own, got {split!r}: give another list to test"
+        )
+    return tuple(rows)
+
+
 def check_words(words: Iterable[object], where: str) -> None:
     """Raises if a word is malformed or stands twice.
 
@@ -154,7 +180,8 @@ IRREGULAR = {
 }
 
 
-def words_of(text: str) -> set[str]:
+@lru_cache(4096)
+def words_of(text: str) -> frozenset[str]:
     """The words that a text says, by rules 1 and 2."""
     plain = "".join(
         char
@@ -168,7 +195,7 @@ def words_of(text: str) -> set[str]:
         for pattern in (_JOINED, _SPACED):
             for run in pattern.findall(reading):
                 words.update(_put_together(_PARTS.findall(run)))
-    return words
+    return frozenset(words)
 
 
 def _put_together(parts: Sequence[str]) -> Iterator[str]:

@@ -145,7 +145,7 @@ def test_an_invalid_reply_ends_the_episode_and_leaves_the_state(all_seats) -> No
         result = client.step("z9")
         assert result.done
         assert result.reward == -1
-        assert result.observation.invalid_reply == "The answer is not a legal action."
+        assert result.observation.invalid_reply.startswith("Write `a1`, `b1`,")
         old, new = before.messages[-1]["content"], result.observation.messages[-1]
         assert old.startswith(new["content"].partition("Legal")[0])
         with pytest.raises(

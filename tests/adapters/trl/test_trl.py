@@ -144,12 +144,12 @@ def test_tools_play_a_seat() -> None:
     tools = seat_tools("kuhn_poker", opponents="random")()
     shown = tools.reset(seed=3, prompt=[])
     assert "Legal actions: pass, bet." in shown
-    state = tools._env.env.game_state
+    state = tools._session.state
     with pytest.raises(ValueError, match="legal"):
         tools.act("fold")
-    assert tools._env.env.game_state == state
+    assert tools._session.state == state
     tools.act("bet")
-    assert tools.get_reward() == tools._env.env.returns[0]
+    assert tools.get_reward() == tools._session.returns[0]
     with pytest.raises(ValueError, match="The game is over"):
         tools.act("bet")
     tools.reset(seed=3)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import arena_envs
-from arena_trainers.evaluate import evaluate, evaluate_suite
+from arena_trainers.evaluate import SuitePlan, evaluate
 from arena_wrappers import ScriptedPolicy
 from arena_wrappers.records import EpisodeLog
 
@@ -177,13 +177,8 @@ def test_a_full_disk_ends_with_status_1(tmp_path: Path) -> None:
 
 def test_scores_of_mars_are_the_inferred_formulas_of_the_returns() -> None:
     done: list[tuple[int, int]] = []
-    found = evaluate_suite(
-        "mars",
-        "first",
-        2,
-        baselines=False,
-        progress=lambda *numbers: done.append(numbers),
-    )
+    plan = SuitePlan("mars", "first", 2, baselines=False)
+    found = plan.run(lambda *numbers: done.append(numbers))
     total = 2 * (2 * 2 + 2 * 2 + 2 + 2 + 1 + 1)  # opponents times seats, of each game
     assert done == [(number, total) for number in range(1, total + 1)]
     by_game = {e.game: e for e in found.evaluations}
@@ -204,8 +199,8 @@ def test_scores_of_mars_are_the_inferred_formulas_of_the_returns() -> None:
 
 def test_a_suite_takes_any_policy_and_puts_baselines_beside_it(tmp_path: Path) -> None:
     silent = ScriptedPolicy(lambda request: "", name="silent")
-    with pytest.warns(UserWarning, match="silent: 100% of"):
-        found = evaluate_suite("mars", silent, 1, seed=3, out=tmp_path / "log.jsonl")
+    found = SuitePlan("mars", silent, 1, seed=3, out=tmp_path / "log.jsonl").run()
+    assert "silent: 100% of" in found.warnings[0]
     assert found.policy == "silent"
     assert len(found.warnings) == len(found.evaluations)
     for evaluation in found.evaluations:

@@ -145,6 +145,13 @@ def test_another_game_is_offered_with_the_next_seed(
     assert [episode.seed for episode in read_episodes(path)] == [3, 4]
 
 
+def test_a_closed_input_is_a_no_to_another_game(
+    arena_here: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Terminal("bet\n"))
+    assert arena_here("play", "kuhn_poker", "-a", "constant:0").returncode == 0
+
+
 def test_a_model_that_is_loaded_is_named(arena_here: Any) -> None:
     done = arena_here("play", "kuhn_poker", "-a", "noisy:0.5(lm:/no/such/model)")
     assert done.returncode == 2

@@ -98,6 +98,10 @@ def test_a_csv_has_the_ranking_of_games_with_parameters(
             "policy 'minimax': want a game of perfect informat",
         ),
         (["random", "first", "-g", "nim", "--timeout", "0"], "want a timeout above 0"),
+        (
+            ["random", "first", "-g", "nim,nim-v0"],
+            "want each game once, got nim-v0 twi",
+        ),
     ],
 )
 def test_mistakes_are_one_sentence_and_status_2(
@@ -108,6 +112,13 @@ def test_mistakes_are_one_sentence_and_status_2(
     assert done.stderr.startswith(f"error: {sentence}")
     assert len(done.stderr.splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_tournament_without_a_folder_says_what_to_write(arena_here: Any) -> None:
+    done = arena_here("tournament", "random", "noisy:0.5(cfr)", "-g", "nim")
+    assert done.returncode == 2
+    command = "arena tournament random 'noisy:0.5(cfr)' -g nim --out runs/a\n"
+    assert done.stderr.endswith(f"write, such as: {command}")
 
 
 def test_a_folder_of_another_tournament_is_refused(

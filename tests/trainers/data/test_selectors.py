@@ -424,6 +424,12 @@ def test_lost_episodes_give_no_rows_and_are_counted():
     assert found.rows == sound.rows
     num_lost = len(episodes) - len(kept)
     assert found.dropped == {**sound.dropped, "the episode is lost": num_lost}
+    others = play(
+        "kuhn_poker", ScriptedPolicy(lambda r: r.legal[0], name="others"), range(12)
+    )
+    assert select("wins", [*episodes, *others]).dropped["the episode is lost"]
+    replayed = play("kuhn_poker", RandomPolicy(), range(12))
+    assert "the episode is lost" not in select("wins", [*episodes, *replayed]).dropped
     for refuses in (to_dataset, partial(export, estimator="mars", to="messages")):
         with pytest.raises(ValueError, match=r"pass arena_wrappers\.without_lost"):
             refuses(episodes)

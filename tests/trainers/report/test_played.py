@@ -43,7 +43,7 @@ def test_an_evaluation_has_rows_with_reasons_that_open_their_episodes(evaluation
         assert row[6].startswith(f"{wanted.mean_return:.3f} ({wanted.low:.3f} to ")
         reasons = ", ".join(f"{k} {100 * v:.1f} %" for k, v in wanted.invalid.items())
         assert row[invalid] == (reasons or "none")
-    assert any("format" in row[invalid] for row in table.rows)
+    assert any("illegal" in row[invalid] for row in table.rows)
     lineups = {line.source for line in read.episodes}
     first = f"kuhn_poker-v0: {ATTACK} / random"
     assert first in lineups

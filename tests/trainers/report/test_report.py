@@ -199,19 +199,15 @@ def test_an_episode_without_a_replay_shows_its_prompts(change, fault, file):
     [
         ("<think>bet</think> <answer> bet</answer>", {}, " bet"),
         ("bet, so <answer>bet</answer>.", {}, "bet"),
-        ("bet", {}, None),
-        ("<answer>a</answer><answer>b</answer>", {}, None),
+        ("bet", {"parsing": "strict"}, None),
+        ("<answer>a</answer><answer>b</answer>", {"parsing": "strict"}, None),
         ("<think>a", {}, None),
         (r"\boxed{x{y}z}", {"reply_format": "boxed"}, "x{y}z"),
         ("I [raise]", {"reply_format": "bracket"}, "raise"),
         ("<think>hm</think>\nbet", {"reply_format": "bare"}, "\nbet"),
         ("", {"reply_format": "bare"}, None),
-        ("Hm.\nAction: bet \n", {"parsing": "tolerant"}, "Action: bet"),
-        (
-            "<answer>a</answer> no, <answer>b</answer>",
-            {"parsing": "tolerant"},
-            "b",
-        ),
+        ("<think>hm</think>\nHi.\nAction: bet \n", {}, "Hi.\nAction: bet"),
+        ("<answer>a</answer> no, <answer>b</answer>", {}, "b"),
     ],
 )
 def test_the_part_of_a_reply_that_was_read_is_found(reply, options, part):

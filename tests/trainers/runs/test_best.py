@@ -162,9 +162,9 @@ def test_the_score_against_opponents_that_stay_is_the_return_of_the_learner(
 ):
     args = TurnGRPOConfig(use_cpu=True, bf16=False, opponents=opponents)
     plans = [GamePlan("kuhn_poker", args)]
-    assert score_metric(plans, True, opponents=opponents) == metric
+    assert score_metric(plans, True) == metric
     several = [*plans, GamePlan("nim", args)] if isinstance(opponents, str) else plans
-    assert score_metric(several, True, True, True, opponents) == NASH_CONV
+    assert score_metric(several, True, True, True) == NASH_CONV
 
 
 def test_a_run_against_random_keeps_the_model_of_the_best_return(tmp_path):

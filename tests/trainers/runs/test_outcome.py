@@ -1,6 +1,7 @@
 """What a run says at its start and its end: warning, tables, curves, lines."""
 
 import io
+import json
 import shlex
 from dataclasses import replace
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from arena_envs.solvers import uniform_table
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.evaluate.result_rows import measured
 from arena_trainers.evaluate.tables import score_text
+from arena_trainers.report.tables import result_tables
 from arena_trainers.runs import JobConfig, closing_lines
 from arena_trainers.runs.progress import clock
 from arena_trainers.runs.results.close import (
@@ -19,6 +21,7 @@ from arena_trainers.runs.results.close import (
     curves,
     frame_of,
     outcome_tables,
+    results_of,
     rollouts_lines,
 )
 from arena_trainers.runs.results.measure import (
@@ -88,9 +91,10 @@ def test_a_model_that_plays_nothing_legal_is_warned_of_with_a_reply(args):
     text = legal_warning(plan.name, episodes, JobConfig(model="some/model"), args)
     assert "0.0% of 4 replies in kuhn_poker are legal" in text
     assert r"'I \x1b fold'" in text
-    for option in ("--warm_start_steps 100", "--rules true", "--parsing tolerant"):
+    for option in ("--warm_start_steps 100", "--rules true"):
         assert option in text
     assert "--show_legal_actions" not in text  # it is on
+    assert "--parsing" not in text  # it is tolerant
     assert "follows instructions" in text
 
 
@@ -149,6 +153,36 @@ def test_the_tables_fit_a_terminal_of_80_columns(game, args):
     assert "…" not in text
     assert "and an equilibrium" in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("opponents", "seats"), [(["random", "self"], [1]), ("random", [0, 1])]
+)
+def test_results_lead_with_the_return_of_the_seats_that_learn(args, opponents, seats):
+    args.opponents = opponents
+    others = {"random": RandomPolicy()}
+    meter = GameMeter(GamePlan("kuhn_poker", args), args, 20, others)
+    learner = RandomPolicy()
+    for name in ("before self-play", "after self-play"):
+        meter.measure(name, learner)
+    found = meter.outcome(learner)
+    both = {0: [learner, others["random"]], 1: [others["random"], learner]}
+    played = [play(meter.plan.env_fn, both[seat], range(20)) for seat in seats]
+    own = [e.returns[s] for s, part in zip(seats, played, strict=True) for e in part]
+    results = results_of([found], None)
+    assert next(iter(results)) == "learner_return"
+    assert results["learner_return"]["against"] == "random"
+    final = results["learner_return"]["final"]
+    assert final["mean"] == pytest.approx(sum(own) / len(own))
+    assert final["low"] < final["mean"] < final["high"]
+    mean = f"{final['mean']:.3f}"
+    title, *_, before, after = page(found).splitlines()[:6]
+    assert title.strip() == "kuhn_poker: return of the seats that learn"
+    assert before.split()[:3] == ["before", "self-play", "random"]
+    assert mean in after
+    (table, *_) = result_tables(json.loads(json.dumps(results)))
+    assert table.heads[1] == "return against random (95 %)"
+    assert table.rows[-1][1].startswith(mean)
 
 
 def test_a_game_that_is_not_enumerated_shows_returns_and_measures(args):

@@ -226,3 +226,20 @@ def test_other_games_of_the_tiny_model_find_their_own_reply_length():
     )
     given = ["--games", "mini_hanabi", "--max_completion_length", "9"]
     assert read_request(given).settings["max_completion_length"] == 9
+
+
+@pytest.mark.parametrize(
+    ("credit", "args", "told"),
+    [
+        ("mars", {"pool": ["game", "seat"], "discount": 1.0}, ""),
+        ("mars(discount=0.9)", {"pool": ["game", "seat"]}, ""),
+        ("rae", None, "--credit_args '{discount: 1.0, pool: [game, seat]}'"),
+    ],
+)
+def test_another_estimator_leaves_out_options_of_the_recipe_and_says_so(
+    credit, args, told
+):
+    request = read_request(["marshal-paper", "--credit", credit])
+    assert request.settings.get("credit_args") == args
+    assert request.note.endswith(told)
+    assert bool(request.note) == bool(told)

@@ -34,7 +34,7 @@ def test_a_forfeit_pays_the_other_seat_at_its_last_turn():
     players = [ScriptedPolicy(["pass", "what"]), ScriptedPolicy(["bet"])]
     (episode,) = play(kuhn, players, [0])
     assert episode.forfeited_by == 0
-    assert [spiral_forfeit(episode, t, None) for t in episode.turns] == [0, 0.5, 0]
+    assert [spiral_forfeit(episode, t, None) for t in episode.turns] == [0, -1.5, 0]
     (fair,) = play(kuhn, [ScriptedPolicy(["bet"]), ScriptedPolicy(["pass"])], [0])
     assert [spiral_forfeit(fair, t, None) for t in fair.turns] == [0, 0]
 

@@ -244,13 +244,15 @@ def test_a_round_whose_files_were_damaged_does_not_go_on(tmp_path, arena_here):
     for resume in (False, True):
         with pytest.raises(KeyboardInterrupt):
             run(tmp_path / "run", settings(), Ending(quiet=True), resume=resume)
-    path = tmp_path / "run/round-00/episodes.jsonl"
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join(lines[:-1]))
-    done = arena_here("train", "--resume", tmp_path / "run")
-    assert done.returncode == 1
-    assert f"episodes.jsonl has {path.stat().st_size:,} bytes, " in done.stderr
-    assert "Traceback" not in done.stderr
+    for name, status in (("round-00/episodes.jsonl", 1), ("start-scores.json", 2)):
+        path = tmp_path / "run" / name
+        whole = path.read_text()
+        path.write_text(whole.rstrip()[:-1])
+        done = arena_here("train", "--resume", tmp_path / "run")
+        assert done.returncode == status, done.stderr
+        assert f"{path.name} has {path.stat().st_size:,} bytes, " in done.stderr
+        assert "Traceback" not in done.stderr
+        path.write_text(whole)
 
 
 @pytest.mark.parametrize("name", ["rounds.train.learning_rate", "seed"])

@@ -1,17 +1,20 @@
 """`arena train --trainer NAME --data FILE`: a run folder, from rows to a model that plays."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 import yaml
+from rich.console import Console
 
 from arena_trainers.checkpoint import files_of, write_manifest
 from arena_trainers.evaluate import exploitability
 from arena_trainers.lm import LMPolicy
 from arena_trainers.offline.protocol import names
 from arena_trainers.runs.folder import with_start
+from arena_trainers.runs.rows import RowRun
 from arena_wrappers import Branching, play, write_episodes
 
 SMALL = ["--hidden_size", 16, "--num_layers", 1, "--eval_episodes", 10]
@@ -52,6 +55,21 @@ def metrics(folder):
         {k: v for k, v in json.loads(line).items() if not any(n in k for n in left)}
         for line in lines
     ]
+
+
+def test_of_a_folder_of_splits_the_training_rows_are_read(
+    arena_here, tmp_path, kuhn_env
+):
+    write_episodes(tmp_path / "e.jsonl", play(kuhn_env, "random", range(30)))
+    words = ["data", tmp_path / "e.jsonl", "--select", "wins", "--model", "tiny"]
+    done = arena_here(*words, "--held-out", 0.3, "--out", tmp_path / "rows")
+    train, test = (
+        int(re.search(rf"wrote (\d+) rows to .*/{split}-", done.stdout)[1])
+        for split in ("train", "test")
+    )
+    settings = {"trainer": "sft", "data": str(tmp_path / "rows"), "use_cpu": True}
+    found = RowRun(settings, tmp_path / "run", Console(quiet=True))
+    assert found.facts.num_rows == train > test > 0
 
 
 def test_a_run_trains_resumes_to_the_same_model_and_plays(rows, train, tmp_path):

@@ -24,7 +24,6 @@ from arena_wrappers import (
     play,
     replay,
 )
-from arena_wrappers.prompts import parse_tolerantly
 
 CHATTER = [
     *(
@@ -176,13 +175,13 @@ def test_an_answer_tag_in_a_message_cannot_be_quoted_back():
         ("Half is\nfair.\noffer 50", "bare", ("offer", (5000,), "Half is\nfair.", ())),
         ("**offer 50**", "bare", ("offer", (5000,), "", ())),
         ("Hm.\n<answer>Hi\noffer 50</answer>", "answer", ("offer", (5000,), "Hi", ())),
-        ("I think so.\n**offer 50**", "answer", ("offer", (5000,), "", ())),
+        ("I think so.\n**offer 50**", "answer", ("offer", (5000,), "I think so.", ())),
     ],
 )
 def test_tolerant_parsing_keeps_the_words(reply, reply_format, said):
     game = arena_envs.make_game("bargaining")
     state = game.apply(game.apply(game.initial_state(), 0.9), 0.8)
-    assert parse_tolerantly(game, state, reply, reply_format) == said
+    assert parse_reply(game, state, reply, reply_format) == said
 
 
 def test_a_message_outside_the_answer_is_not_heard():
@@ -199,12 +198,11 @@ def test_a_message_outside_the_answer_is_not_heard():
 @pytest.mark.parametrize(
     ("reply", "fault"),
     [
-        ("x" * 301 + "\noffer 50", "want a message of at most 300 characters"),
-        ("Hi\noffer 101", "want an offer of at most 100"),
+        ("x" * 301 + "\noffer 50", "a message of at most 300 characters"),
+        ("Hi\noffer 101", "an offer of at most 100"),
         (
             "accept",
-            'want an offer such as "offer 1", with at most two decimals, alone in the '
-            "last line",
+            "an offer such as `offer 1`, with at most two decimals, alone in the last line",
         ),
     ],
 )
@@ -213,7 +211,7 @@ def test_who_is_asked_again_reads_the_fault(reply, fault):
     env.reset(seed=0)
     env.step(reply)
     assert env.outcome.reason == "illegal"
-    want = f"The answer is not as the rules want it now: {fault}. Reply again."
+    want = f"Write {fault}. Reply again."
     assert env.observe("player_0")[-1]["content"] == want
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import arena_envs
 from arena_envs import GameEnv
-from arena_envs.game import CHANCE
+from arena_envs.game import CHANCE, penalized
 from arena_wrappers import (
     BotPolicy,
     Branching,
@@ -254,7 +254,7 @@ def test_a_reply_without_text_forfeits_under_its_name(kind):
     silent.act = lambda requests: [Reply("", instead=kind)] * len(requests)
     (episode,) = play(kuhn, silent, [0])
     assert (episode.lost, episode.forfeited_by) == (None, 0)
-    assert (episode.turns[0].invalid, list(episode.returns)) == (kind, [-2.0, 0.0])
+    assert (episode.turns[0].invalid, list(episode.returns)) == (kind, [-2.0, 2.0])
     assert replay(episode) == episode
 
 
@@ -323,7 +323,10 @@ def test_turns_hold_all_but_what_was_paid_before_them(make_env, max_turns):
         for seat, total in enumerate(episode.returns):
             turns = [n for n, turn in enumerate(episode.turns) if turn.seat == seat]
             if turns:
-                before = returns_after(game, episode.actions, turns[0])[seat]
+                before = returns_after(game, episode.actions, turns[0])
+                early = [t.seat for t in episode.turns[: turns[0]] if t.invalid]
+                num_bad = [early.count(other) for other in range(game.num_players)]
+                before = penalized(game, before, num_bad)[seat]
                 paid = sum(episode.turns[n].rewards["game"] for n in turns)
                 assert before + paid == pytest.approx(total)
 

@@ -192,9 +192,9 @@ def test_an_opponent_that_breaks_the_rules_forfeits(reply):
     env = SeatEnv(lambda: arena_envs.make("kuhn_poker"), 0, opponent)
     env.reset(seed=0)
     _, reward, terminated, _, info = env.step(1)
-    assert (reward, terminated, "illegal_action" in info) == (0.0, True, False)
+    assert (reward, terminated, "illegal_action" in info) == (2.0, True, False)
     assert info["outcome"] == {
-        "returns": [0.0, -2.0],
+        "returns": [2.0, -2.0],
         "measures": {},
         "forfeited_by": 1,
     }

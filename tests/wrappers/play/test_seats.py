@@ -116,7 +116,7 @@ def test_one_seat_has_a_transcript_and_the_other_none() -> None:
 
 def test_each_reply_is_read_by_the_options_of_its_seat() -> None:
     lax = Saying(PromptOptions(parsing="tolerant"), "I pass.")
-    strict = Saying(PromptOptions(), "I pass.")
+    strict = Saying(PromptOptions(parsing="strict"), "I pass.")
     (episode,) = play(kuhn, [lax, strict], [0])
     assert [turn.invalid for turn in episode.turns] == [None, "format"]
     assert episode.forfeited_by == 1

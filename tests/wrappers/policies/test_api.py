@@ -291,15 +291,33 @@ def test_fields_that_are_refused_by_name_are_dropped_or_renamed_once(
     ]
 
 
-def test_a_context_that_is_too_long_keeps_max_tokens(endpoint: Any) -> None:
-    said = "maximum context length is 512 tokens, you asked for max_tokens=7"
+TOO_LONG = (
+    "This model's maximum context length is 512 tokens, you asked for max_tokens=7",
+    "the request exceeds the available context size, try increasing it",
+    "prompt is too long: 9 tokens > 7 maximum",
+    "`inputs` must have less than 7 tokens. Given: 9",
+)
+
+
+@pytest.mark.parametrize("said", TOO_LONG)
+def test_a_prompt_beyond_the_context_forfeits_under_its_name(
+    endpoint: Any, said: str
+) -> None:
+    """It is asked again once, as a reply that fills the context keeps every limit."""
     endpoint.behaviour = lambda number: f"400 {said}"
     (episode,) = kuhn(ChatAPIPolicy("m", endpoint.url, max_tokens=7), 1)
-    assert (
-        f"refuses the request; change what it names (StatusError: status 400: {said}"
-        in (episode.lost)
+    assert (episode.lost, episode.forfeited_by) == (None, 0)
+    assert episode.turns[0].invalid == "context_length"
+    assert ["max_tokens" in asked for asked in endpoint.requests] == [True, False]
+
+
+def test_a_limit_that_leaves_no_room_is_left_out_of_that_request(endpoint: Any) -> None:
+    endpoint.behaviour = lambda number: (
+        f"400 {TOO_LONG[0]}" if "max_tokens" in endpoint.requests[number] else "fine"
     )
-    assert len(endpoint.requests) == 1
+    (episode,) = kuhn(ChatAPIPolicy("m", endpoint.url, max_tokens=7), 1)
+    assert (episode.lost, episode.forfeited_by) == (None, None)
+    assert "max_completion_tokens" not in endpoint.requests[-1]
 
 
 def test_a_string_gives_any_field_of_requests(endpoint: Any) -> None:

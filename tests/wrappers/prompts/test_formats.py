@@ -1,18 +1,22 @@
 """Replies: every text gives an action or a reason, and one documented rule decides which."""
 
+import random
+import re
 import time
 from dataclasses import dataclass
 from itertools import chain, islice, product
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import arena_envs
-from arena_envs.game import BaseGame
+from arena_envs.game import BaseGame, random_states
 from arena_wrappers import FORMATS, InvalidReply, PromptWrapper, parse_reply
-from arena_wrappers.prompts import parse_tolerantly
+from arena_wrappers.prompts import legal_texts
 
+REPLIES = Path(__file__).with_name("replies.txt")
 KUHN = arena_envs.make_game("kuhn_poker")
 DEALT = KUHN.apply(KUHN.apply(KUHN.initial_state(), 2), 0)
 REASONS = {"format", "illegal", "ambiguous", "overlong"}
@@ -39,30 +43,32 @@ PIECES = [
     *("1", "2", "play 1", "discard 0", "reveal rank 1 to player_1", "a1", "(0, 0)"),
 ]
 texts = st.one_of(st.text(), st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
-PARSERS = [parse_reply, parse_tolerantly]
-both_parsers = pytest.mark.parametrize("parse", PARSERS)
+PARSINGS = ("tolerant", "strict")
+both_parsings = pytest.mark.parametrize("parsing", PARSINGS)
 any_game = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20
 )
 
 
-@both_parsers
+@both_parsings
 @pytest.mark.parametrize("reply_format", FORMATS)
 @any_game
 @given(text=texts, seed=st.integers(0, 9))
-def test_any_text_is_an_action_or_a_reason(game, walk, parse, reply_format, text, seed):
+def test_any_text_is_an_action_or_a_reason(
+    game, walk, parsing, reply_format, text, seed
+):
     for state in islice(walk(game, seed), 5):
-        outcome = parse(game, state, text, reply_format)
+        outcome = parse_reply(game, state, text, reply_format, parsing=parsing)
         if isinstance(outcome, InvalidReply):
             assert outcome.reason in REASONS
         elif game.num_actions is not None:
             assert outcome in game.legal_actions(state)
 
 
-@both_parsers
+@both_parsings
 @pytest.mark.parametrize("reply_format", FORMATS)
 @pytest.mark.parametrize("id", ["kuhn_poker", "mini_hanabi", "bargaining"])
-def test_a_reply_of_100_kilobytes_is_read_in_no_time(walk, parse, reply_format, id):
+def test_a_reply_of_a_megabyte_is_read_in_no_time(walk, parsing, reply_format, id):
     game = arena_envs.make_game(id)
     state = next(walk(game, 0))
     pieces = [
@@ -80,10 +86,14 @@ def test_a_reply_of_100_kilobytes_is_read_in_no_time(walk, parse, reply_format, 
         "bet ",
         "offer 5 ",
     ]:
-        text = piece * (100_000 // len(piece))
+        text = piece * (1_000_000 // len(piece))
         start = time.process_time()
-        for reply in (text, f"<answer>{text}</answer>", f"{text}<answer>bet</answer>"):
-            parse(game, state, reply, reply_format)
+        for reply in (
+            text,
+            f"<answer>{text[:4000]}</answer>",
+            f"{text}<answer>bet</answer>",
+        ):
+            parse_reply(game, state, reply, reply_format, parsing=parsing)
         assert time.process_time() - start < 0.5, piece
 
 
@@ -92,10 +102,11 @@ def test_canonical_texts_parse_back(every_game, walk):
     for state in chain(*(islice(walk(game, seed), 3) for seed in range(3))):
         for action in game.legal_actions(state):
             text = game.action_text(state, action)
-            for reply_format, parse in product(FORMATS, PARSERS):
+            for reply_format, parsing in product(FORMATS, PARSINGS):
                 reply = FORMATS[reply_format].wrap(text)
                 for said in (reply, f"<think>{reply} or not?</think>\n {reply}\n"):
-                    assert parse(game, state, said, reply_format) == action
+                    read = parse_reply(game, state, said, reply_format, parsing=parsing)
+                    assert read == action
 
 
 @pytest.mark.parametrize(
@@ -127,7 +138,7 @@ def test_canonical_texts_parse_back(every_game, walk):
     ],
 )
 def test_one_answer_after_the_reasoning_counts(text, outcome):
-    got = parse_reply(KUHN, DEALT, text)
+    got = parse_reply(KUHN, DEALT, text, parsing="strict")
     assert got == outcome or got.reason == outcome
 
 
@@ -147,7 +158,7 @@ def test_one_answer_after_the_reasoning_counts(text, outcome):
     ],
 )
 def test_a_bare_reply_is_the_answer_and_nothing_else(text, outcome):
-    got = parse_reply(KUHN, DEALT, text, "bare")
+    got = parse_reply(KUHN, DEALT, text, "bare", parsing="strict")
     assert got == outcome or got.reason == outcome
 
 
@@ -171,20 +182,20 @@ def test_a_bare_reply_is_the_answer_and_nothing_else(text, outcome):
     ],
 )
 def test_other_formats_want_exactly_one_answer_too(reply_format, text, outcome):
-    got = parse_reply(KUHN, DEALT, text, reply_format)
+    got = parse_reply(KUHN, DEALT, text, reply_format, parsing="strict")
     assert got == outcome or got.reason == outcome
 
 
 @pytest.mark.parametrize(
     ("reply_format", "text", "outcome"),
     [
-        ("answer", "<answer>pass</answer> no: <answer>bet</answer>", 1),
+        ("answer", "<answer>pass</answer> no: <answer>bet</answer>", "ambiguous"),
         ("answer", "<answer>I bet!</answer>", 1),
         ("answer", "bet", 1),
         ("answer", "I pass? No.\n**Action:** `bet`", 1),
         ("answer", "My final answer is 'Bet'.", 1),
         ("boxed", r"\boxed{\text{bet}}", 1),
-        ("bracket", "[pass]\nno, [bet]", 1),
+        ("bracket", "[pass]\nno, [bet]", "ambiguous"),
         ("bare", "I will bet.\n", 1),
         ("bare", "I could pass.\nI bet", 1),
         ("answer", "I bet or pass", "ambiguous"),
@@ -197,7 +208,7 @@ def test_other_formats_want_exactly_one_answer_too(reply_format, text, outcome):
     ],
 )
 def test_tolerant_parsing_follows_its_rules(reply_format, text, outcome):
-    got = parse_tolerantly(KUHN, DEALT, text, reply_format)
+    got = parse_reply(KUHN, DEALT, text, reply_format)
     assert got == outcome or got.reason == outcome
 
 
@@ -209,7 +220,7 @@ def test_the_longest_of_texts_that_stand_in_each_other_counts():
     names = [game.action_text(state, a) for a in game.legal_actions(state)]
     named = names.index("reveal rank 1 to player_1")
     text = "Let me reveal rank 1 to player_1, then."
-    assert parse_tolerantly(game, state, text) == game.legal_actions(state)[named]
+    assert parse_reply(game, state, text) == game.legal_actions(state)[named]
 
 
 @pytest.mark.parametrize(
@@ -228,7 +239,7 @@ def test_the_longest_of_texts_that_stand_in_each_other_counts():
 )
 def test_part_of_a_number_is_no_action_and_two_that_overlap_are_two(id, text, outcome):
     game = arena_envs.make_game(id)
-    got = parse_tolerantly(game, game.initial_state(), text, "bare")
+    got = parse_reply(game, game.initial_state(), text, "bare")
     if isinstance(got, InvalidReply):
         assert got.reason == outcome
     else:
@@ -241,14 +252,47 @@ def test_what_is_read_strictly_is_read_tolerantly_alike(walk):
         "<answer> PASS</answer>",
         "<answer>x</answer>",
     ):
-        strict = parse_reply(KUHN, DEALT, text)
-        tolerant = parse_tolerantly(KUHN, DEALT, text)
+        strict = parse_reply(KUHN, DEALT, text, parsing="strict")
+        tolerant = parse_reply(KUHN, DEALT, text)
         same = isinstance(strict, InvalidReply) and strict.reason == tolerant.reason
         assert same or strict == tolerant
 
 
+def natural_replies():
+    """The replies of `replies.txt`: game, action that is legal, reply, what it is read as."""
+    about = None
+    for line in REPLIES.read_text(encoding="utf-8").splitlines():
+        if head := re.fullmatch(r"\[(\w+): ([^]]+)\]", line):
+            about = head.groups()
+        elif " => " in line:
+            reply, _, read = line.rpartition(" => ")
+            yield *about, reply, read
+
+
+def test_natural_replies_are_read_as_the_table_says():
+    rows = list(natural_replies())
+    assert len(rows) >= 300
+    states, wrong = {}, []
+    for id, action, reply, read in rows:
+        game = arena_envs.make_game(id)
+        if (id, action) not in states:
+            states[id, action] = next(
+                state
+                for seed in range(50)
+                for state, player in random_states(game, random.Random(seed))
+                if player >= 0 and action in legal_texts(game, state)
+            )
+        state = states[id, action]
+        got = parse_reply(game, state, reply.replace("\\n", "\n"))
+        is_bad = isinstance(got, InvalidReply)
+        said = got.reason if is_bad else game.action_text(state, got)
+        if said != read.replace("\\n", "\n"):
+            wrong.append((id, reply, read, said))
+    assert wrong == []
+
+
 def test_the_wrapper_parses_as_it_is_told():
-    env = PromptWrapper(arena_envs.make("kuhn_poker"), parsing="tolerant")
+    env = PromptWrapper(arena_envs.make("kuhn_poker"))
     env.reset(seed=0)
     env.step("I bet!")
     assert env.env.actions[-1] == 1
@@ -268,6 +312,9 @@ class Captures(BaseGame[str, int]):
 
     num_actions = 3
     names = ("bxc3", "Bxc3", "O-O")
+
+    def current_player(self, state):
+        return 0
 
     def legal_actions(self, state):
         return (0, 1, 2)

@@ -1,14 +1,41 @@
-"""The commands `arena replay` and `arena report`: pages and pictures of recorded episodes."""
+"""Commands over recorded episodes and saved models: `arena replay`, `report`, `data`, `export`."""
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
-from arena_trainers.cli.options import check_out, usage_errors
+from arena_trainers.cli.options import (
+    check_out,
+    print_tables,
+    read_params,
+    running,
+    usage_errors,
+)
+from arena_trainers.data import (
+    Origin,
+    Selection,
+    columns,
+    held_out,
+    joined,
+    load_chat,
+    only_prompt,
+    origin_of,
+    rows_to_dataset,
+    select,
+    write_rows,
+)
+from arena_trainers.data.columns import TEST, TRAIN, has_tokens
+from arena_trainers.data.rows import GENERAL
+from arena_trainers.data.selection import described
+from arena_trainers.lm.models import adapter_base, saved_model
 from arena_trainers.report.episodes import (
     BadLine,
     Recorded,
@@ -29,6 +56,9 @@ from arena_trainers.report.runs import EVALUATED, METRICS, RunFiles, read_runs
 from arena_trainers.report.stepping import Stepper
 from arena_wrappers.play import game_of
 from arena_wrappers.records import whole_file
+
+if TYPE_CHECKING:
+    from arena_trainers.lm.chat import Chat
 
 PRINTED, IN_PAGE = 4, 200  # episodes, unless --episodes is given
 MAX_WARNINGS = 5
@@ -199,7 +229,7 @@ def _print(file: Path, first: int, count: int, full: bool) -> None:
 
 
 def _tell_of_the_rest(left: int, lines: Sequence[Recorded | BadLine]) -> None:
-    """How many lines follow those shown."""
+    """Tells the number of lines that follow those shown."""
     if left:
         following = lines[-1].line + 1
         typer.echo(f"{left} more: --first {following} shows the next ones")
@@ -313,7 +343,7 @@ def _check_inputs(paths: Sequence[Path]) -> None:
 
 
 def _page(paths: Sequence[Path], out: Path | None) -> Path:
-    """Where the page stands."""
+    """The path of the page."""
     if out is not None:
         return out
     if len(paths) > 1:
@@ -364,3 +394,308 @@ def _tell_bad(bad: Iterable[tuple[str, BadLine]], name: str) -> None:
         typer.echo(
             f"{name}{file}, line {line.line} is left out: {line.reason}", err=True
         )
+
+
+PARQUET = (b"PAR1", b"prompt", b"reason")  # what our files hold
+CARD = (b"---\n# arena data", b"---")  # what our dataset cards hold
+OTHER = ", held out"  # what the title of a table says
+
+
+def add_data(app: typer.Typer) -> None:
+    """Adds the command to the `arena` command."""
+    app.command("data")(data)
+
+
+Files = Annotated[
+    list[Path] | None, typer.Argument(metavar="EPISODES...", show_default=False)
+]
+Selector = Annotated[
+    str | None, typer.Option("--select", metavar="NAME", help="The selector.")
+]
+Options = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option", "-o", metavar="NAME=VALUE", help="Its option; repeatable."
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.parquet",
+        help="Write the rows here; with --held-out a folder, for its splits.",
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the choice.")]
+Share = Annotated[
+    float,
+    typer.Option(
+        "--held-out",
+        metavar="SHARE",
+        help="Share of the seeds whose rows are the split test of the folder --out.",
+    ),
+]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="Model whose tokenizer encodes text without tokens, or 'tiny' for the model "
+        "that arena train makes; without it, rows without tokens are messages alone.",
+    ),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Count rows and tokens; write nothing.")
+]
+ShowList = Annotated[
+    bool, typer.Option("--list", help="List the selectors and their options.")
+]
+
+
+def data(
+    files: Files = None,
+    selector: Selector = None,
+    option: Options = None,
+    out: Out = None,
+    seed: Seed = 0,
+    share: Share = 0.0,
+    model: Model = None,
+    dry_run: DryRun = False,
+    show_list: ShowList = False,
+) -> None:
+    """Choose rows to train on from recorded episodes.
+
+    EPISODES are files of JSON lines: episodes.jsonl or rollouts/step-N.jsonl of a run folder, or
+    the --out file of eval or play. A selector chooses completions, pairs or labels, and says
+    why. Status 0: written; 1: no row was chosen; 2: refused.
+
+    For example:
+
+    arena data runs/a/episodes.jsonl --select wins -o top=0.2 --out wins.parquet
+
+    arena data trees.jsonl --select branch_pairs -o margin=0.5 --held-out 0.1 --out pairs
+
+    arena data --list
+    """
+    if show_list:
+        _print_selectors()
+        return
+    with usage_errors():
+        if not files or selector is None or (out is None and not dry_run):
+            raise ValueError(
+                "want EPISODES, --select NAME and --out FILE.parquet (or --dry-run); "
+                "arena data --list names the selectors"
+            )
+        sides = _sides(files, share, out)
+        given = read_params(option)
+        found = {
+            side: select(selector, episodes, seed=seed, **given)
+            for side, episodes in sides.items()
+        }
+        if len(found) > 1:
+            found[OTHER] = _of_episodes(found[OTHER])
+        origin = _origin(found, sides)
+        chat = None if model is None else _chat_of(model, origin)
+        for side, selection in found.items():
+            print_tables(_tables(f"{selector}{side}", selection, chat))
+    if not any(selection.rows for selection in found.values()):
+        typer.echo("error: no row was chosen; the table says why", err=True)
+        raise typer.Exit(1)
+    if not dry_run and out is not None:
+        _write(found, chat, out, origin)
+
+
+def _sides(files: Sequence[Path], share: float, out: Path | None) -> dict[str, Any]:
+    """The episodes to train on and those held out, by what is added to their names."""
+    from arena_trainers.data.rollouts import read_rollouts
+
+    if out is not None and (out.suffix == ".parquet") == bool(share):
+        raise ValueError(
+            f"want --out FOLDER with --held-out, for its splits, got {out}; leave the "
+            "suffix out"
+            if share
+            else f"want --out FILE.parquet, got {out}; give it this suffix"
+        )
+    if out is not None and (not share or not out.is_dir()):
+        check_out(out, PARQUET, "arena data")
+    elif out is not None:
+        check_out(out / "README.md", CARD, "arena data")
+        for name in (TRAIN, TEST):
+            check_out(out / name, PARQUET, "arena data")
+    for file in files:
+        _check_episodes(file)
+    parts = [[rollout.episode for rollout in read_rollouts(file)] for file in files]
+    episodes = joined(parts)
+    if not share:
+        return {"": episodes}
+    train, others = held_out(episodes, share)
+    if not train or not others:
+        seeds = len({episode.seed for episode in episodes})
+        raise ValueError(
+            f"want seeds to train on and seeds to hold out, got all {seeds} on one side "
+            f"with --held-out {share:g}; play more seeds, or give another share"
+        )
+    return {"": train, OTHER: others}
+
+
+def _check_episodes(file: Path) -> None:
+    if not file.is_file():
+        raise ValueError(
+            f"want a file of episodes, found none at {file}; arena eval --out {file} writes one"
+        )
+    with file.open("rb") as opened:
+        if opened.read(4) == b"PAR1":
+            raise ValueError(
+                f"want episodes as JSON lines, got {file}, a Parquet file; give the "
+                "episodes.jsonl that its rows were chosen from"
+            )
+
+
+def _origin(found: dict[str, Selection], sides: dict[str, Any]) -> Origin:
+    """The games and the prompts of the rows, those that are held out included."""
+    rows = [row for selection in found.values() for row in selection.rows]
+    return origin_of(rows, [episode for side in sides.values() for episode in side])
+
+
+def _chat_of(model: str, origin: Origin) -> "Chat | None":
+    """The chat template of a model, or of the tiny one that plays rows of this origin."""
+    if model != "tiny":
+        return load_chat(model)
+    if not origin.games:
+        return None  # there are no rows
+    from arena_trainers.lm.chat import Chat
+    from arena_trainers.runs.start import tiny_tokenizer_of
+
+    return Chat(tiny_tokenizer_of(origin.games, only_prompt(origin)))
+
+
+def _of_episodes(found: Selection) -> Selection:
+    """The rows of episodes alone: general rows have no seed that could be held out."""
+    return replace(found, rows=[row for row in found.rows if row.game != GENERAL])
+
+
+def _tables(title: str, found: Selection, chat: "Chat | None") -> list[Table]:
+    """A table of the episodes that were kept, and of those that were not, with reasons."""
+    unknown = chat is None and not all(map(has_tokens, found.rows))
+    counts: dict[tuple[str, int, str], Counter[str]] = {}
+    for row in found.rows:
+        key = (row.game, row.seat, row.reason)
+        counts.setdefault(key, Counter()).update(
+            {"rows": 1} if unknown else {"rows": 1, **_tokens(columns(row, chat))}
+        )
+    kept = Table(
+        "game", "seat", "why", "rows", "tokens", "trained", title=f"{title}: kept"
+    )
+    for (game, seat, reason), count in sorted(counts.items()):
+        tokens = ["?", "?"] if unknown else [f"{count[n]:,}" for n in ("all", "mask")]
+        kept.add_row(
+            escape(game), str(seat), escape(reason), f"{count['rows']:,}", *tokens
+        )
+    caption = [f"{len(found.rows):,} rows; {found.num_merged:,} equal ones merged"]
+    if unknown:
+        caption.append("messages without tokens; --model PATH adds them")
+    kept.caption = "\n".join(caption)
+    if not found.dropped:
+        return [kept]
+    left = Table("why", "number", title=f"{title}: left out")
+    for reason, number in sorted(found.dropped.items()):
+        left.add_row(escape(reason), f"{number:,}")
+    return [kept, left]
+
+
+def _tokens(row: dict[str, Any]) -> dict[str, int]:
+    """Tokens of a row: all, and those of a mask."""
+    masks = [value for name, value in row.items() if name.endswith("_mask")]
+    return {
+        "all": sum(map(len, masks)) + len(row["prompt_ids"]),
+        "mask": sum(map(sum, masks)),
+    }
+
+
+def _write(
+    found: dict[str, Selection], chat: "Chat | None", out: Path, origin: Origin
+) -> None:
+    has_splits = len(found) > 1
+    if has_splits:
+        out.mkdir(exist_ok=True)
+    written = []
+    for side, selection in found.items():
+        path = out / (TEST if side else TRAIN) if has_splits else out
+        if not selection.rows:
+            path.unlink(missing_ok=True)  # of an earlier call
+            typer.echo(f"{path}: not written, no row was chosen")
+            continue
+        with running(f"{path} was not written", "writing"):
+            write_rows(rows_to_dataset(selection.rows, chat), path, origin)
+        written.append("test" if side else "train")
+        typer.echo(f"wrote {len(selection.rows):,} rows to {path}")
+    if has_splits:
+        with whole_file(out / "README.md") as card:
+            card.write(_card(written, found[""], origin))
+
+
+def _card(splits: Sequence[str], train: Selection, origin: Origin) -> str:
+    """A dataset card that names the splits."""
+    files = "".join(f"  - split: {name}\n    path: {name}-*\n" for name in splits)
+    games = ", ".join(f"`{game['id']}`" for game in origin.games) or "no game"
+    kind = type(train.rows[0]).__name__.lower() if train.rows else "row"
+    return (
+        f"---\n# arena data wrote this card\nconfigs:\n- config_name: default\n"
+        f"  data_files:\n{files}---\n\n# Rows of {games}\n\nEach row is a {kind} that "
+        "`arena data` chose from recorded episodes; `reason` says why. Seeds of episodes "
+        "are in one split only.\n"
+    )
+
+
+def _print_selectors() -> None:
+    table = Table("selector", "options", "chooses")
+    for name, options, summary in described():
+        table.add_row(name, escape(options), escape(summary))
+    print_tables([table])
+
+
+def add_export(app: typer.Typer) -> None:
+    """Adds the command to the `arena` command."""
+    app.command("export")(export)
+
+
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN")],
+    merged: Annotated[
+        bool,
+        typer.Option(
+            "--merged", help="Write one whole model, adapters merged into it."
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder to make. [RUN/merged]", show_default=False),
+    ] = None,
+) -> None:
+    """Write a trained model so that other programs load it: transformers, vLLM, llama.cpp.
+
+    RUN is the folder of a training run, or one with a saved model or adapter.
+
+    For example:
+
+    arena export runs/first --merged
+    """
+    with usage_errors():
+        source = run / "model" if (run / "model").is_dir() else run
+        if not source.is_dir():
+            raise ValueError(
+                f"want the folder of a run, found none at {str(run)!r}; give one such as "
+                "runs/first"
+            )
+        if not merged:
+            has = "holds the adapter alone"
+            if adapter_base(str(source)) is None:
+                has = "is the whole model already"
+                saved_model(source)
+            raise ValueError(
+                f"want --merged, the form that can be written; {source} {has}"
+            )
+        from arena_trainers.lm.adapters import write_merged
+
+        target = run / "merged" if out is None else out
+        size = write_merged(source, target)
+    typer.echo(f"wrote {size:,} parameters, tokenizer and prompt options to {target}")
+    typer.echo(f"  play it:  arena play kuhn_poker --against lm:{target}")

@@ -17,8 +17,7 @@ from arena_envs.doors import find_modules_here, missing_extra
 from arena_trainers import extras
 from arena_trainers.checkpoint import newest_checkpoint, step_of
 from arena_trainers.cli.credit import add_credit
-from arena_trainers.cli.data import add_data, add_export
-from arena_trainers.cli.episodes import add_replay, add_report
+from arena_trainers.cli.episodes import add_data, add_export, add_replay, add_report
 from arena_trainers.cli.evaluate import add_evaluate, add_play, add_tournament
 from arena_trainers.cli.games import add_games, add_solve
 from arena_trainers.cli.options import UsageError, usage_errors
@@ -91,6 +90,8 @@ def train(
             return
         else:
             preflight.check(request.settings, request.folder, resume=request.resume)
+    if request.note and os.environ.get("RANK", "0") == "0":
+        typer.echo(request.note, err=True)
     _run(request)
 
 
@@ -119,7 +120,7 @@ def _print_plan(request: Request) -> None:
 
     if os.environ.get("RANK", "0") == "0":
         lines = plan_lines(request.settings, request.folder, resume=request.resume)
-        typer.echo("\n".join(lines))
+        typer.echo("\n".join([*lines, request.note]).rstrip())
 
 
 def _run(request: Request) -> None:
@@ -161,7 +162,7 @@ _FULL_TEXTS = (
 
 
 def _full_disk(error: BaseException | None, folder: Path) -> str | None:
-    """What to say if a file could not be written for lack of space; else None."""
+    """The advice if a file could not be written for lack of space; else None."""
     seen: list[BaseException] = []
     while error is not None and error not in seen:
         seen.append(error)

@@ -258,12 +258,12 @@ def listed(values: list[str] | None) -> list[str] | None:
 
 
 Games = Annotated[
-    list[str],
+    list[str] | None,
     typer.Option(
         *("--games", "-g"),
         metavar="GAME,GAME",
         callback=listed,
-        help="Games to play, by commas; repeatable.",
+        help="Games to play, by commas; repeatable; required.",
     ),
 ]
 MoreGames = Annotated[
@@ -319,7 +319,7 @@ PolicyFile = Annotated[
     Path | None, typer.Option(help="Write the policy to this JSON file.")
 ]
 ResultsFolder = Annotated[
-    Path, typer.Option(metavar="DIR", help="Folder of the results.")
+    Path | None, typer.Option(metavar="DIR", help="Folder of the results; required.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each row.")]
@@ -350,7 +350,7 @@ def read_envs(
     """The environments of several games; NAME=VALUE is for all, GAME.NAME=VALUE for one.
 
     Raises:
-        ValueError: as for `read_env`, or GAME is none of these.
+        ValueError: as for `read_env`, GAME is none of these, or a game is named twice.
     """
     own: dict[str, list[str]] = {game: [] for game in games}
     for param in params or []:
@@ -363,11 +363,15 @@ def read_envs(
         for one in [game] if is_one else own:
             own[one].append(f"{name}={value}" if is_one else param)
     try:
-        return [read_env(game, own[game], max_turns) for game in games]
+        found = [read_env(game, own[game], max_turns) for game in games]
     except ValueError as error:
         if not params or len(games) == 1:
             raise
         raise ValueError(f"{error}; GAME.NAME=VALUE sets it in one game") from error
+    for number, env in enumerate(found):
+        if (env.id, env.game) in [(one.id, one.game) for one in found[:number]]:
+            raise ValueError(f"want each game once, got {env.id} twice; leave one out")
+    return found
 
 
 def read_params(params: list[str] | None) -> dict[str, Any]:
@@ -422,7 +426,7 @@ class PolicyOptions:
         typer.Option(help="state, or transcript for the whole conversation."),
     ] = None
     parsing: Annotated[
-        str | None, typer.Option(help="How replies are read: strict or tolerant.")
+        str | None, typer.Option(help="How replies are read: tolerant or strict.")
     ] = None
     on_invalid: Annotated[
         str,
@@ -497,7 +501,7 @@ class PolicyOptions:
         return made
 
     def _makers(self, models: list[str]) -> dict[str, Callable[[str], Policy]]:
-        """What makes policies with the sampling options; notes language models in `models`."""
+        """Makers of policies with the sampling options; they note language models in `models`."""
 
         def load(path: str) -> Policy:
             from arena_trainers.lm.policy import LMPolicy

@@ -13,6 +13,7 @@ from typing import Any
 import typer
 import yaml
 
+from arena_trainers.credit.by_name import with_options
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.offline.protocol import SELF_PLAY, check_name, row_trainer
 from arena_trainers.options import GROUPS, OF_TRL, Option, options_of
@@ -117,6 +118,7 @@ class Request:
         resume: whether to resume the run in the folder.
         extended: whether the resumed run has a new `max_steps`.
         dry: whether to print the plan of the run instead of training.
+        note: what a user should know of the settings, if anything.
     """
 
     settings: dict[str, Any]
@@ -125,6 +127,7 @@ class Request:
     resume: bool = False
     extended: bool = False
     dry: bool = False
+    note: str = ""
 
 
 def read_request(arguments: Sequence[str]) -> Request:
@@ -161,11 +164,13 @@ def _request(arguments: Sequence[str]) -> Request:
     resume = given.pop("resume", None)
     if resume is not None:
         return _resumed(Path(resume), recipe, given)
+    own: Mapping[str, Any] = {}
     if recipe is None and is_offline(given):
         recipe, settings = "", dict(given)
     elif recipe is None:
         recipe = implied_recipe(given)
-        settings = load_recipe(recipe) | saved_options(given.get("model", "")) | given
+        own = load_recipe(recipe)
+        settings = own | saved_options(given.get("model", "")) | given
         is_adapter = recipe == MODEL_RECIPE and given.get("lora_r")
         if is_adapter and "learning_rate" not in given:
             settings["learning_rate"] = ADAPTER_LEARNING_RATE
@@ -174,9 +179,11 @@ def _request(arguments: Sequence[str]) -> Request:
             settings.pop("max_completion_length")
             settings |= {k: v for k, v in given.items() if k == "max_completion_length"}
     else:
-        settings = overridden(load_recipe(recipe), given)
+        own = load_recipe(recipe)
+        settings = overridden(own, given)
+    note = ""
     if "credit" in given and "credit_args" not in given:
-        settings.pop("credit_args", None)  # options of the recipe's estimator
+        note = _follow_credit(settings, str(own.get("credit", "mars")))
     if not is_offline(settings):
         settings.pop("trainer", None)
         if "data" in settings:
@@ -191,7 +198,23 @@ def _request(arguments: Sequence[str]) -> Request:
             "--output-dir runs/NAME"
         )
     path = default_folder() if folder is None else Path(folder)
-    return Request(settings, path, recipe)
+    return Request(settings, path, recipe, note=note)
+
+
+def _follow_credit(settings: dict[str, Any], before: str) -> str:
+    """Leaves out the recipe's options of another estimator; a note says which."""
+    name, given = with_options(str(settings["credit"]), {})
+    args = settings.pop("credit_args", {})
+    kept = {key: value for key, value in args.items() if key not in given}
+    if name == with_options(before, {})[0]:
+        settings["credit_args"] = kept
+    elif kept:
+        text = yaml.safe_dump(kept, default_flow_style=True, width=999).strip()
+        return (
+            f"note: --credit {name} leaves out the recipe's options of {before}; keep them "
+            f"with: --credit_args '{text}'"
+        )
+    return ""
 
 
 def is_offline(settings: Mapping[str, Any]) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from arena_envs.game import AnyGame, check_number
+from arena_envs.game import AnyGame, bounds_of, check_number
 from arena_trainers.data.rows import (
     GENERAL,
     AnyRow,
@@ -128,7 +128,7 @@ def _lot(one: Trajectory, seed: int) -> int:
 
 def _share(one: Trajectory, game: AnyGame) -> float:
     """The return on the scale from the game's lowest (0) to its highest return (1)."""
-    low, high = game.min_return, game.max_return
+    low, high = bounds_of(game)
     return (one.value - low) / (high - low)
 
 

@@ -1,6 +1,7 @@
 """Selectors by name, what they choose, and episodes that are held out."""
 
 import inspect
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -110,8 +111,8 @@ def select(
     played = without_lost(episodes)
     rows: dict[tuple[Any, ...], list[AnyRow]] = {}
     dropped: Counter[str] = Counter()
-    if len(played) < len(episodes):
-        dropped["the episode is lost"] = len(episodes) - len(played)
+    if num_lost := _num_lost(episodes):
+        dropped["the episode is lost"] = num_lost
     for entry in run_selector(name, played, seed, options):
         if isinstance(entry, Row):
             rows.setdefault(content_of(entry), []).append(entry)
@@ -127,6 +128,25 @@ def select(
     merged = [_merged(rows[key]) for key in sorted(rows)]
     num_merged = sum(map(len, rows.values())) - len(merged)
     return Selection(merged, num_merged, dropped)
+
+
+def _num_lost(episodes: Sequence[Episode]) -> int:
+    """The lost episodes without a later one of the same start and the same players."""
+    num_lost = 0
+    later: dict[str, list[dict[int, str]]] = {}
+    for episode in reversed(episodes):
+        start = [episode.game, episode.params, episode.max_turns, episode.prompt]
+        start += [episode.seed, episode.sample, episode.parent]
+        players = {turn.seat: turn.policy for turn in episode.turns}
+        found = later.setdefault(json.dumps(start, default=str), [])
+        if episode.lost is None:
+            found.append(players)
+        else:  # it names only those who were asked
+            num_lost += not any(
+                all(other.get(seat, name) == name for seat, name in players.items())
+                for other in found
+            )
+    return num_lost
 
 
 def _merged(same: Sequence[AnyRow]) -> AnyRow:

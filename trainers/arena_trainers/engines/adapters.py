@@ -85,7 +85,7 @@ class NeverMerged:
 
 
 def adapter_backend(trainer: Any) -> VLLMBackend:
-    """What generates for the learner: the engine that TRL built, with its adapter."""
+    """The learner's backend: the engine that TRL built, with its adapter."""
     model, llm = trainer.accelerator.unwrap_model(trainer.model), _taken(trainer)
     adapters = EngineAdapters(llm, model)
     loaded = -1

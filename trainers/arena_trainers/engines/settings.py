@@ -27,7 +27,7 @@ VERSIONS = ("0.22", "0.33")  # from, and below; of vLLM
 
 
 class Engine(NamedTuple):
-    """What generates the replies of the model that learns.
+    """The generator of the replies of the model that learns.
 
     Attributes:
         check: refuses settings that the engine does not take.
@@ -63,7 +63,7 @@ def check_engine(args: Any) -> None:
 
 
 def engine_backend(trainer: Any) -> Backend | None:
-    """What generates for the learner; None for transformers, which runs the model itself.
+    """The learner's backend; None for transformers, which runs the model itself.
 
     Warns once if engine and training differ in precision.
     """
@@ -117,7 +117,7 @@ def by_server(args: Any) -> bool:
 
 
 def _of_an_engine(args: Any) -> dict[str, tuple[bool, str]]:
-    """What the engine in this process does not take: whether it is given, and why."""
+    """Options that the engine in this process refuses: whether they are given, and why."""
     untested = "its rollouts have not been tested with it"
     group = "processes that share an engine would have to ask for equally many replies"
     return {
@@ -134,7 +134,7 @@ def _of_an_engine(args: Any) -> dict[str, tuple[bool, str]]:
 
 
 def _of_a_server(args: Any) -> dict[str, tuple[bool, str]]:
-    """What a server does not take: whether it is given, and why."""
+    """Options that a server refuses: whether they are given, and why."""
     own = "with vllm_mode 'server', vLLM's options are in the server's command"
     probe = (
         "ratios show whether the server has the trainer's weights, and a run with "

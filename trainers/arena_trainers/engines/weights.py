@@ -42,7 +42,7 @@ class TakenBefore:
 
 
 def server_backend(trainer: Any, server: Server) -> ServerBackend:
-    """What generates for the learner; from now on the server gets its weights.
+    """The learner's backend; the server gets its weights from now on.
 
     Raises:
         ServerError: the server cannot be reached, or serves another model.

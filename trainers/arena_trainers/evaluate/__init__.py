@@ -1,11 +1,11 @@
 """Evaluation of policies.
 
-| Function | Result |
+| Name | Result |
 |---|---|
 | `evaluate` | mean returns against named opponents in every seat, on fixed seeds, with 95 % intervals and the game's baselines |
 | `exploitability` | exact NashConv, in games that can be enumerated |
 | `sampled_exploitability` | an estimate of NashConv, for policies that can only be sampled |
-| `evaluate_suite` | the scores of a published protocol |
+| `SuitePlan` | the scores of a published protocol |
 
 The intervals of `evaluate` need scipy (extra `eval`).
 """
@@ -22,8 +22,8 @@ from arena_trainers.evaluate.matches import (
     Evaluation,
     EvaluationPlan,
     SuiteEvaluation,
+    SuitePlan,
     evaluate,
-    evaluate_suite,
 )
 from arena_trainers.evaluate.result_rows import ResultRow
 
@@ -34,8 +34,8 @@ __all__ = [
     "ResultRow",
     "SampledExploitability",
     "SuiteEvaluation",
+    "SuitePlan",
     "evaluate",
-    "evaluate_suite",
     "exploitability",
     "legal_rate",
     "sampled_exploitability",

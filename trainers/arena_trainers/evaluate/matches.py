@@ -1,4 +1,4 @@
-"""`evaluate` and `evaluate_suite`: a policy and baselines against opponents, seat by seat.
+"""`evaluate` and `SuitePlan`: a policy and baselines against opponents, seat by seat.
 
 The suite "mars" is the protocol of MARSHAL (https://arxiv.org/abs/2510.15414): 1000
 episodes per seat against the opponents of the released evaluation. Differences:
@@ -171,26 +171,44 @@ class Evaluation:
 def evaluate(
     policy: Policy | str,
     game: AnyGame | GameEnv | str,
-    opponents: Sequence[Policy | str] = ("random",),
-    num_episodes: int = 100,
-    seats: Literal["all"] | Sequence[int] = "all",
-    *,
-    seed: int = 0,
-    prompt: Mapping[str, Any] | None = None,
-    baselines: bool = True,
-    timeout: float | None = None,
-    out: str | Path | None = None,
+    *args: Any,
     progress: Progress | None = None,
+    **options: Any,
 ) -> Evaluation:
     """Plays a policy and baselines against opponents; mean returns with 95 % intervals.
+
+    Warns (UserWarning) if most replies of the policy are invalid, if it loses more than 1 % of
+    its episodes, or if it plays few distinct games.
+
+    Args:
+        policy: the evaluated policy, or its string for `make_policy`.
+        game: id of a registered game, the rules, or an environment (for `max_turns`).
+        *args: of `EvaluationPlan`, as `**options`.
+        progress: called after each episode with the numbers of episodes done and in all.
+        **options: of `EvaluationPlan`: opponents, num_episodes, seats, seed, prompt, ...
+
+    Raises:
+        ValueError: as for `EvaluationPlan`; before any episode is played.
+        NoReplyError: all episodes of a row are lost.
+
+    >>> found = evaluate("random", "tic_tac_toe", ["random"], 20, baselines=False)
+    >>> [(row.seat, row.num_episodes) for row in found.rows]
+    [(0, 20), (1, 20), ('all', 40)]
+    """
+    found = EvaluationPlan(policy, game, *args, **options).run(progress)
+    for text in found.warnings:
+        warnings.warn(text, stacklevel=2)
+    return found
+
+
+class EvaluationPlan:
+    """An evaluation with checked arguments, ready to run.
 
     All policies play the same seeds, and so the same deals. An invalid reply forfeits the
     episode, which counts. An episode is lost if a policy gives no reply (an exception, a
     timeout, a server that fails): it is left out of every mean and counted (`ResultRow.num_lost`).
-    A policy reads prompts by
-    the options that it carries (`Policy`), such as those of a saved model. Warns
-    (UserWarning) if most of its replies are invalid, if it loses more than 1 % of its
-    episodes, or if it plays few distinct games.
+    A policy reads prompts by the options that it carries (`Policy`), such as those of a saved
+    model.
 
     Args:
         policy: the evaluated policy, or its string for `make_policy`.
@@ -208,43 +226,15 @@ def evaluate(
             line of JSON. The results are appended to a file beside it, see `results_file`.
             If it holds lost episodes that were not played again, this evaluation goes on:
             it plays these and those that are missing.
-        progress: called after each episode with the numbers of episodes done and in all.
-
-    Raises:
-        ValueError: unknown policy or game, a seat or number out of range, or a game that a
-            solver refuses; before any episode is played.
-        ModuleNotFoundError: scipy is missing.
-        NoReplyError: all episodes of a row are lost.
-
-    >>> found = evaluate("random", "tic_tac_toe", ["random"], 20, baselines=False)
-    >>> [(row.seat, row.num_episodes) for row in found.rows]
-    [(0, 20), (1, 20), ('all', 40)]
-    """
-    plan = EvaluationPlan(
-        policy,
-        game,
-        opponents,
-        num_episodes,
-        seats,
-        seed=seed,
-        prompt=prompt,
-        baselines=baselines,
-        timeout=timeout,
-        out=out,
-    )
-    found = plan.run(progress)
-    for text in found.warnings:
-        warnings.warn(text, stacklevel=2)
-    return found
-
-
-class EvaluationPlan:
-    """An evaluation with checked arguments, ready to run; see `evaluate`.
-
-    `on_error="raise"` raises where a reply is missing, as for `play`.
+        on_error: `"raise"` raises where a reply is missing, as for `play`.
 
     Attributes:
         num_episodes: episodes of the whole evaluation, with baselines.
+
+    Raises:
+        ValueError: unknown policy or game, a seat or number out of range, or a game that a
+            solver refuses.
+        ModuleNotFoundError: scipy is missing.
     """
 
     def __init__(
@@ -561,53 +551,18 @@ class SuiteEvaluation:
         return asdict(self)
 
 
-def evaluate_suite(
-    suite: str,
-    policy: Policy | str,
-    num_episodes: int = 1000,
-    *,
-    seed: int = 0,
-    prompt: Mapping[str, Any] | None = None,
-    baselines: bool = True,
-    timeout: float | None = None,
-    out: str | Path | None = None,
-    progress: Progress | None = None,
-) -> SuiteEvaluation:
-    """Evaluates a policy by a published protocol.
+class SuitePlan:
+    """A policy's evaluations by a published protocol, checked and ready to run.
 
     Args:
         suite: `"mars"`, see the docstring of this module.
         policy: the evaluated policy, or its string for `make_policy`.
         num_episodes: episodes per opponent and seat, on the same seeds in each seat.
-        seed: as for `evaluate`, like the arguments below.
-        prompt: arguments of the `PromptWrapper`; they override the options of policies.
-        baselines: whether the games' baselines are evaluated, too.
-        timeout: longest call of a policy, in seconds.
-        out: file to which each finished episode is appended.
-        progress: called after each episode.
+        **options: further arguments of each `EvaluationPlan`.
 
     Raises:
-        ValueError: as for `evaluate`, or an unknown suite; before any episode is played.
-        ModuleNotFoundError: scipy is missing.
+        ValueError: as for `EvaluationPlan`, or an unknown suite.
     """
-    plan = SuitePlan(
-        suite,
-        policy,
-        num_episodes,
-        seed=seed,
-        prompt=prompt,
-        baselines=baselines,
-        timeout=timeout,
-        out=out,
-    )
-    found = plan.run(progress)
-    for text in found.warnings:
-        warnings.warn(text, stacklevel=2)
-    return found
-
-
-class SuitePlan:
-    """The evaluations of a suite, checked and ready to run; see `evaluate_suite`."""
 
     def __init__(
         self, suite: str, policy: Policy | str, num_episodes: int = 1000, **options: Any

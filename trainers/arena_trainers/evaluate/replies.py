@@ -138,5 +138,6 @@ _PROMPTS = (
 _ADVICE = {
     "overlong": f"Allow longer replies with --max-new-tokens. {_PROMPTS}",
     "refusal": "Ask for play in the rules' own words, or give another model.",
+    "context_length": "Give shorter prompts (--no-rules, --history state) or a longer context.",
     "tool_call": "Have the model reply in text: give it no tools.",
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from arena_envs import GameEnv
-from arena_envs.game import AnyGame
+from arena_envs.game import AnyGame, bounds_of
 from arena_envs.solvers import (
     Table,
     best_response_value,
@@ -120,7 +120,7 @@ def _row(
         for one_seed in zip(*episodes.values(), strict=True)
     ]
     unique = list({id(episode): episode for _, episode in played}.values())
-    low, high = mean_interval(scores, game.min_return, game.max_return)
+    low, high = mean_interval(scores, *bounds_of(game))
     results = Counter(win_draw_loss(game, seat, episode) for seat, episode in played)
     has_rivals = game.kind != "cooperative" and len(set(game.teams)) > 1
     wins, draws, losses = (
@@ -258,8 +258,6 @@ def _scored(row: ResultRow, scales: Scales | str) -> ResultRow:
         100 * (x - uniform) / (best - uniform)
         for x in (row.mean_return, row.low, row.high)
     )
-    if row.role == "uniform":
-        mean = low = high = 0.0
     return replace(row, score=mean, score_interval=(low, high), scale=scale)
 
 

@@ -14,7 +14,10 @@ from arena_envs.bots import BOTS, make_bot
 from arena_trainers.evaluate.matches import Evaluation, SuiteEvaluation
 from arena_trainers.evaluate.result_rows import ResultRow, against
 
-SCORE = "score: 0 = uniform random play, 100 = a best response (one seat: optimal play); exact"
+SCORE = (
+    "score: an estimate from the mean return; exact ends: 0 = uniform random play, "
+    "100 = a best response"
+)
 
 
 def as_table(found: Evaluation) -> Table:
@@ -51,6 +54,9 @@ def caption(found: Evaluation) -> str:
     lines = []
     if found.known_value:
         lines.append(f"Known value: {found.known_value}")
+    if split := found.params.get("split"):
+        other = "test" if split == "train" else "train"
+        lines.append(f"Split: {split}; -p split={other} draws other instances")
     lines += score_notes(found.rows)
     lines += _references(found.rows)
     for row in found.rows:

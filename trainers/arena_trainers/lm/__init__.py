@@ -42,16 +42,4 @@ __all__ = [
     "saved_model",
 ]
 
-_MODULES = {
-    "adapters": ("lora_config",),
-    "best_of": ("BestOfPolicy",),
-    "chat": ("Chat",),
-    "models": ("adapter_base", "find_model", "model_folder", "saved_model"),
-    "policy": ("LMPolicy", "learner_of"),
-    "prompt_file": ("PROMPT_FILE", "prompt_json", "read_prompt_file"),
-    "reward_model": ("RewardModel", "check_same_texts"),
-    "backends.scoring": ("left_padded", "reply_logprobs"),
-}
-
-
-__getattr__ = lazy_names(__name__, _MODULES)
+__getattr__ = lazy_names(__name__, __file__)

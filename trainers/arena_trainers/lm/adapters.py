@@ -63,16 +63,23 @@ def starting_model(base: Path, adapter: Path | None, args: Any) -> Any:
     return peft.PeftModel.from_pretrained(model, str(adapter), is_trainable=True)
 
 
-def check_layers(config: Any, adapter: Any) -> None:
-    """Raises the ValueError of peft where an adapter names layers that a model lacks.
+def count_weights(config: Any, adapter: Any = None) -> tuple[int, int]:
+    """Weights of a model, and of an adapter; makes neither.
 
     Args:
         config: of the model.
-        adapter: what `lora_config` made.
+        adapter: what `lora_config` made; None for none, which has 0 weights.
+
+    Raises:
+        ValueError: that of peft: the adapter names layers that the model lacks.
     """
-    peft = import_extra("peft", "train")
     with torch.device("meta"):
-        peft.get_peft_model(AutoModelForCausalLM.from_config(config), adapter)
+        model = AutoModelForCausalLM.from_config(config)
+        total = model.num_parameters()
+        if adapter is None:
+            return total, 0
+        adapted = import_extra("peft", "train").get_peft_model(model, adapter)
+    return total, adapted.num_parameters(only_trainable=True)
 
 
 def share_base(policy: LMPolicy, learner: LMPolicy) -> bool:

@@ -21,8 +21,9 @@ def mars_length(episode: Episode, turn: Turn, state: Any) -> float:
 
 
 def spiral_forfeit(episode: Episode, turn: Turn, state: Any) -> float:
-    """0.5 at the last turn of each other seat, if a seat's invalid reply ended the game."""
+    """What the winner by a seat's invalid reply lacks to 0.5 in all, at its last turn."""
     if episode.forfeited_by in (None, turn.seat):
         return 0.0
     last = max(t.index for t in episode.turns if t.seat == turn.seat)
-    return WON_BY_FORFEIT if turn.index == last else 0.0
+    lacks = WON_BY_FORFEIT - episode.returns[turn.seat]
+    return lacks if turn.index == last else 0.0

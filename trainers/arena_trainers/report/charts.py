@@ -291,7 +291,7 @@ SHAPES = {  # polygons around (0, 0)
 
 
 class Look(NamedTuple):
-    """How a curve is drawn.
+    """The style of a curve.
 
     Attributes:
         color: `#rrggbb`.

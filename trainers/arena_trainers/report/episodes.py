@@ -116,7 +116,7 @@ def shown_text(line: bytes) -> str:
 
 
 def outcome_of(episode: Episode) -> str:
-    """How an episode ended, in a few words that many episodes share."""
+    """The end of an episode, in a few words that many episodes share."""
     if episode.lost is not None:
         return "lost"
     if episode.forfeited_by is not None:
@@ -159,7 +159,7 @@ def title_of(episode: Episode) -> str:
 
 
 def parsed_part(episode: Episode, turn: Turn) -> tuple[int, int] | None:
-    """Where the part of a reply begins and ends that was read as the answer; None without."""
+    """The begin and end of the part of a reply that was read as the answer; None without."""
     try:
         options = seat_options(episode.prompt, turn.seat)
     except (ValueError, TypeError):
@@ -168,7 +168,7 @@ def parsed_part(episode: Episode, turn: Turn) -> tuple[int, int] | None:
 
 
 def answer_span(reply: str, options: PromptOptions) -> tuple[int, int] | None:
-    """Where the answer of a reply begins and ends, by the seat's prompt options.
+    """The begin and end of the answer in a reply, by the seat's prompt options.
 
     >>> answer_span("Hm. <answer>bet</answer>", PromptOptions())
     (12, 15)
@@ -184,10 +184,9 @@ def answer_span(reply: str, options: PromptOptions) -> tuple[int, int] | None:
     if options.parsing == "strict":
         answer = reply_format.extract(rest)
         found = [] if isinstance(answer, InvalidReply) else [answer]
-    elif not found:  # the last line with text
-        line = rest.rstrip().rpartition("\n")[2]
-        start = len(rest.rstrip()) - len(line)
-        return (skipped + start, skipped + start + len(line)) if line else None
+    elif not found and (answer := rest.strip()):
+        start = skipped + rest.index(answer)
+        return start, start + len(answer)
     if not found:
         return None
     opening = reply_format.wrap("\0").partition("\0")[0]
@@ -240,7 +239,7 @@ def is_hidden(turn: Turn, viewer: str) -> bool:
 
 
 def _words(turn: Turn, full: bool) -> Iterator[str]:
-    """What the seat read and wrote."""
+    """The prompt and the reply of the seat."""
     shown = turn.messages if full else turn.messages[-1:]
     for message in shown:
         label = message["role"] if full else "prompt"
@@ -251,7 +250,7 @@ def _words(turn: Turn, full: bool) -> Iterator[str]:
 
 
 def end_line(episode: Episode) -> str:
-    """How an episode ended, and its returns."""
+    """The end of an episode, and its returns."""
     if episode.lost is not None:
         return f"lost, without returns: {printable(episode.lost)}"
     returns = (f"player_{i} {value:g}" for i, value in enumerate(episode.returns))

@@ -1,4 +1,4 @@
-"""What a page of replays holds, as JSON that is compressed into the page.
+"""The content of a page of replays, as JSON that is compressed into the page.
 
 Writes pages: one HTML file without links to anything else.
 
@@ -297,7 +297,7 @@ def sheet(episode: Episode, viewer: str = "all") -> str:
 
 
 def _caption(episode: Episode, number: int, turn: Turn, viewer: str) -> str:
-    """Who replied in a turn, and what, unless the viewer may not know it."""
+    """The policy and the reply of a turn, unless the viewer may not know them."""
     name = f"player_{turn.seat}"
     if is_hidden(turn, viewer):
         return f"{number}: {name}"

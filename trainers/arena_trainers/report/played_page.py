@@ -37,7 +37,7 @@ OTHER_FIELDS = (KeyError, TypeError, AttributeError, IndexError)  # than we read
 
 
 class Played(NamedTuple):
-    """What an evaluation or a tournament left.
+    """The files of an evaluation or a tournament.
 
     Attributes:
         name: of the file or folder.

@@ -88,7 +88,7 @@ def report_page(*runs: RunFiles, live_seconds: int = 0) -> str:
 
 
 def _of(run: RunFiles, runs: Sequence[RunFiles]) -> str:
-    """What begins a sentence on a run, where there are several."""
+    """The start of a sentence on a run, where there are several."""
     return "" if len(runs) == 1 else f"{run.name}: "
 
 
@@ -184,7 +184,7 @@ def _have_ended(folders: Sequence[Path]) -> bool:
 
 
 def _stamps(folders: Sequence[Path]) -> list[Stamp]:
-    """What changes when a run writes a file that a report reads."""
+    """A value that changes when a run writes a file that a report reads."""
     paths = {path for f in folders for pattern in WATCHED for path in f.glob(pattern)}
     stats = ((str(path), path.stat()) for path in sorted(paths))
     return [(name, found.st_mtime_ns, found.st_size) for name, found in stats]

@@ -41,7 +41,7 @@ StepFile = tuple[
 
 
 class RunFiles(NamedTuple):
-    """What a run folder holds.
+    """The content of a run folder.
 
     Attributes:
         name: of the folder.
@@ -67,7 +67,7 @@ class RunFiles(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """What is read of a file of episodes.
+    """The parts of a file of episodes that are shown.
 
     Attributes:
         name: of the file, in the run folder.
@@ -192,7 +192,7 @@ def _metrics(path: Path) -> tuple[list[dict[str, Any]], list[BadLine]]:
 
 
 def _results(path: Path) -> dict[str, Any]:
-    """What `results.json` holds; empty without the file.
+    """The content of `results.json`; empty without the file.
 
     Raises:
         ValueError: the file holds something else.
@@ -304,7 +304,7 @@ def _thinned(stored: Sequence[Sequence[Stored]]) -> list[list[Stored]]:
 
 
 class Start(NamedTuple):
-    """What episodes of a group have in common.
+    """The facts that the episodes of a group share.
 
     Attributes:
         moment: when they were played, such as `"step 40"`.
@@ -474,6 +474,6 @@ def _games(run: RunFiles) -> set[str]:
 
 
 def link_of(runs: Sequence[RunFiles], line: Line, step: int) -> str | None:
-    """What opens the episodes of a curve's step; None without any."""
+    """The button that opens the episodes of a curve's step; None without any."""
     source = runs[line.run or 0].sources.get(step)
     return None if source is None else source_link(source)

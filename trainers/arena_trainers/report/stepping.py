@@ -88,7 +88,7 @@ class Stepper:
                 self._viewer = (self._viewer + 1) % len(self._frames.viewers)
 
     def screen(self) -> str:
-        """What the terminal shows now."""
+        """The screen of the terminal."""
         line = self._lines[self.number]
         where = f"[{self.number + 1} of {len(self._lines)}] line {line.line}"
         if isinstance(line, BadLine):

@@ -59,12 +59,12 @@ def result_tables(results: Mapping[str, Any]) -> list[TextTable]:
 
 
 def source_link(source: str) -> str:
-    """What opens the episodes of a source."""
+    """The button that opens the episodes of a source."""
     return f"#{urlencode({'from': source})}"
 
 
 def fact_table(runs: Mapping[str, Mapping[str, Any]]) -> TextTable:
-    """What produced the results, a column for each run.
+    """The origin of the results, a column for each run.
 
     Args:
         runs: what `results.json` holds, by name of the run.
@@ -114,12 +114,17 @@ def _mebibytes(num_bytes: Any) -> str | None:
 
 def _stage_table(game: str, stages: Sequence[Mapping[str, Any]]) -> TextTable:
     num_seats = max((len(stage.get("returns") or []) for stage in stages), default=0)
-    heads = ["policy", "episodes", "legal replies", "exact NashConv"]
+    others = {learner["opponent"] for s in stages if (learner := s.get("learner"))}
+    heads = ["policy", *(f"return against {name} (95 %)" for name in sorted(others))]
+    heads += ["episodes", "legal replies", "exact NashConv"]
     heads += [f"return of player_{seat} (95 %)" for seat in range(num_seats)]
     rows = []
     for stage in stages:
         returns = [*map(interval, stage.get("returns") or [])]
-        row = [str(stage.get("name")), str(stage.get("num_episodes") or NONE)]
+        learner = stage.get("learner") or {}
+        mean = {**learner, "mean": learner.get("mean_return")}
+        row = [str(stage.get("name")), *(interval(mean) for _ in others)]
+        row += [str(stage.get("num_episodes") or NONE)]
         row += [percent(stage.get("legal_rate")), number(stage.get("nash_conv"), 4)]
         rows.append([*row, *returns, *[NONE] * (num_seats - len(returns))])
     return TextTable(f"{game}: before and after, in self-play", heads, rows)

@@ -1,4 +1,4 @@
-"""What else is known of recorded turns: other estimators' advantages, values of each legal action."""
+"""Further figures of recorded turns: other estimators' advantages, values of each legal action."""
 
 import math
 import warnings
@@ -176,7 +176,7 @@ class MoveSolver:
         return Solved(None, str(self._games[key]), none)
 
     def _made(self, game: AnyGame) -> "_Search | _Table | str":
-        """What gives the values of a game, or why nothing does."""
+        """The source of the values of a game, or why there is none."""
         if game.num_actions is None:
             return LANGUAGE
         if self._num_tried == MAX_GAMES:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         read_loop,
         recipes,
     )
-    from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer, words_of
+    from arena_trainers.runs.start import tiny_model, tiny_tokenizer, words_of
     from arena_trainers.runs.watch import NASH_CONV, read_best, training_groups
 
 __all__ = [
@@ -45,22 +45,4 @@ __all__ = [
     "words_of",
 ]
 
-_MODULES = {
-    "checks.preflight": ("check_policies",),
-    "results.close": ("closing_lines", "read_metrics"),
-    "rounds": ("RoundError", "Rounds", "checked"),
-    "self_play": ("SelfPlay",),
-    "settings": (
-        "JobConfig",
-        "build_configs",
-        "load_recipe",
-        "overridden",
-        "read_loop",
-        "recipes",
-    ),
-    "tiny": ("tiny_model", "tiny_tokenizer", "words_of"),
-    "watch": ("NASH_CONV", "read_best", "training_groups"),
-}
-
-
-__getattr__ = lazy_names(__name__, _MODULES)
+__getattr__ = lazy_names(__name__, __file__)

@@ -35,6 +35,40 @@ from transformers import (
 from arena_trainers.train.metrics import TIMES, Clock
 from arena_wrappers.play import ask, ask_async
 
+
+class Callback(TrainerCallback):
+    """A callback whose events take what they read: the state, and the figures of a log."""
+
+    def begun(self, state: TrainerState) -> None:
+        """Training begins or goes on."""
+
+    def stepped(self, state: TrainerState, control: TrainerControl) -> None:
+        """An optimizer step ended."""
+
+    def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
+        """Figures were logged; more can be added."""
+
+    def on_train_begin(
+        self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self.begun(state)
+
+    def on_step_end(
+        self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self.stepped(state, control)
+
+    def on_log(
+        self,
+        args: Any,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self.logged(state, {} if logs is None else logs)
+
+
 _SHOWN_RATES = ("generation", "training")
 _SHOWN_PARTS = {
     "generation": "generation",
@@ -87,7 +121,7 @@ class Look:
     figures: Callable[[Mapping[str, Any]], list[str]]
 
 
-class ProgressBar(TrainerCallback):
+class ProgressBar(Callback):
     """A progress bar, followed by the latest figures.
 
     Args:
@@ -99,42 +133,23 @@ class ProgressBar(TrainerCallback):
         self.progress, self.look = progress, look
         self._shown = -1
 
-    def on_train_begin(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> None:
+    def begun(self, state: TrainerState) -> None:
         self.task = self.progress.add_task(
             self.look.title, total=state.max_steps, completed=state.global_step
         )
 
-    def on_step_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> None:
+    def stepped(self, state: TrainerState, control: TrainerControl) -> None:
         self.progress.update(self.task, completed=state.global_step)
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        figures = self.look.figures(logs or {})
+    def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
+        figures = self.look.figures(logs)
         if figures and state.global_step != self._shown:  # not the summary at the end
             self._shown = state.global_step
             text = "  ".join([self.look.title, *figures[:2]])  # more would not fit
             self.progress.update(self.task, description=text)
 
 
-class ProgressLines(TrainerCallback):
+class ProgressLines(Callback):
     """Prints a line at each logging step, for a file or a pipe.
 
     Args:
@@ -145,25 +160,12 @@ class ProgressLines(TrainerCallback):
     def __init__(self, console: Console, look: "Look") -> None:
         self.console, self.look = console, look
 
-    def on_train_begin(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> None:
+    def begun(self, state: TrainerState) -> None:
         self._began, self._first = time.monotonic(), state.global_step
         self._shown = -1
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        figures = self.look.figures(logs or {})
+    def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
+        figures = self.look.figures(logs)
         if not figures or state.global_step == self._shown:
             return  # the summary at the end
         self._shown = state.global_step
@@ -175,7 +177,7 @@ class ProgressLines(TrainerCallback):
             speed = steps * self.look.per_step / seconds
             parts += [f"{speed:.0f} {self.look.unit}/s", f"{clock(left)} left"]
         self.console.print("  ".join(parts), soft_wrap=True, highlight=False)
-        speed_line = speed_of(logs or {})
+        speed_line = speed_of(logs)
         if speed_line:
             self.console.print(f"  {speed_line}", soft_wrap=True, highlight=False)
 
@@ -311,7 +313,7 @@ def watched_stages(trainer: Trainer, seconds: float) -> Iterator["Watchdog"]:
         thread.join()
 
 
-class Watchdog(TrainerCallback):
+class Watchdog(Callback):
     """Waits for the ends of stages.
 
     Args:
@@ -335,22 +337,10 @@ class Watchdog(TrainerCallback):
         self._where = f"{stage}, {self._process}"
         self.beat.set()
 
-    def on_train_begin(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> None:
+    def begun(self, state: TrainerState) -> None:
         self.begin(f"step {state.global_step + 1}")
 
-    def on_step_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> None:
+    def stepped(self, state: TrainerState, control: TrainerControl) -> None:
         self.begin(f"step {state.global_step + 1}")
 
     def watch(self) -> None:

@@ -20,6 +20,7 @@ from arena_trainers.checkpoint import (
     check_whole,
     files_of,
     newest_checkpoint,
+    read_manifest,
     write_manifest,
 )
 from arena_trainers.data import (
@@ -36,7 +37,7 @@ from arena_trainers.data.selection import run_selector
 from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.evaluate.exploit import nash_convs
 from arena_trainers.evaluate.matches import EvaluationPlan
-from arena_trainers.lm.adapters import check_layers
+from arena_trainers.lm.adapters import count_weights
 from arena_trainers.lm.models import ADAPTER, model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import saved_options
@@ -584,7 +585,12 @@ class Rounds(Run):
         """Writes the new number of rounds; checks the start."""
         if load_recipe(str(self.folder / CONFIG)) != self.settings:
             write_config(self.folder, self.config())  # it has more rounds
-        check_whole(self.folder / START)
+        start, scores = self.folder / START, self.folder / START_SCORES
+        files = read_manifest(start).get("files", {})
+        if f"../{START_SCORES}" not in files:
+            scores.unlink(missing_ok=True)  # killed before it was named
+        parts = {Path(name).parts[0] for name in files}
+        check_whole(start, parts if scores.exists() else parts - {".."})
 
     def make_start(self) -> None:
         """Makes the model that the rounds start from."""
@@ -592,14 +598,15 @@ class Rounds(Run):
         model = make_start(self.job, self.args, *given)
         if self.job.lora_r:
             with adapter_errors(self.job):
-                check_layers(model.config, self.job.peft_config)
+                count_weights(model.config, self.job.peft_config)
         options = {"prompt": self.args.prompt, **self.args.sampling_options}
         self.save_start(model, self.tokenizer, options)
 
     def measure_start(self) -> None:
-        """Measures that model."""
-        scores = self.folder / START_SCORES
-        write_scores(self.folder / START, scores, self.loop, self.plans, self.args)
+        """Measures that model; its manifest names the scores, too."""
+        start, scores = self.folder / START, self.folder / START_SCORES
+        write_scores(start, scores, self.loop, self.plans, self.args)
+        write_manifest(start, [*files_of(start), scores])
         self.say("start: evaluate is done")
 
     def repeat(self) -> None:

@@ -20,6 +20,7 @@ from transformers import (
 )
 
 from arena_envs import make_game
+from arena_envs.game import bounds_of
 from arena_trainers.data import Origin, only_prompt, read_origin
 from arena_trainers.data.columns import TRAIN
 from arena_trainers.lm.adapters import starting_model
@@ -257,8 +258,8 @@ def _frame(run: "RowRun", outcomes: list[GameOutcome]) -> Frame:
         title=f"trainer {run.rows.trainer}, model {run.job.model}, seed {run.args.seed}",
         first_game=outcomes[0].name if outcomes else "",
         return_range=(
-            min((game.min_return for game in games), default=0.0),
-            max((game.max_return for game in games), default=1.0),
+            min((bounds_of(game)[0] for game in games), default=0.0),
+            max((bounds_of(game)[1] for game in games), default=1.0),
         ),
         uniform=outcomes[0].stages[0].nash_conv if outcomes else None,
         panels={"loss": ["loss"]},

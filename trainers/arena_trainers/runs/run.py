@@ -21,10 +21,8 @@ from accelerate import PartialState
 from accelerate.utils import gather_object
 from rich.console import Console
 from transformers import (
-    TrainerCallback,
     TrainerControl,
     TrainerState,
-    TrainingArguments,
 )
 from transformers.utils.logging import disable_progress_bar
 
@@ -40,7 +38,7 @@ from arena_trainers.runs.folder import (
     new_folder,
     partial,
 )
-from arena_trainers.runs.progress import Look, shown_progress
+from arena_trainers.runs.progress import Callback, Look, shown_progress
 from arena_trainers.runs.results.card import check_push, push_model
 from arena_trainers.runs.results.close import config_text
 from arena_trainers.runs.settings import JobConfig
@@ -126,7 +124,7 @@ class Stopper:
             os.write(2, _NOTE)  # print may not be called from a handler
 
 
-class StopCallback(TrainerCallback):
+class StopCallback(Callback):
     """Saves a checkpoint and ends training after a signal to any process.
 
     A run resumes exactly only between generation batches. So the callback waits until the
@@ -141,21 +139,14 @@ class StopCallback(TrainerCallback):
     def __init__(self, stopper: Stopper, window: int) -> None:
         self.stopper, self.window = stopper, window
 
-    def on_step_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> TrainerControl:
+    def stepped(self, state: TrainerState, control: TrainerControl) -> None:
         if state.global_step % self.window:
-            return control
+            return
         asked = max(gather_object([self.stopper.asked or 0]))
         if asked:
             self.stopper.asked = asked
             control.should_save = control.should_training_stop = True
             control.should_log = True  # else metrics since the last log are lost
-        return control
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,6 @@ def _best(
         measures_nash_conv,
         plays_start,
         bool(run.args.curriculum),
-        run.args.opponents,
     )
     if metric is None:
         if patience:
@@ -316,7 +315,8 @@ class SelfPlay(Run):
         check_reward_models(functions, self.tokenizer, self.args)
         self.games = prepare_games(self.args, columns=functions, plans=plans)
         num, games = self.job.eval_episodes, different_games(plans)
-        self.meters = [GameMeter(game, self.args, num) for game in games]
+        given = self.args, num, self.games.opponents
+        self.meters = [GameMeter(game, *given) for game in games]
 
     def make_start(self) -> None:
         """Makes the model that self-play starts from, if that is no given one.

@@ -415,14 +415,14 @@ def trainer_args(
 
 @dataclass(frozen=True)
 class PlayStage:
-    """Who plays, and how much.
+    """The line-ups of a round, and the number of their episodes.
 
     Options:
         episodes: Different seeds of each line-up of each game.
         samples: Episodes of each seed.
         same_seeds: Whether all line-ups of a game play the same seeds.
-        policies: Who plays each seat in turn; `learner` is the model of the round.
-        opponents: Who plays the other seats; `self` is the same policy in all seats.
+        policies: Policies that play each seat in turn; `learner` is the model of the round.
+        opponents: Policies of the other seats; `self` is the same policy in all seats.
         branch: Arguments of `Branching`; none for no turn trees.
     """
 
@@ -440,7 +440,7 @@ class PlayStage:
 
     @property
     def branching(self) -> Branching | None:
-        """Where the episodes branch."""
+        """The branching of the episodes."""
         if self.branch is None:
             return None
         known = {option.name for option in dataclasses.fields(Branching)}
@@ -452,7 +452,7 @@ class PlayStage:
 
 @dataclass(frozen=True)
 class EvaluateStage:
-    """Against whom each model is measured.
+    """The opponents of each model's evaluation.
 
     Options:
         opponents: Policy strings, each in all other seats.
@@ -484,13 +484,13 @@ class Stages:
 
 @dataclass(frozen=True)
 class Loop:
-    """What the rounds do, and how many there are.
+    """The stages of the rounds, and the number of rounds.
 
     Options:
         num: Most rounds.
         stages: Those of round k are at k modulo their number; play, select and train in
             YAML.
-        evaluate: Against whom each model is measured.
+        evaluate: The opponents of each model's evaluation.
         start_from: The model that training starts from: `last` is that of the round before,
             `first` the one that the loop starts from. The last one plays in any case. An
             adapter goes on training from that of the round before, or is a new one.

@@ -1,24 +1,127 @@
-"""The model and tokenizer that a training run starts from."""
+"""The model and tokenizer that a training run starts from: given, or a new one that is tiny.
 
+The tiny one trains on a CPU in minutes. Its tokens are words, so a reply such as "bet" is one
+token and the end token.
+"""
+
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import torch
 from rich.console import Console
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedTokenizerFast,
+    Qwen3Config,
+)
 
-from arena_envs import make_game
+from arena_envs import GameEnv, make_game
 from arena_envs.game import AnyGame
 from arena_trainers.data import Example, legal_play, solver_replies
 from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.offline.sft import warm_start
 from arena_trainers.runs.settings import JobConfig
-from arena_trainers.runs.tiny import tiny_model, tiny_tokenizer, words_of
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
-from arena_wrappers import FORMATS, PromptOptions, RandomPolicy, make_policy, play
+from arena_wrappers import (
+    FORMATS,
+    PromptOptions,
+    PromptWrapper,
+    RandomPolicy,
+    make_policy,
+    play,
+)
+
+if TYPE_CHECKING:
+    from transformers import Qwen3ForCausalLM
+
+_WORD = r"</?\w+>|\w+|[^\w\s]"
+_CHAT_TEMPLATE = (
+    "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|end|>"
+    "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+_SPECIAL = ["<|pad|>", "<|unk|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
+
+
+def tiny_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
+    """A word-level tokenizer with the words of `texts` and a chat template."""
+    words = sorted({word for text in texts for word in re.findall(_WORD, text)})
+    vocabulary = {token: i for i, token in enumerate([*_SPECIAL, *words])}
+    core = Tokenizer(models.WordLevel(vocabulary, unk_token="<|unk|>"))
+    core.pre_tokenizer = pre_tokenizers.Split(Regex(_WORD), "removed", invert=True)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=core,
+        pad_token="<|pad|>",
+        unk_token="<|unk|>",
+        eos_token="<|end|>",
+        additional_special_tokens=["<|system|>", "<|user|>", "<|assistant|>"],
+        chat_template=_CHAT_TEMPLATE,
+        clean_up_tokenization_spaces=False,
+        model_max_length=2048,
+    )
+
+
+def tiny_model(
+    tokenizer: PreTrainedTokenizerFast,
+    *,
+    hidden_size: int = 64,
+    num_layers: int = 2,
+    seed: int = 0,
+) -> "Qwen3ForCausalLM":
+    """A model of the Qwen3 architecture with random weights, float32."""
+    from transformers import Qwen3ForCausalLM
+
+    config = tiny_config(tokenizer, hidden_size=hidden_size, num_layers=num_layers)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Qwen3ForCausalLM(config)
+
+
+def tiny_config(
+    tokenizer: PreTrainedTokenizerFast, *, hidden_size: int, num_layers: int
+) -> Qwen3Config:
+    """The sizes of a tiny model.
+
+    The initial scale is 1/√hidden_size. With the 0.02 of large models, the output of so
+    narrow a model would hardly depend on its prompt.
+    """
+    return Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=hidden_size,
+        intermediate_size=2 * hidden_size,
+        num_hidden_layers=num_layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=hidden_size // 4,
+        max_position_embeddings=2048,
+        initializer_range=hidden_size**-0.5,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        dtype="float32",
+    )
+
+
+def words_of(
+    game: AnyGame, options: PromptOptions, num_episodes: int = 200
+) -> list[str]:
+    """Texts with the words of a game: prompts and legal replies of random play."""
+    episodes = play(
+        lambda: PromptWrapper(GameEnv(game), **vars(options)),
+        RandomPolicy(),
+        range(num_episodes),
+    )
+    turns = [turn for episode in episodes for turn in episode.turns]
+    prompts = {m["content"] for turn in turns for m in turn.messages}
+    return sorted(prompts | {t for turn in turns for t in [*turn.legal, turn.reply]})
 
 
 def load_tokenizer(

@@ -37,12 +37,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from accelerate.utils import gather_object
 from rich.console import Console
-from transformers import (
-    TrainerCallback,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
-)
+from transformers import TrainerControl, TrainerState
 
 from arena_envs.game import AnyGame
 from arena_envs.solvers import Table, nash_conv
@@ -51,10 +46,9 @@ from arena_trainers.data.rollouts import joined, trees_of, turn_credits
 from arena_trainers.evaluate import tabular
 from arena_trainers.extras import import_extra
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.matchmaking import SELF
-from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.report.episodes import title_of
 from arena_trainers.runs.folder import partial
+from arena_trainers.runs.progress import Callback
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.metrics import advantage_by_turn
 from arena_trainers.train.settings import part_weights
@@ -207,7 +201,7 @@ def _entities(text: str) -> str:
     )
 
 
-class NashConvCallback(TrainerCallback):
+class NashConvCallback(Callback):
     """Measures the exact NashConv of a policy every so many steps.
 
     Args:
@@ -243,43 +237,25 @@ class NashConvCallback(TrainerCallback):
         late = [conv for step, conv in self.history if step > 0.75 * self._last_step]
         return sum(late) / len(late) if late else None
 
-    def on_step_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> TrainerControl:
+    def stepped(self, state: TrainerState, control: TrainerControl) -> None:
         self._last_step = state.max_steps
         if state.global_step % self.every == 0:
             with self.whole_weights():
                 if state.is_world_process_zero:  # the others only log when it does
                     self._measure(state.global_step)
             control.should_log = True
-        return control
 
     def _measure(self, step: int) -> None:
         table, _ = tabular(self.policy, self.game, self.options)
         self.history.append((step, nash_conv(self.game, table)))
         self.tables = {step: table}
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        if (
-            logs is not None
-            and self.history
-            and self.history[-1][0] == state.global_step
-        ):
+    def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
+        if self.history and self.history[-1][0] == state.global_step:
             logs["arena/nash_conv"] = self.history[-1][1]
 
 
-class MetricsFile(TrainerCallback):
+class MetricsFile(Callback):
     """Appends every log to a file of JSON lines.
 
     Args:
@@ -289,17 +265,10 @@ class MetricsFile(TrainerCallback):
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
         if not state.is_world_process_zero:
             return
-        self.append({"step": state.global_step, **(logs or {})})
+        self.append({"step": state.global_step, **logs})
 
     def append(self, record: dict[str, Any]) -> None:
         """Adds a record; NaN and infinity become null, because JSON has neither."""
@@ -313,7 +282,7 @@ class MetricsFile(TrainerCallback):
             file.write(json.dumps(finite) + "\n")
 
 
-class RolloutsFile(TrainerCallback):
+class RolloutsFile(Callback):
     """Writes some training groups with their credit at each logging step.
 
     All processes call it; the main process writes `step-N.jsonl`, see
@@ -330,13 +299,7 @@ class RolloutsFile(TrainerCallback):
     ) -> None:
         self.trainer, self.folder, self.num_groups = trainer, folder, num_groups
 
-    def on_step_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> None:
+    def stepped(self, state: TrainerState, control: TrainerControl) -> None:
         every = max(int(state.logging_steps), 1)
         if self.num_groups == 0 or state.global_step % every:
             return
@@ -383,7 +346,7 @@ class Score(NamedTuple):
     error: float
 
 
-class AgainstStart(TrainerCallback):
+class AgainstStart(Callback):
     """Measures the learner against the start every so many steps.
 
     Every process has it; the main one plays. The start's model stays in its memory.
@@ -406,30 +369,16 @@ class AgainstStart(TrainerCallback):
         self.every, self.num_episodes = every, num_episodes
         self._found: tuple[int, dict[str, float]] = (-1, {})
 
-    def on_step_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> TrainerControl:
+    def stepped(self, state: TrainerState, control: TrainerControl) -> None:
         if state.global_step % self.every == 0:
             with self.trainer.shards.weights_for_play():
                 if self.start is not None:
                     self._found = state.global_step, self._measure(self.start)
             control.should_log = True
-        return control
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
         step, found = self._found
-        if logs is not None and step == state.global_step:
+        if step == state.global_step:
             logs.update(found)
 
     def _measure(self, start: LMPolicy) -> dict[str, float]:
@@ -532,7 +481,6 @@ def score_metric(
     measures_nash_conv: bool,
     plays_start: bool = False,
     has_curriculum: bool = False,
-    opponents: Any = SELF,
 ) -> str | None:
     """The name of the score; None if nothing fit is measured.
 
@@ -542,12 +490,9 @@ def score_metric(
         plays_start: whether the model plays against that of the start in training.
         has_curriculum: whether games change in training, so that returns of different steps
             cannot be compared.
-        opponents: of the settings.
     """
-    game, seats = plans[0].game, plans[0].seats
-    is_policy = isinstance(opponents, str) and not names_matchmaker(opponents)
-    faces_others = is_policy if seats is None else {*seats} != {SELF}
-    if faces_others and len(plans) == 1 and not has_curriculum:
+    game = plans[0].game
+    if plans[0].lineups and len(plans) == 1 and not has_curriculum:
         return LEARNERS
     if measures_nash_conv:
         return NASH_CONV
@@ -559,7 +504,7 @@ def score_metric(
     return HELD_OUT if plays_start else None
 
 
-class BestModel(TrainerCallback):
+class BestModel(Callback):
     """Saves the model whenever its score is better than all before.
 
     All processes call it at each log; the main one measures, and decides.
@@ -576,17 +521,10 @@ class BestModel(TrainerCallback):
             finish_swap(folder)
         self.best = read_best(folder)
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        if "loss" not in (logs or {}):
+    def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
+        if "loss" not in logs:
             return  # the summary at the end
-        score = score_of(logs or {}, self.metric)
+        score = score_of(logs, self.metric)
         found = None if score is None else Best(state.global_step, score, self.metric)
         better = gather_object([found if self._is_better(found) else None])[0]
         if better is not None:
@@ -653,7 +591,7 @@ def finish_swap(folder: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
 
 
-class Patience(TrainerCallback):
+class Patience(Callback):
     """Counts evaluations since the best score; a log with a score is an evaluation.
 
     All processes call it; the main one counts. The run ends between generation batches, with
@@ -685,17 +623,10 @@ class Patience(TrainerCallback):
         if self.waited >= patience:
             self.waited = 0
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> TrainerControl:
-        if "loss" not in (logs or {}):
-            return control  # the summary at the end
-        self._count(logs or {})
+    def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
+        if "loss" not in logs:
+            return  # the summary at the end
+        self._count(logs)
         waited = gather_object([self.waited])[0]
         if waited >= self.patience and not self._is_over:
             self._is_over = True
@@ -704,19 +635,23 @@ class Patience(TrainerCallback):
                     f"training ends at step {state.global_step} of {state.max_steps}: "
                     f"{self.metric} has not improved for {waited} evaluations (patience)"
                 )
-        return self.on_step_end(args, state, control)
 
-    def on_step_end(
+    def on_log(
         self,
-        args: TrainingArguments,
+        args: Any,
         state: TrainerState,
         control: TrainerControl,
+        logs: dict[str, Any] | None = None,
         **kwargs: Any,
-    ) -> TrainerControl:
+    ) -> None:
+        super().on_log(args, state, control, logs)
+        if "loss" in (logs or {}):
+            self.stepped(state, control)  # ends the run at this step already
+
+    def stepped(self, state: TrainerState, control: TrainerControl) -> None:
         """Ends the run once it is over and no generation batch is in use."""
         if self._is_over and state.global_step % self.window == 0:
             control.should_save = control.should_training_stop = True
-        return control
 
     def _count(self, logs: Mapping[str, Any]) -> None:
         score = score_of(logs, self.metric) if "loss" in logs else None
@@ -730,7 +665,7 @@ class Patience(TrainerCallback):
 ENTROPY, LEGAL, TOKENS = "entropy", "arena/legal_rate", "arena/reply_tokens"
 
 
-class CollapseWarnings(TrainerCallback):
+class CollapseWarnings(Callback):
     """Warns of figures in the logs that crossed their limits; for the main process.
 
     Args:
@@ -748,15 +683,8 @@ class CollapseWarnings(TrainerCallback):
         for logs in before:
             self.look(logs)
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        for text in self.look(logs or {}):
+    def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
+        for text in self.look(logs):
             self.say(f"warning: step {state.global_step}: {text}")
 
     def look(self, logs: Mapping[str, Any]) -> list[str]:
@@ -808,7 +736,7 @@ class CollapseWarnings(TrainerCallback):
                 )
 
 
-class SampleReplies(TrainerCallback):
+class SampleReplies(Callback):
     """Prints a turn of the latest generation batch every so many steps.
 
     The turn moves on through the batch, so that games and seats take turns. Only the main
@@ -825,13 +753,7 @@ class SampleReplies(TrainerCallback):
     ) -> None:
         self.trainer, self.console, self.every = trainer, console, every
 
-    def on_step_end(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> None:
+    def stepped(self, state: TrainerState, control: TrainerControl) -> None:
         is_due = self.every > 0 and state.global_step % self.every == 0
         if is_due and state.is_world_process_zero and self.trainer.last_kept.records:
             number = state.global_step // self.every - 1

@@ -43,21 +43,43 @@ def play_tournament(
     games: Sequence[AnyGame | GameEnv | str],
     num_episodes: int = 50,
     *,
-    seed: int = 0,
-    self_pairs: bool = False,
-    prompt: Mapping[str, Any] | None = None,
-    timeout: float | None = None,
-    out: str | Path | None = None,
     progress: Progress | None = None,
+    **options: Any,
 ) -> Tournament:
-    """Plays a round robin and sums it up.
+    """Plays a round robin and sums it up; warns of policies with mostly invalid replies.
+
+    Args:
+        policies: at least two, with different names.
+        games: ids, rules or environments, each of at least two players.
+        num_episodes: episodes per lineup.
+        progress: called after each episode with the numbers of episodes done and in all.
+        **options: further arguments of `TournamentPlan`: seed, self_pairs, prompt, ...
+
+    Raises:
+        ValueError: as for `TournamentPlan`; before any episode is played.
+        OSError: an episode could not be written; earlier ones stay readable.
+        NoReplyError: a policy gave no reply in some episodes: an exception, a timeout, or a
+            server that fails. They are not kept, so that the next call with the same `out` plays them again.
+
+    >>> found = play_tournament(["first", "random"], ["tic_tac_toe"], 10)
+    >>> found.games[0].payoffs[0][1].mean == -found.games[0].payoffs[1][0].mean
+    True
+    """
+    plan = TournamentPlan(policies, games, num_episodes, **options)
+    found = plan.run(progress)
+    for text in found.warnings:
+        warnings.warn(text, stacklevel=2)
+    return found
+
+
+class TournamentPlan:
+    """A tournament with checked arguments, ready to run.
 
     With two seats, each pair of policies meets in both orders. With more, each policy plays
     each seat in turn, and another policy plays all other seats. All lineups of a game play
     the same seeds. An invalid reply forfeits the episode, and the tournament goes on. While
     an episode is lost because a policy gave no reply, nothing is rated (`NoReplyError`).
     A policy reads prompts by the options that it carries (`Policy`).
-    Warns (UserWarning) of policies with mostly invalid replies.
 
     Args:
         policies: at least two, with different names.
@@ -69,41 +91,14 @@ def play_tournament(
         timeout: longest call of a policy, in seconds, see `play`.
         out: file to which each finished episode is appended. Episodes of this tournament
             that it already holds are not played again.
-        progress: called after each episode with the numbers of episodes done and in all.
-
-    Raises:
-        ValueError: unknown policy or game, a number out of range, or a file of another
-            tournament; before any episode is played.
-        OSError: an episode could not be written; earlier ones stay readable.
-        NoReplyError: a policy gave no reply in some episodes: an exception, a timeout, or a
-            server that fails. They are not kept, so that the next call with the same `out` plays them again.
-        ModuleNotFoundError: scipy or openskill is missing.
-
-    >>> found = play_tournament(["first", "random"], ["tic_tac_toe"], 10)
-    >>> found.games[0].payoffs[0][1].mean == -found.games[0].payoffs[1][0].mean
-    True
-    """
-    plan = TournamentPlan(
-        policies,
-        games,
-        num_episodes,
-        seed=seed,
-        self_pairs=self_pairs,
-        prompt=prompt,
-        timeout=timeout,
-        out=out,
-    )
-    found = plan.run(progress)
-    for text in found.warnings:
-        warnings.warn(text, stacklevel=2)
-    return found
-
-
-class TournamentPlan:
-    """A tournament with checked arguments, ready to run; see `play_tournament`.
 
     Attributes:
         num_episodes: episodes of the whole tournament.
+
+    Raises:
+        ValueError: unknown policy or game, a number out of range, or a file of another
+            tournament.
+        ModuleNotFoundError: scipy or openskill is missing.
     """
 
     def __init__(
@@ -189,7 +184,7 @@ class TournamentPlan:
                 progress(len(self._done), self.num_episodes)
 
     def _told_lost(self) -> str:
-        """How many episodes are lost, by policy and kind, and why the first one is."""
+        """The numbers of lost episodes, by policy and kind, and the reason of the first."""
         count = Counter((e.turns[-1].policy, e.turns[-1].invalid) for e in self._lost)
         told = ", ".join(
             f"{name} {kind} {n}" for (name, kind), n in sorted(count.items())

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from arena_envs.game import AnyGame
+from arena_envs.game import AnyGame, bounds_of
 from arena_trainers.evaluate.intervals import mean_interval
 from arena_trainers.extras import import_extra
 from arena_trainers.tournament.log import Match, Result
@@ -336,7 +336,7 @@ class Scores:
         return self._payoff(scores, len(others) * self.game.num_players)
 
     def _payoff(self, scores: Sequence[float], num_lineups: int) -> Payoff:
-        low, high = mean_interval(scores, self.game.min_return, self.game.max_return)
+        low, high = mean_interval(scores, *bounds_of(self.game))
         mean = sum(scores) / len(scores)
         return Payoff(mean, low, high, len(scores) * num_lineups)
 
@@ -346,7 +346,8 @@ class Scores:
         own = _means([self._scores(row, row) for row in size])
         mixed = _means([self._scores(r, c) for r in size for c in size if r != c])
         gaps = [a - b for a, b in zip(own, mixed, strict=True)]
-        spread = self.game.max_return - self.game.min_return
+        lowest, highest = bounds_of(self.game)
+        spread = highest - lowest
         low, high = mean_interval(gaps, -spread, spread)
         first, second, gap = (sum(v) / len(v) for v in (own, mixed, gaps))
         return CrossPlay(first, second, gap, low, high)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from arena_trainers.extras import lazy_names
 
 if TYPE_CHECKING:
-    from arena_trainers.train.critics import ExactCritic, FeatureCritic, check_exact
+    from arena_trainers.train.critics import ExactCritic, FeatureCritic
     from arena_trainers.train.games import GamePlan, opponents
-    from arena_trainers.train.matching import MATCHMAKING_FILE
+    from arena_trainers.train.matching import MATCHMAKING_FILE, check_exact
     from arena_trainers.train.metrics import Clock, Meter
     from arena_trainers.train.records import (
         RewardColumn,
@@ -49,25 +49,4 @@ __all__ = [
     "weighted",
 ]
 
-_MODULES = {
-    "critics": ("ExactCritic", "FeatureCritic", "check_exact"),
-    "games": ("GamePlan", "opponents"),
-    "matching": ("MATCHMAKING_FILE",),
-    "metrics": ("Clock", "Meter"),
-    "records": (
-        "RewardColumn",
-        "TrainingRow",
-        "TurnRecord",
-        "load_functions",
-        "loss_weighted",
-        "trajectory_rows",
-        "turn_batch",
-        "turn_records",
-        "weighted",
-    ),
-    "saved": ("CREDIT_STATE", "CRITIC"),
-    "settings": ("check_credit",),
-}
-
-
-__getattr__ = lazy_names(__name__, _MODULES)
+__getattr__ = lazy_names(__name__, __file__)

@@ -597,7 +597,7 @@ def clean_wins(
 
 
 def shares(num_wins: int, num_losses: int, oversample: int) -> tuple[int, int]:
-    """How many wins and losses of a seat's trajectories in a group are trained.
+    """The numbers of wins and losses of a seat's trajectories in a group that are trained.
 
     >>> shares(4, 4, 2), shares(1, 7, 2), shares(7, 1, 2), shares(0, 8, 2)
     ((2, 2), (1, 3), (3, 1), (0, 4))

@@ -22,15 +22,15 @@ from arena_envs.solvers import (
     action_values,
     information_states,
 )
-from arena_trainers import credit
 from arena_trainers.credit import TurnBatch, returns_to_go, trajectories
-from arena_trainers.evaluate.exploit import tabular, want_enumerable
+from arena_trainers.evaluate.exploit import tabular
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
-from arena_trainers.train.records import PARTS, TurnRecord
+from arena_trainers.train.records import TurnRecord
+from arena_trainers.train.settings import MAX_CRITIC_STATES, discount_of
 from arena_wrappers import Policy, PromptOptions
-from arena_wrappers.policies import own_prompt, without_noise
+from arena_wrappers.policies import own_prompt
 
 Floats = NDArray[np.float64]
 
@@ -208,12 +208,6 @@ def feature_critic(
     return FeatureCritic(games, discount=discount, seed=args.seed, **args.critic_args)
 
 
-def discount_of(estimator: str, options: Mapping[str, Any]) -> float:
-    """The discount of an estimator with these options; its critic uses the same."""
-    found = {**credit.default_options(estimator), **options}.get("discount", 1.0)
-    return float(found)
-
-
 def _num_features(game: AnyGame) -> int:
     return len(game.features(game.initial_state(), 0))
 
@@ -230,11 +224,6 @@ def _network(num_inputs: int, hidden_size: int) -> nn.Module:
         last,
     )
     return nn.Sequential(*layers).double()
-
-
-MAX_CRITIC_STATES = (
-    100_000  # of a game: a batch asks for the probabilities of all its prompts
-)
 
 
 class Worth(NamedTuple):
@@ -387,86 +376,3 @@ def _worth(game: AnyGame, table: Table) -> dict[Key, Worth]:
         )
         for key, values in action_values(game, table, MAX_CRITIC_STATES).items()
     }
-
-
-def check_exact(
-    args: TurnGRPOConfig, plans: Sequence[GamePlan], opponents: Mapping[str, Policy]
-) -> None:
-    """Raises if `critic="exact"` would give values of other policies than those that play.
-
-    Args:
-        args: settings; checked only if `critic="exact"`.
-        plans: the games.
-        opponents: policies of the seats that do not learn, by policy string.
-
-    Raises:
-        TooLarge: a game has more than `MAX_CRITIC_STATES` states.
-        ValueError: a language game, an opponent without `action_probs`, or a setting that
-            exact values do not allow, such as a weight for a reward part other than `game`
-            and `format`.
-    """
-    if args.critic != "exact":
-        return
-    discount = discount_of(args.credit, args.credit_args)
-    all_tokens = "action probabilities are of all tokens"
-    for name, got, wanted, reason in (
-        ("history", args.history, "state", "a transcript holds more than the state"),
-        ("on_invalid", args.on_invalid, "forfeit", "values are of legal replies"),
-        ("branch", args.branch, None, "values are of whole episodes"),
-        ("top_k", args.top_k, 0, all_tokens),
-        ("top_p", args.top_p, 1.0, all_tokens),
-        ("min_p", args.min_p or 0.0, 0.0, all_tokens),
-        ("repetition_penalty", args.repetition_penalty, 1.0, all_tokens),
-        ("discount in credit_args", discount, 1.0, "values are not discounted"),
-    ):
-        if got != wanted:
-            raise ValueError(
-                f"critic='exact' takes {name} {wanted!r}, got {got!r}: {reason}"
-            )
-    for part, weight in args.part_weights.items():
-        if part not in PARTS and weight:
-            raise ValueError(
-                f"critic='exact' takes part_weights of 0 for {part!r}, got {weight!r}: the "
-                "values are of what the rules pay"
-            )
-    for plan in plans:
-        try:
-            want_enumerable(plan.game)
-            information_states(plan.game, MAX_CRITIC_STATES)
-        except ValueError as error:
-            message = f"critic='exact' takes games that can be enumerated: {error}"
-            raise type(error)(message) from error
-        for seat, spec in enumerate(_fixed_seats(plan, args)):
-            if spec != "self":
-                _check_scoring(
-                    opponents[spec], f"{spec!r} in seat {seat} of {plan.name}"
-                )
-
-
-def _fixed_seats(plan: GamePlan, args: TurnGRPOConfig) -> list[str]:
-    """The policy string of each seat; raises if they are assigned for each start."""
-    if plan.seats is None:
-        raise ValueError(
-            f"critic='exact' takes the same opponents in all starts, got opponents "
-            f"{args.opponents!r}; name who plays each seat, such as [self, random], or set "
-            "critic='features'"
-        )
-    return plan.seats
-
-
-def _check_scoring(policy: Policy, who: str) -> None:
-    """Raises if a policy has no `action_probs`, or if it plays by other probabilities."""
-    if not hasattr(policy, "action_probs"):
-        raise ValueError(f"critic='exact' takes policies with action_probs, got {who}")
-    options = own_prompt(policy)
-    if options is not None and options.history != "state":
-        raise ValueError(
-            f"critic='exact' takes history 'state', got {who} with {options.history!r}: a "
-            "transcript holds more than the state"
-        )
-    inner = without_noise(policy)
-    if isinstance(inner, LMPolicy) and not inner.sampling.draws_from_all:
-        raise ValueError(
-            "critic='exact' takes language models that sample from all tokens, got "
-            f"{who} with {dict(inner.sampling.options)}"
-        )

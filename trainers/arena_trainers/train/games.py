@@ -24,6 +24,7 @@ from arena_trainers.lm.models import prompt_folder
 from arena_trainers.lm.prompt_file import read_prompt_file
 from arena_trainers.matchmaking import Matchmaker
 from arena_trainers.matchmaking.protocol import (
+    SELF,
     assigns_seats,
     matchmaker_for,
     missing_snapshot,
@@ -154,6 +155,8 @@ class GamePlan:
         has_own: whether the game names opponents of its own.
         seats: who plays each seat; None if they are assigned for each start.
         learners: which seats learn, in some starts at least.
+        lineups: who plays each seat, if the learner faces the same policies in all starts; one
+            line-up, or one for each seat where the seat that learns is drawn. Else none.
         env_fn: makes an environment of the game; all of them share `game`.
 
     Raises:
@@ -176,10 +179,22 @@ class GamePlan:
             who = given.get("opponents", args.opponents)
             self.seats = _checked_seats(who, self.id, num_players)
         self.learners = [s == "self" for s in self.seats or ["self"] * num_players]
+        self.lineups = self._lineups(args.opponents)
         # one function for all episodes, so that they share their caches
         self.env_fn: EnvFn = PromptWrapper(env, **args.prompt_options).clone
         self._prompt_options = args.prompt_options
         self._cut: dict[int, EnvFn] = {}
+
+    def _lineups(self, opponents: Any) -> list[list[str]]:
+        if self.seats is not None:
+            return [] if {*self.seats} == {SELF} else [self.seats]
+        if names_matchmaker(opponents):
+            return []
+        num_players = self.game.num_players
+        return [
+            [SELF if seat == learner else opponents for seat in range(num_players)]
+            for learner in range(num_players)
+        ]
 
     def env_of(self, max_turns: int | None) -> EnvFn:
         """Makes environments that truncate episodes after `max_turns` or earlier."""
@@ -379,7 +394,7 @@ MAX_CHECKED_STEPS = 10_000  # of a run, to find out which snapshots are wanted w
 
 
 def matchmaker_of(args: Any, plans: Sequence[GamePlan]) -> Matchmaker | None:
-    """What assigns the seats of each start, ready for its games; None if they are fixed.
+    """The matchmaker of the seats, ready for its games; None if they are fixed.
 
     Args:
         args: the trainer's settings.

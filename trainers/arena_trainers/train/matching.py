@@ -1,4 +1,4 @@
-"""What each start plays, and who plays it: games built once, tasks, seats, snapshots, matches."""
+"""Games and players of each start: games built once, tasks, seats, snapshots, matches."""
 
 import json
 import secrets
@@ -14,7 +14,9 @@ import torch
 from accelerate.utils import gather_object
 
 from arena_envs.game import AnyGame
+from arena_envs.solvers import information_states
 from arena_trainers.curricula import Curriculum, Outcome, Task
+from arena_trainers.evaluate.exploit import want_enumerable
 from arena_trainers.lm.adapters import share_base
 from arena_trainers.lm.backends.cached import CachedBackend
 from arena_trainers.lm.backends.vllm import VLLMBackend
@@ -32,7 +34,6 @@ from arena_trainers.matchmaking import (
 from arena_trainers.matchmaking.snapshots import FOLDER, SnapshotStore
 from arena_trainers.processes import raised_everywhere
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.critics import check_exact
 from arena_trainers.train.games import (
     GamePlan,
     check_used,
@@ -42,10 +43,10 @@ from arena_trainers.train.games import (
     opponents,
 )
 from arena_trainers.train.metrics import Clock, TimedBackend
-from arena_trainers.train.records import Supplier
-from arena_trainers.train.settings import check_credit
+from arena_trainers.train.records import PARTS, Supplier
+from arena_trainers.train.settings import MAX_CRITIC_STATES, check_credit, discount_of
 from arena_wrappers import Branching, Episode, EpisodePlan, Policy, play_plans
-from arena_wrappers.policies import without_noise
+from arena_wrappers.policies import own_prompt, without_noise
 from arena_wrappers.records import whole_file
 
 
@@ -72,7 +73,7 @@ def read_owned(path: Path, owner: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class PreparedGames:
-    """What `prepare_games` built and checked.
+    """The games, checked and built by `prepare_games`.
 
     Attributes:
         plans: the games.
@@ -249,7 +250,7 @@ class Tasks:
 
     @property
     def _owner(self) -> dict[str, Any]:
-        """Whose outcomes a state is made of."""
+        """The curriculum and the games whose outcomes a state is made of."""
         return {"curriculum": self.args.curriculum, "games": self.games.names}
 
     def _outcome(self, episode: Episode, game: int, seats: Seats) -> Outcome:
@@ -324,7 +325,7 @@ class Matching:
     def assign(
         self, starts: Sequence[Mapping[str, Any]], step: int, batch: int, purpose: int
     ) -> list[Seats]:
-        """Who plays each seat of this process's starts; equal starts have equal seats.
+        """The policies of each seat of this process's starts; equal starts have equal seats.
 
         Args:
             starts: rows of the data set, one for each episode.
@@ -435,7 +436,7 @@ class Matching:
 
     @property
     def _owner(self) -> dict[str, Any]:
-        """Whose results a state is made of."""
+        """The matchmaker and the games whose results a state is made of."""
         names = [plan.name for plan in self.games.plans]
         return {"opponents": self.args.opponents, "games": names}
 
@@ -542,3 +543,86 @@ def _inner(policy: Any) -> Any:
 
 def _start(plan: GamePlan, seed: int) -> Start:
     return Start(plan.name, plan.game.num_players, seed)
+
+
+def check_exact(
+    args: TurnGRPOConfig, plans: Sequence[GamePlan], opponents: Mapping[str, Policy]
+) -> None:
+    """Raises if `critic="exact"` would give values of other policies than those that play.
+
+    Args:
+        args: settings; checked only if `critic="exact"`.
+        plans: the games.
+        opponents: policies of the seats that do not learn, by policy string.
+
+    Raises:
+        TooLarge: a game has more than `MAX_CRITIC_STATES` states.
+        ValueError: a language game, an opponent without `action_probs`, or a setting that
+            exact values do not allow, such as a weight for a reward part other than `game`
+            and `format`.
+    """
+    if args.critic != "exact":
+        return
+    discount = discount_of(args.credit, args.credit_args)
+    all_tokens = "action probabilities are of all tokens"
+    for name, got, wanted, reason in (
+        ("history", args.history, "state", "a transcript holds more than the state"),
+        ("on_invalid", args.on_invalid, "forfeit", "values are of legal replies"),
+        ("branch", args.branch, None, "values are of whole episodes"),
+        ("top_k", args.top_k, 0, all_tokens),
+        ("top_p", args.top_p, 1.0, all_tokens),
+        ("min_p", args.min_p or 0.0, 0.0, all_tokens),
+        ("repetition_penalty", args.repetition_penalty, 1.0, all_tokens),
+        ("discount in credit_args", discount, 1.0, "values are not discounted"),
+    ):
+        if got != wanted:
+            raise ValueError(
+                f"critic='exact' takes {name} {wanted!r}, got {got!r}: {reason}"
+            )
+    for part, weight in args.part_weights.items():
+        if part not in PARTS and weight:
+            raise ValueError(
+                f"critic='exact' takes part_weights of 0 for {part!r}, got {weight!r}: the "
+                "values are of what the rules pay"
+            )
+    for plan in plans:
+        try:
+            want_enumerable(plan.game)
+            information_states(plan.game, MAX_CRITIC_STATES)
+        except ValueError as error:
+            message = f"critic='exact' takes games that can be enumerated: {error}"
+            raise type(error)(message) from error
+        for seat, spec in enumerate(_fixed_seats(plan, args)):
+            if spec != "self":
+                _check_scoring(
+                    opponents[spec], f"{spec!r} in seat {seat} of {plan.name}"
+                )
+
+
+def _fixed_seats(plan: GamePlan, args: TurnGRPOConfig) -> list[str]:
+    """The policy string of each seat; raises if they are assigned for each start."""
+    if plan.seats is None:
+        raise ValueError(
+            f"critic='exact' takes the same opponents in all starts, got opponents "
+            f"{args.opponents!r}; name who plays each seat, such as [self, random], or set "
+            "critic='features'"
+        )
+    return plan.seats
+
+
+def _check_scoring(policy: Policy, who: str) -> None:
+    """Raises if a policy has no `action_probs`, or if it plays by other probabilities."""
+    if not hasattr(policy, "action_probs"):
+        raise ValueError(f"critic='exact' takes policies with action_probs, got {who}")
+    options = own_prompt(policy)
+    if options is not None and options.history != "state":
+        raise ValueError(
+            f"critic='exact' takes history 'state', got {who} with {options.history!r}: a "
+            "transcript holds more than the state"
+        )
+    inner = without_noise(policy)
+    if isinstance(inner, LMPolicy) and not inner.sampling.draws_from_all:
+        raise ValueError(
+            "critic='exact' takes language models that sample from all tokens, got "
+            f"{who} with {dict(inner.sampling.options)}"
+        )

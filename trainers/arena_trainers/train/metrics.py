@@ -211,7 +211,7 @@ class TimedBackend:
 
 
 class Tally(NamedTuple):
-    """What one process counts of its episodes.
+    """Counts that one process makes of its episodes.
 
     Attributes:
         returns: by game, seat, and whether the seat learns.
@@ -231,7 +231,7 @@ REASONS = ("format", "illegal", "ambiguous", "overlong")
 def tally(
     episodes: Sequence[Episode], games: Sequence[int], seats: Sequence[Sequence[str]]
 ) -> Tally:
-    """What this process counts of its episodes.
+    """Counts the episodes of this process.
 
     Args:
         episodes: what was played.
@@ -326,7 +326,7 @@ def metrics(
 def _of_seat(
     name: str, turns: TurnBatch, result: Credit, game: int, seat: int
 ) -> dict[str, float]:
-    """What is logged of the turns of a seat that are trained; nothing if there are none."""
+    """The metrics of a seat's trained turns; none if there are no turns."""
     own = (turns.game == game) & (turns.seat == seat) & turns.is_unselected
     if not own.any():
         return {}

@@ -262,7 +262,7 @@ class Kept(NamedTuple):
 
     @property
     def rows(self) -> range:
-        """Where the records of this process are in the global batch."""
+        """The place of this process's records in the global batch."""
         return rows_of_process(self.shares, self.rank)
 
 
@@ -412,7 +412,7 @@ def per_episode(episodes: Sequence[Episode], values: Sequence[T]) -> list[T]:
 
 
 def others(seats: Sequence[str], seat: int) -> tuple[str, ...]:
-    """Who plays the other seats.
+    """The policies of the other seats.
 
     >>> others(["self", "self@20", "self@20"], 0)
     ('self@20', 'self@20')
@@ -484,7 +484,7 @@ def turn_batch(
 
 
 def rows_of_process(shares: Sequence[Sequence[TurnRecord]], rank: int) -> range:
-    """Where the turns of a process are in the global batch of `turn_batch`.
+    """The place of a process's turns in the global batch of `turn_batch`.
 
     Args:
         shares: the records of each process.

@@ -31,8 +31,8 @@ from arena_trainers.lm.prompt_file import PROMPT_FILE
 from arena_trainers.processes import raised_everywhere
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import Critic
+from arena_trainers.train.forward import load_whole
 from arena_trainers.train.games import GamePlan
-from arena_trainers.train.sharding import load_whole
 
 
 def keep_to_schedule(scheduler: Any) -> None:

@@ -28,7 +28,7 @@ import numpy as np
 
 from arena_envs.checks import did_you_mean
 from arena_envs.doors import split
-from arena_envs.game import AnyGame, random_states
+from arena_envs.game import AnyGame, bounds_of, random_states
 from arena_trainers import credit
 from arena_trainers.credit.batch import INT_COLUMNS
 from arena_trainers.credit.by_name import (
@@ -175,6 +175,9 @@ def _check_options(options: Iterable[str], known: Sequence[str]) -> None:
 
 LIST = Path(__file__).with_name("options.json")
 SOURCES = ("trl", "transformers")  # packages of the inherited fields
+MAX_CRITIC_STATES = (
+    100_000  # of a game: a batch asks for the probabilities of all its prompts
+)
 MAX_REPLY_TOKENS = 256  # if the settings give no limit
 BRANCH_OPTIONS = ("num_candidates", "turns", "seats", "follow")
 
@@ -188,7 +191,7 @@ class SelfPlay:
             Episodes are truncated after `max_turns` turns of all seats together; there is no
             limit by default. `knobs: true`, or a list of names, lists the game once for each
             value of its knobs.
-        opponents: Who plays: 'self', a policy against the learner, a list of seats, or a
+        opponents: Players: 'self', a policy against the learner, a list of seats, or a
             matchmaker: past_selves, prioritised, psro, mixture. `"self"` is the model that
             learns; other policies are strings such as `"random"`, `"mcts:100"` or
             `"lm:PATH"`. A list names one for each seat. One policy alone plays all seats but
@@ -205,7 +208,7 @@ class SelfPlay:
         history: Prompts: 'state' or 'transcript'. The current state, or the whole episode.
         rules: Whether prompts contain the rules.
         show_legal_actions: Whether prompts list the legal actions.
-        parsing: How replies are read: 'strict' or 'tolerant'.
+        parsing: How replies are read: 'tolerant' or 'strict'.
         on_invalid: Reaction to an invalid reply: 'forfeit', 'retry' or 'random'.
         penalty: Cost of an invalid reply. It is in the `format` part of the reward.
         max_retries: Retries of a seat after an invalid reply.
@@ -266,7 +269,7 @@ class SelfPlay:
     history: Literal["state", "transcript"] = option("state")
     rules: bool = option(True)
     show_legal_actions: bool = option(True)
-    parsing: Literal["strict", "tolerant"] = option("strict")
+    parsing: Literal["tolerant", "strict"] = option("tolerant")
     on_invalid: Literal["forfeit", "retry", "random"] = option("forfeit")
     penalty: float = option(0.5)
     max_retries: int = option(2)
@@ -320,7 +323,7 @@ class SelfPlay:
         self._check_oversample()
 
     def branching(self, seats: Sequence[int]) -> Branching | None:
-        """Where training episodes branch; None without `branch`.
+        """The branching of training episodes; None without `branch`.
 
         Args:
             seats: seats that branch if `branch` names none.
@@ -486,11 +489,11 @@ def return_bounds(
 def part_bounds(game: AnyGame, args: Any) -> dict[str, tuple[float, float]]:
     """Bounds of each part of a trajectory's return, without weights.
 
-    The game's part lies between `min_return` and `max_return` of the game. These bounds are
+    The game's part lies within `bounds_of` the game. These bounds are
     widened if a seat is paid before its first turn: a trajectory begins with this turn, so
     it lacks the early payment, and the seat may lose it again later.
     """
-    low, high = game.min_return, game.max_return
+    low, high = bounds_of(game)
     limited = [s for s in args.games if isinstance(s, dict) and s.get("max_turns")]
     if limited or args.curriculum is not None:
         low, high = (
@@ -500,7 +503,7 @@ def part_bounds(game: AnyGame, args: Any) -> dict[str, tuple[float, float]]:
     if pays_early(game):
         low, high = low - max(high, 0.0), high - min(low, 0.0)
     invalid = {
-        "forfeit": 1,
+        "forfeit": 1 if game.num_players < 3 else game.max_turns,
         "retry": args.max_retries * game.max_turns + 1,
         "random": game.max_turns,
     }[args.on_invalid]
@@ -768,7 +771,7 @@ def check_credit(
 
 def _trial(games: Sequence[AnyGame], functions: Collection[str]) -> list[TurnRecord]:
     """Two turns of each game: one is paid the lowest return, one the highest."""
-    ranges = [(game.min_return, game.max_return) for game in games] or [(0.0, 1.0)]
+    ranges = [bounds_of(game) for game in games] or [(0.0, 1.0)]
     tokens = {"entropy": [0.5, 1.0], "logprob": [-1.0, -2.0]}
     found = []
     for game, ends in enumerate(ranges):
@@ -837,3 +840,9 @@ def estimate_credit(
             stacklevel=2,
         )
     return result
+
+
+def discount_of(estimator: str, options: Mapping[str, Any]) -> float:
+    """The discount of an estimator with these options; its critic uses the same."""
+    found = {**credit.default_options(estimator), **options}.get("discount", 1.0)
+    return float(found)

@@ -65,7 +65,7 @@ from arena_trainers.train.batch import (
 )
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import CRITICS
-from arena_trainers.train.forward import Forward, Scores
+from arena_trainers.train.forward import Forward, Scores, Shards
 from arena_trainers.train.games import check_replies, episode_starts
 from arena_trainers.train.matching import Matching, PreparedGames, Tasks, prepare_games
 from arena_trainers.train.metrics import Clock, Meter, TimedBackend, metrics, tally
@@ -81,7 +81,6 @@ from arena_trainers.train.records import (
     with_placeholder_rows,
 )
 from arena_trainers.train.saved import Saved, whole_checkpoint
-from arena_trainers.train.sharding import Shards
 from arena_wrappers import Episode, Policy
 
 

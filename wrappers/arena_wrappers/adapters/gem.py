@@ -3,7 +3,6 @@ r"""GEM: one seat of a game as a `gem.Env`.
 Importing this module registers every game: `gem.make("arena:tic_tac_toe-v0", seat=1)`.
 """
 
-import copy
 import random
 from typing import Any
 
@@ -15,7 +14,7 @@ check_version("gem-llm", "gem", "0.1", "0.2")
 from gem.core import Env  # noqa: E402  # after the check
 from gem.envs.registration import register  # noqa: E402
 
-from arena_wrappers.play import SeatChat, make_seat_env  # noqa: E402
+from arena_wrappers.play import SeatSession  # noqa: E402
 from arena_wrappers.prompts import reply_format_named  # noqa: E402
 
 
@@ -26,8 +25,8 @@ class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
       Later ones hold the state and the legal actions, as in GEM's own games, whose observation
       wrappers join them.
     - Action: a reply with the action in `\boxed{...}`.
-    - Reward: that of `SeatEnv`. An invalid reply ends the episode as `Game.forfeit` says, and
-      `info["invalid_reply"]` gives the reason.
+    - Reward and info: those of `SeatSession`. An invalid reply ends the episode as
+      `Game.forfeit` says.
 
     Args:
         game: id of a game.
@@ -38,7 +37,7 @@ class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
         **params: parameters for `arena_envs.make`.
 
     Raises:
-        ValueError: as for `make_seat_env`, or an unknown reply format.
+        ValueError: as for `SeatSession`.
     """
 
     def __init__(
@@ -54,8 +53,8 @@ class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
         self._arguments = dict(
             params, game=game, seat=seat, opponents=opponents, reply_format=reply_format
         )
-        env = make_seat_env(game, seat, opponents, "text", **params)
-        self._chat = SeatChat(env, reply_format)
+        prompt = {"reply_format": reply_format}
+        self._session = SeatSession(game, seat, opponents, prompt=prompt, **params)
         self._wrap = reply_format_named(reply_format).wrap
         self._seed = seed
         self._rng = random.Random(seed)
@@ -66,13 +65,14 @@ class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
         self._seed = None
         if seed is not None:
             self._rng = random.Random(seed)
-        _, info = self._chat.env.reset(seed=seed)
-        prompt = self._chat.prompt()
-        return "\n\n".join(message["content"] for message in prompt), info
+        prompt = self._session.reset(seed)
+        shown = "\n\n".join(message["content"] for message in prompt)
+        return shown, self._session.info()
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        result = self._chat.step(action)
-        return self._chat.prompt()[-1]["content"], *result
+        prompt, reward, done, info = self._session.step(action)
+        truncated = info["truncated"]
+        return prompt[-1]["content"], reward, done and not truncated, truncated, info
 
     def sample_random_action(self) -> str:
         """A reply with a random legal action.
@@ -80,7 +80,7 @@ class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
         An empty one where the episode ended before the seat's first turn: `step` reports this,
         whatever the reply.
         """
-        return self._wrap(self._rng.choice(self._chat.env.env.legal_texts() or [""]))
+        return self._wrap(self._rng.choice(self._session.info()["legal"] or [""]))
 
     def spawn(self, same_state: bool = False, **kwargs: Any) -> "GemEnv":
         """Another environment of these arguments; with `same_state`, a copy that goes on.
@@ -96,9 +96,10 @@ class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
             raise ValueError(
                 f"want no new arguments with same_state=True, got {sorted(kwargs)}"
             )
-        env = self._chat.env.env
-        shared = {id(self._arguments): self._arguments, id(env): env.clone()}
-        return copy.deepcopy(self, shared)
+        other = GemEnv(**{**self._arguments, "opponents": self._session.opponents})
+        other._session.restore(self._session.save())
+        other._rng.setstate(self._rng.getstate())
+        return other
 
 
 for _info in arena_envs.game_infos():

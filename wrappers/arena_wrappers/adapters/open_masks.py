@@ -6,7 +6,7 @@ from pettingzoo.utils import BaseWrapper
 
 
 class OpenMasks(BaseWrapper[str, Any, Any]):
-    """An AEC environment with masks of ones for agents that may not act.
+    """A `GameEnv` that observes masks, with masks of ones for agents that may not act.
 
     In a `GameEnv` such masks are all zeros. Frameworks that sample an action for every agent
     in every step, such as TorchRL, fail then. The actions sampled for these agents are never
@@ -14,9 +14,6 @@ class OpenMasks(BaseWrapper[str, Any, Any]):
 
     - Observation: `"action_mask"` is all ones where it was all zeros.
     - Actions, rewards and spaces pass through.
-
-    Args:
-        env: a `GameEnv` that observes masks.
 
     >>> import arena_envs
     >>> env = OpenMasks(arena_envs.make("tic_tac_toe", observation="features"))

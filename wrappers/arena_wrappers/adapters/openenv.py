@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import arena_envs
 from arena_envs.checks import did_you_mean, short
 from arena_wrappers.adapters import check_version
 
@@ -19,13 +18,8 @@ from openenv.core.env_server.types import (  # noqa: E402
     State,
 )
 
-from arena_wrappers.play import (  # noqa: E402
-    PromptWrapper,
-    Seat,
-    SeatChat,
-    make_seat_env,
-)
-from arena_wrappers.prompts import reply_format_named  # noqa: E402
+from arena_wrappers.play import Seat, SeatSession  # noqa: E402
+from arena_wrappers.prompts import Message, reply_format_named  # noqa: E402
 
 
 class GameAction(Action):  # type: ignore[misc]  # OpenEnv is not annotated here
@@ -60,83 +54,20 @@ class GameObservation(Observation):  # type: ignore[misc]
     invalid_reply: str | None = None
 
 
-class AllSeats(Environment):  # type: ignore[misc]
-    """A game whose client plays every seat: each reply is that of the agent to move.
+class Served(Environment):  # type: ignore[misc]
+    """A `SeatSession` whose client plays one seat, or every seat in turn.
 
     The reward of a step is what it paid the agent that replied. An invalid reply ends the
-    episode as `Game.forfeit` says. `reset` takes a seed and a sample; here the sample changes
-    nothing, because there are no opponents.
+    episode as `Game.forfeit` says. `reset(seed=..., sample=k)` gives the same deal with other
+    choices of the opponents.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
-    def __init__(self, wrapper: PromptWrapper) -> None:
+    def __init__(self, session: SeatSession, reply_format: str) -> None:
         super().__init__()
-        self._wrapper = wrapper
-        self._wrap = reply_format_named(wrapper.options_of(0).reply_format).wrap
-        self._state = State()
-        self._over = True
-
-    def reset(
-        self,
-        seed: int | None = None,
-        episode_id: str | None = None,
-        sample: int | None = None,
-        **unknown: Any,
-    ) -> GameObservation:
-        _refuse(unknown)
-        self._wrapper.reset(seed=seed)
-        self._state = State(episode_id=episode_id)
-        self._over = False
-        return self._observation(None)
-
-    def step(self, action: GameAction, timeout_s: float | None = None) -> Any:
-        if self._over:
-            raise ValueError("no episode is running: call reset()")
-        agent = self._wrapper.agent_selection
-        self._wrapper.step(action.text)
-        self._state.step_count += 1
-        return self._observation(agent)
-
-    def _observation(self, mover: str | None) -> GameObservation:
-        wrapper, env = self._wrapper, self._wrapper.env
-        truncated = any(env.truncations.values())
-        self._over = truncated or any(env.terminations.values())
-        invalid = None if mover is None else wrapper.infos[mover].get("invalid_reply")
-        return GameObservation(
-            done=self._over,
-            reward=None if mover is None else env.rewards[mover],
-            agent=env.agent_selection,
-            messages=wrapper.observe(env.agent_selection),
-            legal_actions=wrapper.legal_texts(),
-            rewards=env.rewards,
-            returns=list(env.returns) if self._over else [],
-            truncated=truncated,
-            invalid_reply=invalid and wrapper.outcome.detail,
-        )
-
-    @property
-    def state(self) -> State:
-        return self._state
-
-    def web_actions(self, observation: dict[str, Any]) -> list[tuple[str, Any]]:
-        """A button for each legal action on the web page."""
-        legal = observation["legal_actions"]
-        return [(text, {"text": self._wrap(text)}) for text in legal]
-
-
-class OneSeat(Environment):  # type: ignore[misc]
-    """A game whose client plays one seat; policies play the others, as in `SeatEnv`.
-
-    `reset(seed=..., sample=k)` gives the same deal with other choices of the opponents.
-    """
-
-    SUPPORTS_CONCURRENT_SESSIONS = True
-
-    def __init__(self, chat: SeatChat) -> None:
-        super().__init__()
-        self._chat = chat
-        self._wrap = reply_format_named(chat.options.reply_format).wrap
+        self._session = session
+        self._wrap = reply_format_named(reply_format).wrap
         self._state = State()
 
     def reset(
@@ -148,39 +79,38 @@ class OneSeat(Environment):  # type: ignore[misc]
     ) -> GameObservation:
         _refuse(unknown)
         options = None if sample is None else {"sample": sample}
-        _, info = self._chat.env.reset(seed=seed, options=options)
+        shown = self._session.reset(seed, options=options)
         self._state = State(episode_id=episode_id)
-        return self._observation(None, False, False, info)
+        return self._observation(shown, None, self._session.info())
 
     def step(self, action: GameAction, timeout_s: float | None = None) -> Any:
-        reward, terminated, truncated, info = self._chat.step(action.text)
+        shown, reward, _, info = self._session.step(action.text)
         self._state.step_count += 1
-        return self._observation(reward, terminated, truncated, info)
+        return self._observation(shown, reward, info)
 
     def _observation(
-        self,
-        reward: float | None,
-        terminated: bool,
-        truncated: bool,
-        info: dict[str, Any],
+        self, shown: list[Message], reward: float | None, info: dict[str, Any]
     ) -> GameObservation:
         return GameObservation(
-            done=terminated or truncated,
+            done=reward is not None and self._session.done,
             reward=reward,
             agent=info["agent"],
-            messages=self._chat.prompt(),
+            messages=shown,
             legal_actions=info["legal"],
-            rewards={info["agent"]: reward or 0.0},
+            rewards=info["rewards"],
             returns=info["outcome"]["returns"] if "outcome" in info else [],
-            truncated=truncated,
-            invalid_reply=info.get("invalid_reply"),
+            truncated=info["truncated"],
+            invalid_reply=info.get("invalid"),
         )
 
     @property
     def state(self) -> State:
         return self._state
 
-    web_actions = AllSeats.web_actions
+    def web_actions(self, observation: dict[str, Any]) -> list[tuple[str, Any]]:
+        """A button for each legal action on the web page."""
+        legal = observation["legal_actions"]
+        return [(text, {"text": self._wrap(text)}) for text in legal]
 
 
 def _refuse(unknown: dict[str, Any]) -> None:
@@ -222,7 +152,7 @@ def environment_maker(
     opponents: str | Sequence[str] = "random",
     reply_format: str = "answer",
     **params: Any,
-) -> Callable[[], AllSeats | OneSeat]:
+) -> Callable[[], Served]:
     """A function that makes the environment of a session.
 
     Args:
@@ -234,22 +164,23 @@ def environment_maker(
         **params: parameters for `arena_envs.make`.
 
     Raises:
-        ValueError: as for `arena_envs.make`, `make_seat_env` and `PromptWrapper`.
+        ValueError: as for `SeatSession`.
     """
 
-    def make() -> AllSeats | OneSeat:
-        if seat is None:
-            env = arena_envs.make(game, observation="text", **params)
-            return AllSeats(PromptWrapper(env, reply_format, penalty=0.0))
-        chat_env = make_seat_env(game, seat, opponents, "text", **params)
-        return OneSeat(SeatChat(chat_env, reply_format))
+    def make() -> Served:
+        prompt = {"reply_format": reply_format}
+        given = "all" if seat is None else seat
+        others = () if seat is None else opponents
+        return Served(
+            SeatSession(game, given, others, prompt=prompt, **params), reply_format
+        )
 
     make()  # bad arguments raise here instead of in a session
     return make
 
 
 def make_app(
-    maker: Callable[[], AllSeats | OneSeat],
+    maker: Callable[[], Served],
     max_sessions: int = 64,
     session_timeout: float = 3600.0,
 ) -> Any:

@@ -20,13 +20,12 @@ from arena_wrappers.play import (
     NoReplyError,
     PromptWrapper,
     Seat,
-    SeatEnv,
-    make_seat_env,
+    SeatSession,
     plans_of,
     stream_plans,
 )
 from arena_wrappers.policies import Policy
-from arena_wrappers.prompts import InvalidReply, PromptOptions, messages, parse_reply
+from arena_wrappers.prompts import InvalidReply, Message
 from arena_wrappers.records import Episode, Turn
 
 check_version("trl", "train", "1.16", "1.17")
@@ -232,14 +231,14 @@ class SeatTools:
     before the game does forfeits.
 
     Args:
-        env: the seat.
+        session: of the seat, with bare replies and prompts without rules.
         sample: number of this environment, see `seat_tools`.
     """
 
-    def __init__(self, env: SeatEnv, sample: int) -> None:
-        self._env, self._sample = env, sample
+    def __init__(self, session: SeatSession, sample: int) -> None:
+        self._session, self._sample = session, sample
         self._resets: Counter[int] = Counter()
-        self._over, self._lost = True, None  # type: tuple[bool, NoReplyError | None]
+        self._lost: NoReplyError | None = None
 
     def reset(self, seed: int | None = None, **_: Any) -> str:
         """The rules and what the seat sees first; TRL appends them to the prompt.
@@ -254,8 +253,8 @@ class SeatTools:
             )
         options = {"sample": self._sample + self._resets[seed] * ENVIRONMENTS}
         self._resets[seed] += 1
-        self._let_play(lambda: self._env.reset(seed=seed, options=options))
-        return f"\n\n{self._env.env.game.rules(self._env.seat)}\n\n{self._seen()}"
+        seen = self._play(lambda: self._session.reset(seed, options=options))
+        return f"\n\n{self._session.game.rules(self._session.seat)}\n\n{seen}"
 
     def act(self, action: str) -> str:
         """Play an action in the game.
@@ -266,16 +265,12 @@ class SeatTools:
         Returns:
             What you see next, or how the game ended.
         """
-        if self._over:
-            raise ValueError(self._seen())
-        env = self._env.env
-        game, state = env.game, env.game_state
-        read = parse_reply(game, state, action, "bare", env.legal_texts())
+        if self._is_over:
+            raise ValueError(self._ending())
+        read = self._session.read(action)
         if isinstance(read, InvalidReply):
             raise ValueError(read.detail)
-        said = read if game.num_actions is not None else game.action_text(state, read)
-        self._let_play(lambda: self._env.step(said))
-        return self._seen()
+        return self._play(lambda: self._session.step(action)[0])
 
     def get_reward(self) -> float:
         """The seat's return.
@@ -284,30 +279,30 @@ class SeatTools:
             NoReplyError: an opponent gave no reply, so that the episode is lost. TRL shows
                 errors of a tool to the model, so `act` does not raise it.
         """
+        while not self._is_over:  # larger games go on after an invalid reply
+            self._play(lambda: self._session.step(""))
         if self._lost is not None:
             raise self._lost
-        if not self._over:
-            self._env.env.forfeit(self._env.agent)
-            self._over = True
-        return float(self._env.env.returns[self._env.seat])
+        return self._session.returns[self._session.seat]
 
-    def _let_play(self, play: Callable[[], Any]) -> None:
-        """Resets or steps; keeps the error of an opponent that gives no reply."""
-        env, self._lost = self._env.env, None
+    @property
+    def _is_over(self) -> bool:
+        return self._lost is not None or self._session.done
+
+    def _play(self, play: Callable[[], list[Message]]) -> str:
+        """The text after a reset or a step; keeps the error of a missing reply."""
+        self._lost = None
         try:
-            play()
+            shown = play()
         except NoReplyError as error:
             self._lost = error
-            env.forfeit(env.agent_selection)
-        agent = self._env.agent
-        self._over = env.terminations[agent] or env.truncations[agent]
+        return self._ending() if self._is_over else shown[-1]["content"]
 
-    def _seen(self) -> str:
-        env, seat = self._env.env, self._env.seat
-        if self._over:
-            return f"The game is over. Your return is {env.returns[seat]:g}."
-        shown = messages(env.game, env.game_state, seat, PromptOptions(rules=False))
-        return shown[-1]["content"]
+    def _ending(self) -> str:
+        if self._lost is not None:
+            return "The game is over, because an opponent gave no reply."
+        paid = self._session.returns[self._session.seat]
+        return f"The game is over. Your return is {paid:g}."
 
 
 def seat_tools(
@@ -324,19 +319,22 @@ def seat_tools(
     make new choices. Each environment counts its seeds in memory, so a resumed run counts from 0.
 
     Args:
-        game: as for `make_seat_env`.
-        seat: as for `make_seat_env`.
-        opponents: as for `make_seat_env`.
-        **params: as for `make_seat_env`.
+        game: as for `SeatSession`.
+        seat: as for `SeatSession`.
+        opponents: as for `SeatSession`.
+        **params: as for `SeatSession`.
 
     Raises:
-        ValueError: as for `make_seat_env`.
+        ValueError: as for `SeatSession`.
     """
     numbers = itertools.count()
 
     def make() -> SeatTools:
-        env = make_seat_env(game, seat, opponents, **params)
-        return SeatTools(env, next(numbers))
+        return SeatTools(session(), next(numbers))
 
-    make_seat_env(game, seat, opponents, **params)  # refuses wrong arguments now
+    def session() -> SeatSession:
+        prompt = {"reply_format": "bare", "rules": False}
+        return SeatSession(game, seat, opponents, prompt=prompt, **params)
+
+    session()  # refuses wrong arguments now
     return make

@@ -32,12 +32,12 @@ from arena_wrappers.play.replay import (
 )
 from arena_wrappers.play.seat_env import (
     Seat,
-    SeatChat,
     SeatEnv,
     bot_of,
     make_seat_env,
     said,
 )
+from arena_wrappers.play.session import SeatSession
 from arena_wrappers.play.wrapper import MAX_REFUSED, PromptWrapper
 
 __all__ = [
@@ -51,8 +51,8 @@ __all__ = [
     "PromptWrapper",
     "ReplayError",
     "Seat",
-    "SeatChat",
     "SeatEnv",
+    "SeatSession",
     "ask",
     "ask_async",
     "bot_of",

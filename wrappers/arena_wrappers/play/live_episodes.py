@@ -373,10 +373,14 @@ class LiveEpisode:
 
     def leave(self) -> Episode:
         """The episode's record; the environment becomes free for another episode."""
-        base, plan = self.base, self.plan
-        agent = base.possible_agents[0]
         if self.branch is None:
             self.cache.free.append(self.env)
+        return self.record()
+
+    def record(self) -> Episode:
+        """The episode so far."""
+        base, plan = self.base, self.plan
+        agent = base.possible_agents[0]
         return Episode(
             **self.cache.header,
             seed=plan.seed,
@@ -388,7 +392,7 @@ class LiveEpisode:
             truncated=base.truncations[agent],
             forfeited_by=base.forfeited_by,
             branch=self.branch,
-            measures={} if self.lost else _measures(base.game, base.game_state),
+            measures={} if self.lost else measures_of(base.game, base.game_state),
             lost=self.lost,
             final_state=base.game_state,
         )
@@ -406,7 +410,7 @@ def _plain(values: Any) -> Any:
     return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
-def _measures(game: AnyGame, state: Any) -> dict[str, float]:
+def measures_of(game: AnyGame, state: Any) -> dict[str, float]:
     """The game's measures of a state; none if the game defines none."""
     measure = getattr(game, "measures", None)
     return {} if measure is None else {k: float(v) for k, v in measure(state).items()}

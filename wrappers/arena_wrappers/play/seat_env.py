@@ -1,6 +1,6 @@
 """`SeatEnv`: one seat of a game as a Gymnasium environment.
 
-`Opponents` plays the other seats. `SeatChat` writes the prompts of a seat and reads its replies.
+`Opponents` plays the other seats.
 """
 
 import copy
@@ -41,9 +41,7 @@ from arena_wrappers.policies import (
 )
 from arena_wrappers.prompts import (
     InvalidReply,
-    Message,
     PromptOptions,
-    Seating,
     messages,
     parse_reply,
 )
@@ -266,7 +264,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
     - Action masks are all ones after the end, also in observations, since trainers sample
       once more. `GameEnv` has zeros there.
     - An illegal action forfeits, since a Gymnasium agent may sample any action of the space:
-      the episode terminates with the reward of `Game.forfeit`, and
+      the agent pays what `GameEnv.forfeit` says, and at the end
       `info["illegal_action"]` is True. A text where an integer is wanted is a TypeError.
     - An opponent with an invalid reply forfeits likewise. One that gives no reply raises
       NoReplyError; then call `reset`. Nothing is rendered for opponents that are bots.
@@ -446,10 +444,9 @@ class SeatEnv(gymnasium.Env[Any, Any]):
             "returns": [float(paid) for paid in env.returns],
             "measures": dict(env.game.measures(env.game_state)),
         }
-        if env.forfeited_by is None:
-            return {"outcome": outcome}
-        outcome["forfeited_by"] = env.forfeited_by
-        if env.forfeited_by != self.seat:
+        if env.forfeited_by is not None:
+            outcome["forfeited_by"] = env.forfeited_by
+        if env.forfeited_by != self.seat and not env.num_bad[self.seat]:
             return {"outcome": outcome}
         return {"outcome": outcome, "illegal_action": True}
 
@@ -512,43 +509,3 @@ def make_seat_env(
         return env
 
     return SeatEnv(make_env, seat, others[0] if single else others, reply)
-
-
-class SeatChat:
-    """Reads the replies of a model for a `SeatEnv`, and writes its prompts.
-
-    Args:
-        env: the seat, which takes actions.
-        reply_format: name of a reply format, see `arena_wrappers.prompts.formats`.
-
-    Raises:
-        ValueError: there is no such format.
-    """
-
-    def __init__(self, env: SeatEnv, reply_format: str) -> None:
-        self.env = env
-        self.options = PromptOptions(reply_format)
-        self._seating = Seating(self.options, {}, env.env.game.num_players)
-
-    def prompt(self) -> list[Message]:
-        """Rules and instruction as system message, then the text of the current state."""
-        env = self.env.env
-        return self._seating.view(env.game, env.game_state, self.env.seat).prompt
-
-    def step(self, reply: str) -> tuple[float, bool, bool, dict[str, Any]]:
-        """Plays a reply, or forfeits if it is invalid.
-
-        Returns:
-            Reward, terminated, truncated and the info of `SeatEnv`. After an invalid reply,
-            `info["invalid_reply"]` says why; the state of the game stays as it was.
-        """
-        env = self.env.env
-        outcome = self.options.parse(
-            env.game, env.game_state, reply, env.legal_texts() or None
-        )
-        invalid = isinstance(outcome, InvalidReply)
-        action = outcome if invalid else said(env, outcome)
-        _, reward, terminated, truncated, info = self.env.step(action)
-        if "illegal_action" in info and invalid:
-            info["invalid_reply"] = outcome.detail
-        return reward, terminated, truncated, info

@@ -62,14 +62,15 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         rules: whether the system message has the rules and the instruction on how to reply.
         show_legal_actions: whether the prompt lists the legal actions.
         on_invalid: what follows an invalid reply. `"forfeit"`: the episode ends as
-            `Game.forfeit` says. `"retry"`: the agent reads its reply (of a long one the
+            `Game.forfeit` says; in games of three or more seats, the agent plays
+            `Game.default_action` and pays for it (`GameEnv.forfeit`). `"retry"`: the agent reads its reply (of a long one the
             start and the end) and the reason, and is asked again, up to `max_retries`
             times; then it forfeits. `"random"`: a random legal action is played; in `play`
             it follows from the episode's seed and sample, the turn and the seat.
             `"raise"`: ValueError, and nothing changes.
         penalty: cost of an invalid reply for its agent, in the `format` part.
         max_retries: how often an agent is asked again at one decision.
-        parsing: `"strict"`, or `"tolerant"` by the rules of `arena_wrappers.prompts.formats`.
+        parsing: `"tolerant"` or `"strict"`, by the rules of `arena_wrappers.prompts.formats`.
         seats: options of some seats, by number: `PromptOptions`, or a mapping of their
             fields. They override those of policies.
 
@@ -90,7 +91,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         on_invalid: OnInvalid = "forfeit",
         penalty: float = 0.5,
         max_retries: int = 2,
-        parsing: Parsing = "strict",
+        parsing: Parsing = "tolerant",
         seats: Seats | None = None,
     ) -> None:
         if not isinstance(env, GameEnv):
@@ -273,7 +274,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         env = self.env
         if isinstance(outcome, InvalidReply):
             if self.on_invalid != "random":
-                env.forfeit(agent)
+                self._forfeit(agent)
                 return
             outcome = self._draw(seed) if drawn is None else drawn
         if env.game.num_actions is None:
@@ -282,6 +283,14 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         else:
             self.played = outcome
             env.step(outcome)
+
+    def _forfeit(self, agent: str) -> None:
+        env, state, num = self.env, self.env.game_state, self.env.num_turns
+        env.forfeit(agent)
+        if env.num_turns > num:  # the default action was played
+            action = env.game.default_action(state)
+            is_text = env.game.num_actions is None
+            self.played = env.game.action_text(state, action) if is_text else action
 
     def _draw(self, seed: int | None) -> Any:
         """A random legal action for an invalid reply."""

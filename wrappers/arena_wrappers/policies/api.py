@@ -661,11 +661,18 @@ class ChatAPIPolicy:
     ) -> dict[str, Any] | None:
         """The body without the field that the endpoint refuses by its name."""
         said = str(error)
+        if _TOO_LONG.search(
+            said
+        ):  # a reply that fills the context is shorter than limits
+            limits = {"max_tokens", "max_completion_tokens"} & body.keys()
+            return (
+                {k: v for k, v in body.items() if k not in limits} if limits else None
+            )
         for name, hint in _REFUSABLE.items():
             if name not in body or not re.search(rf"(?<![\w-]){name}(?![\w-])", said):
                 continue
             if name == "max_tokens" and not re.search(_REFUSED, said):
-                continue  # it may name it beside a context that is too long
+                continue
             with self._counting:
                 if name not in self._refused:
                     self._refused = (*self._refused, name)
@@ -683,6 +690,10 @@ class ChatAPIPolicy:
             self._count(num_errors=1)
             raise TimeoutError(f"no reply within {timeout} s{error}") from None
         except Exception as error:  # an endpoint may send anything
+            is_answer = isinstance(error, StatusError) and error.status in (400, 422)
+            if is_answer and _TOO_LONG.search(str(error)):
+                self._count(num_calls=1)
+                return Reply("", instead="context_length")
             self._count(num_errors=1)
             told = self._client.reason(error)
             return Reply("", error=told, timed_out=isinstance(error, TimeoutError))
@@ -728,6 +739,11 @@ def load(argument: str, **options: Any) -> ChatAPIPolicy:
 
 LOG = logging.getLogger(__name__)
 MAX_REPLY = 1_000_000  # characters
+# what OpenAI, vLLM and SGLang; llama.cpp; Anthropic; and TGI say
+_TOO_LONG = re.compile(
+    "(?i)context.?length|available context size|prompt is too long"
+    "|inputs. (tokens|must have less)"
+)
 _REFUSABLE = {
     "seed": "requests go on without it, so that equal seeds may give other replies",
     "max_tokens": "requests go on with 'max_completion_tokens'",

@@ -62,6 +62,7 @@ INSTEAD: dict[Instead, str] = {
     "refusal": "The model refused to reply.",
     "tool_call": "The reply is a tool call and has no text.",
     "content_filter": "A content filter removed the reply.",
+    "context_length": "The prompt is longer than the model's context.",
 }
 
 
@@ -78,8 +79,9 @@ class Reply:
         error: why there is no reply, such as a server that fails; None if there is one. An
             episode without a reply is lost, see `Episode.lost`.
         timed_out: whether there is no reply because it took too long.
-        instead: what the model sent in place of text: `"empty"`, `"refusal"`, `"tool_call"`
-            or `"content_filter"`; None if it sent text. Such a reply is invalid.
+        instead: why the model sent no text: `"empty"`, `"refusal"`, `"tool_call"`,
+            `"content_filter"`, or `"context_length"` for a prompt beyond its context; None if
+            it sent text. Such a reply is invalid.
         entropies: entropy of the distribution of each reply token, in nats.
     """
 

@@ -186,7 +186,7 @@ class Line:
             raise Stopped
 
     def begin(self) -> None:
-        """From now on `stop` means another request."""
+        """Begins another request, which `stop` then ends."""
         self._stopped.clear()
 
     def stop(self) -> None:

@@ -13,37 +13,45 @@ In language games the answer includes the message to the other players. They do 
 rest of the reply, which may be reasoning.
 
 The answer must be a legal action's canonical text, whatever its case and white space, or
-a text that the game's own `parse` reads. This is strict parsing.
+a text that the game's own `parse` reads. This is all of strict parsing.
 
-Tolerant parsing accepts more replies, by fixed rules:
+Tolerant parsing, the default, also reads what people and small models write, by fixed rules:
 
 1. Only the text after the last `</think>` is read. Reasoning that is not closed is invalid.
-2. The answer is the last one in the reply format. If there is none, it is the last line
-   with text. A bare reply in a language game is read as a whole, because its lines may be
-   words to the other players.
-3. If the answer names no action, it is read again without surrounding quotes, emphasis,
-   brackets and punctuation, and without a label such as `Action:` or `Final answer:`.
-4. If it still names none, the answer is searched for the texts of legal actions, as whole
-   words. One action found is the action; several make the reply ambiguous. Where one text
-   contains another ("bet 2" and "bet"), the longer counts. An action "2" is not found in
-   2.5, -2, 2,000 or 2%. Language games skip this rule: only the game itself reads texts.
+2. A reply without a marked answer is an answer as a whole. Several marked answers must name
+   the same action.
+3. A sentence orders a move if it is the move, or starts with the move and a reason. Markdown,
+   quotes, bullets, the speaker's own name, labels such as `Final answer:` and openings such as
+   `I will` may stand around it. A question orders nothing. "Player 3" is player_3, "$40" is 40.
+4. Where actions are listed and none is ordered, the answer is searched for their texts, as
+   whole words. The longest counts. An action "2" is not found in 2.5, -2, 2,000 or 2%, no
+   action after "not", "never" or "n't", and "a" is an article.
+5. In language games all other words are the message. A message that the move does not take is
+   delivered to nobody; the record has it. Where a message is all that a player may send, any
+   text is one. Values alone, such as "40", are read where they fit one move only.
+6. Different moves make a reply ambiguous.
 
-These rules take "I do not bet." for "bet". Use strict parsing, the default, to measure a
-policy.
+"bet" in "I would bet if I held K" counts. Use strict parsing to measure how well a policy keeps
+a format.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple, Protocol
 
 from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame, IllegalAction, fold
+from arena_envs.talk import Move, Word, natural, restated
 
 MAX_ANSWER = 4000  # characters
+MAX_CHOICE = 10  # actions that a refusal lists
 MAX_FAULT = 200  # characters of a game's reason for refusing an answer
 
-Instead = Literal["empty", "refusal", "tool_call", "content_filter"]
+Parsing = Literal["tolerant", "strict"]
+Instead = Literal["empty", "refusal", "tool_call", "content_filter", "context_length"]
 Reason = Literal["format", "illegal", "ambiguous", "overlong"] | Instead
 
 
@@ -54,8 +62,8 @@ class InvalidReply:
     Attributes:
         reason: `"format"` (no answer found), `"illegal"` (the answer names no legal
             action), `"ambiguous"` (more than one answer), `"overlong"` (cut at a limit, or
-            an answer beyond `MAX_ANSWER` characters), or what a model sent in place of text:
-            `"empty"`, `"refusal"`, `"tool_call"` or `"content_filter"`.
+            an answer beyond `MAX_ANSWER` characters), or why a model sent no text:
+            `"empty"`, `"refusal"`, `"tool_call"`, `"content_filter"` or `"context_length"`.
         detail: the reason in a sentence, without a quotation of the reply.
     """
 
@@ -118,12 +126,14 @@ class _Enclosed:
         opened, closed = text.count(self.opening), text.count(self.closing)
         if opened == 0 or closed == 0:
             shape = f"{self.opening}...{self.closing}"
-            return InvalidReply("format", f"The reply has no {shape}.")
+            return InvalidReply("format", f"Write your action as {shape}.")
         if opened > 1 or closed > 1:
-            return InvalidReply("ambiguous", "The reply has more than one answer.")
+            return InvalidReply("ambiguous", "Write one answer, not several.")
         found = self.answers(text)
         if not found:
-            return InvalidReply("format", "The answer marks are in the wrong order.")
+            return InvalidReply(
+                "format", "Write the opening mark before the closing one."
+            )
         return found[0]
 
 
@@ -161,9 +171,9 @@ class BoxedFormat:
     def extract(self, text: str) -> str | InvalidReply:
         num_boxes, found = text.count(r"\boxed{"), self.answers(text)
         if num_boxes > 1:
-            return InvalidReply("ambiguous", "The reply has more than one box.")
+            return InvalidReply("ambiguous", "Write one box, not several.")
         if not found:
-            return InvalidReply("format", r"The reply has no \boxed{...}.")
+            return InvalidReply("format", r"Write your action as \boxed{...}.")
         return found[0]
 
 
@@ -222,8 +232,9 @@ def parse_reply(
     text: str,
     reply_format: str = "answer",
     legal: Sequence[str] | None = None,
+    parsing: Parsing = "tolerant",
 ) -> Any | InvalidReply:
-    """The legal action that a reply names, or an `InvalidReply`; never an exception.
+    r"""The legal action that a reply names, or an `InvalidReply`; never an exception.
 
     Args:
         game: the rules.
@@ -231,18 +242,24 @@ def parse_reply(
         text: the raw reply.
         reply_format: name of a reply format.
         legal: canonical texts of the legal actions, if they are known.
+        parsing: `"tolerant"` or `"strict"`, see the head of this module.
 
     >>> import arena_envs
     >>> game = arena_envs.make_game("kuhn_poker")
     >>> state = game.apply(game.apply(game.initial_state(), 2), 0)
     >>> parse_reply(game, state, "<think>K is high.</think><answer> BET </answer>")
     1
-    >>> parse_reply(game, state, "<answer>bet</answer> or <answer>pass</answer>").reason
+    >>> parse_reply(game, state, "K is high.\nFinal answer: **Bet.**")
+    1
+    >>> parse_reply(game, state, "I bet or pass.").reason
     'ambiguous'
     """
     rest = after_reasoning(text)
     if isinstance(rest, InvalidReply):
         return rest
+    legal = legal_texts(game, state) if legal is None else legal
+    if parsing == "tolerant":
+        return _read_tolerantly(game, state, rest, reply_format, legal)
     answer = reply_format_named(reply_format).extract(rest)
     if isinstance(answer, InvalidReply):
         return answer
@@ -285,84 +302,388 @@ def action_named(
     except ValueError as error:  # IllegalAction, or too many digits for int()
         if game.num_actions is None and isinstance(error, IllegalAction):
             return InvalidReply("illegal", _fault(error))
-        return InvalidReply("illegal", "The answer is not a legal action.")
+        return InvalidReply("illegal", _choice(legal))
     if game.num_actions is not None and action not in actions:
-        return InvalidReply("illegal", "The answer is not a legal action.")
+        return InvalidReply("illegal", _choice(legal))
     return action
 
 
 def _fault(error: IllegalAction) -> str:
     """The wanted part of a game's message, without the part that may quote the reply."""
-    want = str(error).partition(", got")[0][:MAX_FAULT]
-    return f"The answer is not as the rules want it now: {want}."
+    want = str(error).partition(", got")[0][:MAX_FAULT].replace('"', "`")
+    return f"Write {want.removeprefix('want ').removeprefix('the answer ')}."
 
 
-_LABEL = re.compile(
-    r"(?:(?:the|my|final|next|chosen)\s+){0,3}(?:action|answer|move|choice)\s*(?:is\b|:)\s*",
+def _choice(legal: Sequence[str]) -> str:
+    """What to write where actions are listed."""
+    if len(legal) > MAX_CHOICE:
+        return f"Write one of the legal actions, such as `{legal[0]}`."
+    *others, last = [f"`{text}`" for text in legal]
+    return f"Write {', '.join(others)} or {last}." if others else f"Write {last}."
+
+
+_AROUND = " \t\n\r*_`'\"()[]{}<>.,;:!\u201c\u201d\u2018\u2019\u00ab\u00bb"
+_MARKDOWN = re.compile(
+    r"[*`\"\u201c\u201d\u00ab\u00bb~|]|\\(?:text|boxed|mathrm|textbf|mathbf)\b"
+)
+_BULLET = re.compile(r"\s*(?:(?:[-*+\u2022>]|#{1,6}|\(?\d{1,2}[.)])\s+){1,3}")
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+")
+_CLAUSE = re.compile(r"[,:]\s|\s[-\u2013\u2014]{1,3}\s")
+_PLAYER = re.compile(r"\bplayer[\s_#-]{0,3}([0-9]{1,3})\b", re.IGNORECASE)
+_HEDGE = re.compile(
+    r"\b(?:if|unless|when|would|could|should|might|may|not|never|cannot|until|without"
+    r"|instead|rather|or|whether)\b|n['\u2019]t\b",
     re.IGNORECASE,
 )
+# What may stand before a move in its sentence: "Okay, my final answer is", "I will".
+_LEAD = (
+    r"(?P<greeting>(?:(?:well|okay|ok|so|then|yes|yeah|sure|fine|alright|now|thus|therefore|hence"
+    r"|thanks|thank you|hello|hi|hey|great|good|deal|please)\b[\s,:!]{0,3}){0,4})"
+    r"(?:(?:(?:the|my|our|final|next|chosen|best|legal)\s){0,3}"
+    r"(?:action|answer|move|choice|decision|response|reply|message|turn|play)"
+    r"\s?(?:is|:|=|would be|will be|-)?\s?(?:to\s)?)?"
+    r"(?:(?:I|we)(?:['\u2019](?:ll|d|m))?\s(?:(?:will|shall|would like|want|wish|choose|"
+    r"choice|decide|decided|have|chosen|am|going|go|hereby|now|therefore|think|do|must|to"
+    r"|with|for|say|answer|reply|take|pick)\s){0,5}|let(?:\sme|\sus|['\u2019]s)\s)?(?:my\s)?[:\s]?"
+)
+_OPENING = re.compile(f"^{_LEAD}", re.IGNORECASE)
+_FILLED = re.compile(
+    r"(?:,?\s(?:the|your|this|that|it|offer|deal|proposal|price|please|now|then|and|thanks"
+    r"|thank you|here|for me|as my (?:action|answer|move))\b){0,4}[^\w?%/]*",
+    re.IGNORECASE,
+)
+_REASON = re.compile(
+    r"\s?(?:[,:;(\u2013\u2014]|-+\s)\s?(?!\d|player_|or\b|not\b|but\b)(?=.*\w)"
+    r"|\s(?:because|since|as|for|so|to|but|with|due|given|is(?! not| no))\b",
+    re.IGNORECASE,
+)
+_OPEN_TO_DOUBT = re.compile(r"\b(?:if|unless|until|whether|or)\b", re.IGNORECASE)
 _BEFORE = r"(?<!\w)(?<![\d][.,/])(?<!(?<!\w)-)"  # also not after a sign
 _AFTER = r"(?!\w)(?![.,/]\d)(?! ?%)"
-_AROUND = " \t\n\r*_`'\"()[]{}<>.,;:!"
+_DENIED = re.compile(
+    r"(?:\b(?:not|never|cannot|without|avoid|instead of|rather than)|n['\u2019]t)"
+    r"(?: (?:to|want|going|like|will|a|the)){0,2} $"
+)
+MAX_ANSWERS = 8  # marked answers that are read
 
 
-def parse_tolerantly(
-    game: AnyGame,
-    state: Any,
-    text: str,
-    reply_format: str = "answer",
-    legal: Sequence[str] | None = None,
-) -> Any | InvalidReply:
-    r"""Like `parse_reply`, but by the rules of tolerant parsing.
+class _Found(NamedTuple):
+    """A move that a text orders: canonical text, move, and the place of its own words."""
 
-    >>> import arena_envs
-    >>> game = arena_envs.make_game("kuhn_poker")
-    >>> state = game.apply(game.apply(game.initial_state(), 2), 0)
-    >>> parse_tolerantly(game, state, "K is high.\nFinal answer: **Bet.**")
-    1
-    >>> parse_tolerantly(game, state, "I bet or pass.").reason
-    'ambiguous'
+    text: str
+    move: Move | None
+    span: tuple[int, int] | None  # None: its words belong to the message
+
+
+class _Moves:
+    """The patterns of the moves that are legal now.
+
+    Args:
+        moves: of a language game; None where actions are listed.
+        legal: texts of the legal actions, where they are listed.
     """
-    rest = after_reasoning(text)
-    if isinstance(rest, InvalidReply):
-        return rest
-    legal = legal_texts(game, state) if legal is None else legal
-    tagged = reply_format != "bare" and reply_format_named(reply_format).answers(rest)
-    is_talk = reply_format == "bare" and game.num_actions is None
-    answer = tagged[-1] if tagged else rest if is_talk else _last_line(rest)
-    if not answer.strip():
-        return InvalidReply("format", "The reply has no answer.")
-    if len(answer) > MAX_ANSWER:
-        return InvalidReply("overlong", f"The answer exceeds {MAX_ANSWER} characters.")
-    stripped = _LABEL.sub("", answer.strip(_AROUND), count=1).strip(_AROUND)
-    for candidate in dict.fromkeys((answer.strip(), stripped)):
-        outcome = action_named(game, state, candidate, legal)
-        if not isinstance(outcome, InvalidReply):
-            return outcome
-    return (
-        outcome if game.num_actions is None else _mentioned(game, state, answer, legal)
-    )
+
+    def __init__(self, moves: tuple[Move, ...] | None, legal: tuple[str, ...]) -> None:
+        self.moves = moves
+        self.silent = tuple(m for m in moves or () if m.message != "must")
+        longest_first = sorted(set(map(_key, legal)), key=lambda t: (-len(t), t))
+        listed = "|".join(
+            re.escape(text).replace(r"\ ", ":?\\s", 1) for text in longest_first
+        )
+        pattern = natural(self.silent) if moves is not None else f"(?P<m>{listed})"
+        flags = re.IGNORECASE
+        pattern = pattern or "(?!)"
+        self.ordered = re.compile(rf"{_LEAD}(?:{pattern}){_AFTER}", flags)
+        self.exactly = re.compile(pattern, flags)
+        inside = rf"{_BEFORE}(?=(?P<all>{pattern}){_AFTER})"
+        self.inside = re.compile(inside, flags)
+        loud = tuple(m for m in moves or () if m.message == "must")
+        self.loud = loud
+        self.speech = re.compile(
+            rf"\W{{0,8}}(?:{_LEAD})(?:{natural(loud) or '(?!)'})[\"*`_ ]{{0,6}}:\W{{0,8}}",
+            flags,
+        )
+
+    def named(self, found: re.Match[str]) -> tuple[str, Move | None]:
+        """The canonical text of a match, and its move in a language game."""
+        if self.moves is None:
+            return _key(found["m"]), None
+        move, text = restated(found, self.silent)
+        return text, move
+
+    def orders(self, text: str, own: str) -> Iterator[_Found]:
+        """The moves that sentences of a text order; `own` is the name of who speaks."""
+        for start, end in _sentences(text):
+            said = _plain(text[start:end], own)
+            if said.endswith("?"):
+                continue
+            if found := self.ordered.match(said):
+                yield from self._with_rest(found, said, (start, end))
+                continue
+            clauses = _places(_CLAUSE, text, start, end)
+            if len(clauses) > 1 and not _HEDGE.search(said):
+                for clause in clauses:
+                    found = self.ordered.match(_plain(text[slice(*clause)], own))
+                    if found and _FILLED.fullmatch(found.string, found.end()):
+                        yield _Found(*self.named(found), clause)
+
+    def _with_rest(
+        self, found: re.Match[str], said: str, place: tuple[int, int]
+    ) -> Iterator[_Found]:
+        """The order at the start of a sentence, if what follows leaves it an order."""
+        (name, move), rest = self.named(found), said[found.end() :]
+        if _FILLED.fullmatch(rest):
+            has_words = found["greeting"] or re.search(
+                r"thank|[^\x00-\xff\u2000-\u20ff\ufeff]", rest
+            )
+            yield _Found(name, move, None if has_words else place)
+        elif (
+            _REASON.match(rest)
+            and not _OPEN_TO_DOUBT.search(rest)
+            and not (move and _goes_on(move, rest))
+        ):
+            yield _Found(name, move, None)
+            for other in self.inside.finditer(rest):
+                yield _Found(*self.named(other), None)
+
+    def mentions(self, text: str) -> set[str]:
+        """The moves that occur in a text and are not denied there; the longest counts."""
+        text, names, end = _PLAYER.sub(r"player_\1", fold(text)), set[str](), 0
+        for place in self.inside.finditer(text):
+            if place.end("all") > end:  # else it is inside a longer one
+                end = place.end("all")
+                before = text[max(0, place.start() - 40) : place.start()]
+                if place["all"] not in ("a", "i") and not _DENIED.search(before):
+                    names.add(self.named(place)[0])
+        return names
 
 
-def _last_line(text: str) -> str:
-    return text.rstrip().rpartition("\n")[2]
+def _key(text: str) -> str:
+    return fold(text.replace(":", " "))
 
 
-def _mentioned(
+@lru_cache(256)
+def _moves(moves: tuple[Move, ...] | None, legal: tuple[str, ...]) -> _Moves:
+    return _Moves(moves, legal)
+
+
+def _goes_on(move: Move, rest: str) -> bool:
+    """Whether a list goes on with further values of a move's last field."""
+    if not (rest.startswith(",") and move.fields):
+        return False
+    value = rf"(?:{move.fields[-1].pattern})"
+    values = rest.strip(_AROUND)
+    return bool(re.fullmatch(rf"{value}(?:,\s?{value})*", values, re.IGNORECASE))
+
+
+def _places(
+    cut: re.Pattern[str], text: str, start: int, end: int
+) -> list[tuple[int, int]]:
+    """The parts of a stretch of a text between matches of a pattern."""
+    cuts = [
+        (start, start),
+        *(m.span() for m in cut.finditer(text, start, end)),
+        (end, end),
+    ]
+    return [(one[1], two[0]) for one, two in pairwise(cuts) if one[1] < two[0]]
+
+
+def _sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Where sentences begin and end, line by line; a bullet belongs to its sentence."""
+    for line in re.finditer(r"[^\n\r\u2028\u2029]+", text):
+        start, end = line.span()
+        bullet = _BULLET.match(text, start, end)
+        places = _places(_SENTENCE, text, bullet.end() if bullet else start, end)
+        yield from ((start, places[0][1]), *places[1:]) if places else ()
+
+
+def _plain(text: str, own: str = "") -> str:
+    """A sentence with single blanks, without bullet, markup around and the speaker's name."""
+    bullet = _BULLET.match(text)
+    text = text[bullet.end() :] if bullet else text
+    said = " ".join(_MARKDOWN.sub("", text).split()).strip(_AROUND)
+    said = _PLAYER.sub(r"player_\1", said)
+    if own and said.lower().startswith(f"{own}:"):
+        said = said[len(own) + 1 :].strip(_AROUND)
+    return said
+
+
+def _read_tolerantly(
+    game: AnyGame, state: Any, rest: str, reply_format: str, legal: Sequence[str]
+) -> Any | InvalidReply:
+    """The action of the part of a reply that follows the reasoning."""
+    shape = reply_format_named(reply_format)
+    marked = [text for text in shape.answers(rest) if reply_format != "bare"]
+    if len(set(marked)) > MAX_ANSWERS:
+        return InvalidReply("ambiguous", "Write one answer, not several.")
+    if not marked:
+        for mark in (AnswerFormat.opening, AnswerFormat.closing):
+            rest = rest.replace(mark, " ")  # one of both, or in another format
+        marked = [rest]
+    read = [_answered(game, state, text, legal) for text in dict.fromkeys(marked)]
+    good = [one for one in read if not isinstance(one, InvalidReply)]
+    unclear = [
+        one
+        for one in read
+        if isinstance(one, InvalidReply) and one.reason == "ambiguous"
+    ]
+    if len(set(good)) > 1:
+        return InvalidReply("ambiguous", "Write one answer, not several.")
+    return unclear[0] if unclear else good[0] if good else read[-1]
+
+
+def _answered(
     game: AnyGame, state: Any, answer: str, legal: Sequence[str]
 ) -> Any | InvalidReply:
-    """The legal action whose text occurs in the answer, if there is exactly one."""
-    folded = [fold(text) for text in legal]
-    longest_first = sorted(set(folded), key=lambda text: (-len(text), text))
-    pattern = "|".join(re.escape(text) for text in longest_first)
-    starts = re.finditer(rf"{_BEFORE}(?=({pattern}){_AFTER})", fold(answer))
-    found, end = set[str](), 0
-    for start in starts:
-        if start.end(1) > end:  # else it is inside a longer one
-            found.add(start[1])
-            end = start.end(1)
-    if len(found) > 1:
-        return InvalidReply("ambiguous", "The answer names several legal actions.")
-    if not found or folded.count(text := found.pop()) > 1:
-        return InvalidReply("illegal", "The answer is not a legal action.")
-    return game.legal_actions(state)[folded.index(text)]
+    """The action of one answer, by the rules of tolerant parsing."""
+    if len(answer) > MAX_ANSWER and game.num_actions is not None:
+        answer = answer.rstrip().rpartition("\n")[2]
+    if not answer.strip():
+        return InvalidReply("format", "Write your action; the reply has no answer.")
+    exact = action_named(game, state, answer, legal)
+    is_read = not isinstance(exact, InvalidReply)
+    is_move = is_read and not getattr(exact, "message", "")  # and nothing else
+    if len(answer) > MAX_ANSWER or is_move:
+        return exact
+    moves_at = getattr(game, "moves_at", None)  # of games that declare their moves
+    if game.num_actions is None and moves_at is None:
+        plain = action_named(game, state, answer.strip(_AROUND), legal)
+        return exact if is_read or not answer.strip(_AROUND) else plain
+    moves = None if moves_at is None else moves_at(state)
+    known = _moves(moves, () if moves else tuple(legal))
+    own = f"player_{game.current_player(state)}"
+    if moves is None:
+        return _listed(game, state, answer, legal, known, own, exact)
+    return _said(game, state, answer, legal, known, own, exact)
+
+
+_SEVERAL = InvalidReply(
+    "ambiguous", "The answer names several legal actions. Write one of them, once."
+)
+
+
+def _listed(
+    game: AnyGame,
+    state: Any,
+    answer: str,
+    legal: Sequence[str],
+    known: _Moves,
+    own: str,
+    exact: InvalidReply,
+) -> Any | InvalidReply:
+    """The listed action that an answer orders, or else the only one that it mentions."""
+    lines, actions = answer.strip().splitlines(), set()
+    for line in dict.fromkeys((answer, lines[0], lines[-1])):
+        said = _plain(line, own)
+        for core in dict.fromkeys((said, _OPENING.sub("", said))):
+            read = action_named(game, state, core, legal) if core else exact
+            if not isinstance(read, InvalidReply):
+                actions.add(read)
+                break
+    folded = [_key(text) for text in legal]
+    names = {found.text for found in known.orders(answer, own)}
+    if not names and not actions:
+        names = known.mentions(answer)
+    if any(folded.count(name) > 1 for name in names):
+        return InvalidReply("ambiguous", "The answer fits several legal actions.")
+    actions |= {game.legal_actions(state)[folded.index(name)] for name in names}
+    if len(actions) > 1:
+        return _SEVERAL
+    return actions.pop() if actions else exact
+
+
+def _said(
+    game: AnyGame,
+    state: Any,
+    answer: str,
+    legal: Sequence[str],
+    known: _Moves,
+    own: str,
+    exact: Any | InvalidReply,
+) -> Any | InvalidReply:
+    """The utterance of an answer in a language game that declares its moves."""
+    found = list(known.orders(answer, own))
+    names = {one.text for one in found}
+    span = next((one.span for one in reversed(found) if one.span), None)
+    words = _words(answer, span)
+    if not isinstance(exact, InvalidReply):
+        text = game.action_text(state, exact._replace(message=""))
+        sentences = [_plain(answer[a:b]) for a, b in _sentences(answer)]
+        others = filter(None, map(known.exactly.fullmatch, sentences))
+        if any(known.named(other)[0] != text for other in others):
+            return _SEVERAL
+        own_words = span and answer[span[0] : span[1]].strip(" \t.")
+        if names != {text} or not own_words or known.exactly.fullmatch(own_words):
+            return exact  # else "Action:" or the like would be the message
+    lines = (line.span() for line in re.finditer("[^\n]+", answer))
+    speech = next(
+        filter(None, (known.speech.match(answer, *line) for line in lines)), None
+    )
+    if len(names) + bool(speech) > 1:
+        return _SEVERAL
+    if speech:
+        name = restated(speech, known.loud)[1]
+        parts = (answer[: speech.start()].strip(), answer[speech.end() :].strip())
+        said = "\n".join(filter(None, parts))
+        return action_named(game, state, f"{name}: {said}", legal)
+    if found:
+        return _uttered(game, state, found[0], words, legal)
+    return _bare(game, state, answer, legal, known, own, exact)
+
+
+def _bare(
+    game: AnyGame,
+    state: Any,
+    answer: str,
+    legal: Sequence[str],
+    known: _Moves,
+    own: str,
+    exact: Any | InvalidReply,
+) -> Any | InvalidReply:
+    """The utterance of an answer that is a message, or values, and names no move."""
+    for only in known.moves[:1] if known.moves and len(known.moves) == 1 else ():
+        if not only.fields and only.message != "no":  # speech is the only move
+            found = _Found(only.name, only, None)
+            return _uttered(game, state, found, answer.strip(), legal)
+    values = _bare_values(known, _plain(answer, own))
+    if len(values) == 1:
+        return _uttered(game, state, values[0], "", legal)
+    return _SEVERAL if len(known.mentions(answer)) > 1 else exact
+
+
+def _words(answer: str, span: tuple[int, int] | None) -> str:
+    """The message: all of an answer but the move's own sentence."""
+    if span is None:
+        return answer.strip()
+    parts = (answer[: span[0]].rstrip(" ,:-\u2013\u2014\n"), answer[span[1] :].strip())
+    kept = (part for part in parts if re.search(r"\w|[^\x00-\x7f]", part))
+    return "\n".join(kept).strip()
+
+
+def _bare_values(known: _Moves, said: str) -> list[_Found]:
+    """Moves of which a text has the values alone, such as "40" or "player_3"."""
+    found = []
+    for move in known.silent:
+        is_open = any(isinstance(field, Word) for field in move.fields)
+        if move.fields and (len(known.silent) == 1 or not is_open):
+            pattern = re.compile(natural((move,)), re.IGNORECASE)
+            if match := pattern.fullmatch(f"{move.name} {said}"):
+                found.append(_Found(restated(match, (move,))[1], move, None))
+    return found
+
+
+def _uttered(
+    game: Any, state: Any, found: _Found, words: str, legal: Sequence[str]
+) -> Any | InvalidReply:
+    """The utterance of a move with words; they are no message where the move takes none."""
+    move = found.move
+    if move is not None and (move.message == "no" or not game.longest):
+        words = ""
+    is_loud = move is not None and move.message == "must"
+    text = f"{words}\n{found.text}" if words else found.text
+    read = action_named(
+        game, state, f"{found.text}: {words}" if is_loud else text, legal
+    )
+    if isinstance(read, InvalidReply) or move is None or read.move == move.name:
+        return read
+    return _SEVERAL

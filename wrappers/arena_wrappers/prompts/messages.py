@@ -11,14 +11,12 @@ from arena_envs.hostile import break_markup
 from arena_wrappers.prompts.formats import (
     FORMATS,
     InvalidReply,
-    legal_texts,
+    Parsing,
     parse_reply,
-    parse_tolerantly,
     reply_format_named,
 )
 
 History = Literal["state", "transcript"]
-Parsing = Literal["strict", "tolerant"]
 
 
 class Message(TypedDict):
@@ -35,10 +33,10 @@ class PromptOptions:
     Attributes:
         reply_format: name of a reply format, see `arena_wrappers.prompts.formats`.
         rules: whether a system message tells the rules and the reply format.
-        show_legal_actions: whether prompts list the legal actions.
+        show_legal_actions: whether prompts list the legal actions that the game lets them show.
         history: `"state"`: the rules and the current text; `"transcript"`: the seat's
             whole conversation.
-        parsing: `"strict"`, or `"tolerant"` by the rules of `arena_wrappers.prompts.formats`.
+        parsing: `"tolerant"` or `"strict"`, by the rules of `arena_wrappers.prompts.formats`.
 
     Raises:
         ValueError: an unknown name, or a flag that is not True or False.
@@ -48,7 +46,7 @@ class PromptOptions:
     rules: bool = True
     show_legal_actions: bool = True
     history: History = "state"
-    parsing: Parsing = "strict"
+    parsing: Parsing = "tolerant"
 
     def __post_init__(self) -> None:
         if not isinstance(self.reply_format, str):
@@ -74,8 +72,7 @@ class PromptOptions:
         self, game: AnyGame, state: Any, text: str, legal: Sequence[str] | None = None
     ) -> Any | InvalidReply:
         """The legal action that a reply names; see `arena_wrappers.prompts.formats.parse_reply`."""
-        read = parse_reply if self.parsing == "strict" else parse_tolerantly
-        return read(game, state, text, self.reply_format, legal)
+        return parse_reply(game, state, text, self.reply_format, legal, self.parsing)
 
 
 PROMPT_OPTIONS = tuple(field.name for field in fields(PromptOptions))
@@ -121,10 +118,12 @@ def messages(
             reply_format.instruction if is_listed else reply_format.free_instruction
         )
         prompt.append({"role": "system", "content": f"{rules}\n\n{instruction}"})
-    text, legal = game.observe(state, seat), ", ".join(legal_texts(game, state))
+    shown = getattr(game, "shown_actions", game.legal_actions)(state)
+    text = game.observe(state, seat)
+    legal = ", ".join(game.action_text(state, action) for action in shown)
     if not is_listed:  # only language games show words of other seats
         text, legal = neutralise(text), neutralise(legal)
-    if options.show_legal_actions and game.current_player(state) == seat:
+    if legal and options.show_legal_actions and game.current_player(state) == seat:
         text += f"\n{'Legal actions' if is_listed else 'For example'}: {legal}."
     prompt.append({"role": "user", "content": text})
     return prompt

@@ -34,19 +34,4 @@ __all__ = [
     "undiscounted",
 ]
 
-_MODULES = {
-    "claims": ("CLAIMS", "claims_of"),
-    "diagnostics": ("DIAGNOSTICS",),
-    "exact": ("ExactGame",),
-    "expectation": (
-        "REINFORCE",
-        "agrees",
-        "compare",
-        "expected_gradient",
-        "gradient_estimate",
-    ),
-    "findings": ("play_of", "undiscounted"),
-}
-
-
-__getattr__ = lazy_names(__name__, _MODULES)
+__getattr__ = lazy_names(__name__, __file__)

@@ -140,7 +140,7 @@ def check_masked_rows(name: Named, turns: TurnBatch, rng: np.random.Generator) -
 def check_masked_trajectories(
     name: Named, turns: TurnBatch, rng: np.random.Generator
 ) -> None:
-    """To mask a trajectory is the same as to leave it out."""
+    """Masking a trajectory is the same as leaving it out."""
     pairs = np.stack([turns.episode, turns.seat])
     numbers, whose = np.unique(pairs, axis=1, return_inverse=True)
     kept = rng.integers(2, size=numbers.shape[1]).astype(bool)[whose.ravel()]

@@ -34,113 +34,6 @@ from arena_trainers.train.settings import MAX_REPLY_TOKENS
 from arena_wrappers import PromptOptions, RandomPolicy, play
 from arena_wrappers.prompts import PROMPT_OPTIONS, Message
 
-TYPES = ("llama", "mistral", "qwen2", "qwen3")  # whose weights are counted here
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """Sizes of a decoder-only transformer with gated feed-forward layers.
-
-    Attributes:
-        model_type: as transformers calls it, one of `TYPES`.
-        hidden_size: width of the residual stream.
-        num_layers: decoder layers.
-        num_heads: query heads.
-        num_kv_heads: key and value heads.
-        head_dim: width of a head.
-        intermediate_size: width of the feed-forward layers.
-        vocab_size: tokens.
-        is_tied: whether the output layer is the table of embeddings.
-    """
-
-    model_type: str
-    hidden_size: int
-    num_layers: int
-    num_heads: int
-    num_kv_heads: int
-    head_dim: int
-    intermediate_size: int
-    vocab_size: int
-    is_tied: bool
-
-    @property
-    def linear_layers(self) -> dict[str, tuple[int, int]]:
-        """Inputs and outputs of the linear layers of a decoder layer, by name."""
-        hidden, inner = self.hidden_size, self.intermediate_size
-        query, key = self.num_heads * self.head_dim, self.num_kv_heads * self.head_dim
-        return {
-            "q_proj": (hidden, query),
-            "k_proj": (hidden, key),
-            "v_proj": (hidden, key),
-            "o_proj": (query, hidden),
-            "gate_proj": (hidden, inner),
-            "up_proj": (hidden, inner),
-            "down_proj": (inner, hidden),
-        }
-
-    @property
-    def num_parameters(self) -> int:
-        """All weights; shared ones count once."""
-        layers = self.linear_layers
-        layer = sum(wide * out for wide, out in layers.values()) + 2 * self.hidden_size
-        if self.model_type == "qwen3":  # norms of queries and keys
-            layer += 2 * self.head_dim
-        if self.model_type == "qwen2":  # biases
-            layer += sum(layers[name][1] for name in ("q_proj", "k_proj", "v_proj"))
-        tables = (1 if self.is_tied else 2) * self.vocab_size * self.hidden_size
-        return tables + self.num_layers * layer + self.hidden_size
-
-    @property
-    def kv_numbers_per_token(self) -> int:
-        """Numbers in the keys and values of one token."""
-        return 2 * self.num_layers * self.num_kv_heads * self.head_dim
-
-    def lora_parameters(self, rank: int, target_modules: Sequence[str]) -> int:
-        """Weights of a LoRA adapter.
-
-        Args:
-            rank: of its matrices.
-            target_modules: names of layers, or `["all-linear"]`.
-
-        Raises:
-            ValueError: a name is none of a linear layer.
-        """
-        layers = self.linear_layers
-        names = list(layers) if target_modules == ["all-linear"] else target_modules
-        for name in names:
-            if name not in layers:
-                raise ValueError(
-                    f"want lora_target_modules from {', '.join(layers)} for --dry-run, "
-                    f"got {name!r}"
-                )
-        return rank * self.num_layers * sum(sum(layers[name]) for name in names)
-
-
-def architecture_of(config: Any) -> Architecture:
-    """The sizes that a configuration of transformers gives.
-
-    Raises:
-        ValueError: it is of another type than `TYPES`.
-    """
-    if config.model_type not in TYPES:
-        raise ValueError(
-            f"want a model of type {', '.join(TYPES)} for --dry-run, got type "
-            f"{config.model_type!r}, whose weights it cannot count; train without "
-            "--dry-run"
-        )
-    heads = config.num_attention_heads
-    return Architecture(
-        model_type=config.model_type,
-        hidden_size=config.hidden_size,
-        num_layers=config.num_hidden_layers,
-        num_heads=heads,
-        num_kv_heads=config.num_key_value_heads or heads,
-        head_dim=getattr(config, "head_dim", None) or config.hidden_size // heads,
-        intermediate_size=config.intermediate_size,
-        vocab_size=config.vocab_size,
-        is_tied=config.tie_word_embeddings,
-    )
-
 
 def known_config(model: str, folder: Path | None) -> Any:
     """The configuration of a model that is on this machine, or is listed.
@@ -310,7 +203,7 @@ class Method:
 
     Attributes:
         config: of the model, as transformers has it.
-        model: its sizes.
+        weights: of the model; shared ones count once.
         adapter: weights of the LoRA adapter; 0 for full tuning.
         weight_bytes: of a weight in self-play: 2 or 4.
         has_start: whether a supervised start trains all weights first.
@@ -323,7 +216,7 @@ class Method:
     """
 
     config: Any
-    model: Architecture
+    weights: int
     adapter: int
     weight_bytes: int
     has_start: bool
@@ -343,7 +236,12 @@ class Method:
     def kv_bytes(self) -> int:
         """Bytes of the keys and values of a token; the engine keeps them in half precision."""
         size = 2 if self.engine else self.weight_bytes
-        return size * self.model.kv_numbers_per_token
+        heads = self.config.num_attention_heads
+        width = (
+            getattr(self.config, "head_dim", None) or self.config.hidden_size // heads
+        )
+        kept = getattr(self.config, "num_key_value_heads", None) or heads
+        return int(2 * size * self.config.num_hidden_layers * kept * width)
 
 
 def start_memory(method: Method) -> dict[str, float]:
@@ -351,13 +249,13 @@ def start_memory(method: Method) -> dict[str, float]:
 
     It trains all weights, in float32.
     """
-    weights = 4.0 * method.model.num_parameters
+    weights = 4.0 * method.weights
     return {"weights": weights, "gradients and AdamW": 3 * weights, **_overhead(method)}
 
 
 def play_memory(method: Method) -> dict[str, float]:
     """Bytes that self-play needs whatever its batches are, by part; vLLM apart."""
-    weights = float(method.model.num_parameters * method.weight_bytes)
+    weights = float(method.weights * method.weight_bytes)
     parts = {"weights": weights}
     if method.adapter:
         parts["adapter (float32)"] = 4.0 * method.adapter
@@ -375,7 +273,7 @@ def _overhead(method: Method) -> dict[str, float]:
 
 def engine_weights(method: Method) -> float:
     """Bytes of the weights that vLLM holds, in half precision."""
-    return 2.0 * method.model.num_parameters if method.engine else 0.0
+    return 2.0 * method.weights if method.engine else 0.0
 
 
 @dataclass(frozen=True)
@@ -427,8 +325,7 @@ def hours(method: Method, load: Load, num_steps: int) -> tuple[float, float]:
     reply. A forward pass takes 2 FLOP per weight and token, a backward pass 4, or 2 where
     the weights themselves get no gradient (LoRA).
     """
-    weights = method.model.num_parameters
-    reply = load.reply_tokens
+    weights, reply = method.weights, load.reply_tokens
     turns = load.passes * load.batch * load.turns
     read = 2 if method.engine else method.weight_bytes
     decoded = load.passes * load.rounds * load.longest_reply * read * weights
@@ -562,7 +459,7 @@ def _model_and_tokenizer(
     from transformers import AutoTokenizer
 
     from arena_trainers.lm.chat import Chat
-    from arena_trainers.runs.tiny import tiny_config, tiny_tokenizer, words_of
+    from arena_trainers.runs.start import tiny_config, tiny_tokenizer, words_of
 
     if folder is None:
         prompt = PromptOptions(**{name: getattr(args, name) for name in PROMPT_OPTIONS})
@@ -578,14 +475,15 @@ def _model_and_tokenizer(
 
 
 def _method(job: JobConfig, args: Any, config: Any) -> Method:
-    model = architecture_of(config)
-    adapter = model.lora_parameters(job.lora_r, job.lora_target_modules)
+    from arena_trainers.lm.adapters import count_weights
+
+    weights, adapter = count_weights(config, job.peft_config)
     dtype = str((args.model_init_kwargs or {}).get("dtype", "float32"))
     reused = (args.steps_per_generation or 1) * args.num_iterations
     correction = args.use_vllm and args.vllm_importance_sampling_correction
     return Method(
         config=config,
-        model=model,
+        weights=weights,
         adapter=adapter,
         weight_bytes=4 if "float32" in dtype else 2,
         has_start=job.warm_start_steps > 0,
@@ -602,7 +500,7 @@ def _size_lines(
     job: JobConfig, args: Any, method: Method, load: Load, games: Sequence[GamePlan]
 ) -> list[str]:
     """The model, the games, and the size of a step."""
-    total = f"{method.model.num_parameters:,}"
+    total = f"{method.weights:,}"
     trained = f"{method.adapter:,} (LoRA, rank {job.lora_r})" if job.lora_r else "all"
     longest = load.longest_reply
     return [

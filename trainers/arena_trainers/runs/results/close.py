@@ -21,7 +21,9 @@ from rich.table import Table
 from transformers import TrainingArguments
 
 import arena_envs
+from arena_envs.game import bounds_of
 from arena_trainers.evaluate.baselines import solver_of
+from arena_trainers.evaluate.result_rows import ResultRow
 from arena_trainers.evaluate.tables import interval_text, score_notes, score_text
 from arena_trainers.report.run_page import write_report
 from arena_trainers.report.runs import read_run_files
@@ -216,6 +218,8 @@ NARROW: Any = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": Fals
 def outcome_tables(found: GameOutcome) -> list[Table]:
     """The results in one game: stages, returns, measures, and action probabilities."""
     tables = [stage_table(found.name, found.stages), return_table(found)]
+    if found.stages[-1].learner is not None:
+        tables.insert(0, _learner_table(found))
     if any(stage.measures for stage in found.stages):
         tables.append(_measure_table(found))
     if found.comparison is not None:
@@ -270,10 +274,29 @@ def return_table(found: GameOutcome) -> Table:
             ]
             table.add_row(*cells, *([""] if rows else []))
     for row in rows:
-        cells = [row.opponent, str(row.seat), str(row.num_episodes)]
-        cells += _interval(Interval(row.mean_return, row.low, row.high))
+        cells = [row.opponent, str(row.seat), *_figures(row)]
         table.add_row(*cells, score_text(row))
     return table
+
+
+def _learner_table(found: GameOutcome) -> Table:
+    title = f"{found.name}: return of the seats that learn"
+    table = Table(title=escape(title), **NARROW)
+    table.add_column("policy")
+    table.add_column("against", overflow="fold")
+    for column in ("seat", "n", "return", "95 %"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for stage in found.stages:
+        if (row := stage.learner) is not None:
+            table.add_row(
+                stage.name, escape(row.opponent), str(row.seat), *_figures(row)
+            )
+    return table
+
+
+def _figures(row: ResultRow) -> tuple[str, str, str]:
+    interval = Interval(row.mean_return, row.low, row.high)
+    return str(row.num_episodes), *_interval(interval)
 
 
 def _measure_table(found: GameOutcome) -> Table:
@@ -384,12 +407,21 @@ def _caption(found: Comparison) -> str:
 def results_of(outcomes: Sequence[GameOutcome], late: float | None) -> dict[str, Any]:
     """The results of a run: a summary of the first game, and all of each game.
 
+    A run against other policies leads with the return of the seats that learn.
+
     Args:
         outcomes: of each game; its stages are uniform play, before and after self-play.
         late: mean NashConv over the last quarter of the steps.
     """
     uniform, start, final = outcomes[0].stages
+    learner = {
+        name: {"mean": row.mean_return, "low": row.low, "high": row.high}
+        for name, row in (("warm_start", start.learner), ("final", final.learner))
+        if row is not None
+    }
+    against = final.learner and {"against": final.learner.opponent, **learner}
     return {
+        **({"learner_return": against} if against else {}),
         "nash_conv": {
             "uniform": uniform.nash_conv,
             "warm_start": start.nash_conv,
@@ -432,8 +464,8 @@ def frame_of(
         title=f"{games}: model {job.model}, credit {args.credit}, seed {args.seed}",
         first_game=plans[0].name,
         return_range=(
-            min(plan.game.min_return for plan in plans),
-            max(plan.game.max_return for plan in plans),
+            min(bounds_of(plan.game)[0] for plan in plans),
+            max(bounds_of(plan.game)[1] for plan in plans),
         ),
         uniform=outcomes[0].stages[0].nash_conv,
         values={
@@ -637,7 +669,7 @@ def play_commands(model: str, plans: Sequence[GamePlan]) -> list[str]:
 
 
 def best_line(folder: Path, kept: BestModel | None, is_wanted: bool, every: int) -> str:
-    """Where the best model is, or why there is none.
+    """The folder of the best model, or why there is none.
 
     Args:
         folder: the run folder.

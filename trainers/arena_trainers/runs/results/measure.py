@@ -22,7 +22,8 @@ from arena_trainers.evaluate import (
     tabular,
 )
 from arena_trainers.evaluate.baselines import solver_of
-from arena_trainers.evaluate.result_rows import measured, rows_of
+from arena_trainers.evaluate.result_rows import ResultRow, measured, rows_of
+from arena_trainers.matchmaking.protocol import SELF
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
 from arena_wrappers import (
@@ -149,6 +150,7 @@ class Measurement:
         num_episodes: number of episodes.
         returns: mean return of each seat.
         measures: means of the game's measures, by name.
+        learner: against the opponents of training, in the seats that learn; None in self-play.
     """
 
     name: str
@@ -157,6 +159,7 @@ class Measurement:
     num_episodes: int = 0
     returns: tuple[Interval, ...] = ()
     measures: Mapping[str, Interval] = field(default_factory=dict)
+    learner: ResultRow | None = None
 
 
 class GameMeter:
@@ -166,6 +169,7 @@ class GameMeter:
         plan: the game.
         args: the trainer's settings, for the prompts.
         num_episodes: episodes of self-play at each stage.
+        opponents: who plays the seats that do not learn, by policy string.
 
     Attributes:
         game: the rules, if they and the prompts can be enumerated; else None.
@@ -174,8 +178,15 @@ class GameMeter:
         beat: called after each episode and each exact measurement.
     """
 
-    def __init__(self, plan: GamePlan, args: TurnGRPOConfig, num_episodes: int) -> None:
+    def __init__(
+        self,
+        plan: GamePlan,
+        args: TurnGRPOConfig,
+        num_episodes: int,
+        opponents: Mapping[str, Policy] | None = None,
+    ) -> None:
         self.plan, self.num_episodes = plan, num_episodes
+        self._opponents = opponents or {}
         self._prompt = args.prompt_options
         self.options = args.prompt
         # only prompts of states can be enumerated, not transcripts
@@ -193,14 +204,18 @@ class GameMeter:
     def measure(
         self, name: str, policy: ScoringPolicy, table: Table | None = None
     ) -> list[Episode]:
-        """Adds a stage: self-play on fixed seeds and, where possible, exact NashConv.
+        """Adds a stage: play on fixed seeds and, where possible, exact NashConv.
+
+        Play is self-play and, in a run against others, at most `MAX_EPISODES` for each of its
+        line-ups.
 
         Args:
             name: of the stage.
             policy: who is measured.
             table: its action probabilities by information state, if they are known.
         """
-        episodes = self._play(policy)
+        num_players = self.plan.game.num_players
+        episodes = self._play([policy] * num_players, self.num_episodes)
         conv = None
         if self.game is not None:
             if table is None:
@@ -217,14 +232,25 @@ class GameMeter:
                 measure: Interval(*found)
                 for measure, found in measured(self.plan.game, episodes).items()
             },
+            self._against_others(policy) if self.plan.lineups else None,
         )
         self.stages.append(stage)
         return episodes
 
-    def _play(self, policy: Policy) -> list[Episode]:
-        """Episodes of self-play, in the order of their seeds."""
-        policies = [policy] * self.plan.game.num_players
-        seeds = range(self.num_episodes)
+    def _against_others(self, policy: Policy) -> ResultRow:
+        num = min(self.num_episodes, MAX_EPISODES)
+        by_seat: dict[int, list[Episode]] = {}
+        for lineup in self.plan.lineups:
+            seats = [policy if s == SELF else self._opponents[s] for s in lineup]
+            played = self._play(seats, num)
+            by_seat |= {n: played for n, s in enumerate(lineup) if s == SELF}
+        others = dict.fromkeys(s for lineup in self.plan.lineups for s in lineup)
+        name = "+".join(s for s in others if s != SELF)
+        return rows_of(self.plan.game, policy.name, "policy", name, by_seat)[-1]
+
+    def _play(self, policies: Sequence[Policy], num: int) -> list[Episode]:
+        """Episodes in the order of their seeds."""
+        seeds = range(num)
         plans = [EpisodePlan(self.plan.env_fn, policies, seed) for seed in seeds]
         done: dict[int, Episode] = {}
         for index, episode in stream_plans(plans, on_error="raise"):

@@ -1,0 +1,279 @@
+r"""The referee of clues: which messages may hint at a word without writing it.
+
+`heard` reads a message as its words in lower case, without punctuation. `fault_of` says what is
+wrong with a clue, by these rules:
+
+1. It consists of words of the vocabulary `arena_envs/words/vocabulary.csv`, with at most two numbers.
+   Hyphens join words; `x-ray`, `t-shirt` and `u-turn` are the only words with single letters.
+2. It says no banned word in any form or disguise (`arena_envs.games.kits.words`).
+3. No word of it is a part of a banned word, or the other way round. A part leaves a word of three
+   letters or more: "shelf" is a part of "bookshelf", "ring" none of "booking". A word with
+   `SUFFIXES`, such as "sunny", has the first word as its part.
+4. No word is spelled like a banned word: with one letter more, less, other or swapped, or with
+   two where both have seven letters or more. Headwords of the vocabulary may be: "beard" may hint at
+   "bear", "beans" may not hint at "beaks". No word is a banned word backwards, or an anagram of
+   four letters or more.
+5. No word is the secret word with a letter more or less, and the clue does not spell it: neither initials, last letters nor names of letters of words in a row
+   do so, with "and" or other small words between them or without, nor do words without blanks.
+   The words of earlier clues count. No word but a small one stands three times.
+
+>>> fault_of("It grows on your shin", ["beard", "chin"])
+''
+>>> fault_of("d2o2g", ["dog"]), fault_of("dotted old goose", secret="dog")
+('something in it is no word of the letters a to z', "it spells 'dog'")
+>>> fault_of("shelves", ["bookshelf"]), fault_of("brk", ["bark"])
+("'shelves' is a part of 'bookshelf'", "'brk' is not in the vocabulary")
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from importlib import resources
+
+from arena_envs.games.kits.words import forms, said_among
+
+MAX_NUMBERS = 2  # of a clue
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+SUFFIXES = _set("er ers y ly ish less ful ness like hood ian ist")
+SMALL = _set(
+    "a an and are as at be but by for from has have he her his i if in is it its my no not of on or "
+    "our she so that the their then they this to very was we with you your"
+)
+NUMBERS = _set(
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen twenty thirty forty fifty first second third fourth "
+    "fifth sixth seventh eighth ninth tenth"
+)
+# words that two others make by chance
+WHOLE = _set(
+    "button captain cargo carnation carpenter carpet carrot carton cartridge cotton damsel donkey "
+    "earnest father flagrant forest forfeit forget garden garland garnet hamlet hatred kindred kingdom legend "
+    "legion manage mandate message mushroom napkin notice office palace palate parrot passion "
+    "pigeon potion pumpkin rampage rampant ration sacred scarlet season stable starling target tenant "
+    "together warden wigeon window"
+)
+# endings of words that are no words there
+_CHANCE = _set("able age ant ate ion ism ling ted ting")
+_LETTERS = {
+    **{"ay": "a", "be": "b", "bee": "b", "sea": "c", "see": "c", "dee": "d", "ex": "x"},
+    **{"gee": "g", "eye": "i", "i": "i", "jay": "j", "kay": "k", "el": "l", "em": "m"},
+    **{
+        "en": "n",
+        "oh": "o",
+        "owe": "o",
+        "pea": "p",
+        "pee": "p",
+        "cue": "q",
+        "queue": "q",
+    },
+    **{
+        "are": "r",
+        "ass": "s",
+        "tea": "t",
+        "tee": "t",
+        "you": "u",
+        "ewe": "u",
+        "why": "y",
+    },
+    **{
+        "zed": "z",
+        "zee": "z",
+        "a": "a",
+        "eff": "f",
+        "ell": "l",
+        "aye": "i",
+        "ess": "s",
+    },
+}
+_MARKS = re.compile(r"""[\s.,;:!?"()/\u2013\u2014\u2026\u201c\u201d-]+""")
+_JOINED = re.compile(r"(?<![\w-])(?:x-ray|t-shirt|u-turn)(s?)(?![\w-])")
+_TAIL = re.compile(r"(?:n't|'(?:s|re|ve|ll|d|m)?)$")
+
+
+@cache
+def vocabulary() -> dict[str, bool]:
+    """The words that clues consist of; whether each is a headword, not a form or a name."""
+    file = resources.files("arena_envs") / "words" / "vocabulary.csv"
+    lines = file.read_text(encoding="utf-8").split()
+    return {line.rstrip("*"): line[-1] != "*" for line in lines}
+
+
+@lru_cache(4096)
+def heard(text: str) -> str:
+    """The words of a clue in lower case with single blanks, as the other players read it.
+
+    A text that has other letters than a to z is left as it is; no such clue may be given.
+    """
+    plain = unicodedata.normalize("NFKD", text).replace("\u2019", "'").casefold()
+    plain = "".join(char for char in plain if unicodedata.category(char) != "Mn")
+    plain = _JOINED.sub(lambda found: found[0].replace("-", "\0"), plain)
+    words = (word.strip("'") for word in _MARKS.split(plain))
+    found = " ".join(word for word in words if word).replace("\0", "-")
+    return found if found.isascii() and 0 < len(found) <= len(text) else text
+
+
+def fault_of(
+    clue: str,
+    banned: Sequence[str] = (),
+    *,
+    secret: str = "",
+    earlier: Sequence[str] = (),
+    allowed: Sequence[str] = (),
+    numbers: int = MAX_NUMBERS,
+) -> str:
+    """What is wrong with a clue, in a few words; empty if it may be given.
+
+    Args:
+        clue: anything.
+        banned: words of the letters a to z.
+        secret: the banned word that the clue hints at, if there is one.
+        earlier: clues of the same player that were given before.
+        allowed: words that count as words of the vocabulary.
+        numbers: the most numbers that the clue may have.
+    """
+    words = heard(clue).split()
+    if not words:
+        return "it has no word"
+    if said := said_among(clue, banned):
+        return f"it says {said!r}"
+    for word in words:
+        if word not in allowed and (fault := _no_word(word)):
+            return fault
+    num = sum(word.isdigit() or word in NUMBERS for word in words)
+    if num > numbers:
+        return f"it has {num} numbers, and {numbers} may stand in a clue"
+    for word in words:
+        for other in banned:
+            if fault := _too_close(word, other):
+                return f"{word!r} is {fault} {other!r}"
+    for word, times in Counter(words).items():
+        if times > 2 and word not in SMALL:
+            return f"it says {word!r} {times} times"
+    for word in words if secret else ():
+        if word not in SMALL and _edits(word, secret):
+            return f"{word!r} is spelled like {secret!r}"
+    if secret and _spells(" ".join([*map(heard, earlier), *words]), words, secret):
+        return f"it spells {secret!r}"
+    return ""
+
+
+def _no_word(word: str) -> str:
+    plain = _TAIL.sub("", word)
+    if word.isdigit() and word.isascii() and len(word) < 5:
+        return ""
+    if not re.fullmatch("[a-z]+(-[a-z]+)?", plain):
+        return "something in it is no word of the letters a to z"  # hostile text, not shown
+    known = vocabulary()
+    if (
+        plain in known
+        or "-" in plain
+        or (word.endswith("n't") and plain in ("ca", "wo"))
+    ):
+        return ""
+    return f"{word[:20]!r} is not in the vocabulary"
+
+
+@lru_cache(65_536)
+def _too_close(word: str, banned: str) -> str:
+    """What a word of a clue is to a banned word; empty if it is far enough."""
+    word = _TAIL.sub("", word)
+    if word in SMALL and word != banned:
+        return ""
+    if word in forms(banned) or banned in forms(word):
+        return "a form of"
+    if _is_part(word, banned):
+        return "a part of"
+    if _is_part(banned, word):
+        return "made of"
+    limit = 2 if min(len(word), len(banned)) >= 7 else 1
+    if not vocabulary().get(word) and _distance(word, banned) <= limit:
+        return "spelled like"
+    is_anagram = len(word) > 3 and sorted(word) == sorted(banned)
+    return "an anagram of" if is_anagram or word == banned[::-1] else ""
+
+
+def _is_part(part: str, whole: str) -> bool:
+    """Whether a word, in the singular too, is a part of another."""
+    return any(
+        _leaves_word(short, long)
+        for long in _singulars(whole)
+        if long not in WHOLE and len(long) > len(part) - 2
+        for short in _singulars(part)
+        if 3 <= len(short) < len(long)
+    )
+
+
+def _singulars(word: str) -> set[str]:
+    found = {word, word.removesuffix("s"), word.removesuffix("es")}
+    if word.endswith("ves"):
+        found |= {f"{word[:-3]}f", f"{word[:-3]}fe"}
+    if word.endswith("ies"):
+        found.add(f"{word[:-3]}y")
+    return {each for each in found if len(each) > 2}
+
+
+def _leaves_word(short: str, long: str) -> bool:
+    """Whether a word begins or ends with another and the rest is a word, too."""
+    known = vocabulary()
+    if long.endswith(("ing", "ed")):  # "booking" has no king
+        stem = re.sub("(ing|ed)$", "", long)
+        if {stem, f"{stem}e", stem[:-1]} & known.keys():
+            return False
+    rest = long.removeprefix(short)
+    ending = rest
+    if rest == long:
+        rest, ending = long.removesuffix(short), short
+    elif rest in SUFFIXES or (rest[1:] in SUFFIXES and rest[0] == short[-1]):
+        return True
+    is_baker = short[-1] == "e" and f"e{ending}" in SUFFIXES
+    is_word = 2 < len(rest) < len(long) and bool(known.get(rest))
+    return is_baker or (is_word and ending not in _CHANCE)
+
+
+def _distance(one: str, other: str) -> int:
+    """Letters to add, leave out, change or swap with their neighbour; 3 if there are more."""
+    if abs(len(one) - len(other)) > 2:
+        return 3
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, a in enumerate(one, 1):
+        before, last, row = row, before, [i]
+        for j, b in enumerate(other, 1):
+            least = min(before[j] + 1, row[-1] + 1, before[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == other[j - 2] and b == one[i - 2]:
+                least = min(least, last[j - 2] + 1)
+            row.append(least)
+    return min(row[-1], 3)
+
+
+def _edits(word: str, secret: str) -> bool:
+    """Whether a word is a secret with one letter more or less, or with two swapped."""
+    return len(word) != len(secret) and _distance(word, secret) == 1
+
+
+def _spells(past: str, words: Sequence[str], banned: str) -> bool:
+    """Whether all words so far spell a word by their letters, or a clue does without blanks."""
+    return banned in _readings(past) or any(
+        banned == "".join(words[i:j])
+        for i in range(len(words))
+        for j in range(i + 2, min(len(words), i + 8) + 1)
+    )
+
+
+@lru_cache(4096)
+def _readings(text: str) -> str:
+    words = text.split()
+    found = []
+    for kept in (words, [word for word in words if word not in SMALL]):
+        initials = "".join(word[0] for word in kept)
+        last = "".join(word[-1] for word in kept)
+        named = "".join(_LETTERS.get(word, ".") for word in kept)
+        found += [initials, initials[::-1], last, named]
+    return " ".join(found)

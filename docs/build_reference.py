@@ -1,0 +1,108 @@
+"""Writes `docs/reference/`: a page per public package, the help of every command, the gallery.
+
+`make docs` runs it before it builds the site. The pages are not in the repository: the docstrings are
+read when the site is built.
+"""
+
+import ast
+import contextlib
+import io
+import os
+import shutil
+from pathlib import Path
+
+from build_gallery import write_gallery
+
+ROOT = Path(__file__).parents[1]
+FOLDER = Path(__file__).with_name("reference")
+SOURCES = {
+    "arena_envs": ROOT / "arena_envs",
+    "arena_wrappers": ROOT / "wrappers" / "arena_wrappers",
+    "arena_trainers": ROOT / "trainers" / "arena_trainers",
+}
+# Public modules without a list of names: all that they define is public.
+MODULES = (
+    "arena_envs.game",
+    "arena_envs.doors",
+    "arena_envs.hostile",
+    "arena_wrappers.records",
+)
+COMMANDS = (
+    *(
+        "train",
+        "eval",
+        "tournament",
+        "play",
+        "replay",
+        "report",
+        "games",
+        "show",
+        "solve",
+    ),
+    *("check", "new-game", "data", "export", "serve", "credit check", "credit suggest"),
+)
+
+
+def public_modules() -> list[str]:
+    """All modules that list their public names, and `MODULES`; those of games have pages of their own."""
+    found = list(MODULES)
+    for package, folder in SOURCES.items():
+        for path in sorted(folder.rglob("*.py")):
+            names = path.relative_to(folder).with_suffix("").parts
+            adapter = names[0] == "adapters" and not names[-1].startswith("_")
+            if adapter or (names[0] != "games" and _lists_names(path)):
+                found.append(
+                    ".".join((package, *(n for n in names if n != "__init__")))
+                )
+    return sorted(found)
+
+
+def _lists_names(path: Path) -> bool:
+    return any(
+        isinstance(node, ast.Assign)
+        and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets)
+        for node in ast.parse(path.read_text()).body
+    )
+
+
+def module_page(module: str) -> str:
+    """The page of a module: mkdocstrings fills it from the docstrings."""
+    return f"# `{module}`\n\n::: {module}\n"
+
+
+def index_page(modules: list[str]) -> str:
+    """The page that lists the others."""
+    lines = [f"- [`{module}`]({module}.md)" for module in modules]
+    head = "# Reference\n\nEvery public name, from its docstring, and the [commands](commands.md).\n\n"
+    return head + "\n".join(lines) + "\n"
+
+
+def commands_page() -> str:
+    """The help of every command."""
+    from arena_trainers.cli.main import app
+
+    os.environ |= {"COLUMNS": "100", "TERM": "dumb", "NO_COLOR": "1"}
+    parts = ["# Commands\n"]
+    for name in ("", *COMMANDS):
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text), contextlib.suppress(SystemExit):
+            app([*name.split(), "--help"], prog_name="arena")
+        title = f"arena {name}".strip()
+        parts.append(f"## `{title}`\n\n```text\n{text.getvalue().strip()}\n```\n")
+    return "\n".join(parts)
+
+
+def main() -> None:
+    """Runs the script."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir()
+    modules = public_modules()
+    (FOLDER / "README.md").write_text(index_page(modules))
+    for module in modules:
+        (FOLDER / f"{module}.md").write_text(module_page(module))
+    write_gallery(FOLDER)
+    (FOLDER / "commands.md").write_text(commands_page())
+
+
+if __name__ == "__main__":
+    main()

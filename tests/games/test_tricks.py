@@ -1,0 +1,121 @@
+"""No trick beats honest play: cheap policies against those that play the game as it is meant.
+
+A row of `TRICKS` has a game, the policies of a trick, the policies of honest play, and what the
+trick may be paid at most. A policy maps game, state and a source of draws to a text or an action of
+the seat to move. `make test` plays a few episodes of each row, `make slow` many.
+"""
+
+import base64
+import random
+from collections.abc import Callable, Sequence
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import pytest
+
+from arena_envs import CHANCE, TERMINAL, IllegalAction, make_game
+from arena_envs.bots import make_bot
+from arena_envs.game import sample_chance
+from arena_envs.games.kits.clues import heard
+
+Policy = Callable[[Any, Any, random.Random], Any]
+
+
+class Trick(NamedTuple):
+    """A trick in a game, and honest play.
+
+    Attributes:
+        game: id of the game.
+        params: of the game.
+        seats: those that play the trick; the others play honestly in both cases.
+        trick: the policy of these seats.
+        honest: the policy of all seats in honest play.
+        most: what the trick may be paid, as the page of the game says.
+    """
+
+    game: str
+    params: dict[str, Any]
+    seats: Sequence[int]
+    trick: Policy
+    honest: Policy
+    most: float
+
+
+def mean_return(row: Trick, is_trick: bool, num_episodes: int) -> float:
+    """Mean return of the seats of a trick."""
+    game, found = make_game(row.game, **row.params), []
+    for seed in range(num_episodes):
+        state, rng = game.initial_state(), random.Random(seed)
+        while (player := game.current_player(state)) != TERMINAL:
+            if player == CHANCE:
+                state = game.apply(state, sample_chance(game, state, rng))
+                continue
+            policy = row.trick if is_trick and player in row.seats else row.honest
+            try:
+                action = policy(game, state, rng)
+                if isinstance(action, str):
+                    action = game.parse(state, action)
+            except IllegalAction:
+                found.append(fmean(game.forfeit(state, player)[s] for s in row.seats))
+                break
+            state = game.apply(state, action)
+        else:
+            found.append(fmean(game.returns(state)[seat] for seat in row.seats))
+    return fmean(found)
+
+
+CODES: dict[str, Callable[[str], list[str]]] = {
+    "drop": lambda word: [word[:i] + word[i + 1 :] for i in range(len(word))],
+    "double": lambda word: [
+        word[:i] + word[i:][:1] + word[i:] for i in range(len(word))
+    ],
+    "swap": lambda word: [
+        word[:i] + word[i + 1] + word[i] + word[i + 2 :] for i in range(len(word) - 1)
+    ],
+    "reverse": lambda word: [word[::-1]],
+    "base64": lambda word: [base64.b64encode(word.encode()).decode()],
+    "d2o2g": lambda word: ["2".join(word)],
+    "and": lambda word: [" and ".join(word)],
+    "acrostic": lambda word: [" ".join(f"{letter}xyz" for letter in word)],
+}
+
+
+def decoder(code: str) -> Policy:
+    """Both seats of taboo agree on a code, and know all cards; the best case for the trick."""
+
+    def policy(game: Any, state: Any, rng: random.Random) -> str:
+        make = CODES[code]
+        if game.current_player(state) == 0:
+            words = make(state.word)
+            return f"say: {words[len(state.said) // 2 % len(words)]}"
+        clue = state.said[-1].message
+        meant = [w for w in game.deck if clue in map(heard, make(w))]
+        return f"guess {rng.choice(meant or [*game.deck])}"
+
+    return policy
+
+
+TRICKS = {
+    f"taboo: {code}": Trick(
+        "taboo", {}, (0, 1), decoder(code), make_bot("taboo:honest"), 0.25
+    )
+    for code in CODES
+}
+
+
+@pytest.mark.parametrize("name", TRICKS)
+def test_a_trick_is_paid_less_than_honest_play(name: str) -> None:
+    check(TRICKS[name], 30)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRICKS)
+def test_a_trick_is_paid_less_in_many_episodes(name: str) -> None:
+    check(TRICKS[name], 500)
+
+
+def check(row: Trick, num_episodes: int) -> None:
+    """Raises if a trick is paid more than honest play, or more than its page says."""
+    tricky, honest = (mean_return(row, is_trick, num_episodes) for is_trick in (1, 0))
+    assert tricky <= honest
+    assert tricky <= row.most + 1 / num_episodes**0.5
