@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 
-from arena_envs.doors import BrokenPromise
 from arena_trainers.credit import Claims
-from arena_trainers.credit.proofs import claims_of, findings
-from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
-from arena_trainers.credit.proofs.expectation import gradient_estimate
-from arena_trainers.credit.proofs.findings import exact_variance, play_of
-from arena_trainers.credit.testing.check import check_noise
+from arena_trainers.credit.proofs import (
+    DIAGNOSTICS,
+    claims_of,
+    exact_variance,
+    gradient_estimate,
+    play_of,
+)
+from arena_trainers.credit.testing import BrokenPromise, check_noise
 
 NAME = "random_effects"
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
@@ -48,7 +50,7 @@ def test_the_variance_is_that_of_sampled_batches():
 
 def test_a_noise_above_the_claim_breaks_it(monkeypatch):
     one = {"bandit": DIAGNOSTICS["bandit"]}
-    monkeypatch.setattr(findings, "DIAGNOSTICS", one)
+    monkeypatch.setattr("arena_trainers.credit.proofs.findings.DIAGNOSTICS", one)
     assert check_noise("mars_loo", Claims(noise=0.9))["bandit"] == pytest.approx(9 / 11)
     with pytest.raises(
         BrokenPromise, match=r"at most 0.8 times .* got 0.818 in bandit"

@@ -162,7 +162,7 @@ def _games_to_advise(
     games: Sequence[str] | None, recipe: str | None
 ) -> tuple[list[tuple[str, dict[str, Any]]], str | None, int | None]:
     """The id and parameters of each game, and the variant and group size of the recipe."""
-    from arena_trainers.cli.suggest import variant_name
+    from arena_trainers.cli.suggest import DEFAULT, variant_name
     from arena_trainers.credit.by_name import with_options
     from arena_trainers.runs.settings import load_recipe
 
@@ -181,7 +181,7 @@ def _games_to_advise(
         for one in settings.get("games", ["kuhn_poker"])
     ]
     name, options = with_options(
-        settings.get("credit", "mars"), settings.get("credit_args", {})
+        settings.get("credit", DEFAULT), settings.get("credit_args", {})
     )
     if "pool" in options:
         options["pool"] = tuple(options["pool"])

@@ -595,10 +595,9 @@ def check_estimator(
     findings = check_bias(name, claims)
     bias = found_claims(findings)
     kinds = {field: getattr(bias, field) for field in BIAS}
-    found, noise = replace(found, **kinds), {}
-    if variance:
-        noise = check_noise(name, claims)
-        found = replace(found, noise=max(noise.values()))
+    noise = check_noise(name, claims) if variance else {}
+    worst = max(noise.values(), default=claims.noise)
+    found = replace(found, **kinds, noise=worst)
     return Evidence(name_of(name), claims, found, findings, len(batches), noise)
 
 
