@@ -67,7 +67,7 @@ GAMES = {
             "actions": ("Dare", "Chicken"),
         },
     ),
-    "codenames-v0": Listed("codenames:Codenames", bots={"spy": "codenames:Spy"}),
+    "codenames-v1": Listed("codenames:Codenames", bots={"spy": "codenames:Spy"}),
     "collaborative_maze-v0": Listed(
         "collaborative_maze:CollaborativeMaze",
         bots={"maze_walker": "collaborative_maze.bots:MazeWalker"},

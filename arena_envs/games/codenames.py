@@ -2,7 +2,7 @@
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
-| Create      | `arena_envs.make("codenames-v0", num_words=25, num_agents=8)`; see `Codenames` |
+| Create      | `arena_envs.make("codenames-v1", num_words=25, num_agents=8)`; see `Codenames` |
 | Agents      | team red: `player_0`, spymaster, and `player_1`, operative; team blue: |
 |             | `player_2`, spymaster, and `player_3`, operative                       |
 | Kind        | competitive, imperfect information, zero-sum between teams of two      |
@@ -18,33 +18,56 @@ The spymaster gives a clue, one word and a number from 1 to A + 1. The operative
 the board: at least one, and at most one more than the number. A word that is guessed leaves
 the board, and all learn its role. If it is not of the team's own color, the turn ends. After a
 guess the operative may stop. A team wins when all its words are guessed, by whichever team, and loses at
-once if it guesses the assassin. A team also loses if one of its players forfeits.
+once if it guesses the assassin.
 
-**Clues.** A clue is a word of 2 to 20 letters a to z, in any case. It is an invalid reply if it is
-too close to a word that is still on the board: one is a form of the other (plurals, -ed, -ing, as
-in `taboo-v1`), or one starts or ends with the other, in any form, and both have four letters or
-more. So with "horseshoe" on the board, "horse" and "shoes" are refused; with "cat", "cats" is
-refused and "catalog" is not. The rules do not ask whether a clue is an English word or about
-meaning. Unlike in the board game, no clue has the number 0 or no limit.
+**Clues.** A clue is a word of 2 to 20 letters a to z, in any case, which the referee of clues
+(`arena_envs/games/kits/clues.py`) compares with the words that are on the board: it is an English word
+of a shipped vocabulary, no form or part of a word on the board, not made of one, not spelled like
+one, and no number. So with "horseshoe" on the board, "horse" and "shoes" are refused, and with "cat" "cats";
+"catalog" is not, and neither is "ring" with "book". A refused clue ends the turn: nobody but the
+spymaster reads it, and as in the board game a word of the other team leaves the board, which here chance draws.
 
-Chance draws one of `num_boards` boards, each with W random words of the list `words`, and then the
-key, each equally likely. All seats read the words in alphabetical order. The board game is
-`num_words=25, num_agents=8`; smallest: `num_words=4, num_agents=1`. `words` takes a list of your own.
+Chance draws one of `num_boards` boards, each with W random words of the list `words`, of which
+`split` names a half, and then the key, each equally likely. Each seat reads the words in an order of
+its own. The board game is `num_words=25, num_agents=8`; smallest: `num_words=4, num_agents=1`. `words`
+takes a list of your own, in which none is held out.
 
-The legal actions are a finite core: the clues "one 1", "two 1" and so on, and all guesses. Scripted
-spymasters use them as numbers of the words in alphabetical order. A code may say more: one clue
-can name all words of a team by letters, such as "adf 3" for words 1, 4 and 6. So a red team that shares a
-code wins in its first turn (bot `spy:optimal`). In `arena tournament` each policy plays one seat, with
-the other policy as its partner and its opponents.
+The legal actions are a finite core: clues of common kinds, such as "animal 1", and all guesses;
+prompts show three of the clues. Players may give any clue. In `arena tournament` each policy plays
+one seat, with the other policy as its partner and its opponents.
+
+Bots: `spy:honest` gives a clue that people link with its words, by the list `taboo`, and its
+operative guesses the words that the clue is linked with. With a random or a constant spymaster against it,
+it wins 97 to 100 % of 400 games, as red and as blue, by words found.
+
+Cheapest trick known: a code book, in which each clue stands for a set of words. A red team that
+has agreed on one wins in its first turn (bot `spy:optimal`), and no referee sees it; with a partner
+that has not agreed, such a clue is as good as none. First letters or numbers of words, which won 78 to 88 %
+of the games of v0, are refused, and lose 98 % of 400 games to
+`spy:honest`.
+
+Not as in the board game: no clue has the number 0 or no limit, and none is of two words or a name
+that is not in the vocabulary; the referee is a program; nobody runs out of time.
+
+A reply that cannot be read becomes the action `default_action`, with a penalty
+(`arena_envs.game.penalized`): a spymaster gives the first clue of the core, an operative stops or, where
+it may not, guesses the first word in alphabetical order.
 
 Measures of an episode, over both teams: `hits`, the share of guesses of the team's own words (1
-without a guess); `found_per_clue`, own words found per clue; `assassin`, 1 if the assassin ended the game.
+without a guess); `found_per_clue`, own words found per clue; `refused`, the share of clues that were
+refused; `assassin`, 1 if the assassin ended the game.
+
+History: v1 has the referee, under which a refused clue ends the turn and no longer the game, words
+held out, orders of words by seat, clues with a meaning instead of "one 1" as examples, and 12 words
+instead of 9. A bad reply of one player no longer loses the game for its team.
 """
 
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import combinations
+from math import comb
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -60,19 +83,36 @@ from arena_envs.game import (
     Kind,
     check_int,
 )
-from arena_envs.games.kits.words import NAMES, check_used, forms, read_words
+from arena_envs.games.kits.clues import fault_of, vocabulary
+from arena_envs.games.kits.words import (
+    NAMES,
+    check_used,
+    linked_words,
+    of_list,
+    read_words,
+)
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
 from arena_envs.talk import Utterance
 
 ASSASSIN, NEUTRAL, UNKNOWN = "x", "n", "?"
 ROLES = ("0", "1", ASSASSIN, NEUTRAL, UNKNOWN)
-NUMBERS = (
-    *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
-    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen"),
-    *("eighteen", "nineteen", "twenty", "twentyone", "twentytwo", "twentythree"),
-    *("twentyfour", "twentyfive"),
-)
-MIN_PART = 4  # letters of a part of a word that counts
+CLUES = (
+    *(
+        "animal",
+        "food",
+        "water",
+        "house",
+        "clothing",
+        "body",
+        "metal",
+        "sea",
+        "job",
+        "tree",
+    ),
+    *("tool", "music", "paper", "fruit", "fire", "vehicle", "game", "school", "money"),
+    *("sport", "weather", "garden", "building", "travel", "winter", "light"),
+)  # of the finite core; no board is too close to all of them
+HIDDEN = Utterance("clue")  # a refused clue, as others than its spymaster know it
 
 
 class State(NamedTuple):
@@ -83,9 +123,11 @@ class State(NamedTuple):
         key: role of each word, one of `ROLES`; unknown until it is drawn.
         said: all utterances in order.
         seats: who made each.
-        guessed: places of the words guessed so far, in order.
+        guessed: places of the words that have left the board, in order.
+        faults: by clue in order, what is wrong with it; empty for clues that were given.
         team: whose turn it is.
-        left: guesses that are left to the operative; 0: the spymaster is to move.
+        left: guesses that are left to the operative; 0: the spymaster is to move; -1: a clue was
+            refused, and chance draws a word of the other team.
         winner: the team that has won, or -1.
     """
 
@@ -94,6 +136,7 @@ class State(NamedTuple):
     said: tuple[Utterance, ...] = ()
     seats: tuple[int, ...] = ()
     guessed: tuple[int, ...] = ()
+    faults: tuple[str, ...] = ()
     team: int = 0
     left: int = 0
     winner: int = -1
@@ -133,56 +176,43 @@ def after_guess(state: State, place: int) -> State:
     return state._replace(team=1 - team, left=0)
 
 
-@lru_cache(65_536)
-def clashes(clue: str, word: str) -> bool:
-    """Whether a clue is too close to a word on the board.
-
-    One is a form of the other, or one starts or ends with the other, in any form, if both have
-    four letters or more.
-    """
-    if clue in forms(word) or word in forms(clue):
-        return True
-    short, long = sorted((clue, word), key=len)
-    if len(short) < MIN_PART:
-        return False
-    parts = tuple(form for form in forms(short) if len(form) >= MIN_PART)
-    return any(form.startswith(parts) or form.endswith(parts) for form in forms(long))
-
-
-def clash_of(clue: str, words: Sequence[str]) -> str | None:
-    """The first word that a clue is too close to; None if it is allowed."""
-    return next((word for word in words if clashes(clue, word)), None)
+def after_loss(state: State, place: int) -> State:
+    """The state after the other team has got a word for a clue that was refused."""
+    other = 1 - state.team
+    state = state._replace(guessed=(*state.guessed, place), team=other, left=0)
+    return state if state.hidden(str(other)) else state._replace(winner=other)
 
 
 def features(
-    state: State, seat: int, key: str, is_mover: bool, max_turns: int
+    state: State, words: Sequence[str], seat: int, key: str, is_mover: bool
 ) -> NDArray[np.float32]:
     """The knowledge of a seat as numbers, which `Codenames.features` lists.
 
     Args:
         state: of the game.
+        words: on the board.
         seat: who knows it.
         key: the roles that the seat knows.
         is_mover: whether the seat is to move.
-        max_turns: of the game.
     """
-    num = len(key)
+    num, num_clues = len(key), len(CLUES)
     head = np.zeros(9, np.float32)
-    roles = np.zeros((num, len(ROLES)), np.float32)
-    turns = np.zeros((max_turns, num + 2), np.float32)
+    roles = np.zeros((num, len(ROLES) + 1), np.float32)
+    turns = np.zeros((3 * num, num + num_clues + 2), np.float32)
     head[seat] = 1
     head[4:6] = is_mover, state.left
     if state.winner >= 0:
         head[6 + state.winner] = 1
     head[8] = 1 + state.board
     roles[range(num), [ROLES.index(role) for role in key]] = 1
-    guessed = iter(state.guessed)
+    roles[list(state.guessed), len(ROLES)] = 1
+    faults = iter(state.faults)
     for turn, said in enumerate(state.said):
-        turns[turn, num:] = said.move == "clue", 1
+        turns[turn, -2:] = said.move == "clue", 1
         if said.move == "guess":
-            turns[turn, next(guessed)] = 1
-        elif said.values and said.values[0] in NUMBERS[:num]:
-            turns[turn, NUMBERS.index(said.values[0])] = 1
+            turns[turn, words.index(said.values[0])] = 1
+        elif said.move == "clue" and not next(faults) and said.values[0] in CLUES:
+            turns[turn, num + CLUES.index(said.values[0])] = 1
     return np.concatenate([head, roles.ravel(), turns.ravel()])
 
 
@@ -205,7 +235,7 @@ def stage_text(state: State, player: int, seat: int) -> str:
     """
     start = f"You are player_{seat}, {SEATS[seat]}."
     if player == CHANCE:
-        return f"{start} The board is being drawn."
+        return f"{start} Chance draws."
     if player == TERMINAL:
         return f"{start} The game is over: team {TEAMS[state.winner]} wins."
     who = "You are" if player == seat else f"player_{player}, {SEATS[player]}, is"
@@ -217,17 +247,22 @@ def stage_text(state: State, player: int, seat: int) -> str:
 
 
 def board_lines(
-    words: Sequence[str], key: str, guessed: Sequence[int], hidden: Sequence[int]
+    words: Sequence[str],
+    order: Sequence[int],
+    key: str,
+    guessed: Sequence[int],
+    hidden: Sequence[int],
 ) -> Iterator[str]:
     """The words by their roles, as far as these are known, and the words that are left.
 
     Args:
         words: on the board.
+        order: their places in the order in which they are shown.
         key: role of each word, as far as the reader knows it.
         guessed: places of the words guessed so far.
         hidden: how many words each team has yet to find.
     """
-    free = [place for place in range(len(words)) if place not in guessed]
+    free = [place for place in order if place not in guessed]
     if "?" in key:
         yield f"Words on the board: {', '.join(words[place] for place in free)}."
     else:
@@ -239,16 +274,22 @@ def board_lines(
         told = ", ".join(
             f"{words[place]} ({ROLE_NAMES[key[place]]})" for place in guessed
         )
-        yield f"Guessed: {told}."
+        yield f"Off the board: {told}."
     yield f"Words to find: red {hidden[0]}, blue {hidden[1]}."
 
 
 def history(state: State, seat: int) -> Iterator[str]:
-    """All clues and guesses."""
+    """All clues and guesses; of a refused clue, the spymaster reads what is wrong."""
+    clues = [turn for turn, said in enumerate(state.said) if said.move == "clue"]
+    faults = dict(zip(clues, state.faults, strict=True))
 
     def brief(turn: int) -> str:
         said, speaker = state.said[turn], state.seats[turn]
         who = "you" if speaker == seat else f"player_{speaker}"
+        if fault := faults.get(turn):
+            if speaker != seat:
+                return f"a clue of {who} was refused"
+            return f"your clue {said.values[0]} was refused, because {fault}"
         if said.move == "clue":
             return f"{who} gave the clue {said.values[0]} {said.values[1]}"
         return f"{who} guessed {said.values[0]}" if said.values else f"{who} stopped"
@@ -278,17 +319,19 @@ class Codenames(talk.TalkGame[State, Action]):
             must be on the board.
         num_boards: boards that can be drawn, 1 to 1000.
         words: "nouns", or another shipped list; or the path of a file with one word per line; or
-            the words. Words of 2 to 20 letters, and no numbers such as "one".
+            the words. Words of 2 to 20 letters.
+        split: "train" or "test", the half of a shipped list that boards are drawn from.
 
     Raises:
         ValueError: a parameter is out of range, or the list has an empty or malformed word or a
             word twice.
     """
 
-    num_words: int = 9
-    num_agents: int = 2
-    num_boards: int = 100
+    num_words: int = 12
+    num_agents: int = 3
+    num_boards: int = 200
     words: str | Path | Sequence[str] = "nouns"
+    split: str = "train"
 
     num_players = 4
     max_message = 0
@@ -305,16 +348,24 @@ class Codenames(talk.TalkGame[State, Action]):
         check_int("num_agents", self.num_agents, 1, (self.num_words - 2) // 2)
         check_int("num_boards", self.num_boards, 1, 1000)
         words = read_words("words", self.words, min_words=4)
-        check_used("num_words", self.num_words, 4, "words", len(words))
         if self.words not in NAMES:  # so that records hold the words themselves
             object.__setattr__(self, "words", words)
-        numbers = {form for number in NUMBERS for form in forms(number)}
+        check_used("num_words", self.num_words, 4, "words", len(self._words))
         for place, word in enumerate(words, 1):
-            if not (word.isalpha() and 2 <= len(word) <= 20) or word in numbers:
+            if not (word.isalpha() and 2 <= len(word) <= 20):
                 raise ValueError(
-                    f"want words of 2 to 20 letters that are no numbers in words, got {word!r} "
-                    f"as word {place}: correct or delete it"
+                    f"want words of 2 to 20 letters in words, got {word!r} as word {place}: "
+                    "correct or delete it"
                 )
+
+    @cached_property
+    def _words(self) -> tuple[str, ...]:
+        words = read_words("words", self.words)
+        return of_list("words", words, self.split, is_shipped=self.words in NAMES)
+
+    @property
+    def instances(self) -> Sequence[tuple[str, ...]]:
+        return self.boards if self.words in NAMES else ()
 
     @property
     def max_turns(self) -> int:
@@ -322,7 +373,7 @@ class Codenames(talk.TalkGame[State, Action]):
 
     @property
     def max_chance_nodes(self) -> int:
-        return 1 + len(self._drawn)
+        return 1 + len(self._drawn) + 2 * self.num_agents + 1
 
     @property
     def _drawn(self) -> str:
@@ -338,11 +389,20 @@ class Codenames(talk.TalkGame[State, Action]):
     @cached_property
     def boards(self) -> tuple[tuple[str, ...], ...]:
         """The words of each board, in alphabetical order."""
-        words = read_words("words", self.words)
         return tuple(
-            tuple(sorted(random.Random(number).sample(words, self.num_words)))
+            tuple(sorted(random.Random(number).sample(self._words, self.num_words)))
             for number in range(self.num_boards)
         )
+
+    def order(self, state: State, seat: int) -> list[int]:
+        """The places of the words in the order in which a seat reads them."""
+        places = list(range(self.num_words))
+        random.Random(f"{state.board} {seat}").shuffle(places)
+        return places
+
+    def fault(self, state: State, clue: str) -> str:
+        """What is wrong with a clue; empty if it may be given."""
+        return fault_of(clue, self.free_words(state), allowed=CLUES, numbers=0)
 
     def free_words(self, state: State) -> list[str]:
         """The words that are still on the board."""
@@ -353,7 +413,7 @@ class Codenames(talk.TalkGame[State, Action]):
         return State()
 
     def current_player(self, state: State) -> int:
-        if state.board < 0 or UNKNOWN in state.key:
+        if state.board < 0 or UNKNOWN in state.key or state.left < 0:
             return CHANCE
         if state.winner >= 0:
             return TERMINAL
@@ -362,7 +422,12 @@ class Codenames(talk.TalkGame[State, Action]):
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
         if state.board < 0:
             return [(n, 1 / self.num_boards) for n in range(self.num_boards)]
-        left = [place for place, role in enumerate(state.key) if role == UNKNOWN]
+        drawn = str(1 - state.team) if state.left < 0 else UNKNOWN
+        left = [
+            place
+            for place, role in enumerate(state.key)
+            if role == drawn and place not in state.guessed
+        ]
         return [(place, 1 / len(left)) for place in left]
 
     def legal_actions(self, state: State) -> Sequence[Utterance]:
@@ -372,22 +437,37 @@ class Codenames(talk.TalkGame[State, Action]):
         words = self.free_words(state)
         if player % 2 == 0:
             return [
-                Utterance("clue", (number, 1))
-                for number in NUMBERS[: self.num_words]
-                if not clash_of(number, words)
+                Utterance("clue", (clue, 1))
+                for clue in CLUES
+                if not self.fault(state, clue)
             ]
         guesses = [Utterance("guess", (word,)) for word in words]
         return guesses + [STOPPED] * self._may_stop(state)
+
+    def shown_actions(self, state: State) -> Sequence[Utterance]:
+        """Three clues; all guesses."""
+        is_clue = self.current_player(state) % 2 == 0
+        return self.legal_actions(state)[: 3 if is_clue else None]
+
+    def default_action(self, state: State) -> Utterance:
+        if self.current_player(state) % 2 and self._may_stop(state):
+            return STOPPED
+        return self.legal_actions(state)[0]
 
     def _may_stop(self, state: State) -> bool:
         return state.said[-1].move == "guess"
 
     def apply(self, state: State, action: Action) -> State:
+        if isinstance(action, int) and state.left < 0:
+            return after_loss(state, action)
         if isinstance(action, int):
             return after_chance(state, action, self.num_words, self._drawn)
-        state = spoken(state, action)
         if action.move == "clue":
-            return state._replace(left=action.values[1] + 1)
+            fault = self.fault(state, action.values[0])
+            state = spoken(state, action)
+            left = -1 if fault else action.values[1] + 1
+            return state._replace(faults=(*state.faults, fault), left=left)
+        state = spoken(state, action)
         if action.move == "stop":
             return state._replace(team=1 - state.team, left=0)
         place = self.boards[state.board].index(action.values[0])
@@ -401,34 +481,35 @@ class Codenames(talk.TalkGame[State, Action]):
     def _won_by(self, team: int) -> tuple[float, float, float, float]:
         return (1.0, 1.0, -1.0, -1.0) if team == 0 else (-1.0, -1.0, 1.0, 1.0)
 
-    def forfeit(self, state: State, seat: int) -> Sequence[float]:
-        """The team of the offender loses."""
-        return self._won_by(1 - seat // 2)
-
     def measures(self, state: State) -> dict[str, float]:
-        """Hits, found per clue and assassin, as the page defines them."""
+        """Hits, found per clue, refused and assassin, as the page defines them."""
         teams = [
             str(seat // 2)
             for seat, said in zip(state.seats, state.said, strict=True)
             if said.move == "guess"
         ]
-        roles = [state.key[place] for place in state.guessed]
+        words = self.boards[state.board] if state.board >= 0 else ()
+        guesses = [said.values[0] for said in state.said if said.move == "guess"]
+        roles = [state.key[words.index(word)] for word in guesses]
         hits = sum(role == team for role, team in zip(roles, teams, strict=True))
-        num_clues = sum(said.move == "clue" for said in state.said)
+        num_clues = max(1, len(state.faults))
         return {
             "hits": hits / len(roles) if roles else 1.0,
-            "found_per_clue": hits / max(1, num_clues),
+            "found_per_clue": hits / num_clues,
+            "refused": sum(map(bool, state.faults)) / num_clues,
             "assassin": float(ASSASSIN in roles),
         }
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
         most = float(self.num_agents + 1)
-        shares = dict.fromkeys(("hits", "assassin"), (0.0, 1.0))
+        shares = dict.fromkeys(("hits", "refused", "assassin"), (0.0, 1.0))
         return {**shares, "found_per_clue": (0.0, most)}
 
     @property
-    def known_value(self) -> str:
+    def known_value(self) -> str | None:
+        if comb(self.num_words, self.num_agents + 1) > MAX_BOOK:
+            return None
         return "a red team that shares a code wins: 1, 1, -1, -1"
 
     def known_key(self, state: State, seat: int) -> str:
@@ -441,28 +522,35 @@ class Codenames(talk.TalkGame[State, Action]):
     def observe(self, state: State, seat: int) -> str:
         player = self.current_player(state)
         lines = [stage_text(state, player, seat)]
-        if player != CHANCE:
+        if UNKNOWN not in state.key and state.board >= 0:
             words, key = self.boards[state.board], self.known_key(state, seat)
             hidden = [state.hidden(team) for team in "01"]
-            lines += board_lines(words, key, state.guessed, hidden)
+            order = self.order(state, seat)
+            lines += board_lines(words, order, key, state.guessed, hidden)
             lines += history(state, seat)
         return "\n".join(lines)
 
     def information_state(self, state: State, seat: int) -> Any:
-        key = self.known_key(state, seat)
-        return (seat, state.board, key, state.said, state.seats, state.winner)
+        key, faults = self.known_key(state, seat), iter(state.faults)
+        said = []
+        for speaker, each in zip(state.seats, state.said, strict=True):
+            is_refused = each.move == "clue" and next(faults) != ""
+            said.append(HIDDEN if is_refused and speaker != seat else each)
+        return (seat, state.board, key, tuple(said), state.seats, state.winner)
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """The knowledge of a seat as numbers.
 
         One-hot seat (4); whether the seat is to move; guesses left; one-hot winner (2); number
         of the board, from 1; one-hot role of each word (5 each: red, blue, assassin,
-        neutral, unknown); then for each turn, one-hot place of the word guessed or
-        of the clue in the finite core, whether it is a clue, and whether the turn is taken.
+        neutral, unknown) and whether it has left the board; then for each turn, one-hot place
+        of the word guessed, one-hot clue in the finite core, whether it is a clue, and whether
+        the turn is taken.
         """
         key = self.known_key(state, seat) or UNKNOWN * self.num_words
         is_mover = self.current_player(state) == seat
-        return features(state, seat, key, is_mover, self.max_turns)
+        words = self.boards[max(0, state.board)]
+        return features(state, words, seat, key, is_mover)
 
     def action_text(self, state: State, action: Action) -> str:
         if isinstance(action, int):
@@ -478,13 +566,6 @@ class Codenames(talk.TalkGame[State, Action]):
     def parse(self, state: State, text: str) -> Utterance:
         said: Utterance = super().parse(state, text)
         words = self.free_words(state)
-        if said.move == "clue":
-            if word := clash_of(said.values[0], words):
-                raise IllegalAction(
-                    f"want a clue that is not too close to the word {word!r} on the board, got "
-                    f"{said.values[0]!r}"
-                )
-            return said
         if said.move == "guess" and said.values[0] not in words:
             raise IllegalAction(
                 f"want one of the words {', '.join(words)}, got {said.values[0]!r}"
@@ -509,8 +590,10 @@ class Codenames(talk.TalkGame[State, Action]):
             "number. Each word that is guessed leaves the board, and all learn what it was. If it is "
             "not of the team's own color, the turn ends. After a guess the operative may stop. A team "
             "wins when all its words are guessed, by either team, and it loses at once if it guesses "
-            "the assassin. A clue must not be a word on the board in any form, such as its plural, and "
-            "neither may start or end with the other if both have four letters or more. "
+            "the assassin. A clue is an English word that hints at words by their meaning. It must not "
+            "be a number, a word on the board, a form or a part of one, or spelled like one. If it "
+            "breaks a rule it is refused: only its spymaster reads it, the turn ends, and a word of "
+            "the other team leaves the board as if it had guessed it. "
             f"If your team wins you score 1, else -1. You are player_{seat}, {SEATS[seat]}. "
             f"{how[seat % 2]} Your action has no message."
         )
@@ -528,7 +611,7 @@ class Codenames(talk.TalkGame[State, Action]):
         return state._replace(key="".join(key))
 
 
-LETTERS = "abcdefghijklmnopqrstuvwxy"
+MAX_BOOK = 1000  # sets of words in a code book
 
 
 def _own(game: Codenames, state: State) -> list[int]:
@@ -540,46 +623,89 @@ def _own(game: Codenames, state: State) -> list[int]:
     ]
 
 
+def _meant(game: Codenames, state: State, clue: str) -> list[int]:
+    """Places of the words on the board that people link with a clue."""
+    words, links = game.boards[state.board], linked_words()
+    return [
+        place
+        for place, word in enumerate(words)
+        if place not in state.guessed and clue in links.get(word, ())
+    ]
+
+
 def _first_legal(game: Codenames, state: State) -> Utterance:
     return game.legal_actions(state)[0]
 
 
-def _number(game: Codenames, state: State) -> Utterance:
-    clues = game.legal_actions(state)
-    wanted = [Utterance("clue", (NUMBERS[place], 1)) for place in _own(game, state)]
-    return next((clue for clue in wanted if clue in clues), clues[0])
+def _linked(game: Codenames, state: State, cost: float) -> Utterance:
+    """The clue with the most own words, less a cost for each other word that it means."""
+    own, links = _own(game, state), linked_words()
+    words = game.boards[state.board]
+    best, most = _first_legal(game, state), -1.0
+    for clue in sorted({link for place in own for link in links.get(words[place], ())}):
+        meant = _meant(game, state, clue)
+        num = len({*meant} & {*own})
+        value = num - cost * (len(meant) - num)
+        if value > most and not game.fault(state, clue):
+            best = Utterance("clue", (clue, min(num, game.num_agents + 1)))
+            most = value
+    return best
 
 
-def _letters(game: Codenames, state: State) -> Utterance:
-    """The letters of the words in some order; a second time where they are too few."""
-    own = _own(game, state)
-    name = "".join(LETTERS[place] for place in own)
+def _careful(game: Codenames, state: State) -> Utterance:
+    return _linked(game, state, cost=9.0)
+
+
+def _bold(game: Codenames, state: State) -> Utterance:
+    return _linked(game, state, cost=0.5)
+
+
+@lru_cache(256)
+def _book(words: tuple[str, ...], num: int) -> dict[str, tuple[str, ...]]:
+    """Clues that may be given beside these words, each with a set of so many of them."""
+    clues = (clue for clue in vocabulary() if len(clue) > 1)
+    given = (clue for clue in clues if not fault_of(clue, words, numbers=0))
+    return dict(zip(given, combinations(words, num), strict=False))
+
+
+def _coded(game: Codenames, state: State) -> Utterance:
+    own, words = _own(game, state), game.boards[state.board]
     free = game.free_words(state)
-    for clue in (name, name[::-1], name + name, name + name[::-1]):
-        if 2 <= len(clue) <= 20 and not clash_of(clue, free):
-            return Utterance("clue", (clue, len(own)))
-    return _number(game, state)
+    if comb(len(free), len(own)) > MAX_BOOK:
+        return _careful(game, state)
+    meant = tuple(words[place] for place in own)
+    book = _book(tuple(free), len(own))
+    clue = next(clue for clue, named in book.items() if named == meant)
+    return Utterance("clue", (clue, len(own)))
 
 
-def _read_nothing(clue: str) -> list[int]:
+def _read_nothing(game: Codenames, state: State, clue: str, num: int) -> list[int]:
     return []
 
 
-def _read_number(clue: str) -> list[int]:
-    return [NUMBERS.index(clue)] if clue in NUMBERS else []
+def _read_links(game: Codenames, state: State, clue: str, num: int) -> list[int]:
+    return _meant(game, state, clue)
 
 
-def _read_letters(clue: str) -> list[int]:
-    return [LETTERS.index(letter) for letter in sorted({*clue} & {*LETTERS})]
+def _read_book(game: Codenames, state: State, clue: str, num: int) -> list[int]:
+    """The words that the clue had meant when it was given."""
+    turn = max(turn for turn, said in enumerate(state.said) if said.move == "clue")
+    since = sum(said.move == "guess" for said in state.said[turn:])
+    before = state._replace(guessed=state.guessed[: len(state.guessed) - since])
+    free = game.free_words(before)
+    if comb(len(free), num) > MAX_BOOK:
+        return _meant(game, state, clue)
+    words = game.boards[state.board]
+    return [words.index(word) for word in _book(tuple(free), num).get(clue, ())]
 
 
 Spymaster = Callable[[Codenames, State], Utterance]
-Reading = Callable[[str], list[int]]
+Reading = Callable[[Codenames, State, str, int], list[int]]
 
 STYLES: dict[str, tuple[Spymaster, Reading]] = {
-    "greedy": (_number, _read_number),
-    "honest": (_number, _read_number),
-    "optimal": (_letters, _read_letters),
+    "greedy": (_bold, _read_links),
+    "honest": (_careful, _read_links),
+    "optimal": (_coded, _read_book),
     "silent": (_first_legal, _read_nothing),
 }
 
@@ -587,16 +713,16 @@ STYLES: dict[str, tuple[Spymaster, Reading]] = {
 class Spy(talk.Scripted):
     """Plays codenames in one of four styles, as spymaster and as operative.
 
-    Words are numbered in alphabetical order, those that have left the board too.
+    | Style     | Spymaster: clue                               | Operative: guesses            |
+    |-----------|-----------------------------------------------|-------------------------------|
+    | `honest`  | that people link with its words alone         | the words linked with the clue |
+    | `greedy`  | with more of its words, others among them     | the same, then any, until it must stop |
+    | `silent`  | always the first of the core                  | any word, and stops           |
+    | `optimal` | stands for all its words in a code book       | these words, and stops        |
 
-    | Style     | Spymaster: clue                          | Operative: guesses                     |
-    |-----------|------------------------------------------|----------------------------------------|
-    | `honest`  | the number of its first word, as "two 1" | that word, and stops                   |
-    | `greedy`  | the number of its first word, as "two 1" | that word, then any, until it must stop |
-    | `silent`  | always the first legal clue              | any word, and stops                    |
-    | `optimal` | letters for all its words, as "adf 3"    | these words, and stops                 |
-
-    An operative that cannot read a clue guesses any word.
+    Links are those of the list `taboo`. A code book has each set of words in turn for the words of the
+    vocabulary; a board with too many sets is played as by `honest`. An operative that cannot read
+    a clue guesses any word.
     """
 
     game, styles = Codenames, STYLES
@@ -605,12 +731,13 @@ class Spy(talk.Scripted):
         hints, reads = STYLES[self.style]
         if game.current_player(state) % 2 == 0:
             return hints(game, state)
-        clue = [said for said in state.said if said.move == "clue"][-1].values[0]
+        clue, num = [said for said in state.said if said.move == "clue"][-1].values
         free = [p for p in range(game.num_words) if p not in state.guessed]
-        meant = [place for place in reads(clue) if place in free]
-        has_guessed = state.said[-1].move == "guess"
-        if has_guessed and not meant and self.style != "greedy":
-            return STOPPED
+        meant = [p for p in reads(game, state, clue, num) if p in free]
+        if state.said[-1].move == "guess" and self.style != "greedy":
+            is_done = not meant or state.left == 1
+            if is_done:
+                return STOPPED
         place = meant[0] if meant else rng.choice(free)
         return Utterance("guess", (game.boards[state.board][place],))
 
@@ -634,10 +761,17 @@ def scene(game: Codenames, state: State, viewer: int | None) -> Scene:
         cells += [Cell()] * (-len(cells) % COLUMNS)
         rows = [cells[n : n + COLUMNS] for n in range(0, len(cells), COLUMNS)]
         left = ", ".join(f"{TEAMS[t]} {state.hidden(str(t))}" for t in range(2))
-        title = f"words to find: {left}; words that are guessed have a frame"
+        title = f"words to find: {left}; words off the board have a frame"
         shapes.append(Table(title, ("",) * COLUMNS, rows))
 
+    clues = [turn for turn, said in enumerate(state.said) if said.move == "clue"]
+    faults = dict(zip(clues, state.faults, strict=True))
+
     def told(turn: int, said: Utterance) -> str:
+        if faults.get(turn) and viewer not in (None, state.seats[turn]):
+            return "gives a clue that is refused"
+        if faults.get(turn):
+            return f"gives the clue {said.values[0]}, which is refused"
         if said.move == "clue":
             return f"gives the clue {said.values[0]} {said.values[1]}"
         if not said.values:

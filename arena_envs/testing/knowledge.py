@@ -87,7 +87,9 @@ def check_resampling(sample: Sample) -> None:
     game, rng = sample.game, random.Random(0)
     for state in sample.states():
         for seat in range(game.num_players):
-            _check_draw(game, state, seat, game.resample(state, seat, rng))
+            drawn = game.resample(state, seat, rng)
+            if drawn is not state:
+                _check_draw(game, state, seat, drawn)
     if game.information == "perfect":
         return
     for state in sample.states(5):

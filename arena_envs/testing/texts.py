@@ -87,7 +87,9 @@ def check_parse(sample: Sample) -> None:
         texts = [game.action_text(state, action) for action in legal]
         folded = {text.casefold() for text in texts}
         pairs = list(zip(legal, texts, strict=True))
-        for action, text in rng.sample(pairs, min(len(pairs), MAX_READ)):
+        if len(pairs) > MAX_READ:
+            pairs = rng.sample(pairs, MAX_READ)
+        for action, text in pairs:
             rule = "action_text is ASCII on one line, with single blanks"
             demand(
                 text == " ".join(text.split()) != "" and text.isascii(),

@@ -49,7 +49,7 @@ LOOKALIKES = str.maketrans(
     "aceiopxy", "\u0430\u0441\u0435\u0456\u043e\u0440\u0445\u0443"
 )
 MAX_TURNS = 12  # of an attacked episode
-ONE_WORD = {"codenames-v0"}  # a clue is one word of letters: no attack can be said
+ONE_WORD = {"codenames-v1"}  # a clue is one word of letters: no attack can be said
 
 
 def with_words(game: AnyGame, state: Any, action: Any, words: str) -> Any:

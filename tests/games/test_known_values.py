@@ -26,7 +26,7 @@ from arena_envs.solvers import (
 ELSEWHERE = {
     "auction-v0",
     "blackjack-v0",
-    "codenames-v0",
+    "codenames-v1",
     "collaborative_maze-v0",
     "connect_four-v0",
     "deal_or_no_deal-v0",

@@ -95,7 +95,40 @@ def decoder(code: str) -> Policy:
     return policy
 
 
+def letters(game: Any, state: Any, rng: random.Random) -> str:
+    """A spymaster gives the first letters of its words; its operative guesses what begins so."""
+    words, free = game.boards[state.board], game.free_words(state)
+    if game.current_player(state) % 2 == 0:
+        own = [
+            w
+            for w, role in zip(words, state.key, strict=True)
+            if role == str(state.team)
+        ]
+        clue = "".join(word[0] for word in own if word in free) * 2
+        return f"clue {clue[:20]} 1"
+    clue = next(said.values[0] for said in reversed(state.said) if said.move == "clue")
+    return f"guess {next((w for w in free if w[0] in clue), free[0])}"
+
+
+def alone(game: Any, state: Any, rng: random.Random) -> Any:
+    """A random spymaster; an operative that takes each clue as it is meant."""
+    if game.current_player(state) % 2 == 0:
+        return rng.choice(game.legal_actions(state))
+    return make_bot("spy:honest")(game, state, rng)
+
+
+SPY = make_bot("spy:honest")
 TRICKS = {
+    **{
+        f"codenames: {name}, {color}": Trick("codenames", {}, seats, trick, SPY, -0.8)
+        for color, seats in (("red", (0, 1)), ("blue", (2, 3)))
+        for name, trick in (
+            ("letters", letters),
+            ("constant", make_bot("spy:silent")),
+            ("random", alone),
+        )
+    }
+} | {
     f"taboo: {code}": Trick(
         "taboo", {}, (0, 1), decoder(code), make_bot("taboo:honest"), 0.25
     )

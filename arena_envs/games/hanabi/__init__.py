@@ -35,7 +35,7 @@ once the last life is lost, as in OpenSpiel.
 
 import random
 from bisect import bisect
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import accumulate
@@ -70,28 +70,34 @@ def sample_hand(
         """Ways to fill the empty slots with this card and the following ones."""
         if card == len(copies):
             return int(not empty)
-        return sum(ways for _, ways in choices(card, empty))
-
-    def choices(card: int, empty: int) -> Iterator[tuple[int, int]]:
-        """Sets of slots that may hold the copies of this card, with the ways to do so."""
-        allowed = slots = empty & fits[card]
-        while True:
-            if ways := perm(copies[card], slots.bit_count()):
-                ways *= num_deals(card + 1, empty & ~slots)
-                yield slots, ways
-            if not slots:
-                return
-            slots = (slots - 1) & allowed
+        return sum(
+            ways * num_deals(card + 1, empty & ~slots)
+            for slots, ways in _placements(empty & fits[card], copies[card])
+        )
 
     hand, empty = bytearray(num_slots), (1 << num_slots) - 1
     for card in range(len(copies)):
-        sets, weights = zip(*choices(card, empty), strict=True)
+        sets = _placements(empty & fits[card], copies[card])
+        weights = [ways * num_deals(card + 1, empty & ~slots) for slots, ways in sets]
         pick = bisect(list(accumulate(weights)), rng.randrange(sum(weights)))
-        empty &= ~sets[pick]
+        chosen, _ = sets[pick]
+        empty &= ~chosen
         for slot in range(num_slots):
-            if sets[pick] >> slot & 1:
+            if chosen >> slot & 1:
                 hand[slot] = card
     return bytes(hand)
+
+
+@cache
+def _placements(slots: int, copies: int) -> list[tuple[int, int]]:
+    """Sets of slots that may hold copies of a card, with the ways to place them there."""
+    found, chosen = [], slots
+    while True:
+        if ways := perm(copies, chosen.bit_count()):
+            found.append((chosen, ways))
+        if not chosen:
+            return found
+        chosen = (chosen - 1) & slots
 
 
 FLOAT32 = np.dtype(np.float32)

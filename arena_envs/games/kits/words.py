@@ -22,7 +22,7 @@ Parts of longer words do not count: "education" does not say "cat", and "doghous
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import TypeVar
@@ -88,6 +88,14 @@ def _lines(param: str, source: str | Path) -> list[str]:
             f"want {param} as the name of a list ({', '.join(NAMES)}) or the path of a UTF-8 "
             f"file with one word per line, got {str(source)[:80]!r}: {error}"
         ) from error
+
+
+@cache
+def linked_words() -> dict[str, frozenset[str]]:
+    """The words that people link with a noun, by noun, from the list `taboo`."""
+    text = (resources.files("arena_envs") / "words" / "taboo.csv").read_text("utf-8")
+    rows = (line.split(",") for line in text.splitlines())
+    return {row[0]: frozenset(row[1:]) for row in rows}
 
 
 def check_used(name: str, value: object, low: int, source: str, length: int) -> None:

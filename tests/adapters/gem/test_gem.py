@@ -36,7 +36,7 @@ def test_an_episode_of_every_game_ends(id: str) -> None:
 
 def test_an_episode_that_ends_before_the_first_turn_of_a_seat_is_sampled() -> None:
     """Team red finds the assassin in its first guess."""
-    env = gem.make("arena:codenames-v0", seat=2)
+    env = gem.make("arena:codenames-v1", seat=2)
     env.reset(seed=1)
     assert env.unwrapped._session.done
     _, reward, terminated, _, _ = env.step(env.sample_random_action())

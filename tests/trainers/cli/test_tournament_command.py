@@ -115,10 +115,11 @@ def test_mistakes_are_one_sentence_and_status_2(
 
 
 def test_a_tournament_without_a_folder_says_what_to_write(arena_here: Any) -> None:
-    done = arena_here("tournament", "random", "noisy:0.5(cfr)", "-g", "nim")
+    done = arena_here("tournament", "random", "cfr", "-g", "nim")
     assert done.returncode == 2
-    command = "arena tournament random 'noisy:0.5(cfr)' -g nim --out runs/a\n"
-    assert done.stderr.endswith(f"write, such as: {command}")
+    assert done.stderr == (
+        "error: want --out DIR, the folder of the results; add --out runs/a\n"
+    )
 
 
 def test_a_folder_of_another_tournament_is_refused(

@@ -3,7 +3,6 @@
 import json
 import re
 import secrets
-import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -51,6 +50,7 @@ from arena_trainers.cli.options import (
     takes_policy_options,
     terminal_width,
     usage_errors,
+    wanted_folder,
 )
 from arena_trainers.matchmaking import is_past
 from arena_wrappers import (
@@ -360,7 +360,7 @@ def add_tournament(app: typer.Typer) -> None:
 
 def tournament(
     policies: PolicyNames,
-    games: Games = None,
+    games: Games,
     out: ResultsFolder = None,
     num_episodes: PairEpisodes = 50,
     seed: FirstSeed = 0,
@@ -397,11 +397,11 @@ def tournament(
 
     import_extra("matplotlib", "eval")  # fails before hours of play
     with usage_errors():
-        out = _folder_of(policies, games, out)
+        out = wanted_folder(out)
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         plan = TournamentPlan(
             how.policies(policies),
-            read_envs(games or (), params),
+            read_envs(games, params),
             num_episodes,
             seed=seed,
             self_pairs=self_pairs,
@@ -416,18 +416,6 @@ def tournament(
         draw_matrix(found, out / PICTURE)
     show_warnings(found.warnings)
     _show_tournament(found, form)
-
-
-def _folder_of(
-    policies: Sequence[str], games: Sequence[str] | None, out: Path | None
-) -> Path:
-    if games and out is not None:
-        return out
-    words = ["arena", "tournament", *policies, "-g", ",".join(games or ["kuhn_poker"])]
-    raise ValueError(
-        "want -g GAME and --out DIR, the folder of the results; write, such as: "
-        f"{shlex.join([*words, '--out', str(out or 'runs/a')])}"
-    )
 
 
 def _show_tournament(found: "Tournament", form: str) -> None:

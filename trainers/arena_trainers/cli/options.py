@@ -258,12 +258,12 @@ def listed(values: list[str] | None) -> list[str] | None:
 
 
 Games = Annotated[
-    list[str] | None,
+    list[str],
     typer.Option(
         *("--games", "-g"),
         metavar="GAME,GAME",
         callback=listed,
-        help="Games to play, by commas; repeatable; required.",
+        help="Games to play, by commas; repeatable.",
     ),
 ]
 MoreGames = Annotated[
@@ -342,6 +342,13 @@ def read_env(game: str, params: list[str] | None, max_turns: int | None) -> Game
     """
     limit = {} if max_turns is None else {"max_turns": max_turns}
     return arena_envs.make(game, **{**read_params(params), **limit})
+
+
+def wanted_folder(out: Path | None) -> Path:
+    """The folder of `--out`; raises ValueError without one."""
+    if out is None:
+        raise ValueError("want --out DIR, the folder of the results; add --out runs/a")
+    return out
 
 
 def read_envs(

@@ -179,22 +179,15 @@ class GamePlan:
             who = given.get("opponents", args.opponents)
             self.seats = _checked_seats(who, self.id, num_players)
         self.learners = [s == "self" for s in self.seats or ["self"] * num_players]
-        self.lineups = self._lineups(args.opponents)
+        self.lineups = [self.seats] if self.seats and {*self.seats} != {SELF} else []
+        if self.seats is None and not names_matchmaker(args.opponents):
+            seats = range(num_players)
+            who = args.opponents
+            self.lineups = [[SELF if s == own else who for s in seats] for own in seats]
         # one function for all episodes, so that they share their caches
         self.env_fn: EnvFn = PromptWrapper(env, **args.prompt_options).clone
         self._prompt_options = args.prompt_options
         self._cut: dict[int, EnvFn] = {}
-
-    def _lineups(self, opponents: Any) -> list[list[str]]:
-        if self.seats is not None:
-            return [] if {*self.seats} == {SELF} else [self.seats]
-        if names_matchmaker(opponents):
-            return []
-        num_players = self.game.num_players
-        return [
-            [SELF if seat == learner else opponents for seat in range(num_players)]
-            for learner in range(num_players)
-        ]
 
     def env_of(self, max_turns: int | None) -> EnvFn:
         """Makes environments that truncate episodes after `max_turns` or earlier."""

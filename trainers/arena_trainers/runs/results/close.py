@@ -219,7 +219,7 @@ def outcome_tables(found: GameOutcome) -> list[Table]:
     """The results in one game: stages, returns, measures, and action probabilities."""
     tables = [stage_table(found.name, found.stages), return_table(found)]
     if found.stages[-1].learner is not None:
-        tables.insert(0, _learner_table(found))
+        tables.reverse()
     if any(stage.measures for stage in found.stages):
         tables.append(_measure_table(found))
     if found.comparison is not None:
@@ -263,8 +263,15 @@ def return_table(found: GameOutcome) -> Table:
         table.add_column(column, justify="right", no_wrap=True)
     if rows:
         table.add_column("score (95 %)", justify="right", no_wrap=True)
-    for stage in found.stages:
-        when = "" if stage is found.stages[-1] else f", {stage.name.split()[0]}"
+    stages = [
+        ("" if stage is found.stages[-1] else f", {stage.name.split()[0]}", stage)
+        for stage in found.stages
+    ]
+    for when, stage in stages:
+        if (row := stage.learner) is not None:
+            cells = [f"opponents{when}", str(row.seat), *_figures(row)]
+            table.add_row(*cells, *([""] if rows else []))
+    for when, stage in stages:
         for seat, interval in enumerate(stage.returns):
             cells = [
                 f"itself{when}",
@@ -276,21 +283,6 @@ def return_table(found: GameOutcome) -> Table:
     for row in rows:
         cells = [row.opponent, str(row.seat), *_figures(row)]
         table.add_row(*cells, score_text(row))
-    return table
-
-
-def _learner_table(found: GameOutcome) -> Table:
-    title = f"{found.name}: return of the seats that learn"
-    table = Table(title=escape(title), **NARROW)
-    table.add_column("policy")
-    table.add_column("against", overflow="fold")
-    for column in ("seat", "n", "return", "95 %"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for stage in found.stages:
-        if (row := stage.learner) is not None:
-            table.add_row(
-                stage.name, escape(row.opponent), str(row.seat), *_figures(row)
-            )
     return table
 
 
@@ -415,13 +407,16 @@ def results_of(outcomes: Sequence[GameOutcome], late: float | None) -> dict[str,
     """
     uniform, start, final = outcomes[0].stages
     learner = {
-        name: {"mean": row.mean_return, "low": row.low, "high": row.high}
+        name: {
+            "against": row.opponent,
+            "mean": row.mean_return,
+            "95 %": [row.low, row.high],
+        }
         for name, row in (("warm_start", start.learner), ("final", final.learner))
         if row is not None
     }
-    against = final.learner and {"against": final.learner.opponent, **learner}
     return {
-        **({"learner_return": against} if against else {}),
+        **({"learner_return": learner} if learner else {}),
         "nash_conv": {
             "uniform": uniform.nash_conv,
             "warm_start": start.nash_conv,
