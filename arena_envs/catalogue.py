@@ -45,8 +45,8 @@ STAG_HUNT: dict[str, Any] = {
 }
 
 GAMES = {
-    "auction-v0": Listed("auction:Auction", bots={"bidder": "auction:Bidder"}),
-    "bargaining-v0": Listed("bargaining:Bargaining"),
+    "auction-v1": Listed("auction:Auction", bots={"bidder": "auction:Bidder"}),
+    "bargaining-v1": Listed("bargaining:Bargaining"),
     "battle_of_the_sexes-v0": Listed(
         "matrix_game:MatrixGame",
         params={
@@ -68,20 +68,20 @@ GAMES = {
         },
     ),
     "codenames-v1": Listed("codenames:Codenames", bots={"spy": "codenames:Spy"}),
-    "collaborative_maze-v0": Listed(
+    "collaborative_maze-v1": Listed(
         "collaborative_maze:CollaborativeMaze",
         bots={"maze_walker": "collaborative_maze.bots:MazeWalker"},
     ),
     "colonel_blotto-v0": Listed("colonel_blotto:ColonelBlotto"),
     "connect_four-v0": Listed("connect_four:ConnectFour", split="held_out"),
-    "deal_or_no_deal-v0": Listed(
+    "deal_or_no_deal-v1": Listed(
         "deal_or_no_deal:DealOrNoDeal", bots={"dealer": "deal_or_no_deal.bots:Dealer"}
     ),
     "donor_game-v0": Listed("donor_game:DonorGame"),
     "dots_and_boxes-v0": Listed("dots_and_boxes:DotsAndBoxes"),
-    "frozen_lake-v0": Listed("frozen_lake:FrozenLake"),
+    "frozen_lake-v1": Listed("frozen_lake:FrozenLake"),
     "goofspiel-v0": Listed("goofspiel:Goofspiel"),
-    "guess_number-v0": Listed(
+    "guess_number-v1": Listed(
         "guess_number:GuessNumber",
         bots={
             "information_gain": "kits.questions:InformationGain",
@@ -134,19 +134,19 @@ GAMES = {
             "max_life_tokens": 3,
         },
     ),
-    "negotiation-v0": Listed(
+    "negotiation-v1": Listed(
         "negotiation:Negotiation", bots={"negotiator": "negotiation:Negotiator"}
     ),
     "nim-v0": Listed("nim:Nim"),
     "othello-v0": Listed(
         "othello:Othello", bots={"othello_greedy": "othello:OthelloGreedy"}
     ),
-    "persuasion-v0": Listed(
+    "persuasion-v1": Listed(
         "persuasion:Persuasion", bots={"persuader": "persuasion:Persuader"}
     ),
     "prisoners_dilemma-v0": Listed("matrix_game:MatrixGame"),
     "public_goods-v0": Listed("public_goods:PublicGoods"),
-    "referential-v0": Listed(
+    "referential-v1": Listed(
         "referential:Referential", bots={"referrer": "referential:Referrer"}
     ),
     "rock_paper_scissors-v0": Listed(
@@ -156,7 +156,7 @@ GAMES = {
     "say_select-v0": Listed(
         "say_select:SaySelect", bots={"say_selector": "say_select:SaySelector"}
     ),
-    "secret_keeper-v0": Listed(
+    "secret_keeper-v1": Listed(
         "secret_keeper:SecretKeeper",
         bots={"secret_holder": "secret_keeper:SecretHolder"},
     ),
@@ -172,10 +172,10 @@ GAMES = {
             "max_life_tokens": 3,
         },
     ),
-    "sokoban-v0": Listed(
+    "sokoban-v1": Listed(
         "sokoban:Sokoban", bots={"sokoban_search": "sokoban:SokobanSearch"}
     ),
-    "social_dilemma-v0": Listed(
+    "social_dilemma-v1": Listed(
         "social_dilemma:SocialDilemma", bots={"promiser": "social_dilemma:Promiser"}
     ),
     "speaker_listener-v0": Listed("speaker_listener:SpeakerListener"),
@@ -183,9 +183,9 @@ GAMES = {
     "taboo-v1": Listed("taboo:Taboo", bots={"taboo": "taboo:TabooPlayer"}),
     "tic_tac_toe-v0": Listed("tic_tac_toe:TicTacToe"),
     "tiny_hanabi-v0": Listed("tiny_hanabi:TinyHanabi"),
-    "twenty_questions-v0": Listed("twenty_questions:TwentyQuestions"),
-    "werewolf-v0": Listed(
+    "twenty_questions-v1": Listed("twenty_questions:TwentyQuestions"),
+    "werewolf-v1": Listed(
         "werewolf:Werewolf", bots={"werewolf_player": "werewolf.bots:WerewolfPlayer"}
     ),
-    "wordle-v0": Listed("wordle:Wordle"),
+    "wordle-v1": Listed("wordle:Wordle"),
 }

@@ -11,10 +11,13 @@ Write a game by inheriting from `BaseGame`, which carries the defaults.
 import math
 import random
 from bisect import bisect
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import accumulate
 from typing import Any, Generic, Literal, Protocol, TypeVar
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,6 +221,7 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
     def instances(self) -> Sequence[Hashable]:
         """The outcomes of chance: maps, words, levels or values; empty if nothing is held out.
 
+        Some hundreds of them if there are many.
         A game with instances has a parameter `split`: `"train"`, the default, and `"test"`
         have none in common.
         """
@@ -455,6 +459,94 @@ def of_split(instances: Iterable[T], split: str) -> tuple[T, ...]:
             f"want at least 2 instances for split={split!r}, got {len(drawn)}"
         )
     return found
+
+
+def split_of(instance: str) -> str:
+    """The split that a generated instance belongs to, by its text: each gets about half.
+
+    >>> [split_of(lake) for lake in ("SFFG", "SFHG", "SHFG")]
+    ['train', 'train', 'test']
+    """
+    return SPLITS[crc32(instance.encode()) >> 8 & 1]
+
+
+def check_split(split: object, is_drawn: bool) -> None:
+    """Refuses an unknown split, and `"test"` where the parameters fix the instance.
+
+    Args:
+        split: the parameter.
+        is_drawn: whether chance draws the instance.
+
+    Raises:
+        ValueError: says what to do.
+    """
+    if split not in SPLITS:
+        raise ValueError(f"want split 'train' or 'test', got {split!r:.80}")
+    if split == "test" and not is_drawn:
+        raise ValueError(
+            "want split='train' where the parameters fix the instance, got 'test'; let chance "
+            "draw it, as by default"
+        )
+
+
+def next_entries(
+    instances: Sequence[tuple[T, ...]], drawn: tuple[T, ...]
+) -> list[tuple[T, float]]:
+    """The chance outcomes of an instance that is drawn entry by entry, all equally likely.
+
+    Args:
+        instances: all of one length.
+        drawn: the entries so far.
+
+    >>> next_entries([(0, 1), (0, 2), (3, 1), (3, 1)], (0,))
+    [(1, 0.5), (2, 0.5)]
+    """
+    num = len(drawn)
+    counts = Counter(one[num] for one in instances if one[:num] == drawn)
+    total = sum(counts.values())
+    return [(entry, count / total) for entry, count in sorted(counts.items())]
+
+
+def hidden_again(
+    instances: Sequence[tuple[T, ...]],
+    drawn: tuple[T, ...],
+    seat: int,
+    rng: random.Random,
+) -> tuple[T, ...]:
+    """The entries drawn so far, one a seat, with those of the other seats drawn again."""
+    own = drawn[seat : seat + 1]
+    return rng.choice(
+        [one for one in instances if one[seat : seat + 1] == own or not own]
+    )[: len(drawn)]
+
+
+MIN_HELD_OUT = 100  # instances; fewer are all drawn, as in small games that are solved
+
+
+class HoldsOut(Generic[T]):
+    """A game whose instances can be listed: `split` draws from a half, if there are many.
+
+    A subclass is a frozen dataclass with the parameter `split`, and has `all_instances`.
+    """
+
+    split: str
+
+    @cached_property
+    def all_instances(self) -> Sequence[T]:
+        """The instances of both splits."""
+        raise NotImplementedError
+
+    @cached_property
+    def drawn(self) -> Sequence[T]:
+        """The instances that chance draws from, all equally likely."""
+        everything = self.all_instances
+        is_split = len(everything) >= MIN_HELD_OUT
+        check_split(self.split, is_split)
+        return of_split(everything, self.split) if is_split else tuple(everything)
+
+    @property
+    def instances(self) -> Sequence[Any]:
+        return self.drawn if len(self.all_instances) >= MIN_HELD_OUT else ()
 
 
 def counted(number: int, noun: str) -> str:

@@ -746,7 +746,7 @@ def first_page() -> str:
     return FIRST.format(
         late=number(late.noise["turn_ppo"][0]),
         own=number(late.noise["random_effects"][0]),
-        payments=payments_table(rows),
+        payments=payments_table(credit_payments.shown_rows(rows)),
         groups=credit_payments.groups_table(rows),
         worse=worse,
         missed=missed,

@@ -62,9 +62,9 @@ class Payment(NamedTuple):
 
     title: str
     options: Mapping[str, Any]
-    group: int
-    shared: bool
     noise: Mapping[str, tuple[float, float, float]]
+    group: int = NUM_SAMPLES
+    shared: bool = True
 
 
 def rows() -> list[Payment]:
@@ -76,7 +76,7 @@ def rows() -> list[Payment]:
     lengths = [(num, NUM_SAMPLES, True) for num in LENGTHS]
     groups = [(NUM_ROUNDS, *one) for one in itertools.product(SIZES, (True, False))]
     return [
-        Payment(title, {"num_rounds": num, **options}, size, shared, {})
+        Payment(title, {"num_rounds": num, **options}, {}, size, shared)
         for num, size, shared in (*lengths, *(one for one in groups if one != base))
         for title, options in PAYMENTS.items()
         if not ("stakes" in options and num > MOST_DOUBLED)
@@ -205,16 +205,21 @@ def read_rows(path: Path) -> list[Payment]:
     return [Payment(**one) for one in found]
 
 
+def _key(row: Payment) -> Payment:
+    """The row without its noise."""
+    return row._replace(noise={})
+
+
 def _with_noise(row: Payment, known: Sequence[Payment]) -> Payment:
     """The row with its noise: what is known of it, and the variants that are missing."""
     found = {
-        n: x for one in known if one[:-1] == row[:-1] for n, x in one.noise.items()
+        n: x for one in known if _key(one) == _key(row) for n, x in one.noise.items()
     }
     num = max(min(NUM_TURNS // row.options["num_rounds"], MOST_BATCHES), 2)
     names = [name for name in VARIANTS if name not in found]
     for name, noise in (noises(row, num, names) if names else {}).items():
         found[name] = Noise(*(round(x, 4) for x in noise))
-    return Payment(*row[:-1], {name: found[name] for name in VARIANTS})
+    return row._replace(noise={name: found[name] for name in VARIANTS})
 
 
 OWN = "random_effects"  # the default of the trainer
@@ -233,22 +238,32 @@ def setting_of(row: Payment) -> str:
     return f"{row.title}, {rounds}, groups of {row.group} with {chance} chance"
 
 
-def payments_table(
-    rows: Sequence[Payment], names: Sequence[str] = tuple(TITLES)
-) -> str:
-    """The noise in 8 rounds, and 64 equal ones, groups of 8 that share chance."""
+def shown_rows(rows: Sequence[Payment]) -> list[Payment]:
+    """Those in 8 rounds, and 64 equal ones, groups of 8 that share chance."""
     shown = [one for one in rows if (one.group, one.shared) == (NUM_SAMPLES, True)]
-    wanted = [
+    return [
         *(one for one in shown if one.options["num_rounds"] == NUM_ROUNDS),
-        *(one for one in shown if one.options == {"num_rounds": 64}),
+        *(
+            one._replace(title=f"{one.title}, 64 rounds")
+            for one in shown
+            if one.options == {"num_rounds": 64}
+        ),
     ]
+
+
+def payments_table(rows: Sequence[Payment], titles: Mapping[str, str] = TITLES) -> str:
+    """The noise of variants in Markdown; bold if its interval reaches the row's least.
+
+    Args:
+        rows: of payments.
+        titles: of the columns, by variant.
+    """
     lines = []
-    for row in wanted:
-        least = min(row.noise[name][0] for name in names)
-        long = ", 64 rounds" * (row.options["num_rounds"] == 64)
-        cells = [_cell(Noise(*row.noise[name]), least) for name in names]
-        lines.append([row.title + long, *cells])
-    return table(["Paid", *(TITLES[name] for name in names)], lines)
+    for row in rows:
+        least = min(row.noise[name][0] for name in titles)
+        cells = [_cell(Noise(*row.noise[name]), least) for name in titles]
+        lines.append([row.title, *cells])
+    return table(["Paid", *titles.values()], lines)
 
 
 def _cell(noise: Noise, least: float) -> str:
@@ -284,6 +299,7 @@ def gains_table(rows: Sequence[Payment]) -> str:
     names = (EPISODE, "dr_grpo", "mars", "mars (game, seat, turn)")
     lines = []
     for row in rows:
+<<<<<<< HEAD
         long = row.options == {"num_rounds": 64}
         if row.group == NUM_SAMPLES and (
             row.options["num_rounds"] == NUM_ROUNDS or long
@@ -298,6 +314,13 @@ def gains_table(rows: Sequence[Payment]) -> str:
                 [*kind, *(f"{x:,.0f}" if x >= 100 else f"{x:.2g}" for x in gains)]
             )
     return table(["Paid", "Chance", *(TITLES[name] for name in names)], lines)
+=======
+        noise = [Noise(*row.noise[name]) for name in titles]
+        least = min(one.value for one in noise)
+        cells = [_cell(one, one.low <= least) for one in noise]
+        lines.append(f"| {row.title} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+>>>>>>> main
 
 
 def defeats(rows: Sequence[Payment]) -> tuple[list[str], list[str]]:
@@ -365,7 +388,7 @@ def main(
     known = read_rows(path)
     for row in rows():
         found.append(_with_noise(row, known))
-        rest = [one for one in known if one[:-1] not in [f[:-1] for f in found]]
+        rest = [one for one in known if _key(one) not in map(_key, found)]
         lines = ",\n".join(json.dumps(one._asdict()) for one in (*found, *rest))
         path.write_text(f"[\n{lines}\n]\n")
         noise = ", ".join(f"{n} {x[0]:.3g}" for n, x in found[-1].noise.items())

@@ -15,6 +15,7 @@ import comparing
 from arena_trainers.cli.suggest import ALPHA, Difference, p_value
 from arena_trainers.extras import import_extra
 from arena_trainers.lm import LMPolicy
+from arena_trainers.lm.models import model_folder
 from arena_trainers.runs.settings import JobConfig, build_configs
 from arena_trainers.runs.start import load_tokenizer, make_start
 from arena_trainers.train.config import TurnGRPOConfig
@@ -353,9 +354,10 @@ def make_saved_start(options: Mapping[str, Any], measured: Measured) -> Start:
     kept = tempfile.TemporaryDirectory()
     folder = Path(kept.name) / "start"
     job, args, games = _prepared(options, kept.name)
-    tokenizer = load_tokenizer(job, None, games.plans, args.prompt)
+    given = None if job.model == "tiny" else model_folder(job.model)
+    tokenizer = load_tokenizer(job, given, games.plans, args.prompt)
     quiet = Console(quiet=True)
-    model = make_start(job, args, None, tokenizer, games.plans, quiet)
+    model = make_start(job, args, given, tokenizer, games.plans, quiet)
     policy = _policy(model, tokenizer, args)
     policy.save_pretrained(folder)
     return Start(folder, tokenizer, measured(policy), kept)

@@ -39,7 +39,17 @@ COMMANDS = (
         "show",
         "solve",
     ),
-    *("check", "new-game", "data", "export", "serve", "credit check", "credit suggest"),
+    *(
+        "check",
+        "new-game",
+        "data",
+        "export",
+        "serve",
+        "credit check",
+        "credit suggest",
+        "audit credit",
+        "audit game",
+    ),
 )
 
 

@@ -8,7 +8,7 @@ REPRESENTATIVE: dict[str, tuple[str, dict[str, int]]] = {
     "hidden cards, chance in mid-game": ("leduc_poker-v0", {}),
     "simultaneous": ("goofspiel-v0", {}),
     "cooperative": ("mini_hanabi-v0", {}),
-    "language": ("bargaining-v0", {}),
+    "language": ("bargaining-v1", {}),
     "three seats": ("kuhn_poker-v0", {"num_players": 3}),
 }
 """What a game stands for: its id and parameters. None needs an extra."""

@@ -2,17 +2,18 @@ r"""Auction: bidders with private priorities buy houses, and may talk before eac
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
-| Create      | `arena_envs.make("auction-v0", pricing="ascending")`, see `Auction`    |
+| Create      | `arena_envs.make("auction-v1", pricing="ascending")`, see `Auction`    |
 | Agents      | 2 to 5, `player_0` to `player_4`; 3 by default                         |
 | Kind        | mixed, imperfect information                                           |
 | Actions     | texts: "pass" with or without a message; "bid 3"; in ascending auctions also "drop" |
 | Rewards     | after a sale, (value - price) / `budget` to the buyer                  |
 | Length      | per item a turn of talk and a bid of each player; at most `max_turns`  |
-| Known value | second price, one item: to bid the value is dominant; default, if all bid their values: 5/54 each |
+| Known value | second price, one item: to bid the value is dominant; default, if all bid their values: 19/216, 61/648, 115/1296 |
 | Source      | *HARBOR: Exploring Persona Dynamics in Multi-Agent Competition* (2025); W. Vickrey, *Counterspeculation, Auctions, and Competitive Sealed Tenders* (1961) |
 
 Houses are sold one after another. Each has points for size, garden and location, which all know.
-Each player has a persona: priorities, which chance draws from `personas`, all with the same probability.
+Each player has a persona: priorities. Chance draws the personas of all players from those that the
+split has, all with the same probability.
 Nobody else is told. A house is worth to a player the sum of points times priorities. All have the
 same budget for all houses, and everybody knows what is left of it.
 
@@ -33,7 +34,13 @@ item and a budget of at least the value, no bid does better than the value, what
 bid (Vickrey, 1961). With several items, it can be better to save. Words change what bidders earn:
 if all tell their values and all but the highest bid 0, the price is 0.
 
-Texts are read as in `bargaining-v0`. The legal actions are "pass" without a message, all bids, and "drop". The
+Cheapest trick known: none. At second price `bidder:honest` bids its value whatever others say, so a claim
+changes nothing (0.091, as honest play), and the best constant bid, 5 of 12, pays 0.045.
+
+History: version 1 draws from 216 personas of three players, a half for each split; version 0 had 27,
+and its `bidder:honest` bid nothing if another claimed more.
+
+Texts are read as in `bargaining-v1`. The legal actions are "pass" without a message, all bids, and "drop". The
 prompt shows all bids that are opened, and as many of the latest messages in full as fit
 (1,000 / `max_message`, at least 3).
 
@@ -43,10 +50,10 @@ the bids above 0 that are above the bidder's value, 0 without bids).
 """
 
 import random
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -56,12 +63,15 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
+    HoldsOut,
     Information,
     Kind,
     Pays,
     check_bool,
     check_int,
     counted,
+    hidden_again,
+    next_entries,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, seat_tone, talk_of, turn_title
 from arena_envs.talk import Utterance
@@ -355,8 +365,14 @@ PASS, DROP = Utterance("pass"), Utterance("drop")
 LEAVING = talk.Move("drop", message="no")
 
 
+PERSONAS = (
+    *((2, 1, 0), (0, 1, 2), (1, 1, 1), (2, 0, 1)),
+    *((1, 0, 2), (0, 2, 1)),
+)
+
+
 @dataclass(frozen=True)
-class Auction(talk.TalkGame[State, Action]):
+class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
     """Sales of several items to players with private values and budgets.
 
     Args:
@@ -367,6 +383,8 @@ class Auction(talk.TalkGame[State, Action]):
         pricing: "first" or "second" for sealed bids, or "ascending".
         messages: whether players speak before each sale.
         max_message: longest message in characters, 1 to 300.
+        split: of the personas of all seats, "train" or "test", if they can be drawn in 100
+            ways or more.
 
     Raises:
         ValueError: a parameter is out of range.
@@ -374,11 +392,12 @@ class Auction(talk.TalkGame[State, Action]):
 
     num_players: int = 3
     items: Sequence[Sequence[int]] = ((3, 1, 0), (1, 0, 3), (2, 2, 2))
-    personas: Sequence[Sequence[int]] = ((2, 1, 0), (0, 1, 2), (1, 1, 1))
+    personas: Sequence[Sequence[int]] = PERSONAS
     budget: int = 12
     pricing: str = "second"
     messages: bool = True
     max_message: int = 200
+    split: str = "train"
 
     kind: ClassVar[Kind] = "mixed"
     information: ClassVar[Information] = "imperfect"
@@ -398,6 +417,11 @@ class Auction(talk.TalkGame[State, Action]):
         for name in ("items", "personas"):
             rows = checked_points(name, getattr(self, name), 6)
             object.__setattr__(self, name, rows)
+        self.drawn  # noqa: B018 # refuses a split that these personas do not have
+
+    @cached_property
+    def all_instances(self) -> Sequence[tuple[int, ...]]:
+        return list(product(range(len(self.personas)), repeat=self.num_players))
 
     @cached_property
     def values(self) -> tuple[tuple[int, ...], ...]:
@@ -434,7 +458,11 @@ class Auction(talk.TalkGame[State, Action]):
         is_vickrey = self.pricing == "second" and len(self.items) == 1
         if is_vickrey and self.budget >= max(map(max, self.values)):
             return "to bid the value is dominant"
-        return None if self != type(self)() else "all bid their values: 5/54 each"
+        return (
+            None
+            if self != type(self)()
+            else "all bid their values: 19/216, 61/648, 115/1296"
+        )
 
     def initial_state(self) -> State:
         return State(self._opening)
@@ -449,11 +477,15 @@ class Auction(talk.TalkGame[State, Action]):
         return TERMINAL if state.phase == OVER else state.mover
 
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
-        outcomes: Sequence[int] = range(len(self.personas))
-        if state.phase == TIE:
-            bids = sealed_bids(state)
-            outcomes = [seat for seat, bid in enumerate(bids) if bid == max(bids)]
-        return [(outcome, 1 / len(outcomes)) for outcome in outcomes]
+        if state.phase != TIE:
+            return next_entries(self.drawn, state.personas)
+        bids = sealed_bids(state)
+        seats = [seat for seat, bid in enumerate(bids) if bid == max(bids)]
+        return [(seat, 1 / len(seats)) for seat in seats]
+
+    def default_action(self, state: State) -> Utterance:
+        """No words, no bid."""
+        return self.legal_actions(state)[-1 if self.pricing == ASCENDING else 0]
 
     def _bids(self, state: State) -> tuple[int, int]:
         """The lowest and the highest possible bid of the seat to move."""
@@ -597,10 +629,7 @@ class Auction(talk.TalkGame[State, Action]):
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws personas of other seats, and their sealed bids that are not opened."""
-        personas = tuple(
-            own if other == seat else rng.randrange(len(self.personas))
-            for other, own in enumerate(state.personas)
-        )
+        personas = hidden_again(self.drawn, state.personas, seat, rng)
         kept = set(known_events(state, seat))
         past = []
         for each in state.past:
@@ -613,7 +642,6 @@ class Auction(talk.TalkGame[State, Action]):
 
 
 STYLES = ("greedy", "honest", "silent")
-WORTH = re.compile(r"worth ([0-9]{1,4}) to me")
 
 
 class Bidder(talk.Scripted):
@@ -621,12 +649,12 @@ class Bidder(talk.Scripted):
 
     | Style    | Before the sale                      | Bids                                  |
     |----------|--------------------------------------|---------------------------------------|
-    | `honest` | says what the item is worth to it    | nothing if another said more, else its value |
+    | `honest` | says what the item is worth to it    | its value                             |
     | `greedy` | says that it is worth all its budget | its value                             |
     | `silent` | passes                               | its value                             |
 
-    If two say the same, the one with the higher number bids nothing. A bidder never bids more than
-    is left of its budget. In ascending auctions it raises by 1 up to that bid. At
+    No bidder believes a word: who holds back for a higher claim is robbed by claims, and at second
+    price a bid of the value needs no belief. A bidder never bids more than is left of its budget. In ascending auctions it raises by 1 up to that bid. At
     first price it bids (N - 1) / N of the value among N players, rounded down, at least 1 of a value
     above 0. At second price with one item, `silent` plays the dominant strategy.
     """
@@ -644,8 +672,6 @@ class Bidder(talk.Scripted):
             words = f"This is worth {said} to me."
             speaks = said is not None and len(words) <= game.max_message
             return PASS._replace(message=words) if speaks else PASS
-        if self.style == "honest" and _is_outbid_in_words(state, seat, value):
-            value = 0
         bid = min(value, left)
         if game.pricing == ASCENDING:
             more = state.price + 1
@@ -654,16 +680,6 @@ class Bidder(talk.Scripted):
             share = value * (game.num_players - 1) // game.num_players
             bid = min(left, max(share, min(value, 1)))
         return Utterance("bid", (bid,))
-
-
-def _is_outbid_in_words(state: State, seat: int, value: int) -> bool:
-    """Whether another player says that the item is worth more to it, or as much to a lower seat."""
-    for each in state.past:
-        if each.item == state.item and each.phase == TALK and each.seat != seat:
-            found = WORTH.search(each.said.message)
-            if found and (int(found[1]), seat) > (value, each.seat):
-                return True
-    return False
 
 
 def scene(game: Auction, state: State, viewer: int | None) -> Scene:

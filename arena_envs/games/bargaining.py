@@ -2,23 +2,25 @@ r"""Bargaining: two players divide money by alternating offers, in free words if
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
-| Create      | `arena_envs.make("bargaining-v0", complete_information=True)`, see `Bargaining` |
+| Create      | `arena_envs.make("bargaining-v1", complete_information=True)`, see `Bargaining` |
 | Agents      | `player_0`, who offers in rounds 1, 3, ..., and `player_1`             |
 | Kind        | mixed; perfect information, imperfect if not `complete_information`    |
 | Actions     | texts: "offer 40", "accept", "reject", with or without a message       |
 | Rewards     | at the end: own share of the pie times own discount factor per round   |
 | Length      | 2 to 12 turns, `2 * num_rounds` at most; 3.9375 on average in random play |
-| Known value | subgame-perfect play: .231894, .768106; random play: .452640 each      |
+| Known value | subgame-perfect play: .295416, .704584; random play: .436275, .439616 |
 | Source      | E. Shapira et al., *GLEE* (2024); A. Rubinstein (1982)                 |
 
 In odd rounds `player_0` makes an offer and `player_1` answers, in even rounds the other way
 round. "offer 40" gives 40 to the other player and leaves the rest of the pie to the player who
 offers. "accept" ends the game. "reject" ends the round, and the player who rejected offers next.
 Without an agreement after `num_rounds` rounds both get nothing. What a player gets in round
-r is worth `factor ** (r - 1)` of it. Chance draws each seat's factor from `discounts[seat]`,
-all with the same probability. Without `complete_information` a seat knows only its own factor.
-This is the first family of GLEE with two changes: factors are drawn, and an answer may carry a
-message, as an offer may. OpenSpiel's `bargaining` is another game, about items of private value.
+r is worth `factor ** (r - 1)` of it. Chance draws a factor from `discounts[seat]` for each seat,
+all pairs of a split with the same probability. Without `complete_information` a seat knows only its own factor.
+This is the first family of GLEE with these changes: factors are drawn, where GLEE fixes them by
+configuration; an answer may carry a message, as an offer may; there is always a last round, where
+GLEE also plays without a horizon that the players know; and the money is 100 by default, where GLEE
+has 100, 10,000 and 1,000,000 (`pie`). OpenSpiel's `bargaining` is another game, about items of private value.
 
 By backward induction, the player who offers in the last round takes all. In an earlier round
 the offer is what waiting is worth to the other player: its factor times its share as the next
@@ -43,6 +45,10 @@ The prompt shows the latest three utterances in full and, of the earlier ones, o
 of the latest six offers; states keep all utterances. Features hold all amounts and answers, but
 no messages.
 
+Cheapest trick known: none that needs no opponent's error. Offers bind, so words alone pay nothing.
+
+History: version 1 draws from 225 pairs of factors, a half for each split; version 0 had 9 pairs.
+
 Measures of an episode: `agreement` (1 or 0), `efficiency` (the sum of both returns) and
 `fairness` (1 - 4(p - 1/2)², with p a share before discounting). The last two follow GLEE and are
 0 without an agreement, where GLEE leaves fairness undefined. The mean fairness of agreements is
@@ -59,7 +65,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs import talk
-from arena_envs.game import CHANCE, TERMINAL, Information, Kind, check_bool, check_int
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    HoldsOut,
+    Information,
+    Kind,
+    check_bool,
+    check_int,
+    hidden_again,
+    next_entries,
+)
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
 from arena_envs.talk import CENT, Utterance, money
 
@@ -197,7 +213,9 @@ def _possible(discounts: Sequence[float]) -> str:
     *others, last = [f"{discount:.10g}" for discount in discounts]
     if not others:
         return last
-    return f"{', '.join(others)} or {last} (drawn with equal chances)"
+    if len(others) > 5:
+        return f"{others[0]}, {others[1]} and so on up to {last} (drawn by chance)"
+    return f"{', '.join(others)} or {last} (drawn by chance)"
 
 
 def checked_discounts(
@@ -230,6 +248,9 @@ ANSWERS = (talk.Move("accept"), talk.Move("reject"))
 ACCEPT, REJECT = Utterance("accept"), Utterance("reject")
 
 
+DISCOUNTS = tuple(n / 100 for n in range(72, 102, 2))
+
+
 class State(NamedTuple):
     """The discount factors drawn so far, by seat, and all utterances in order."""
 
@@ -238,7 +259,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Bargaining(talk.TalkGame[State, Action]):
+class Bargaining(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     """Division of `pie` by alternating offers.
 
     Args:
@@ -249,6 +270,7 @@ class Bargaining(talk.TalkGame[State, Action]):
         complete_information: whether both seats are told both factors.
         messages: whether an action may carry a message.
         max_message: longest message in characters, 1 to 400.
+        split: of the pairs of factors, "train" or "test", if there are 100 pairs or more.
 
     Raises:
         ValueError: a parameter is out of range.
@@ -257,10 +279,11 @@ class Bargaining(talk.TalkGame[State, Action]):
     pie: int = 100
     num_rounds: int = 6
     num_offers: int = 11
-    discounts: Sequence[Sequence[float]] = ((0.8, 0.9, 1.0), (0.8, 0.9, 1.0))
+    discounts: Sequence[Sequence[float]] = (DISCOUNTS, DISCOUNTS)
     complete_information: bool = True
     messages: bool = True
     max_message: int = 300
+    split: str = "train"
 
     num_players = 2
     kind: ClassVar[Kind] = "mixed"
@@ -283,6 +306,12 @@ class Bargaining(talk.TalkGame[State, Action]):
             )
         # YAML and JSON give lists in place of tuples
         object.__setattr__(self, "discounts", checked_discounts(self.discounts))
+        self.drawn  # noqa: B018 # refuses a split that these factors do not have
+
+    @cached_property
+    def all_instances(self) -> Sequence[tuple[float, float]]:
+        first, second = self.discounts
+        return [(one, other) for one in first for other in second]
 
     @cached_property
     def moves(self) -> tuple[talk.Move, ...]:
@@ -309,8 +338,7 @@ class Bargaining(talk.TalkGame[State, Action]):
         return speaker_of(len(said))
 
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
-        possible = self.discounts[len(state.discounts)]
-        return [(discount, 1 / len(possible)) for discount in possible]
+        return next_entries(self.drawn, state.discounts)
 
     def legal_actions(self, state: State) -> Sequence[Utterance]:
         if self.current_player(state) < 0:
@@ -374,7 +402,7 @@ class Bargaining(talk.TalkGame[State, Action]):
     def known_value(self) -> str | None:
         if self != type(self)():
             return None
-        return "subgame-perfect play .231894, .768106; random play .452640 each"
+        return "subgame-perfect play .295416, .704584; random play .436275, .439616"
 
     def observe(self, state: State, seat: int) -> str:
         discounts, said = state
@@ -438,11 +466,8 @@ class Bargaining(talk.TalkGame[State, Action]):
         """Draws the hidden factor of the other seat again."""
         if self.complete_information:
             return state
-        drawn = list(state.discounts)
-        for other in range(len(drawn)):
-            if other != seat:
-                drawn[other] = rng.choice(self.discounts[other])
-        return State(tuple(drawn), state.said)
+        discounts = hidden_again(self.drawn, state.discounts, seat, rng)
+        return State(discounts, state.said)
 
 
 def scene(game: Bargaining, state: State, viewer: int | None) -> Scene:

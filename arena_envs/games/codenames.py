@@ -309,6 +309,13 @@ STOP = talk.Move("stop", message="no")
 STOPPED = Utterance("stop")
 
 
+@lru_cache(8192)
+def core_beside(words: tuple[str, ...]) -> list[Utterance]:
+    """The clues of the finite core that may be given beside these words on the board."""
+    given = (c for c in CLUES if not fault_of(c, words, allowed=CLUES, numbers=0))
+    return [Utterance("clue", (clue, 1)) for clue in given]
+
+
 @dataclass(frozen=True)
 class Codenames(talk.TalkGame[State, Action]):
     """Codenames for two teams of two.
@@ -436,11 +443,7 @@ class Codenames(talk.TalkGame[State, Action]):
             return ()
         words = self.free_words(state)
         if player % 2 == 0:
-            return [
-                Utterance("clue", (clue, 1))
-                for clue in CLUES
-                if not self.fault(state, clue)
-            ]
+            return core_beside(tuple(words))
         guesses = [Utterance("guess", (word,)) for word in words]
         return guesses + [STOPPED] * self._may_stop(state)
 

@@ -2,17 +2,18 @@
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
-| Create      | `arena_envs.make("guess_number-v0", num_numbers=20, max_guesses=10)`   |
+| Create      | `arena_envs.make("guess_number-v1", num_numbers=20, max_guesses=10)`   |
 | Agents      | `player_0` alone; the number is drawn by chance                        |
 | Kind        | competitive, imperfect information, not zero-sum (one seat)            |
-| Actions     | `Discrete(N)`: "guess 1" to "guess N", N being `num_numbers`           |
+| Actions     | `Discrete(N)`: guesses of the N = `num_numbers` numbers of the range   |
 | Rewards     | (M + 1 - t) / M if guess t of M is right, else 0                       |
 | Length      | at most M turns, M being `max_guesses`; 7.75 on average in random play |
 | Known value | optimal play 0.73 (3.7 guesses), uniform random play 0.275             |
 | Source      | traditional; the optimum is D. E. Knuth's, *The Art of Computer        |
 |             | Programming* 3, section 6.2.1 (binary search)                          |
 
-Chance draws a number from 1 to N, each equally likely. At each turn the player guesses a number
+Chance draws one of `num_ranges` ranges of N numbers, which is told, and a number of it, each equally
+likely. With `num_ranges=1` the range is 1 to N. At each turn the player guesses a number
 and is told whether it is too low, too high or right. A number can be guessed once. The episode
 ends with the right guess or after M guesses.
 
@@ -24,16 +25,34 @@ the sum over t of min(2^(t-1), the numbers that are left) * (M + 1 - t) / (M N).
 More numbers and fewer guesses make the game harder. Smallest: `num_numbers=2, max_guesses=1`; large:
 `num_numbers=1000, max_guesses=15`.
 
+Cheapest trick known: none; binary search is optimal, and the numbers of the splits differ.
+
+History: version 1 draws the range; version 0 had the numbers from 1 to N.
+
 Measures of an episode: `success`, 1 if the number was found and 0 otherwise; `information`,
 1 - log(L) / log(N), where L numbers fit all answers at the end.
 """
 
-from collections.abc import Iterator
+import math
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
-from arena_envs.game import TERMINAL, check_int, fitting
+import numpy as np
+from numpy.typing import NDArray
+
+from arena_envs.game import (
+    TERMINAL,
+    IllegalAction,
+    check_int,
+    check_split,
+    fitting,
+    fold,
+    of_split,
+)
 from arena_envs.games.kits.secrets import SecretGame, State, secret_scene
 from arena_envs.scenes.shapes import Cell, Scene
 
@@ -49,6 +68,9 @@ class GuessNumber(SecretGame):
     Args:
         num_numbers: 2 to 1000.
         max_guesses: 1 to `num_numbers`.
+        num_ranges: ranges of the split, one of which chance draws, 1 to 1000. With 1, the
+            range is always 1 to `num_numbers`.
+        split: of the ranges, "train" or "test"; they share no number.
 
     Raises:
         ValueError: a parameter is out of range.
@@ -56,15 +78,66 @@ class GuessNumber(SecretGame):
 
     num_numbers: int = 20
     max_guesses: int = 10
+    num_ranges: int = 20
+    split: str = "train"
     scene = "arena_envs.games.guess_number:scene"
 
     def __post_init__(self) -> None:
         check_int("num_numbers", self.num_numbers, 2, 1000)
         check_int("max_guesses", self.max_guesses, 1, self.num_numbers)
+        check_int("num_ranges", self.num_ranges, 1, 1000)
+        check_split(self.split, self.num_ranges > 1)
 
     @property
     def num_secrets(self) -> int:
-        return self.num_numbers
+        return self.num_numbers * self.num_ranges
+
+    @cached_property
+    def _before(self) -> Sequence[int]:
+        """The number before each range."""
+        if self.num_ranges == 1:
+            return (0,)
+        starts = of_split(range(2 * self.num_ranges), self.split)
+        return [start * self.num_numbers for start in starts]
+
+    @property
+    def instances(self) -> Sequence[int]:
+        if self.num_ranges == 1:
+            return ()
+        whole = range(1, self.num_numbers + 1)
+        return [before + number for before in self._before for number in whole]
+
+    def before(self, state: State) -> int:
+        """The number before the range; 0 before it is drawn."""
+        is_drawn = state.secret >= 0
+        return self._before[state.secret // self.num_numbers] if is_drawn else 0
+
+    def candidates(self, state: State) -> list[int]:
+        """The secrets of the range that give the same answers, ascending."""
+        first = state.secret - state.secret % self.num_numbers
+        low, high = 0, self.num_numbers - 1
+        for action, answer in zip(state.asked, self.answers(state), strict=True):
+            if answer == LOW:
+                low = max(low, action + 1)
+            elif answer == HIGH:
+                high = min(high, action - 1)
+            else:
+                low = high = action
+        return [first + number for number in range(low, high + 1)]
+
+    def information_state(self, state: State, seat: int) -> tuple[Any, ...]:
+        return (self.before(state), *super().information_state(state, seat))
+
+    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+        """As in all games of secrets; then the range, as the number before it / all numbers."""
+        before = self.before(state) / (2 * self.num_secrets)
+        return np.append(super().features(state, seat), np.float32(before))
+
+    def measures(self, state: State) -> dict[str, float]:
+        """`success`, and `information`: log(N / number of possible secrets) / log N."""
+        num_left = 1 if self.is_found(state) else len(self.candidates(state))
+        known = 1 - math.log(num_left) / math.log(self.num_numbers)
+        return {"success": float(self.is_found(state)), "information": known}
 
     @property
     def num_actions(self) -> int:
@@ -75,10 +148,11 @@ class GuessNumber(SecretGame):
         return self.max_guesses
 
     def answer(self, secret: int, action: int) -> int:
-        return (action > secret) - (action < secret)
+        number = secret % self.num_numbers
+        return (action > number) - (action < number)
 
     def guess_of(self, secret: int) -> int:
-        return secret
+        return secret % self.num_numbers
 
     def best_value(self) -> Fraction:
         """Expected return of optimal play."""
@@ -96,36 +170,53 @@ class GuessNumber(SecretGame):
         return fitting(self, num_numbers=(10, 20, 50, 100))
 
     def observe(self, state: State, seat: int) -> str:
+        before = self.before(state)
         lines = [
-            f"Guess {turn}: {action + 1} is {ANSWERS[answer]}."
+            f"Guess {turn}: {before + action + 1} is {ANSWERS[answer]}."
             for turn, (action, answer) in enumerate(
                 zip(state.asked, self.answers(state), strict=True), 1
             )
         ]
         told = lines or ["You have not guessed yet."]
         if self.current_player(state) == TERMINAL:
-            last = f"The number was {state.secret + 1}. {self.end_text(state)}"
+            number = before + self.guess_of(state.secret) + 1
+            last = f"The number was {number}. {self.end_text(state)}"
+        elif state.secret < 0:
+            last = "The number is being drawn."
         else:
             turn = f"guess {len(lines) + 1} of {self.max_guesses}"
-            last = f"You are to make {turn}: a number from 1 to {self.num_numbers}."
+            last = f"You are to make {turn}: a number from {before + 1} to "
+            last += f"{before + self.num_numbers}."
         return "\n".join(["You are player_0.", *told, last])
 
     def action_text(self, state: State, action: int) -> str:
-        return f"guess {action + 1}"
+        return f"guess {self.before(state) + action + 1}"
 
-    def action_named(self, text: str) -> int | None:
+    def parse(self, state: State, text: str) -> int:
         """Reads "guess 7", "7", "I guess 7" and "the number is 7"."""
+        said = fold(text).rstrip(" .?!")
         for prefix in PREFIXES:
-            text = text.removeprefix(prefix)
-        return self.actions_by_text.get(f"guess {text.removeprefix('guess ')}")
+            said = said.removeprefix(prefix)
+        said = said.removeprefix("guess ")
+        legal, action = self.legal_actions(state), -1
+        if re.fullmatch("[1-9][0-9]{0,6}", said):
+            action = int(said) - self.before(state) - 1
+        if action not in legal:
+            such = f" such as {self.action_text(state, legal[0])!r}" if legal else ""
+            raise IllegalAction(
+                f"want a number of the range that is not guessed yet{such}, got {text[:80]!r}"
+            )
+        return action
 
     def rules(self, seat: int) -> str:
         most = self.max_guesses
         number = f"{most} guesses" if most > 1 else "one guess"
+        drawn = f"A number from 1 to {self.num_numbers} has been drawn"
+        if self.num_ranges > 1:
+            drawn = f"A range of {self.num_numbers} numbers is told, and one of them is drawn"
         return (
-            f"This is a game of guessing a number. A number from 1 to {self.num_numbers} has "
-            "been drawn, each equally likely, and you do not see it. You have "
-            f'{number}. "guess 7" guesses the number 7. '
+            f"This is a game of guessing a number. {drawn}, each equally likely, and you do "
+            f'not see it. You have {number}. "guess 7" guesses the number 7. '
             "After each guess you are told whether it is too low, too high or right. You "
             "cannot guess a number twice. The game ends when you guess the number, or after "
             f"{number}. {self.scores_text('guess number t is right')}"
@@ -142,11 +233,15 @@ class GuessNumber(SecretGame):
 
 def scene(game: GuessNumber, state: State, viewer: int | None) -> Scene:
     """The number, and the guesses with their answers."""
+    before = game.before(state)
     rows = [
-        (str(action + 1), Cell(ANSWERS[answer], "green" if answer == RIGHT else ""))
+        (
+            str(before + action + 1),
+            Cell(ANSWERS[answer], "green" if answer == RIGHT else ""),
+        )
         for action, answer in zip(state.asked, game.answers(state), strict=True)
     ]
-    number = str(state.secret + 1)
+    number = str(before + game.guess_of(state.secret) + 1)
     return secret_scene(
         game, state, viewer, ("number", number), ("guess", "answer"), rows
     )

@@ -2,17 +2,18 @@ r"""Negotiation: a seller and a buyer haggle over the price of a product, in fre
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
-| Create      | `arena_envs.make("negotiation-v0", complete_information=True)`, see `Negotiation` |
+| Create      | `arena_envs.make("negotiation-v1", complete_information=True)`, see `Negotiation` |
 | Agents      | `player_0`, the seller, who offers in rounds 1, 3, ..., and `player_1`, the buyer |
 | Kind        | mixed, imperfect information; perfect if `complete_information`        |
 | Actions     | texts: "offer 40", "accept", "reject", "leave", with or without a message |
 | Rewards     | at the end: the gain over keeping the product or the money, divided by `scale` |
 | Length      | 2 to 20 turns, `2 * num_rounds` at most                                |
-| Known value | random play: -.062499, .062499; both told both values, subgame-perfect: 0, .143750 |
+| Known value | random play: .096189, .079046; both told both values, subgame-perfect: 0, .350476 |
 | Source      | E. Shapira et al., *GLEE* (2024), section 2.2                          |
 
 The seller has a product. It is worth `scale` times a factor to each player, and chance draws each
-factor from `factors[seat]`, all with the same probability. Without `complete_information` a seat
+factor from `factors[seat]`: all pairs of a split with a gain from trade of at least `min_gain`, with
+the same probability. Without `complete_information` a seat
 knows only its own value. In odd rounds the seller offers a price and the buyer answers, in even
 rounds the other way round. "accept" ends the game with a sale at this price. "reject" ends the
 round, and who rejected offers next. "leave" ends the game, and so does the rejection of the last
@@ -20,15 +21,23 @@ offer: then there is no sale, and each player takes its outside option, `outside
 from 0 to twice `scale`. A sale at price p pays p less its value to the seller, and its value less
 p to the buyer. Nothing is discounted. So a sale may be a loss to either.
 
-This is the second family of GLEE. There factors are fixed, prices have no limit, and outside options
-are worth 0, which is the default.
+This is the second family of GLEE. There factors are fixed, and may leave no gain from trade; prices
+have no limit; outside options are worth 0, which is the default; GLEE also plays without a horizon
+that the players know, and with products of 100, 10,000 and 1,000,000 (`scale`). A forfeit is no sale,
+and costs a tenth of the range of returns.
+
+Cheapest trick known: against `negotiator:honest`, which believes what it is told, claim 20 more than
+the truth (as a buyer, less). It pays 0.242, and honest play 0.183. Leaving at once pays 0.
+
+History: version 1 draws from 210 pairs of factors with a gain from trade, a half for each split; in
+version 0 half of the 16 pairs had no gain, an honest pair got 0.065 each, and a forfeit cost 0.75.
 
 With complete information, the player who offers in the last round gets all gains from trade: the
 other player accepts what its outside option is worth, and waiting costs nothing. With hidden values
 and one round, the best price of the seller maximizes (p - value) times the chance that the buyer's
 value is at least p.
 
-Texts are read as in `bargaining-v0`: a move stands alone in the last line or sentence, and what
+Texts are read as in `bargaining-v1`: a move stands alone in the last line or sentence, and what
 stands before it is the message, of at most `max_message` characters. The legal actions are a finite
 set without messages: the answers, or `num_offers` evenly spaced prices. The prompt shows the latest
 three utterances in full and, of the earlier ones, the prices of the latest six offers.
@@ -50,11 +59,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs import talk
-from arena_envs.game import CHANCE, TERMINAL, Information, Kind, check_bool, check_int
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    HoldsOut,
+    Information,
+    Kind,
+    check_bool,
+    check_int,
+    check_number,
+    hidden_again,
+    next_entries,
+)
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
 from arena_envs.talk import CENT, Amount, Utterance, money
 
 ROLES = ("seller", "buyer")
+FACTORS = tuple(n / 100 for n in range(50, 155, 5))
 
 
 def stage_text(
@@ -139,6 +160,8 @@ def rules_text(game: "Negotiation") -> str:
         "and player_1 answers; after that they take turns in making offers."
     )
     seller, buyer = (_possible(values, scale) for values in game.factors)
+    gain = money(round(scale * CENT * game.min_gain)) if game.min_gain > 0 else ""
+    more = f", which is at least {gain} more" if gain else ""
     known = (
         "Both players know both values."
         if game.complete_information
@@ -146,7 +169,7 @@ def rules_text(game: "Negotiation") -> str:
     )
     return (
         f"This is negotiation: player_0, the seller, has a product, and player_1, the buyer, "
-        f"may buy it. The product is worth {seller} to player_0 and {buyer} to player_1. {known} "
+        f"may buy it. The product is worth {seller} to player_0 and {buyer} to player_1{more}. {known} "
         f'{order} "offer {scale}" offers to sell, or to buy, for {scale}; a price is any amount '
         f"from 0 to {highest} with at most two decimals. The other player answers with "
         '"accept", "reject" or "leave". "accept" ends the game with a sale at this price. '
@@ -182,7 +205,9 @@ def _possible(factors: Sequence[float], scale: int) -> str:
     *others, last = [money(round(scale * CENT * factor)) for factor in factors]
     if not others:
         return last
-    return f"{', '.join(others)} or {last} (drawn with equal chances)"
+    if len(others) > 5:
+        return f"{others[0]}, {others[1]} and so on up to {last} (drawn by chance)"
+    return f"{', '.join(others)} or {last} (drawn by chance)"
 
 
 def checked_factors(
@@ -242,7 +267,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Negotiation(talk.TalkGame[State, Action]):
+class Negotiation(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     """Sale of a product by alternating offers of a price.
 
     Args:
@@ -251,10 +276,13 @@ class Negotiation(talk.TalkGame[State, Action]):
         num_offers: prices among the legal actions, 2 to 1001; they are whole hundredths.
         factors: for each seat, its possible values as shares of `scale`, above 0 and at most 2,
             with at most two decimals.
+        min_gain: least gain from trade, the buyer's factor less the seller's, -2 to 1; -2 draws
+            all pairs of factors.
         outside: for each seat, what it gets without a sale, as a share of `scale`, 0 to 1.
         complete_information: whether both seats are told both values.
         messages: whether an action may carry a message.
         max_message: longest message in characters, 1 to 400.
+        split: of the pairs of factors, "train" or "test", if there are 100 pairs or more.
 
     Raises:
         ValueError: a parameter is out of range.
@@ -263,11 +291,13 @@ class Negotiation(talk.TalkGame[State, Action]):
     scale: int = 100
     num_rounds: int = 10
     num_offers: int = 21
-    factors: Sequence[Sequence[float]] = ((0.8, 1.0, 1.2, 1.5), (0.8, 1.0, 1.2, 1.5))
+    factors: Sequence[Sequence[float]] = (FACTORS, FACTORS)
+    min_gain: float = 0.05
     outside: Sequence[float] = (0.0, 0.0)
     complete_information: bool = False
     messages: bool = True
     max_message: int = 300
+    split: str = "train"
 
     num_players = 2
     kind: ClassVar[Kind] = "mixed"
@@ -289,6 +319,18 @@ class Negotiation(talk.TalkGame[State, Action]):
         # YAML and JSON give lists in place of tuples
         object.__setattr__(self, "factors", checked_factors(self.factors))
         object.__setattr__(self, "outside", checked_outside(self.outside))
+        check_number("min_gain", self.min_gain, -2, 1)
+        if not self.drawn:
+            raise ValueError(
+                "want factors of the buyer that are at least min_gain above one of the seller's, "
+                f"got factors={self.factors!r:.80} and min_gain={self.min_gain}"
+            )
+
+    @cached_property
+    def all_instances(self) -> Sequence[tuple[float, float]]:
+        sold, bought = self.factors
+        least = self.min_gain - 1e-9
+        return [(s, b) for s in sold for b in bought if b - s >= least]
 
     @property
     def highest(self) -> int:
@@ -321,7 +363,7 @@ class Negotiation(talk.TalkGame[State, Action]):
     def known_value(self) -> str | None:
         if self != type(self)():
             return None
-        return "random play -.062499, .062499; both told both values, subgame-perfect 0, .143750"
+        return "random play .096189, .079046; both told both values, subgame-perfect 0, .350476"
 
     def initial_state(self) -> State:
         return State()
@@ -336,8 +378,7 @@ class Negotiation(talk.TalkGame[State, Action]):
         return (len(said) + 1) // 2 % 2
 
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
-        possible = self.factors[len(state.factors)]
-        return [(factor, 1 / len(possible)) for factor in possible]
+        return next_entries(self.drawn, state.factors)
 
     @cached_property
     def _offers(self) -> tuple[Utterance, ...]:
@@ -380,6 +421,12 @@ class Negotiation(talk.TalkGame[State, Action]):
             self.scale * CENT,
         )
         return ((price - seller) / whole, (buyer - price) / whole)
+
+    def forfeit(self, state: State, seat: int) -> Sequence[float]:
+        """No sale; a tenth of the range of returns is taken from the seat."""
+        paid = [float(outside) for outside in self.outside]
+        paid[seat] = -(self.max_return - self.min_return) / 10
+        return paid
 
     def measures(self, state: State) -> dict[str, float]:
         """Agreement, efficiency and fairness, as the page defines them."""
@@ -446,11 +493,8 @@ class Negotiation(talk.TalkGame[State, Action]):
         """Draws the hidden factor of the other seat again."""
         if self.complete_information:
             return state
-        drawn = (
-            factor if other == seat else rng.choice(self.factors[other])
-            for other, factor in enumerate(state.factors)
-        )
-        return State(tuple(drawn), state.said)
+        factors = hidden_again(self.drawn, state.factors, seat, rng)
+        return State(factors, state.said)
 
 
 SELLER = 0

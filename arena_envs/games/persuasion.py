@@ -2,17 +2,18 @@ r"""Persuasion: a seller who knows the quality of a product advises a buyer, aga
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
-| Create      | `arena_envs.make("persuasion-v0", prior=0.5)`, see `Persuasion`        |
+| Create      | `arena_envs.make("persuasion-v1", prior=0.5, value=2.5)`, see `Persuasion`        |
 | Agents      | `player_0`, the seller, and `player_1`, the buyer                      |
 | Kind        | mixed, imperfect information                                           |
 | Actions     | texts: "recommend" or "warn", with or without a message; "buy" or "skip" |
 | Rewards     | after each sale 1/T to the seller, and v/T - 1/T or -1/T to the buyer  |
 | Length      | 2T turns, T being `num_rounds`                                         |
-| Known value | babbling: 0, 0; honest: 1/3, 1/3; committed seller: 2/3, 0             |
+| Known value | babbling 0, 0; honest .323333, .237417; committed seller .560750, 0     |
 | Source      | E. Shapira et al., *GLEE* (2024), section 2.3                          |
 
-In each of T rounds chance draws the quality of a new product: high with probability `prior`, else
-low. Only the seller learns it. The seller recommends the product or warns of it, and may add a
+At the start chance draws a pair of `prior` and `value`, and both players are told; a single pair is no
+draw. In each of T rounds chance draws the quality of a new product: high with probability `prior`,
+else low. Only the seller learns it. The seller recommends the product or warns of it, and may add a
 message, which need not be true. Then the buyer buys it at price 1 or skips it. A product of high
 quality is worth v = `value` to the buyer, one of low quality nothing. The seller earns 1 for every
 sale, whatever the quality. Scores are means over the rounds.
@@ -23,7 +24,9 @@ products so far, of those that were bought, and of those of low quality among th
 have the seat `player_1`. In features and information states, the seat knows the whole past.
 
 This is the third family of GLEE. There a message of the seller is either a recommendation or a
-text. Here a text goes with a recommendation, which is all that is left with `messages=False`.
+text. Here a text goes with a recommendation, which is all that is left with `messages=False`. GLEE has
+one prior and value a configuration, prices of 100, 10,000 and 1,000,000, and also a seller who does not
+know the quality of its product; here the price is 1 and the seller always knows.
 
 Talk is cheap: a seller who is believed gains by recommending everything. So in one round, all
 equilibria are babbling: the buyer ignores the seller, and buys if `prior` v is at least 1, when both get
@@ -33,19 +36,29 @@ quality and one of low quality with probability q = min(1, `prior` (v - 1) / (1 
 the buyer is as well off as without advice, and the seller gets min(1, `prior` v). In a repeated game
 a reputation can take the place of commitment.
 
-Texts are read as in `bargaining-v0`: a move stands alone in the last line or sentence, and what
+Texts are read as in `bargaining-v1`: a move stands alone in the last line or sentence, and what
 stands before it is the message, of at most `max_message` characters. The legal actions are the moves
 without messages. The prompt shows the latest two rounds in full and of earlier ones the moves and
 the quality, as far as the reader knows it.
+
+Cheapest trick known: a seller that lies in the last round alone gains (1 - `prior`) / T more than an
+honest one from a buyer that trusts. Recommending everything pays 0.073 against `persuader:honest`, and
+honest advice 0.320.
+
+History: version 1 draws from 209 pairs of prior and value, a half for each split; version 0 had one,
+and its `persuader:honest` believed every claim.
 
 Measures of an episode: GLEE's `efficiency` (share of the products of high quality that are sold) and
 `fairness` (share of those of low quality that are not sold), each 1 without such a product, and
 `truthfulness`, the share of rounds in which the seller recommends high or warns of low quality.
 """
 
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -55,6 +68,7 @@ from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
+    HoldsOut,
     Information,
     Kind,
     Pays,
@@ -62,6 +76,7 @@ from arena_envs.game import (
     check_int,
     check_number,
     counted,
+    next_entries,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, Track, talk_of, turn_title
 from arena_envs.talk import Utterance
@@ -145,8 +160,19 @@ def statistics(said: Sequence[Utterance], known: Sequence[str]) -> Iterator[str]
         yield from talk.transcript(said[-1:], 1, lambda turn: told)
 
 
-def rules_text(seat: int, num_rounds: int, prior: float, value: float) -> str:
+def market_text(prior: float, value: float) -> str:
+    """The chance of high quality, and what buying gains and loses."""
+    return (
+        f"The quality is high with probability {prior:.4g}. High quality is worth "
+        f"{value:.10g} to player_1, so buying it gains {value - 1:.10g}."
+    )
+
+
+def rules_text(seat: int, num_rounds: int, market: tuple[float, float] | None) -> str:
     """The rules for a seat, without what differs for myopic buyers, and about messages."""
+    told = "You are told how likely high quality is, and what it is worth to player_1."
+    if market is not None:
+        told = market_text(*market)
     own = (
         "Your score is the share of products that are bought."
         if seat == 0
@@ -154,17 +180,20 @@ def rules_text(seat: int, num_rounds: int, prior: float, value: float) -> str:
     )
     return (
         f"This is persuasion, in {counted(num_rounds, 'round')}. In each round there is a new "
-        f"product. Its quality is high with probability {prior:.4g}, else low. player_0, the "
+        "product. Its quality is drawn by chance: high or low. player_0, the "
         "seller, knows the quality, and player_1, the buyer, does not. First player_0 answers "
         '"recommend" or "warn", which need not be true. Then player_1 answers "buy" or "skip". '
-        f"The price is 1. A product of high quality is worth {value:.10g} to player_1, one of "
-        f"low quality 0. So buying high quality gains {value - 1:.10g}, and buying low quality "
-        "loses 1. player_0 earns 1 for every product that is bought. player_1 learns the "
+        f"The price is 1. {told} Low quality is worth 0, so buying it loses 1. player_0 earns "
+        "1 for every product that is bought. player_1 learns the "
         f"quality of the products that it has bought. {own}"
     )
 
 
-Action = Utterance | str  # chance draws a quality
+Action = Utterance | str | float  # chance draws prior and value, then qualities
+
+# honest advice pays, and babbling sells nothing: prior times value is below 1
+PRIORS = tuple(n / 1000 for n in range(200, 455, 25))
+VALUES = tuple(n / 100 for n in range(130, 225, 5))
 
 SELLER, BUYER = 0, 1
 HIGH, LOW = "high", "low"
@@ -175,10 +204,11 @@ RECOMMEND, WARN, BUY, SKIP = (Utterance(move.name) for move in MOVES)
 
 
 class State(NamedTuple):
-    """The qualities drawn so far, and all utterances in order."""
+    """The qualities drawn so far, all utterances in order; prior and value once drawn."""
 
     qualities: tuple[str, ...] = ()
     said: tuple[Utterance, ...] = ()
+    market: tuple[float, ...] = ()
 
     def is_bought(self, number: int) -> bool:
         """Whether the product of this round, counted from 0, has been bought."""
@@ -187,27 +217,30 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Persuasion(talk.TalkGame[State, Action]):
+class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     """Repeated cheap talk about the quality of products.
 
     Args:
         num_rounds: products, 1 to 50.
-        prior: probability of high quality, 0.01 to 0.99.
-        value: what high quality is worth to the buyer, 1.01 to 10; the price is 1.
+        prior: probability of high quality, 0.01 to 0.99; of several, chance draws one.
+        value: what high quality is worth to the buyer, 1.01 to 10, or several values; the
+            price is 1.
         myopic: whether each round has another buyer, who reads statistics of the past.
         messages: whether the seller may add a message.
         max_message: longest message in characters, 1 to 400.
+        split: of the pairs of prior and value, "train" or "test", if there are 100 or more.
 
     Raises:
         ValueError: a parameter is out of range.
     """
 
     num_rounds: int = 20
-    prior: float = 1 / 3
-    value: float = 2.0
+    prior: float | Sequence[float] = PRIORS
+    value: float | Sequence[float] = VALUES
     myopic: bool = False
     messages: bool = True
     max_message: int = 300
+    split: str = "train"
 
     num_players = 2
     kind: ClassVar[Kind] = "mixed"
@@ -220,8 +253,17 @@ class Persuasion(talk.TalkGame[State, Action]):
         check_int("max_message", self.max_message, 1, 400)
         check_bool("myopic", self.myopic)
         check_bool("messages", self.messages)
-        check_number("prior", self.prior, 0.01, 0.99)
-        check_number("value", self.value, 1.01, 10)
+        for name, low, high in (("prior", 0.01, 0.99), ("value", 1.01, 10)):
+            given = getattr(self, name)
+            if isinstance(given, list | tuple) and given:
+                object.__setattr__(self, name, tuple(given))  # records give lists
+            for number in _several(given):
+                check_number(name, number, low, high)
+        self.drawn  # noqa: B018 # refuses a split that these numbers do not have
+
+    @cached_property
+    def all_instances(self) -> Sequence[tuple[float, float]]:
+        return list(product(_several(self.prior), _several(self.value)))
 
     @property
     def max_turns(self) -> int:
@@ -229,17 +271,23 @@ class Persuasion(talk.TalkGame[State, Action]):
 
     @property
     def max_chance_nodes(self) -> int:
-        return self.num_rounds
+        return self.num_rounds + 2 * (len(self.drawn) > 1)
 
     @property
     def max_return(self) -> float:
-        return float(max(1.0, self.value - 1))
+        return float(max(1.0, max(_several(self.value)) - 1))
+
+    def market(self, state: State) -> tuple[float, ...]:
+        """Prior and value, as far as they are drawn."""
+        return self.drawn[0] if len(self.drawn) == 1 else state.market
 
     def initial_state(self) -> State:
         return State()
 
     def current_player(self, state: State) -> int:
-        qualities, said = state
+        qualities, said, _ = state
+        if len(self.market(state)) < 2:
+            return CHANCE
         if len(said) == 2 * self.num_rounds:
             return TERMINAL
         if len(said) == 2 * len(qualities):
@@ -247,7 +295,10 @@ class Persuasion(talk.TalkGame[State, Action]):
         return BUYER if len(said) % 2 else SELLER
 
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
-        return [(HIGH, self.prior), (LOW, 1 - self.prior)]
+        if len(self.market(state)) < 2:
+            return next_entries(self.drawn, state.market)
+        prior = self.market(state)[0]
+        return [(HIGH, prior), (LOW, 1 - prior)]
 
     def legal_actions(self, state: State) -> Sequence[Utterance]:
         player = self.current_player(state)
@@ -262,13 +313,16 @@ class Persuasion(talk.TalkGame[State, Action]):
 
     def apply(self, state: State, action: Action) -> State:
         if isinstance(action, Utterance):
-            return State(state.qualities, (*state.said, action))
-        return State((*state.qualities, action), state.said)
+            return state._replace(said=(*state.said, action))
+        if isinstance(action, str):
+            return state._replace(qualities=(*state.qualities, action))
+        return state._replace(market=(*state.market, action))
 
     def returns(self, state: State) -> tuple[float, float]:
         rounds = range(len(state.said) // 2)
         bought = [state.qualities[n] for n in rounds if state.is_bought(n)]
-        gain = self.value * bought.count(HIGH) - len(bought)
+        value = self.market(state)[1] if bought else 0.0
+        gain = value * bought.count(HIGH) - len(bought)
         return (len(bought) / self.num_rounds, gain / self.num_rounds)
 
     def measures(self, state: State) -> dict[str, float]:
@@ -298,12 +352,17 @@ class Persuasion(talk.TalkGame[State, Action]):
     def known_value(self) -> str | None:
         if self != type(self)():
             return None
-        return "babbling 0, 0; honest 1/3, 1/3; committed seller 2/3, 0"
+        honest = [(prior, prior * (value - 1)) for prior, value in self.drawn]
+        sold, gained = (sum(each) / len(honest) for each in zip(*honest, strict=True))
+        return (
+            f"babbling 0, 0; honest {_short(sold)}, {_short(gained)}; "
+            f"committed seller {_short(sold + gained)}, 0"
+        )
 
-    @property
-    def deceit(self) -> float:
+    def deceit(self, state: State) -> float:
         """The rate at which a committed seller recommends low quality: GLEE's q."""
-        return min(1.0, self.prior * (self.value - 1) / (1 - self.prior))
+        prior, value = self.market(state)
+        return min(1.0, prior * (value - 1) / (1 - prior))
 
     def known_qualities(self, state: State, seat: int) -> tuple[str, ...]:
         """The qualities, "" where the seat does not know one."""
@@ -318,6 +377,8 @@ class Persuasion(talk.TalkGame[State, Action]):
         player = self.current_player(state)
         number, known = len(state.said) // 2, self.known_qualities(state, seat)
         lines = [stage_text(player, seat, number, self.num_rounds)]
+        if len(state.market) == 2 and len(self.drawn) > 1:
+            lines.append(market_text(*state.market))
         if seat == SELLER and len(known) > number:
             lines.append(f"The quality of this product is {known[number]}.")
         if self.myopic and seat == BUYER:
@@ -327,19 +388,20 @@ class Persuasion(talk.TalkGame[State, Action]):
         return "\n".join(lines)
 
     def information_state(self, state: State, seat: int) -> Any:
-        return (seat, self.known_qualities(state, seat), state.said)
+        return (seat, state.market, self.known_qualities(state, seat), state.said)
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
         """Seat, who is to move, round; then all that the seat knows of each round.
 
-        One-hot seat (2); whether the seat is to move; share of rounds over; and for each round:
-        one-hot known quality (2), one-hot advice (2), one-hot choice (2).
+        One-hot seat (2); whether the seat is to move; share of rounds over; for each round:
+        one-hot known quality (2), one-hot advice (2), one-hot choice (2); prior and value.
         """
-        values = np.zeros(4 + 6 * self.num_rounds, np.float32)
+        values = np.zeros(6 + 6 * self.num_rounds, np.float32)
+        values[-2:][: len(self.market(state))] = self.market(state)
         values[seat] = 1
         values[2] = self.current_player(state) == seat
         values[3] = len(state.said) // 2 / self.num_rounds
-        rounds = values[4:].reshape(self.num_rounds, 6)
+        rounds = values[4:-2].reshape(self.num_rounds, 6)
         for number, quality in enumerate(self.known_qualities(state, seat)):
             if quality:
                 rounds[number, int(quality == LOW)] = 1
@@ -349,13 +411,18 @@ class Persuasion(talk.TalkGame[State, Action]):
         return values
 
     def action_text(self, state: State, action: Action) -> str:
-        return action if isinstance(action, str) else talk.written(action, MOVES)
+        if isinstance(action, Utterance):
+            return talk.written(action, MOVES)
+        if isinstance(action, str):
+            return action
+        return f"{'value' if state.market else 'prior'} {action:.10g}"
 
     def moves_at(self, state: State) -> tuple[talk.Move, ...]:
         return CHOICES if len(state.said) % 2 else ADVICE
 
     def rules(self, seat: int) -> str:
-        rules = rules_text(seat, self.num_rounds, self.prior, self.value)
+        market = self.drawn[0] if len(self.drawn) == 1 else None
+        rules = rules_text(seat, self.num_rounds, market)
         how = talk.how_to_write(ADVICE if seat == SELLER else CHOICES, self.longest)
         others = [MYOPIC[seat]] if self.myopic else []
         return " ".join([rules, *others, how])
@@ -363,10 +430,19 @@ class Persuasion(talk.TalkGame[State, Action]):
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the qualities again that the seat does not know."""
         known = self.known_qualities(state, seat)
+        prior = self.market(state)[0] if known else 0.0
         drawn = [
-            quality or (HIGH if rng.random() < self.prior else LOW) for quality in known
+            quality or (HIGH if rng.random() < prior else LOW) for quality in known
         ]
-        return State(tuple(drawn), state.said)
+        return state._replace(qualities=tuple(drawn))
+
+
+def _short(value: float) -> str:
+    return f"{value:.6f}".replace("0.", ".", 1)
+
+
+def _several(given: float | Sequence[float]) -> Sequence[float]:
+    return given if isinstance(given, tuple) else (given,)
 
 
 def _share(kept: Sequence[bool]) -> float:
@@ -379,53 +455,65 @@ def _says(game: Persuasion, said: Utterance, quality: str) -> Utterance:
     return said._replace(message=words) if fits else said
 
 
-def _honest(game: Persuasion, quality: str, rng: random.Random) -> Utterance:
+def _honest(game: Persuasion, state: State, rng: random.Random) -> Utterance:
+    quality = state.qualities[-1]
     return _says(game, RECOMMEND if quality == HIGH else WARN, quality)
 
 
-def _greedy(game: Persuasion, quality: str, rng: random.Random) -> Utterance:
+def _greedy(game: Persuasion, state: State, rng: random.Random) -> Utterance:
     return _says(game, RECOMMEND, HIGH)
 
 
-def _silent(game: Persuasion, quality: str, rng: random.Random) -> Utterance:
+def _silent(game: Persuasion, state: State, rng: random.Random) -> Utterance:
     return WARN
 
 
-def _optimal(game: Persuasion, quality: str, rng: random.Random) -> Utterance:
-    is_recommended = quality == HIGH or rng.random() < game.deceit
+def _optimal(game: Persuasion, state: State, rng: random.Random) -> Utterance:
+    is_recommended = state.qualities[-1] == HIGH or rng.random() < game.deceit(state)
     return RECOMMEND if is_recommended else WARN
 
 
-def _believes_words(game: Persuasion, state: State) -> bool:
-    return "quality is high" in state.said[-1].message.lower()
+def _trusts(game: Persuasion, state: State) -> bool:
+    """No recommended product was of low quality, and no more are recommended than plausible."""
+    bought, (prior, _) = _record(game, state), game.market(state)
+    advice = state.said[::2]
+    num = sum(said.move == "recommend" for said in advice)
+    spread = math.sqrt(len(advice) * prior * (1 - prior))
+    is_plausible = num <= len(advice) * prior + 2 * spread + 1
+    return _follows(game, state) and is_plausible and LOW not in bought
+
+
+def _record(game: Persuasion, state: State) -> list[str]:
+    """The qualities of the products that were recommended and bought."""
+    known = game.known_qualities(state, BUYER)[: len(state.said) // 2]
+    return [
+        quality
+        for number, quality in enumerate(known)
+        if quality and state.said[2 * number].move == "recommend"
+    ]
 
 
 def _reads_record(game: Persuasion, state: State) -> bool:
-    known = game.known_qualities(state, 1)
-    record = [
-        quality
-        for number, quality in enumerate(known)
-        if state.said[2 * number].move == "recommend"
-    ]
-    highs, lows = record.count(HIGH), record.count(LOW)
-    share = (highs + game.prior) / (highs + lows + 1)
-    return state.said[-1].move == "recommend" and share * game.value >= 1
+    record, (prior, value) = _record(game, state), game.market(state)
+    share = (record.count(HIGH) + prior) / (len(record) + 1)
+    return _follows(game, state) and share * value >= 1
 
 
 def _by_the_prior(game: Persuasion, state: State) -> bool:
-    return game.prior * game.value >= 1
+    prior, value = game.market(state)
+    return prior * value >= 1
 
 
 def _follows(game: Persuasion, state: State) -> bool:
     return state.said[-1].move == "recommend"
 
 
-Seller = Callable[[Persuasion, str, random.Random], Utterance]
+Seller = Callable[[Persuasion, State, random.Random], Utterance]
 Buyer = Callable[[Persuasion, State], bool]
 
 STYLES: dict[str, tuple[Seller, Buyer]] = {
     "greedy": (_greedy, _reads_record),
-    "honest": (_honest, _believes_words),
+    "honest": (_honest, _trusts),
     "optimal": (_optimal, _follows),
     "silent": (_silent, _by_the_prior),
 }
@@ -436,12 +524,13 @@ class Persuader(talk.Scripted):
 
     | Style     | Seller                                   | Buyer: buys                         |
     |-----------|------------------------------------------|-------------------------------------|
-    | `honest`  | recommends high quality and says so      | what is said to be of high quality  |
+    | `honest`  | recommends high quality and says so      | what is recommended, while it trusts |
     | `greedy`  | recommends all, and says high quality    | what has paid so far, if recommended |
     | `silent`  | warns of all                             | all, if the prior pays; else nothing |
     | `optimal` | as if committed: low quality with chance q | what is recommended               |
 
-    `greedy` buys if the value times the share of high quality among the recommended products that
+    `honest` trusts until a recommended product proves to be of low quality, or until more are recommended
+    than plausible: two standard deviations and one above the mean. `greedy` buys if the value times the share of high quality among the recommended products that
     it bought, with one product of the prior added, is at least the price. `silent` plays the babbling
     equilibrium. The pair of `optimal` players is the benchmark of commitment.
     """
@@ -451,7 +540,7 @@ class Persuader(talk.Scripted):
     def reply(self, game: Persuasion, state: State, rng: random.Random) -> Utterance:
         sells, buys = STYLES[self.style]
         if game.current_player(state) == SELLER:
-            return sells(game, state.qualities[-1], rng)
+            return sells(game, state, rng)
         return BUY if buys(game, state) else SKIP
 
 

@@ -2,11 +2,11 @@
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
-| Create      | `arena_envs.make("referential-v0", num_objects=4)`; see `Referential`  |
+| Create      | `arena_envs.make("referential-v1", num_objects=4)`; see `Referential`  |
 | Agents      | `player_0` describes, `player_1` picks                                 |
 | Kind        | cooperative, imperfect information                                     |
 | Actions     | texts: "say: " and a message, such as "say: red"; "pick 2"             |
-| Rewards     | both get 1/R for each right pick, in R = `num_rounds` rounds           |
+| Rewards     | both get at most 1/R for each right pick, in R = `num_rounds` rounds   |
 | Length      | 2R turns                                                               |
 | Known value | with a shared code of enough words 1; silent play 1/4; random play 1/4 |
 | Source      | A. Lazaridou et al., *Multi-Agent Cooperation and the Emergence of     |
@@ -21,8 +21,15 @@ one object as the target, each equally likely, and only the describer learns whi
 says a message; the picker picks an object by its number. Then both learn which object was picked,
 and the picker learns the target. The objects stay the same, so a pair can agree on shorter names.
 
+**Words cost.** A right pick after a message of w words pays 1 - c (w - 1), c being `word_cost`, or 0 if
+that is less, times 1/R. So one word that fits the target alone pays most. The picker reads a message
+in lower case and without punctuation. The referee of clues (`arena_envs/games/kits/clues.py`)
+refuses a message with anything but English words, with a number, or with a word three times: then
+the picker does not read it, and the round is over without a pick.
+
 An object has a value of each of the last `num_attributes` attributes of a list, and each attribute
-has its first `num_values` values. `attributes` takes a list of your own. Smallest:
+has its first `num_values` values. If there are 50 or more objects, `split` names the half that chance
+draws from; with fewer, none is held out. `attributes` takes a list of your own. Smallest:
 `num_attributes=1, num_values=2, num_objects=2, num_rounds=1`; largest shipped: `num_attributes=4,
 num_values=5, num_objects=12`.
 
@@ -32,13 +39,23 @@ lower case. n is at most the number of these words, so one word per round is eno
 shares a code, in which each object has a word of its own, scores 1. If the picker learns nothing
 from the messages, it is right with probability 1/n, whatever it does.
 
-Bots: `referrer:honest` names all values of the target; `referrer:optimal` uses a code by position
-in the alphabet. Each pair scores 1, and a mixed pair scores less. Cross-play between populations is
+Bots: `referrer:honest` says the fewest values that fit the target alone; `referrer:optimal` uses a
+code by position in the alphabet. The first pair scores 0.99, the second 1, a mixed pair less. Cross-play between populations is
 measured by `arena tournament referrer:honest referrer:optimal -g referential --out runs/codes`.
+
+Cheapest trick known: a code of one word per object, as that of `referrer:optimal`, pays a pair that has
+agreed on it 1; no referee sees it, and a stranger does not know it. To copy the line of the target pays
+0.7 in the default game.
+
+Not as in the source: objects are lists of values instead of pictures, messages are English words
+instead of symbols, words cost, and a referee reads them.
 
 Measures of an episode, over the rounds: `success`, the share of right picks; `truthfulness`, the
 share of the values said that the target has (1 if none is said; words count as in `taboo-v1`);
-`words`, the mean number of words of a message, separated by blanks.
+`words`, the mean number of words of a message; `refused`, the share of messages that were refused.
+
+History: v1 has costs of words, the referee, objects held out and 4 attributes with 4 values each
+instead of 3 with 3.
 """
 
 import random
@@ -47,7 +64,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
-from itertools import product
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -57,19 +74,27 @@ from numpy.typing import NDArray
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
+    SPLITS,
     TERMINAL,
     Information,
     Kind,
     Pays,
     check_int,
+    check_number,
     counted,
-    fold,
+    fitting,
+    of_split,
 )
+from arena_envs.games.kits.clues import fault_of, heard
 from arena_envs.games.kits.words import check_used, check_words, words_of
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
 from arena_envs.talk import Utterance
 
 SHIPPED = "attributes"  # arena_envs/words/attributes.csv
+HELD_OUT = 50  # objects from which on half of them are held out
+SKIP = (
+    "skip"  # the move that stands for the pick after a refused message, with the fault
+)
 _WORD = re.compile("[a-z]{1,20}")
 
 Rows = Sequence[Sequence[str]]
@@ -166,8 +191,11 @@ class State(NamedTuple):
 
     @property
     def picked(self) -> tuple[int, ...]:
-        """The objects picked so far."""
-        return tuple(self.objects[said.values[0] - 1] for said in self.said[1::2])
+        """The objects picked so far; -1 in rounds whose message was refused."""
+        return tuple(
+            -1 if said.move == SKIP else self.objects[said.values[0] - 1]
+            for said in self.said[1::2]
+        )
 
     @property
     def num_right(self) -> int:
@@ -223,8 +251,12 @@ def history(
     def told(turn: int) -> str:
         number, speaker = turn // 2, turn % 2
         who = "you" if speaker == seat else f"player_{speaker}"
+        if said[turn].move == SKIP:
+            why = f", because {said[turn].values[0]}" if seat == DESCRIBER else ""
+            return f"Round {number + 1}: the message was refused{why}"
         if speaker == 0:
-            return f"Round {number + 1}: {who} said"
+            is_read = talk.is_heard(said[turn], seat)
+            return f"Round {number + 1}: {who} {'said' if is_read else 'spoke'}"
         return f"Round {number + 1}: {who} picked {result(number)}"
 
     def result(number: int) -> str:
@@ -236,6 +268,8 @@ def history(
         if turn % 2 == 0:
             return ""
         number = turn // 2
+        if said[turn].move == SKIP:
+            return f"{number + 1}. refused"
         is_right = picked[number] == targets[number]
         return f"{number + 1}. {picked[number]} ({'right' if is_right else 'wrong'})"
 
@@ -246,7 +280,11 @@ def history(
 
 
 def rules_text(
-    seat: int, num_objects: int, num_rounds: int, values: Sequence[Sequence[str]]
+    seat: int,
+    num_objects: int,
+    num_rounds: int,
+    values: Sequence[Sequence[str]],
+    word_cost: float,
 ) -> str:
     """The rules as this seat reads them, without the paragraph about messages."""
     kinds = "; ".join(", ".join(row) for row in values)
@@ -270,8 +308,11 @@ def rules_text(
         f"together. There are {num_objects} different objects, which both players see. "
         f"{places} An object has one of each of these: {kinds}. One object is the target, each "
         f"equally likely, and only player_0 knows which. {turns} {rounds} After each round both "
-        f"learn which object was picked, and player_1 learns the target. Your score, which is "
-        f"the score of both, is the share of right picks. You are the {ROLES[seat]}."
+        f"learn which object was picked, and player_1 learns the target. A right pick scores 1 / "
+        f"{num_rounds} for both of you, less {word_cost:.4g} of it for every word of the message "
+        "after the first. player_1 reads the message in lower case without punctuation; one with "
+        "anything but English words, with a number or with a word three times is refused, and the "
+        f"round is over without a pick. You are the {ROLES[seat]}."
     )
 
 
@@ -292,6 +333,9 @@ class Referential(talk.TalkGame[State, Action]):
         max_message: longest message in characters, 1 to 400.
         attributes: "attributes"; or the path of a file with one attribute per line, its values
             separated by commas; or the values of each attribute.
+        word_cost: what each word after the first takes of the pay of a right pick, 0 to 1.
+        split: "train" or "test", the half of the objects that chance draws from, if there are
+            50 or more.
 
     Raises:
         ValueError: a parameter is out of range, or the list has an empty or malformed value or a
@@ -300,10 +344,12 @@ class Referential(talk.TalkGame[State, Action]):
 
     num_objects: int = 4
     num_rounds: int = 3
-    num_attributes: int = 3
-    num_values: int = 3
+    num_attributes: int = 4
+    num_values: int = 4
     max_message: int = 200
     attributes: str | Path | Rows = SHIPPED
+    word_cost: float = 0.1
+    split: str = "train"
 
     num_players = 2
     kind: ClassVar[Kind] = "cooperative"
@@ -322,6 +368,7 @@ class Referential(talk.TalkGame[State, Action]):
         used = rows[-self.num_attributes :]
         num = min(map(len, used))
         check_used("num_values", self.num_values, 2, "an attribute in use", num)
+        check_number("word_cost", self.word_cost, 0, 1)
         most = min(12, len(self.words), len(self.names))
         check_int("num_objects", self.num_objects, 2, most)
         check_int("num_rounds", self.num_rounds, 1, 20)
@@ -341,7 +388,23 @@ class Referential(talk.TalkGame[State, Action]):
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The names of all objects that can be drawn, in alphabetical order."""
-        return tuple(sorted(names_of(self.values)))
+        names = names_of(self.values)
+        if len(names) >= HELD_OUT or self.split not in SPLITS:
+            return tuple(sorted(of_split(names, self.split)))
+        if self.split != "train":
+            raise ValueError(
+                f"want split='train' with fewer than {HELD_OUT} objects, got {self.split!r}: give "
+                "more num_attributes or num_values"
+            )
+        return tuple(sorted(names))
+
+    @property
+    def instances(self) -> Sequence[str]:
+        return self.names if len(names_of(self.values)) >= HELD_OUT else ()
+
+    @property
+    def knobs(self) -> dict[str, tuple[Any, ...]]:
+        return fitting(self, num_objects=(2, 3, 4, 6, 8, 12))
 
     @cached_property
     def _core(self) -> tuple[tuple[Utterance, ...], tuple[Utterance, ...]]:
@@ -386,14 +449,27 @@ class Referential(talk.TalkGame[State, Action]):
 
     def apply(self, state: State, action: Action) -> State:
         if isinstance(action, Utterance):
+            is_message = len(state.said) % 2 == DESCRIBER
+            if is_message and (fault := self._fault(action.message)):
+                refused = action._replace(audience=(DESCRIBER,))
+                skipped = Utterance(SKIP, (fault,))
+                return state._replace(said=(*state.said, refused, skipped))
             return state._replace(said=(*state.said, action))
         if len(state.objects) < self.num_objects:
             return state._replace(objects=(*state.objects, action))
         return state._replace(targets=(*state.targets, action))
 
+    def _fault(self, message: str) -> str:
+        return fault_of(message, allowed=self.words, numbers=0)
+
     def returns(self, state: State) -> tuple[float, float]:
-        paid = state.num_right / self.num_rounds
-        return (paid, paid)
+        rounds = zip(state.targets, state.picked, state.said[::2], strict=False)
+        paid = sum(
+            max(0.0, 1 - self.word_cost * (len(said.message.split()) - 1))
+            for target, picked, said in rounds
+            if target == picked
+        )
+        return (paid / self.num_rounds, paid / self.num_rounds)
 
     def measures(self, state: State) -> dict[str, float]:
         """Success, truthfulness and words, as the page defines them.
@@ -415,6 +491,7 @@ class Referential(talk.TalkGame[State, Action]):
             "success": state.num_right / self.num_rounds,
             "truthfulness": true / total if total else 1.0,
             "words": num_words / max(1, len(pairs)),
+            "refused": state.picked.count(-1) / max(1, len(pairs)),
         }
 
     @property
@@ -423,6 +500,7 @@ class Referential(talk.TalkGame[State, Action]):
         return {
             "success": (0.0, 1.0),
             "truthfulness": (0.0, 1.0),
+            "refused": (0.0, 1.0),
             "words": (0.0, float(most)),
         }
 
@@ -448,17 +526,21 @@ class Referential(talk.TalkGame[State, Action]):
         if seat == DESCRIBER and len(state.targets) > number:
             lines.append(f"The target is: {self.names[state.targets[-1]]}.")
         targets = [self.names[n] for n in self._known_targets(state, seat)]
-        picked = [self.names[n] for n in state.picked]
+        picked = [self.names[n] if n >= 0 else "" for n in state.picked]
         lines += history(state.said, targets, picked, seat)
         if player == TERMINAL:
             right = state.num_right
-            lines.append(f"{right} of {self.num_rounds} picks were right.")
+            lines.append(
+                f"{right} of {self.num_rounds} picks were right: your score is "
+                f"{round(self.returns(state)[0], 4):.10g}."
+            )
         return "\n".join(lines)
 
     def information_state(self, state: State, seat: int) -> Any:
         """The picker knows the order; the describer knows the targets in time."""
         objects = state.objects if seat == PICKER else tuple(sorted(state.objects))
-        messages = tuple(said.message for said in state.said[::2])
+        told = state.said if seat == DESCRIBER else talk.as_heard(state.said, seat)
+        messages = tuple(said.message for said in told[::2])
         targets = self._known_targets(state, seat)
         return (seat, objects, targets, messages, state.picked)
 
@@ -482,7 +564,8 @@ class Referential(talk.TalkGame[State, Action]):
         for row, target in enumerate(self._known_targets(state, seat)):
             rounds[row, order.index(target)] = 1
         for row, picked in enumerate(state.picked):
-            rounds[row, n + order.index(picked)] = 1
+            if picked >= 0:
+                rounds[row, n + order.index(picked)] = 1
         for row, said in enumerate(state.said[::2]):
             if said.message in words:
                 rounds[row, 2 * n + words.index(said.message)] = 1
@@ -498,11 +581,12 @@ class Referential(talk.TalkGame[State, Action]):
 
     def parse(self, state: State, text: str) -> Utterance:
         said: Utterance = super().parse(state, text)
-        word = fold(said.message)
-        return said._replace(message=word) if word in self.words else said
+        return said._replace(message=heard(said.message)) if said.message else said
 
     def rules(self, seat: int) -> str:
-        rules = rules_text(seat, self.num_objects, self.num_rounds, self.values)
+        rules = rules_text(
+            seat, self.num_objects, self.num_rounds, self.values, self.word_cost
+        )
         move = SAY if seat == DESCRIBER else self.pick
         return f"{rules} {talk.how_to_write((move,), self.max_message)}"
 
@@ -519,12 +603,17 @@ class Referential(talk.TalkGame[State, Action]):
         rng.shuffle(order)
         said = list(state.said)
         for turn, picked in zip(range(1, len(said), 2), state.picked, strict=True):
-            said[turn] = Utterance("pick", (order.index(picked) + 1,))
+            if picked >= 0:
+                said[turn] = Utterance("pick", (order.index(picked) + 1,))
         return State(tuple(order), state.targets, tuple(said))
 
 
-def _names_all(game: Referential, state: State, target: int) -> str:
-    return game.names[target]
+def _names_few(game: Referential, state: State, target: int) -> str:
+    """The fewest values of a target that no other object has together."""
+    values = game.names[target].split()
+    others = [{*game.names[n].split()} for n in state.objects if n != target]
+    sets = (few for num in range(len(values)) for few in combinations(values, num + 1))
+    return " ".join(next(few for few in sets if not any({*few} <= o for o in others)))
 
 
 def _names_one(game: Referential, state: State, target: int) -> str:
@@ -561,7 +650,7 @@ Fit = Callable[[Referential, State, int], int]
 
 STYLES: dict[str, tuple[Describer, Fit]] = {
     "greedy": (_names_one, _fits_words),
-    "honest": (_names_all, _fits_words),
+    "honest": (_names_few, _fits_words),
     "optimal": (_says_code, _fits_code),
     "silent": (_says_first, _fits_alike),
 }
@@ -572,7 +661,7 @@ class Referrer(talk.Scripted):
 
     | Style     | Describer: says                           | Picker: picks                       |
     |-----------|-------------------------------------------|-------------------------------------|
-    | `honest`  | all values of the target                  | what has most of the values said    |
+    | `honest`  | the fewest values that fit it alone       | what has most of the values said    |
     | `greedy`  | its value that the fewest objects have    | what has most of the values said    |
     | `silent`  | always the first word                     | any object                          |
     | `optimal` | word k for object k in alphabetical order | object k in alphabetical order      |
@@ -614,9 +703,10 @@ def scene(game: Referential, state: State, viewer: int | None) -> Scene:
     table = Table(title, ("number", "object", "", ""), rows)
 
     def told(turn: int, said: Utterance) -> str:
-        what = (
-            f"picks {game.names[state.picked[turn // 2]]}" if turn % 2 else "describes"
-        )
+        what = "describes"
+        if turn % 2:
+            place = state.picked[turn // 2]
+            what = f"picks {game.names[place]}" if place >= 0 else "reads nothing"
         return f"{what} (round {turn // 2 + 1})"
 
     shapes: list[Any] = [table] if rows else []

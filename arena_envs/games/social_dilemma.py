@@ -2,7 +2,7 @@
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
-| Create      | `arena_envs.make("social_dilemma-v0", num_players=3)`; see `SocialDilemma` |
+| Create      | `arena_envs.make("social_dilemma-v1", num_players=3)`; see `SocialDilemma` |
 | Agents      | `player_0`, `player_1`, ...                                            |
 | Kind        | mixed, imperfect information (choices are hidden until all have chosen) |
 | Actions     | texts: "promise cooperate", "say: ...", "pass"; "choose defect"        |
@@ -37,6 +37,11 @@ paid (n - 1) times the mean of the four numbers in each round.
 The legal actions are a finite core without messages: both promises, "pass", both choices. The
 grammar of texts is that of `bargaining`. The prompt shows all choices, the latest n utterances in
 full, and of the earlier ones the latest six promises. Features hold everything but messages.
+
+Cheapest trick known: a promise to cooperate, and then defection, which pays 30 against players that
+always cooperate and 6 among themselves; honest cooperation pays 18.
+
+History: version 1 plays on after a bad reply of three or more players: it says nothing, and cooperates.
 
 Measures of an episode:
 
@@ -355,6 +360,10 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
         if len(state.rounds) == self.num_rounds:
             return ()
         return TALK if self.is_talking(state) else CHOICES
+
+    def default_action(self, state: State) -> Utterance:
+        """No words; cooperation."""
+        return TALK[-1] if self.is_talking(state) else CHOICES[0]
 
     def core_state(self, state: State) -> State:
         """The state without messages, and with "pass" in place of a message alone."""

@@ -2,15 +2,15 @@
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
-| Create      | `arena_envs.make("sokoban-v0")`; parameters: see `Sokoban`             |
+| Create      | `arena_envs.make("sokoban-v1")`; parameters: see `Sokoban`             |
 | Agents      | `player_0` alone; the level is drawn by chance                         |
 | Kind        | competitive, perfect information, not zero-sum (one seat)              |
 | Actions     | `Discrete(4)`: 0 "up", 1 "down", 2 "left", 3 "right"                   |
 | Rewards     | 1 / B for a box pushed onto a goal, -1 / B for one pushed off a goal,  |
 |             | B being the number of boxes                                            |
-| Length      | at most `max_moves` turns; 19.555513 on average in random play         |
-| Known value | optimal play 1 with all generated levels, in 5.19 moves on average;    |
-|             | uniform random play 0.0610087                                          |
+| Length      | at most `max_moves` turns; 19.581256 on average in random play         |
+| Known value | optimal play 1 with all generated levels, in 5.26 moves on average;    |
+|             | uniform random play 0.057703                                          |
 | Source      | H. Imabayashi (Thinking Rabbit, 1982); generated as in S. Racaniere et |
 |             | al., *Imagination-Augmented Agents* (2017), by play backwards          |
 
@@ -20,7 +20,7 @@ boxes cannot be pulled. A blocked move changes nothing, but counts. The episode 
 are on goals, or after `max_moves` moves; a box that cannot reach a goal any more does not end it.
 
 Chance draws one of `num_levels` levels of `size` rows and columns with `num_boxes` boxes. Each level is
-generated from its number: boxes start on goals and are pulled away by random moves, so it can be
+generated from its number and split: boxes start on goals and are pulled away by random moves, so it can be
 solved. Levels whose shortest solution has fewer than 4 or more than 10 moves per box, or on which a
 search of 5,000 states fails, are drawn anew. `level` gives rows of a level instead, in the usual
 symbols: # wall, @ player, + player on a goal, $ box, * box on a goal, . goal, and _ for floor. Boxes
@@ -30,13 +30,17 @@ More boxes and larger rooms make the game harder. Smallest: `level=("#####", "#@
 max_moves=1`; large: `size=10, num_boxes=4, max_moves=80`. The bot `sokoban_search` plays shortest
 solutions, found by A* search.
 
+Cheapest trick known: none; a list of moves that solves one level fails on most others.
+
+History: version 1 draws from other levels, a hundred for each split.
+
 Measures of an episode: `success`, 1 if all boxes are on goals and 0 otherwise; `boxes_on_goals`, their share.
 """
 
 import heapq
 import random
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import count
@@ -55,10 +59,12 @@ from arena_envs.game import (
     Kind,
     Pays,
     check_int,
+    check_split,
     counted,
     fitting,
     fold,
     over_text,
+    split_of,
 )
 from arena_envs.scenes.shapes import Cell, Grid, Scene, Track, turn_title
 
@@ -224,22 +230,23 @@ def _cells(text: str, symbols: str) -> frozenset[int]:
 
 
 @lru_cache(1000)
-def random_level(size: int, num_boxes: int, number: int) -> Level:
+def random_level(size: int, num_boxes: int, number: int, split: str = "train") -> Level:
     """A level that can be solved, the same for equal arguments.
 
     The boxes start on the goals and are pulled away at random, so the way back solves the
     level. It is drawn anew until no box stands on a goal and the shortest solution has
-    `MIN_PER_BOX` to `MAX_PER_BOX` moves per box.
+    `MIN_PER_BOX` to `MAX_PER_BOX` moves per box, and it belongs to the split.
 
     Args:
         size: rows and columns, with the walls around.
         num_boxes: boxes, and goals.
         number: of the level; the seed of its generator.
+        split: of instances.
     """
     rng = random.Random(number)
     while True:
         level = _pulled_apart(_solved_level(size, num_boxes, rng), rng)
-        if level.room.goals & frozenset(level.boxes):
+        if level.room.goals & frozenset(level.boxes) or split_of(repr(level)) != split:
             continue
         try:
             path = shortest(*level, max_nodes=MAX_NODES)
@@ -322,6 +329,7 @@ def check_rows(name: str, rows: Sequence[str], max_size: int) -> None:
 NAMES = ("up", "down", "left", "right")
 NUMBERS = {name: action for action, name in enumerate(NAMES)}
 MAX_SIZE, MAX_LEVELS, MAX_MOVES = 20, 10_000, 1000
+MAX_LISTED = 200  # levels among the instances
 
 
 class State(NamedTuple):
@@ -343,6 +351,7 @@ class Sokoban(BaseGame[State, int]):
         num_levels: levels that may be drawn, 1 to 10,000.
         max_moves: 1 to 1000; at least 10 per box with generated levels, which is enough.
         level: None to generate levels; or rows of one.
+        split: of the generated levels, "train" or "test"; they share none.
 
     Raises:
         ValueError: a parameter is out of range, or `level` is malformed.
@@ -353,6 +362,7 @@ class Sokoban(BaseGame[State, int]):
     num_levels: int = 100
     max_moves: int = 20
     level: Sequence[str] | None = None
+    split: str = "train"
 
     num_players = 1
     num_actions = 4
@@ -368,6 +378,7 @@ class Sokoban(BaseGame[State, int]):
         check_int("size", self.size, 5, 10)
         check_int("num_boxes", self.num_boxes, 1, 2 if self.size == 5 else 4)
         check_int("num_levels", self.num_levels, 1, MAX_LEVELS)
+        check_split(self.split, self.level is None)
         least = 1 if self.level is not None else MAX_PER_BOX * self.num_boxes
         check_int("max_moves", self.max_moves, least, MAX_MOVES)
         if self.level is None:
@@ -419,7 +430,15 @@ class Sokoban(BaseGame[State, int]):
         """The level of a state; the first one before a level is drawn."""
         if self.level is not None:
             return level_of(tuple(self.level))
-        return random_level(self.size, self.num_boxes, max(state.level, 0))
+        number = max(state.level, 0)
+        return random_level(self.size, self.num_boxes, number, self.split)
+
+    @property
+    def instances(self) -> Sequence[Hashable]:
+        if self.level is not None:
+            return ()
+        numbers = range(min(self.num_levels, MAX_LISTED))
+        return tuple({self.level_at(State(number)): None for number in numbers})
 
     def initial_state(self) -> State:
         return State() if self.level is None else self._start(0)
@@ -458,7 +477,7 @@ class Sokoban(BaseGame[State, int]):
     def known_value(self) -> str | None:
         if self.level is not None:
             return None
-        uniform = "; uniform random play 0.0610087" if self == type(self)() else ""
+        uniform = "; uniform random play 0.057703" if self == type(self)() else ""
         return f"optimal play 1{uniform}"
 
     def observe(self, state: State, seat: int) -> str:

@@ -89,6 +89,7 @@ from arena_envs.game import (
     check_bool,
     check_int,
     counted,
+    fitting,
     fold,
 )
 from arena_envs.games.kits.clues import fault_of, heard
@@ -456,6 +457,12 @@ class Taboo(talk.TalkGame[State, Action]):
     @property
     def instances(self) -> Sequence[str]:
         return tuple(self.deck) if self.cards == SHIPPED else ()
+
+    @property
+    def knobs(self) -> dict[str, tuple[Any, ...]]:
+        if self.adversarial:
+            return {}
+        return fitting(self, num_cards=(2, 4, 8, 32, 128))
 
     @cached_property
     def deck(self) -> dict[str, TabooCard]:

@@ -2,47 +2,60 @@
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
-| Create      | `arena_envs.make("twenty_questions-v0")`; see `TwentyQuestions`        |
+| Create      | `arena_envs.make("twenty_questions-v1")`; see `TwentyQuestions`        |
 | Agents      | `player_0` alone; the thing is drawn by chance                         |
 | Kind        | competitive, imperfect information, not zero-sum (one seat)            |
-| Actions     | `Discrete(K + N)`: K questions, "is it an animal" and so on, then      |
-|             | guesses of N things, "guess dog" and so on                             |
+| Actions     | `Discrete(K + N + 1)`: K questions, "is it an animal" and so on, then  |
+|             | guesses of N things, "guess dog" and so on, then of any other thing    |
 | Rewards     | (M + 1 - t) / M if turn t of M guesses the thing, else 0               |
-| Length      | at most M turns; 13.214286 on average in random play                   |
-| Known value | optimal play 0.825 (4.5 turns), uniform random play 0.375; all 42      |
-|             | things and 20 questions: optimal play 0.753571 (5.928571 turns)        |
+| Length      | at most M turns                                                        |
+| Known value | uniform random play 0.056441; `information_gain` 0.66; 16 things, 12    |
+|             | questions: optimal play 0.796875                                        |
 | Source      | traditional; as a task for language models: M. Abdulhai et al., *LMRL  |
 |             | Gym* (2023)                                                            |
 
 Chance draws one of N = `num_things` things, each equally likely. At each turn the player asks one
 of K = `num_questions` questions, which is answered truthfully, or guesses a thing. No question
-and no guess can be repeated. The episode ends with the right guess or after M = `max_questions`
-turns; guesses count as turns.
+and no guess of a thing can be repeated. The episode ends with the right guess or after
+M = `max_questions` turns; guesses count as turns.
 
-Answers come from a table, by default the first rows and columns of `arena_envs/words/things.csv`,
-which was written for this game. The player does not see the table and relies on what it knows of the
+The player does not read which things may be drawn, unless `show_words` is True. A guess of a thing
+that may not be drawn is wrong, as any other wrong guess. To name things in order finds 20 of 140.
+
+Answers come from a table, by default the first columns of `arena_envs/words/things.csv`, which was written for this game, and the
+first rows of the half that `split` names. The player does not see the table and relies on what it knows of the
 world; with `show_table=True` the rules contain the table. Optimal play knows the table; the
 bot `question_tree` finds it by exact search, and `information_gain` takes the action with
 the most uncertain answer.
 
 More things make the game harder. Smallest: `num_things=2, num_questions=1, max_questions=1`; largest
-shipped: `num_things=42, num_questions=20`. `table` also takes a CSV file or rows.
+shipped: `num_things=141, num_questions=45`. `table` also takes a CSV file or rows, of which none is held out.
+
+Cheapest trick known: to name the things in order, by one who has learned the list: 0.075.
+
+Not as in the parlour game: questions come from a list, answers are yes or no alone and never doubtful.
 
 Measures of an episode: `success`, 1 if the thing was found and 0 otherwise; `information`,
 1 - log(L) / log(N), where L things fit all answers at the end.
+
+History: v1 hides the things, has 281 of them in two splits, 45 questions instead of 20, and guesses
+of things that may not be drawn. Things with the same answers are allowed.
 """
 
 import csv
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from fractions import Fraction
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from arena_envs.game import TERMINAL, check_bool, check_int
+from arena_envs.game import TERMINAL, check_bool, check_int, fitting
+from arena_envs.games.kits.clues import vocabulary
 from arena_envs.games.kits.secrets import SecretGame, State, secret_scene
-from arena_envs.games.kits.words import check_used, check_words
+from arena_envs.games.kits.words import check_used, check_words, of_list
 from arena_envs.scenes.shapes import Cell, Scene
 
 SHIPPED = "things"  # arena_envs/words/things.csv
@@ -59,22 +72,11 @@ class AttributeTable(NamedTuple):
     answers: tuple[tuple[bool, ...], ...]  # by thing, then by question
 
     def part(self, num_things: int, num_questions: int) -> "AttributeTable":
-        """The first things and questions.
-
-        Raises:
-            ValueError: two of these things have the same answers.
-        """
-        things, questions = self.things[:num_things], self.questions[:num_questions]
+        """The first things and questions."""
         answers = tuple(row[:num_questions] for row in self.answers[:num_things])
-        first: dict[tuple[bool, ...], str] = {}
-        for thing, row in zip(things, answers, strict=True):
-            if row in first:
-                raise ValueError(
-                    f"want different answers for each thing, got the same for "
-                    f"{first[row]!r} and {thing!r}: take more questions or fewer things"
-                )
-            first[row] = thing
-        return AttributeTable(things, questions, answers)
+        return AttributeTable(
+            self.things[:num_things], self.questions[:num_questions], answers
+        )
 
 
 def read_rows(param: str, source: str | Path | Rows) -> tuple[tuple[str, ...], ...]:
@@ -89,6 +91,8 @@ def read_rows(param: str, source: str | Path | Rows) -> tuple[tuple[str, ...], .
     Raises:
         ValueError: there is no such file, or a row is malformed. Names the file and the line.
     """
+    if source == SHIPPED:
+        return shipped_rows()
     if isinstance(source, str | Path):
         where = f"{param} ({source}), line {{}}"
         rows: Rows = _rows_of_file(param, source)
@@ -128,10 +132,15 @@ def table_of(rows: Rows) -> AttributeTable:
     )
 
 
+@cache
+def shipped_rows() -> tuple[tuple[str, ...], ...]:
+    """The rows of the shipped table, which the tests have checked."""
+    file = resources.files("arena_envs") / "words" / f"{SHIPPED}.csv"
+    lines = file.read_text(encoding="utf-8").splitlines()
+    return tuple(map(tuple, csv.reader(lines)))
+
+
 def _rows_of_file(param: str, source: str | Path) -> list[list[str]]:
-    if source == SHIPPED:
-        file = resources.files("arena_envs") / "words" / f"{SHIPPED}.csv"
-        return list(csv.reader(file.read_text(encoding="utf-8").splitlines()))
     try:
         text = Path(source).read_text(encoding="utf-8")
         return list(csv.reader(text.splitlines()))
@@ -142,6 +151,7 @@ def _rows_of_file(param: str, source: str | Path) -> list[list[str]]:
         ) from error
 
 
+NO_THING = frozenset(["or", "and", "not", "guess", "is", "it", "do", "does", "can"])
 # in this order
 ASKING = ("i guess ", "guess ", "is it ", "it is ", "a ", "an ", "the ")
 
@@ -151,40 +161,56 @@ class TwentyQuestions(SecretGame):
     """Twenty questions.
 
     Args:
-        num_things: things that may be drawn, the first of the table; at least 2.
+        num_things: things that may be drawn, the first of the split; at least 2.
         num_questions: questions that may be asked, the first of the table; at least 1.
         max_questions: turns, for questions and guesses, 1 to `num_things` + `num_questions`.
         show_table: whether the rules contain the table.
         table: "things"; or the path of a CSV file: a header with the questions, and for each thing
             its name and "yes" or "no" for each question; or such rows.
+        split: "train" or "test", the half of the shipped things that may be drawn.
+        show_words: whether the rules and the prompts list the things.
 
     Raises:
-        ValueError: a parameter is out of range, a row of the table is malformed, or two things
-            have the same answers.
+        ValueError: a parameter is out of range, or a row of the table is malformed.
     """
 
-    num_things: int = 16
-    num_questions: int = 12
+    num_things: int = 140
+    num_questions: int = 45
     max_questions: int = 20
     show_table: bool = False
     table: str | Path | Rows = SHIPPED
+    split: str = "train"
+    show_words: bool = False
     scene = "arena_envs.games.twenty_questions:scene"
 
     def __post_init__(self) -> None:
         rows = read_rows("table", self.table)
         if self.table != SHIPPED:  # so that records hold the table itself
             object.__setattr__(self, "table", rows)
-        check_used("num_things", self.num_things, 2, "table", len(rows) - 1)
+        check_used("num_things", self.num_things, 2, "table", len(self._things))
         num = len(rows[0]) - 1
         check_used("num_questions", self.num_questions, 1, "table", num)
         check_int("max_questions", self.max_questions, 1, self.num_actions)
         check_bool("show_table", self.show_table)
-        _ = self.facts  # raises if two things are alike
+        check_bool("show_words", self.show_words)
+
+    @cached_property
+    def _things(self) -> Rows:
+        rows = read_rows("table", self.table)[1:]
+        return of_list("table", rows, self.split, is_shipped=self.table == SHIPPED)
+
+    @property
+    def instances(self) -> Sequence[str]:
+        return self.facts.things if self.table == SHIPPED else ()
+
+    @property
+    def knobs(self) -> dict[str, tuple[Any, ...]]:
+        return fitting(self, num_things=(8, 16, 32, 64, 128))
 
     @cached_property
     def facts(self) -> AttributeTable:
         """The things and questions of this game."""
-        table = table_of(read_rows("table", self.table))
+        table = table_of([read_rows("table", self.table)[0], *self._things])
         return table.part(self.num_things, self.num_questions)
 
     @property
@@ -193,7 +219,12 @@ class TwentyQuestions(SecretGame):
 
     @property
     def num_actions(self) -> int:
-        return self.num_questions + self.num_things
+        return self.num_questions + self.num_things + 1
+
+    @property
+    def another(self) -> int:
+        """The guess of a thing that may not be drawn."""
+        return self.num_actions - 1
 
     @property
     def max_turns(self) -> int:
@@ -209,10 +240,33 @@ class TwentyQuestions(SecretGame):
         return self.num_questions + secret
 
     @property
-    def known_value(self) -> str | None:
-        if self != type(self)():
-            return None
-        return "optimal play 0.825; uniform random play 0.375"
+    def known_value(self) -> str:
+        return f"uniform random play {float(self.uniform_value()):.6g}"
+
+    def legal_actions(self, state: State) -> Sequence[int]:
+        legal = super().legal_actions(state)
+        return (
+            [*legal, self.another] if self.another in state.asked and legal else legal
+        )
+
+    def shown_actions(self, state: State) -> Sequence[int]:
+        legal = self.legal_actions(state)
+        is_open = self.show_words or self.show_table
+        return [a for a in legal if is_open or a < self.num_questions]
+
+    def uniform_value(self) -> Fraction:
+        """Mean return of uniform play, in which only `another` can be repeated."""
+        chances = {self.num_actions: Fraction(1)}  # by number of legal actions
+        value = Fraction(0)
+        for turn in range(self.max_turns):
+            share = Fraction(self.max_turns - turn, self.max_turns)
+            after = defaultdict[int, Fraction](Fraction)
+            for num, chance in chances.items():
+                value += chance / num * share if num > 1 else 0
+                after[num] += chance / num
+                after[num - 1] += chance * Fraction(max(0, num - 2), num)
+            chances = after
+        return value
 
     def observe(self, state: State, seat: int) -> str:
         pairs = zip(state.asked, self.answers(state), strict=True)
@@ -238,27 +292,37 @@ class TwentyQuestions(SecretGame):
     def action_text(self, state: State, action: int) -> str:
         if action < self.num_questions:
             return self.facts.questions[action]
+        if action == self.another:
+            return "guess something else"
         return f"guess {self.facts.things[action - self.num_questions]}"
 
     def action_named(self, text: str) -> int | None:
         """Reads a question, "guess dog", "dog", "is it a dog" and "it is a dog"."""
         if text in self.actions_by_text:
             return self.actions_by_text[text]
+        thing = text
         for prefix in ASKING:
-            text = text.removeprefix(prefix)
-        return self.actions_by_text.get(f"guess {text}")
+            thing = thing.removeprefix(prefix)
+        words, known = thing.split(), vocabulary()
+        is_thing = 0 < len(words) < 4 and all(word in known for word in words)
+        other = None
+        if text.startswith("guess ") and is_thing:
+            other = None if {*text.split()[1:]} & NO_THING else self.another
+        return self.actions_by_text.get(f"guess {thing}", other)
 
     def rules(self, seat: int) -> str:
         things, questions, _ = self.facts
-        example = f'"{questions[0]}" asks a question, "guess {things[0]}" guesses'
+        example = f'"{questions[0]}" asks a question, "guess unicorn" guesses'
+        drawn = f"A thing has been drawn from a list of {self.num_things} common things"
+        if self.show_words or self.show_table:
+            drawn = f"One of these things has been drawn: {', '.join(things)}"
         turns = f"{self.max_turns} turns" if self.max_turns > 1 else "one turn"
         parts = [
-            "This is a game of twenty questions, which you play alone. One of these things "
-            f"has been drawn, each equally likely, and you do not see which: "
-            f"{', '.join(things)}. You have {turns}. At each "
+            f"This is a game of twenty questions, which you play alone. {drawn}. Each is "
+            f"equally likely, and you do not see which. You have {turns}. At each "
             "turn you ask a question, which is answered truthfully with yes or no, or you "
             f"guess the thing: {example}. You may ask: {', '.join(questions)}. You "
-            "cannot ask or guess anything twice. The game ends when you guess the thing, "
+            "cannot ask anything twice. The game ends when you guess the thing, "
             f"or after {turns}. {self.scores_text('you guess it at turn t')}"
         ]
         if self.show_table:

@@ -2,14 +2,14 @@
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
-| Create      | `arena_envs.make("wordle-v0", num_words=50, max_guesses=6)`            |
+| Create      | `arena_envs.make("wordle-v1", num_words=50, max_guesses=6)`            |
 | Agents      | `player_0` alone; the word is drawn by chance                          |
 | Kind        | competitive, imperfect information, not zero-sum (one seat)            |
 | Actions     | `Discrete(N)`: the N words, in alphabetical order                      |
 | Rewards     | (M + 1 - t) / M if guess t of M is right, else 0                       |
 | Length      | at most M turns, M being `max_guesses`; 5.7 on average in random play  |
-| Known value | optimal play 0.776667 (2.34 guesses), uniform random play 0.07;        |
-|             | 200 words: optimal play 0.716667 (2.7 guesses)                         |
+| Known value | optimal play 0.786667 (2.28 guesses), uniform random play 0.07;        |
+|             | 200 words: optimal play 0.719167 (2.685 guesses)                         |
 | Source      | after J. Wardle's Wordle (2021), with a list of words of our own       |
 
 Chance draws one of N = `num_words` words, each equally likely. At each turn the player guesses one of
@@ -32,6 +32,12 @@ More words make the game harder. Smallest: `num_words=2, max_guesses=1`; all shi
 `num_words=400`. The first words of the list `five_letters` are used; `words` also takes a file or
 a sequence of words of one length, 2 to 8 letters.
 
+Cheapest trick known: none. A policy that has learned the 50 words of a split by heart plays as one that
+reads them, since the prompt lists them.
+
+History: version 1 draws from a half of the shipped list, 200 words for each split (`num_words` of them);
+version 0 drew from the first words of the whole list.
+
 Measures of an episode: `success`, 1 if the word was found and 0 otherwise; `information`,
 1 - log(L) / log(N), where L words fit all marks at the end.
 """
@@ -46,7 +52,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.game import TERMINAL, check_int, fitting
+from arena_envs.game import TERMINAL, check_int, check_split, fitting, of_split
 from arena_envs.games.kits.secrets import MAX_ROWS, SecretGame, State
 from arena_envs.games.kits.words import NAMES, check_used, read_words
 from arena_envs.scenes.shapes import Card, Cards, Cell, Grid, Scene, turn_title
@@ -67,6 +73,7 @@ class Wordle(SecretGame):
         max_guesses: 1 to `num_words`.
         words: "five_letters"; or the path of a file with one word per line; or the words. All
             have the same number of letters, 2 to 8.
+        split: "train" or "test": the half of the shipped list that words are drawn from.
 
     Raises:
         ValueError: a parameter is out of range, or the list has an empty or malformed word, a
@@ -76,6 +83,7 @@ class Wordle(SecretGame):
     num_words: int = 50
     max_guesses: int = 6
     words: str | Path | Sequence[str] = "five_letters"
+    split: str = "train"
     scene = "arena_envs.games.wordle:scene"
 
     def __post_init__(self) -> None:
@@ -89,13 +97,25 @@ class Wordle(SecretGame):
                     f"want words of one length, {MIN_LETTERS} to {MAX_LETTERS} letters, got "
                     f"{word!r} as word {number} after {words[0]!r}: correct or delete it"
                 )
-        check_used("num_words", self.num_words, 2, "words", len(words))
+        check_split(self.split, self.words in NAMES)
+        length = len(self._half)
+        check_used("num_words", self.num_words, 2, "words", length)
         check_int("max_guesses", self.max_guesses, 1, self.num_words)
 
     @cached_property
     def listed(self) -> tuple[str, ...]:
         """The words of this game, in alphabetical order."""
-        return tuple(sorted(read_words("words", self.words)[: self.num_words]))
+        return tuple(sorted(self._half[: self.num_words]))
+
+    @property
+    def _half(self) -> Sequence[str]:
+        """The words of the split, in random order; all words of another list."""
+        words = read_words("words", self.words)
+        return of_split(words, self.split) if self.words in NAMES else words
+
+    @property
+    def instances(self) -> Sequence[str]:
+        return self.listed if self.words in NAMES else ()
 
     @property
     def num_secrets(self) -> int:
@@ -120,7 +140,7 @@ class Wordle(SecretGame):
     def known_value(self) -> str | None:
         if self != type(self)():
             return None
-        return "optimal play 0.776667; uniform random play 0.07"
+        return "optimal play 0.786667; uniform random play 0.07"
 
     @property
     def knobs(self) -> dict[str, tuple[Any, ...]]:

@@ -6,7 +6,7 @@
         check_game(MyGame())
 
 It plays random episodes, so it finds what these show. It does not know the rules of a game:
-compare them with an independent implementation or with a value known in closed form. Where
+compare them with an independent implementation (`same_game`) or with a value known in closed form. Where
 information is imperfect, it does not find a text that leaves out a public fact (see
 `check_game`).
 """
@@ -14,14 +14,18 @@ information is imperfect, it does not find a text that leaves out a public fact 
 from arena_envs.doors import BrokenPromise
 from arena_envs.testing.check import CHECKS, PAGE_ROWS, check_game, page_of
 from arena_envs.testing.sample import Sample, draw_sample, random_episode
+from arena_envs.testing.twin import Difference, OpenSpielTwin, same_game
 
 __all__ = [
     "CHECKS",
     "PAGE_ROWS",
     "BrokenPromise",
+    "Difference",
+    "OpenSpielTwin",
     "Sample",
     "check_game",
     "draw_sample",
     "page_of",
     "random_episode",
+    "same_game",
 ]

@@ -347,6 +347,8 @@ def check_forfeit(sample: Sample) -> None:
         _check_default(sample)
         return
     for state in sample.states(10):
+        if game.current_player(state) == TERMINAL:
+            continue
         for seat in range(game.num_players):
             returns, paid = game.forfeit(state, seat), game.returns(state)
             rule = "a forfeit gives a return to each seat"

@@ -14,7 +14,7 @@ NAMES = ("dr_grpo (game, seat)", "mars", "mars (game, seat, turn)", "dr_grpo")
 
 
 def row(group=8, shared=True, **options):
-    return Payment("mine", {"num_rounds": 3, **options}, group, shared, {})
+    return Payment("mine", {"num_rounds": 3, **options}, {}, group, shared)
 
 
 def test_equal_rounds_have_the_noise_of_the_law():
@@ -49,7 +49,7 @@ def test_the_default_keeps_its_bars_in_the_committed_figures():
         own = one.noise[OWN]
         for name in (credit_payments.EPISODE, *credit_payments.POOLS_OF_TURNS):
             if name in one.noise:
-                assert own[1] <= 1.01 * one.noise[name][2], one[:-1]
+                assert own[1] <= 1.01 * one.noise[name][2], one
         if one.options == {"num_rounds": 8, "stakes": "falling"}:
             assert 5 * own[0] < one.noise[credit_payments.EPISODE][0]
 

@@ -20,9 +20,9 @@ from arena_envs.game import AnyGame, sample_chance
 
 FOLDER = Path(__file__).parent / "golden"
 SEEDS = {
-    "guess_number-v0": 2,
-    "secret_keeper-v0": 12,
-    "sokoban-v0": 27,
+    "guess_number-v1": 2,
+    "secret_keeper-v1": 12,
+    "sokoban-v1": 27,
 }  # where seed 1 shows little
 MAX_SHOWN = 20  # turns with all texts; of later ones the action alone
 

@@ -98,8 +98,8 @@ class TestKnownValues:
 
     def test_what_all_earn_who_bid_their_values(self) -> None:
         returns = truthful_returns(game, game.initial_state())
-        assert returns == pytest.approx([5 / 54] * 3)
-        assert game.known_value == "all bid their values: 5/54 each"
+        assert returns == pytest.approx([19 / 216, 61 / 648, 115 / 1296])
+        assert game.known_value == "all bid their values: 19/216, 61/648, 115/1296"
 
 
 class TestRules:
@@ -197,20 +197,15 @@ class TestWhoKnowsWhat:
         state, rng = play(["bid 7", "bid 1"], quiet), random.Random(0)
         drawn = [quiet.resample(state, 1, rng) for _ in range(300)]
         assert {each.personas[1] for each in drawn} == {1}
-        assert {each.personas[0] for each in drawn} == {0, 1, 2}
+        assert {each.personas[0] for each in drawn} == set(range(6))
         assert {each.past[0].said.values[0] for each in drawn} == set(range(13))
 
 
 class TestScriptedPlayers:
-    def test_words_change_what_bidders_earn(self, mean_returns: Any) -> None:
-        told = sum(mean_returns(game, "bidder", ["honest"] * 3, 100))
-        untold = sum(mean_returns(quiet, "bidder", ["honest"] * 3, 100))
-        assert told > 1 > untold + 0.5
-        greedy, *others = mean_returns(
-            game, "bidder", ["greedy", "honest", "honest"], 100
-        )
-        assert greedy > 1
-        assert others == [0, 0]
+    def test_claims_change_nothing(self, mean_returns: Any) -> None:
+        told = mean_returns(game, "bidder", ["honest"] * 3, 50)
+        claimed = mean_returns(game, "bidder", ["greedy", "honest", "honest"], 50)
+        assert claimed == told
 
     def test_who_values_the_item_most_buys_it(self) -> None:
         for pricing in ("second", "ascending"):

@@ -275,9 +275,7 @@ class TestTexts:
         assert "at most 300 characters" in game.rules(0)
         silent = Bargaining(messages=False).rules(0)
         assert silent.endswith("Your action has no message.")
-        factors = (
-            "player_0 is 0.8, 0.9 or 1 (drawn with equal chances), that of player_1"
-        )
+        factors = "player_0 is 0.72, 0.74 and so on up to 1 (drawn by chance), that of player_1"
         assert factors in game.rules(0)
         single = Bargaining(discounts=((0.9,), (0.8,)), num_rounds=1).rules(0)
         assert "There is 1 round: player_0 makes an offer and player_1" in single

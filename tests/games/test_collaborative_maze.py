@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -115,6 +116,8 @@ class TestMazes:
     def test_a_maze_is_drawn_if_a_step_is_left_for_talk(self) -> None:
         found = {state.rows: chance for chance, state in mazes(tiny)}
         assert sum(found.values()) == pytest.approx(1)
+        rest = {state.rows for _, state in mazes(replace(tiny, split="test"))}
+        assert rest.isdisjoint(found)
         every = [
             tuple(line[i : i + 3] for i in (0, 3, 6))
             for number in range(2**7)
@@ -123,10 +126,10 @@ class TestMazes:
             ]
         ]
         allowed = {rows for rows in every if (walked(rows) or 99) <= 4}
-        assert found.keys() == allowed
+        assert found.keys() | rest == allowed
         # a free row below leaves the row above free to be anything but three walls
         (chances,) = [dict(tiny.chance_outcomes(State(("...",))))]
-        assert set(chances) == {"...", "..#", ".#.", ".##", "#..", "#.#", "##."}
+        assert set(chances) <= {"...", "..#", ".#.", ".##", "#..", "#.#", "##."}
         assert chances["..."] / chances["..#"] == pytest.approx(7 / 3)
 
     def test_shortest_paths_are_those_of_a_plain_search(self) -> None:
@@ -147,7 +150,7 @@ class TestMazes:
             assert game.known(again, 1) == game.known(state, 1)
             assert again.rows[1][1] == "#"
             drawn.add(again.rows)
-        assert len(drawn) > 10
+        assert len(drawn) > 5
 
     def test_both_modes_draw_the_same_maze_for_a_seed(self) -> None:
         for seed in range(5):

@@ -13,7 +13,7 @@ from arena_envs.bots import make_bot
 from arena_envs.games.frozen_lake import MAPS, FrozenLake, State, random_lake
 from arena_envs.solvers import expected_returns, minimax, uniform_table
 
-game = FrozenLake()
+game = FrozenLake("4x4")
 CASES = [
     (layout, is_slippery) for layout in ("4x4", "8x8") for is_slippery in (True, False)
 ]
@@ -118,7 +118,7 @@ def test_without_slips_the_bot_takes_a_shortest_path(params: Any) -> None:
 
 
 def test_a_random_map_has_a_path_and_depends_on_its_number_alone() -> None:
-    texts = {random_lake(4, number).rows for number in range(100)}
+    texts = {random_lake(5, number).rows for number in range(100)}
     assert len(texts) > 80
     for number in range(100):
         lake = random_lake(4, number)

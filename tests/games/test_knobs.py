@@ -9,7 +9,7 @@ from arena_envs import game_infos, make_game
 from arena_envs.game import fitting
 from arena_envs.testing import random_episode
 
-FAST = ("guess_number-v0", "wordle-v0")
+FAST = ("guess_number-v1", "wordle-v1")
 GAMES = {info.id: make_game(info.id) for info in game_infos() if info.extra is None}
 WITH_KNOBS = [id for id, game in GAMES.items() if game.knobs]
 RANDOM_LAKES = {"layout": "random"}
@@ -42,7 +42,7 @@ def test_random_play_succeeds_less_with_every_value(id):
 @pytest.mark.parametrize(
     ("id", "params"),
     [(id, {}) for id in WITH_KNOBS if id not in FAST]
-    + [("frozen_lake-v0", RANDOM_LAKES)],
+    + [("frozen_lake-v1", RANDOM_LAKES)],
 )
 def test_random_play_succeeds_less_in_all_games(id, params):
     check_falls(id, params, 6000)

@@ -24,23 +24,22 @@ from arena_envs.solvers import (
 
 # `known_value` is computed in the test of the game
 ELSEWHERE = {
-    "auction-v0",
+    "auction-v1",
     "blackjack-v0",
     "codenames-v1",
-    "collaborative_maze-v0",
+    "collaborative_maze-v1",
     "connect_four-v0",
-    "deal_or_no_deal-v0",
-    "frozen_lake-v0",
-    "guess_number-v0",
+    "deal_or_no_deal-v1",
+    "guess_number-v1",
     "liars_dice-v0",
     "rounds-v0",
     "say_select-v0",
-    "secret_keeper-v0",
-    "social_dilemma-v0",
-    "sokoban-v0",
-    "twenty_questions-v0",
-    "werewolf-v0",
-    "wordle-v0",
+    "secret_keeper-v1",
+    "social_dilemma-v1",
+    "sokoban-v1",
+    "twenty_questions-v1",
+    "werewolf-v1",
+    "wordle-v1",
 }
 
 
@@ -93,17 +92,20 @@ def returns_if_all_play(game: Any, action: int) -> float:
 
 def bargaining(game: Any) -> str:
     """Backward induction; random play ends with an offer of half the pie on average."""
-    totals, num_rounds = [0.0, 0.0, 0.0], game.num_rounds
-    draws = list(product(*game.discounts))
+    totals, num_rounds = [0.0] * 4, game.num_rounds
+    draws = game.drawn
     for factors in draws:
         offerer = 1.0
         for turn in range(num_rounds - 1, 0, -1):  # the other one offers next
             offerer = 1 - factors[turn % 2] * offerer
         shares = (offerer, 1 - offerer)
-        random = sum(0.5**r * 0.5 * factors[0] ** (r - 1) for r in range(1, 7))
-        totals = [t + x for t, x in zip(totals, (*shares, random), strict=True)]
-    best, other, random = (decimal(total / len(draws)) for total in totals)
-    return f"subgame-perfect play {best}, {other}; random play {random} each"
+        random = (
+            sum(0.5**r * 0.5 * factor ** (r - 1) for r in range(1, 7))
+            for factor in factors
+        )
+        totals = [t + x for t, x in zip(totals, (*shares, *random), strict=True)]
+    best, other, *each = (decimal(total / len(draws)) for total in totals)
+    return f"subgame-perfect play {best}, {other}; random play {', '.join(each)}"
 
 
 def blotto(game: Any) -> str:
@@ -150,11 +152,12 @@ def repeated_dilemma(game: Any) -> str:
 
 def negotiation(game: Any) -> str:
     """Random play sells at the middle of all prices, in each round with probability 1/3."""
-    draws = list(product(*game.factors))
+    draws = game.drawn
     sold = sum(3.0**-r for r in range(1, game.num_rounds + 1))
     seller = sold * sum(1 - factors[0] for factors in draws) / len(draws)
     gains = sum(max(0.0, b - a) for a, b in draws) / len(draws)  # of the last to offer
-    random = f"{decimal(seller)}, {decimal(-seller)}"
+    buyer = sold * sum(factors[1] - 1 for factors in draws) / len(draws)
+    random = f"{decimal(seller)}, {decimal(buyer)}"
     return f"random play {random}; both told both values, subgame-perfect 0, {decimal(gains)}"
 
 
@@ -163,18 +166,21 @@ def persuasion(game: Any) -> str:
     single = make_game("persuasion", num_rounds=1)
     keys = information_states(single).items()
 
-    def paid(deceit: float, follows: bool) -> str:
+    def paid(lies: bool, follows: bool, least: float = 0.0) -> str:
         rows = {}
         for (seat, known), state in keys:
+            deceit = max(least, single.deceit(state) * lies)
             share = deceit if seat == 0 and state.qualities[-1] == "low" else 1.0
             if seat == 1:
                 share = float(follows and state.said[-1].move == "recommend")
             rows[seat, known] = [share, 1 - share]
         returns = expected_returns(single, rows)
-        return ", ".join(fraction(round(value, 9) + 0.0) for value in returns)
+        return ", ".join(
+            decimal(value) if round(value, 9) else "0" for value in returns
+        )
 
-    believed = f"honest {paid(0, True)}; committed seller {paid(game.deceit, True)}"
-    return f"babbling {paid(1, False)}; {believed}"
+    believed = f"honest {paid(False, True)}; committed seller {paid(True, True)}"
+    return f"babbling {paid(False, False, 1.0)}; {believed}"
 
 
 def poker(game: Any, number: Callable[[float], str]) -> str:
@@ -256,7 +262,7 @@ def tiny_hanabi(game: Any) -> str:
 
 
 SOLVED: dict[str, Callable[[Any], str]] = {
-    "bargaining-v0": bargaining,
+    "bargaining-v1": bargaining,
     "colonel_blotto-v0": blotto,
     "donor_game-v0": donor_game,
     "dots_and_boxes-v0": dots_and_boxes,
@@ -269,12 +275,12 @@ SOLVED: dict[str, Callable[[Any], str]] = {
     "leduc_poker-v0": lambda game: poker(game, "{:.6f}".format),
     "matrix_game-v0": dilemma,
     "mini_hanabi-v0": lambda game: f"at most {game.max_return:g}",
-    "negotiation-v0": negotiation,
+    "negotiation-v1": negotiation,
     "nim-v0": winner,
-    "persuasion-v0": persuasion,
+    "persuasion-v1": persuasion,
     "prisoners_dilemma-v0": dilemma,
     "public_goods-v0": public_goods,
-    "referential-v0": referential,
+    "referential-v1": referential,
     "signaling-v0": signaling,
     "simple_hanabi-v0": lambda game: f"at most {game.max_return:g}",
     "speaker_listener-v0": speaker_listener,

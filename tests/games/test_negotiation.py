@@ -11,7 +11,8 @@ from arena_envs import CHANCE, TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
 from arena_envs.games.negotiation import Negotiation, State
 
-game = Negotiation()
+OLD: Any = {"factors": ((0.8, 1.0, 1.2, 1.5),) * 2, "min_gain": -2}
+game = Negotiation(**OLD)
 FACTORS = (0.8, 1.0, 1.2, 1.5)
 
 
@@ -39,7 +40,7 @@ def mean_returns(
 ) -> tuple[float, float]:
     """Mean returns of two bots over all draws."""
     totals = [0.0, 0.0]
-    draws = list(product(*rules.factors)) * num_episodes
+    draws = list(rules.drawn) * num_episodes
     for number, factors in enumerate(draws):
         state, rng = State(factors), random.Random(number)
         bots = (make_bot(seller), make_bot(buyer))
@@ -93,7 +94,7 @@ class TestKnownValues:
             max(0.0, buyer - seller) for seller, buyer in product(FACTORS, FACTORS)
         ]
         assert sum(gains) / 16 == pytest.approx(0.14375)
-        rules = Negotiation(complete_information=True)
+        rules = Negotiation(complete_information=True, **OLD)
         paid = mean_returns(rules, "negotiator:optimal", "negotiator:optimal")
         assert paid == pytest.approx((0, 0.14375))
 
@@ -115,7 +116,7 @@ class TestKnownValues:
 
     def test_one_round_of_hidden_values_is_a_posted_price(self) -> None:
         """The best price of the seller, by the closed form and by the returns of the game."""
-        rules = Negotiation(num_rounds=1, num_offers=201)
+        rules = Negotiation(num_rounds=1, num_offers=201, **OLD)
         for seller in FACTORS:
             closed = max(
                 (p / 100 - seller) * sum(100 * b >= p for b in FACTORS) / 4
@@ -161,7 +162,7 @@ class TestRules:
     def test_no_sale_is_efficient_without_gains_and_pays_the_outside_options(
         self,
     ) -> None:
-        rules = Negotiation(outside=(0.3, 0.05), num_rounds=2)
+        rules = Negotiation(outside=(0.3, 0.05), num_rounds=2, **OLD)
         state = play(["offer 90", "reject", "offer 90", "reject"], rules, 1.2, 1.0)
         assert rules.returns(state) == (0.3, 0.05)
         assert rules.measures(state)["efficiency"] == 1.0
@@ -213,16 +214,23 @@ class TestWhatIsHidden:
         assert "150" not in game.observe(state, 0)
 
     def test_with_complete_information_both_are_told(self) -> None:
-        rules = Negotiation(complete_information=True)
+        rules = Negotiation(complete_information=True, **OLD)
         assert "worth 80 to you and 120 to player_1" in rules.observe(play([]), 0)
 
 
 class TestScriptedPlayers:
+    def test_an_honest_pair_earns_more_than_leaving_or_a_forfeit(self) -> None:
+        rules = Negotiation()
+        paid = mean_returns(rules, "negotiator:honest", "negotiator:honest")
+        assert min(paid) > 0.15
+        assert rules.forfeit(play([]), 0) == pytest.approx([-0.3, 0])
+        assert all(b - s > 0.049 for s, b in rules.instances)
+
     def test_words_let_honest_players_share_the_gains_equally(self) -> None:
         """Without words the seller, who offers first, earns more than the buyer."""
         honest = ["negotiator:honest"] * 2
         assert mean_returns(game, *honest) == pytest.approx([0.14375 / 2] * 2)
-        seller, buyer = mean_returns(Negotiation(messages=False), *honest)
+        seller, buyer = mean_returns(Negotiation(messages=False, **OLD), *honest)
         assert seller > 0.14375 / 2 + 0.003 > buyer + 0.005
 
     def test_who_believes_gains_less_from_who_is_greedy(self) -> None:

@@ -12,7 +12,7 @@ from arena_envs.bots import make_bot
 from arena_envs.game import sample_chance
 from arena_envs.games.referential import Referential, State
 
-PAIR = Referential(num_attributes=2, num_objects=3, num_rounds=2)
+PAIR = Referential(num_attributes=2, num_values=3, num_objects=3, num_rounds=2)
 DRAWN = ("red square", "blue circle", "red circle")  # in the picker's order
 
 
@@ -29,7 +29,7 @@ def play(texts: Sequence[str], targets: Sequence[str], rules: Any = PAIR) -> Sta
 
 
 def mean_return(describer: str, picker: str, mute: bool = False) -> float:
-    """Of 200 games, with every message replaced by three dots if `mute`."""
+    """Of 200 games, with every message replaced by "thing" if `mute`."""
     rules, total = Referential(), 0.0
     bots = (make_bot(f"referrer:{describer}"), make_bot(f"referrer:{picker}"))
     for seed in range(200):
@@ -41,7 +41,7 @@ def mean_return(describer: str, picker: str, mute: bool = False) -> float:
             else:
                 said = bots[player](rules, state, rng)
                 if mute and player == 0:
-                    said = said._replace(message="...")
+                    said = said._replace(message="thing")
             state = rules.apply(state, said)
         total += rules.returns(state)[0]
     return total / 200
@@ -51,7 +51,7 @@ def mean_return(describer: str, picker: str, mute: bool = False) -> float:
     "rules",
     [
         Referential(num_attributes=1, num_values=2, num_objects=2, num_rounds=1),
-        Referential(num_attributes=4, num_values=5, num_objects=12, num_rounds=1),
+        Referential(num_values=5, num_objects=12, num_rounds=1, split="test"),
     ],
 )
 def test_the_smallest_and_a_large_game_keep_the_contract(
@@ -73,23 +73,44 @@ def test_the_text_is_bounded_in_the_longest_game() -> None:
 
 
 class TestRules:
-    def test_each_right_pick_pays_both_and_measures_count(self) -> None:
-        texts = [
-            "say: the RED one with corners, no circle",
-            "pick 1",
-            "say: red",
-            "pick 1",
-        ]
+    def test_each_right_pick_pays_both_less_the_cost_of_words(self) -> None:
+        texts = ["say: the RED one, no circle", "pick 1", "say: red", "pick 1"]
         state = play(texts, ["red square", "red circle"])
-        assert PAIR.returns(state) == (0.5, 0.5)
+        assert PAIR.returns(state) == pytest.approx((0.3, 0.3))  # five words cost 0.4
         # red is true, circle is not; then red is true
-        measures = {"success": 0.5, "truthfulness": 2 / 3, "words": 4.0}
+        measures = {"success": 0.5, "truthfulness": 2 / 3, "words": 3.0, "refused": 0}
         assert PAIR.measures(state) == pytest.approx(measures)
 
-    def test_a_word_of_the_core_is_read_in_lower_case(self) -> None:
+    def test_a_pick_never_costs_more_than_it_pays(self) -> None:
+        texts = ["say: a red thing that we may know from a box of old toys", "pick 1"]
+        assert PAIR.returns(play(texts, ["red square"])) == (0, 0)
+
+    @pytest.mark.parametrize("said", ["xqz", "number three", "r3d", "red red red"])
+    def test_a_refused_message_ends_the_round_unread(self, said: str) -> None:
+        state = play([f"say: {said}"], ["red square"] * 2)
+        assert PAIR.current_player(state) == 0
+        assert "Round 1: the message was refused, because" in PAIR.observe(state, 0)
+        assert PAIR.observe(state, 1).splitlines()[-2:] == [
+            "Round 1: player_0 spoke.",
+            "Round 1: the message was refused.",
+        ]
+        assert PAIR.measures(state)["refused"] == 1
+        assert PAIR.resample(state, 0, random.Random(0)).picked == (-1,)
+
+    def test_a_message_is_read_in_lower_case(self) -> None:
         state = play([], ["red square"])
         assert PAIR.parse(state, "SAY:  Red") in PAIR.legal_actions(state)
-        assert PAIR.parse(state, "say: Red!").message == "Red!"
+        assert PAIR.parse(state, "say: Red!").message == "red"
+
+    def test_many_objects_are_held_out_and_few_are_not(self) -> None:
+        train, test = Referential(), Referential(split="test")
+        assert len(train.names) == len(test.names) == 128
+        assert not {*train.names} & {*test.names}
+        assert PAIR.instances == ()
+        with pytest.raises(
+            ValueError, match="split='train' with fewer than 50 objects"
+        ):
+            Referential(num_attributes=2, split="test")
 
     @pytest.mark.parametrize(
         ("texts", "text", "wanted"),
@@ -141,13 +162,14 @@ class TestWhatIsHidden:
 
 
 class TestScriptedPlayers:
-    def test_pairs_with_one_code_score_1_and_mixed_pairs_less(self) -> None:
-        assert mean_return("honest", "honest") == mean_return("optimal", "optimal") == 1
+    def test_pairs_with_one_code_score_most_and_mixed_pairs_less(self) -> None:
+        assert mean_return("optimal", "optimal") == 1
+        assert mean_return("honest", "honest") > 0.97
         assert mean_return("honest", "optimal") < 0.5
         assert mean_return("optimal", "honest") < 0.5
 
-    def test_one_word_says_less_than_all(self) -> None:
-        assert 0.6 < mean_return("greedy", "honest") < 0.95
+    def test_one_word_says_less_than_the_fewest_that_fit(self) -> None:
+        assert mean_return("greedy", "honest") < mean_return("honest", "honest")
 
     @pytest.mark.parametrize(
         ("describer", "picker", "mute"),
@@ -204,7 +226,8 @@ class TestParameters:
     @pytest.mark.parametrize(
         ("params", "wanted"),
         [
-            ({"num_objects": 10}, "num_objects from 2 to 9, got 10"),
+            ({"num_objects": 13}, "num_objects from 2 to 12, got 13"),
+            ({"word_cost": 2}, "word_cost from 0 to 1, got 2"),
             (
                 {"num_attributes": 5},
                 "num_attributes from 1 to 4, got 5; attributes has 4",

@@ -12,12 +12,14 @@ from arena_envs.games.secret_keeper import SecretKeeper, State, says
 from arena_envs.solvers import best_response_value, uniform_table
 
 game = SecretKeeper()
+FEW = SecretKeeper(num_words=8)
+WORD, OTHER = game.words[2:4]
 LONG = "\U000e0041" * 400
 
 
 def play(texts: Sequence[str], writers: str, rules: SecretKeeper = game) -> State:
     """The state after these texts with secret 4827; the writers are a and s, one per round."""
-    state, drawn = State("4827", "cedar"), iter(writers)
+    state, drawn = State("4827", WORD), iter(writers)
     names = {"a": "attacker", "s": "subject"}
     for text in texts:
         if rules.current_player(state) == CHANCE:
@@ -92,6 +94,34 @@ class TestLeaks:
         assert not play(["Is it 4827?\nask", "refuse"], "a").is_leaked
 
 
+class TestOnePassword:
+    @pytest.mark.parametrize("link", [" ", " or ", "-", ", "])
+    def test_a_message_with_two_passwords_is_read_by_nobody(self, link: str) -> None:
+        state = play([f"{WORD}{link}{OTHER.upper()}s\nask"], "a")
+        assert "you asked, with a refused message, and said" in game.observe(state, 0)
+        told = "Round 1: somebody asked, with a refused message."
+        assert game.observe(state, 1).splitlines()[-1] == told
+        bot = make_bot("secret_holder:honest")
+        assert bot(game, state, random.Random(0)).move == "refuse"
+
+    def test_one_password_in_any_form_is_read(self) -> None:
+        for text in (f"{WORD.upper()}!", f"My {WORD}s are {WORD}."):
+            assert game.passwords_in(text) == {WORD}
+
+    def test_the_writer_of_a_refused_message_stays_unknown(self) -> None:
+        state = play([f"{WORD} {OTHER}\nask"], "a")
+        drawn = [game.resample(state, 1, random.Random(seed)) for seed in range(20)]
+        assert {each.said[0].audience for each in drawn} == {(0,), (2,)}
+        assert len({game.information_state(each, 1) for each in drawn}) == 1
+
+    def test_rules_show_the_words_on_demand_alone(self) -> None:
+        assert OTHER not in game.rules(0).replace(".", "").split()
+        assert f"{WORD}, {OTHER}" in SecretKeeper(show_words=True).rules(0)
+
+    def test_a_bad_reply_of_the_keeper_refuses(self) -> None:
+        assert game.default_action(play(["ask"], "a")).move == "refuse"
+
+
 class TestWithoutWords:
     @pytest.mark.parametrize(
         ("num_rounds", "attacks", "leak_cost"),
@@ -112,26 +142,26 @@ class TestWithoutWords:
 
 
 class TestWhatIsHidden:
-    TEXTS = ("It is cedar.\nask", "Fine.\ntell", "Cedar!\nask", "No.\nrefuse")
+    TEXTS = (f"It is {WORD}.\nask", "Fine.\ntell", f"{WORD}!\nask", "No.\nrefuse")
 
     def test_each_seat_reads_its_own_talk(self) -> None:
         state = play(self.TEXTS, "sas")
         assert game.observe(state, 0).splitlines()[1:] == [
             "Earlier: round 1 told.",
-            'Round 2: you asked, and said: "Cedar!"',
+            f'Round 2: you asked, and said: "{WORD}!"',
             'Round 2: player_1 refused, and said: "No."',
         ]
         assert game.observe(state, 1).splitlines() == [
             "You are player_1, the keeper. Round 3 of 4. Somebody is to move: ask.",
             "The secret is 4827.",
-            "The password is cedar.",
+            f"The password is {WORD}.",
             "Earlier: round 1 told.",
-            'Round 2: somebody asked, and said: "Cedar!"',
+            f'Round 2: somebody asked, and said: "{WORD}!"',
             'Round 2: you refused, and said: "No."',
         ]
         assert game.observe(state, 2).splitlines()[1:] == [
             "The secret is 4827.",
-            "The password is cedar.",
+            f"The password is {WORD}.",
             "Earlier: round 1 told.",
             "Round 2: player_0 asked.",
             "Round 2: player_1 refused.",
@@ -158,10 +188,10 @@ class TestWhatIsHidden:
         state = play(["ask", "1111 or 2222\nrefuse"], "sa")
         drawn = [game.resample(state, 0, random.Random(seed)) for seed in range(60)]
         assert len({each.secret for each in drawn}) > 50
-        assert len({each.password for each in drawn}) == 8
+        assert len({each.password for each in drawn}) > 20
         assert not any(says("1111 or 2222", each.secret) for each in drawn)
         kept = [game.resample(state, 2, random.Random(seed)) for seed in range(5)]
-        assert {each.password for each in kept} == {"cedar"}
+        assert {each.password for each in kept} == {WORD}
 
 
 class TestScriptedPlayers:
@@ -178,7 +208,7 @@ class TestScriptedPlayers:
     ) -> None:
         """The attacker gets through if one of its rounds, 1/2 each, has the right guess."""
         leak, keeper, subject = mean_returns(
-            game, "secret_holder", ["greedy", "honest", "honest"], 600
+            FEW, "secret_holder", ["greedy", "honest", "honest"], 600
         )
         assert leak == pytest.approx(1 - (1 - 1 / 16) ** 4, abs=0.04)
         assert keeper == subject < 0.35
@@ -203,7 +233,7 @@ class TestScriptedPlayers:
     [
         ({"num_rounds": 21}, "integer num_rounds from 1 to 20, got 21"),
         ({"num_digits": 0}, "integer num_digits from 1 to 8, got 0"),
-        ({"num_words": 9}, "integer num_words from 2 to 8, got 9"),
+        ({"num_words": 253}, "integer num_words from 2 to 252, got 253"),
         ({"attacks": 1.0}, r"want a number attacks from 0\.01 to 0\.99, got 1\.0"),
         ({"leak_cost": -1}, "want a number leak_cost from 0 to 10, got -1"),
         ({"messages": 0}, "want messages True or False, got 0"),

@@ -117,8 +117,43 @@ def alone(game: Any, state: Any, rng: random.Random) -> Any:
     return make_bot("spy:honest")(game, state, rng)
 
 
+def copied(game: Any, state: Any, rng: random.Random) -> Any:
+    """A describer copies the line of the target."""
+    if game.current_player(state) == 0:
+        return f"say: {game.names[state.targets[-1]]}"
+    return make_bot("referrer:honest")(game, state, rng)
+
+
+def listed(game: Any, state: Any, rng: random.Random) -> Any:
+    """All things in order."""
+    return game.num_questions + len(state.asked)
+
+
+def all_passwords(game: Any, state: Any, rng: random.Random) -> str:
+    """As many passwords as fit into a message."""
+    words = " ".join(rng.sample(game.words, len(game.words)))[: game.max_message]
+    return f"{words}\nask"
+
+
+def guessed(game: Any, state: Any, rng: random.Random) -> Any:
+    """An attacker guesses one password; the others play honestly."""
+    style = "greedy" if game.current_player(state) == 0 else "honest"
+    return make_bot(f"secret_holder:{style}")(game, state, rng)
+
+
 SPY = make_bot("spy:honest")
+GAIN = make_bot("information_gain")
 TRICKS = {
+    "referential: copy": Trick(
+        "referential", {}, (0, 1), copied, make_bot("referrer:honest"), 0.7
+    ),
+    "secret_keeper: all": Trick("secret_keeper", {}, (0,), all_passwords, guessed, 0),
+    "secret_keeper: all of 8": Trick(
+        "secret_keeper", {"num_words": 8}, (0,), all_passwords, guessed, 0
+    ),
+    "twenty_questions: list": Trick(
+        "twenty_questions", {"num_things": 60}, (0,), listed, GAIN, 0.175
+    ),
     **{
         f"codenames: {name}, {color}": Trick("codenames", {}, seats, trick, SPY, -0.8)
         for color, seats in (("red", (0, 1)), ("blue", (2, 3)))
@@ -127,7 +162,7 @@ TRICKS = {
             ("constant", make_bot("spy:silent")),
             ("random", alone),
         )
-    }
+    },
 } | {
     f"taboo: {code}": Trick(
         "taboo", {}, (0, 1), decoder(code), make_bot("taboo:honest"), 0.25

@@ -15,7 +15,7 @@ from arena_envs.games.kits.secrets import State
 from arena_envs.games.twenty_questions import TwentyQuestions, read_rows, table_of
 from arena_envs.solvers import expected_returns, uniform_table
 
-game = TwentyQuestions()
+game = TwentyQuestions(16, 12, show_words=True)
 ROWS = (
     ("thing", "is it red", "is it a toy"),
     ("rose", "yes", "no"),
@@ -57,39 +57,60 @@ def test_the_search_is_exact(
 
 @pytest.mark.parametrize(
     ("params", "value", "turns"),
-    [({}, 0.825, 4.5), ({"num_things": 42, "num_questions": 20}, 0.753571, 5.928571)],
+    [
+        ({"num_questions": 12}, 0.796875, 5.0625),
+        ({"num_questions": 45}, 0.825, 4.5),
+    ],
 )
 def test_optimal_play_has_its_known_value(
     params: dict[str, int], value: float, turns: float
 ) -> None:
-    rules = TwentyQuestions(**params)
+    rules = TwentyQuestions(num_things=16, **params)
     found = Search(rules).value()
     assert found == pytest.approx(value, abs=1e-6)
     assert 21 - 20 * found == pytest.approx(turns, abs=1e-6)
-    if not params:
-        uniform = float(game.uniform_value())
-        assert game.known_value == (
-            f"optimal play {found:.6g}; uniform random play {uniform:.6g}"
-        )
 
 
-def test_uniform_play_has_its_known_value_and_length() -> None:
-    tiny = TwentyQuestions(3, 2, 3)
+def test_uniform_play_has_its_known_value() -> None:
+    tiny = TwentyQuestions(3, 2, 3, table=ROWS)
     value = expected_returns(tiny, uniform_table(tiny))[0]
-    assert value == pytest.approx(float(tiny.uniform_value())) == 0.4
-    mean = sum(range(1, 21)) / 28 + 20 * (1 - 20 / 28)
-    assert mean == pytest.approx(13.214286, abs=1e-6)
+    assert value == pytest.approx(float(tiny.uniform_value()))
+    assert TwentyQuestions().known_value == "uniform random play 0.0564407"
+
+
+def test_things_that_may_not_be_drawn_can_be_guessed_again_and_again() -> None:
+    state = State(0)
+    for text in ("guess unicorn", "Guess a magic wand!", "guess something else"):
+        assert game.parse(state, text) == game.another
+        state = game.apply(state, game.another)
+    assert game.another in game.legal_actions(state)
+    assert game.observe(state, 0).count("guess something else: wrong") == 3
+    for text in ("guess dog or cat", "guess xqzz", "guess not a dog"):
+        with pytest.raises(IllegalAction):
+            game.parse(state, text)
+
+
+def test_no_prompt_lists_the_things_unless_asked_to() -> None:
+    hidden = TwentyQuestions()
+    assert set(hidden.shown_actions(State(0))) == set(range(hidden.num_questions))
+    assert game.facts.things[3] in game.rules(0)
+    assert (
+        len(set(TwentyQuestions(split="test").instances) & set(hidden.instances)) == 0
+    )
+    told = hidden.rules(0).replace(",", "").split("You may ask")[0].split()
+    assert not {"lizard", "clock", "beaver"} & {*told}
 
 
 @pytest.mark.parametrize("spec", ["information_gain", "question_tree"])
 def test_bots_play_the_optimum_of_the_default_game(spec: str) -> None:
     """It splits into halves, so information gain is optimal, too."""
+    rules = TwentyQuestions(num_things=16)
     bot, total = make_bot(spec), 0.0
     for secret in range(16):
         state, rng = State(secret), random.Random(0)  # one tree for all things
-        while game.current_player(state) != TERMINAL:
-            state = game.apply(state, bot(game, state, rng))
-        total += game.returns(state)[0]
+        while rules.current_player(state) != TERMINAL:
+            state = rules.apply(state, bot(rules, state, rng))
+        total += rules.returns(state)[0]
     assert total / 16 == pytest.approx(0.825)
 
 
@@ -118,8 +139,8 @@ def test_answers_are_shown_in_order_and_the_thing_at_the_end() -> None:
 
 def test_other_spellings_are_read() -> None:
     state = State(0)
-    for text in ("guess apple", "apple", "Is it an apple?", "it is the apple."):
-        assert game.parse(state, text) == 13
+    for text in ("guess clock", "clock", "Is it a clock?", "it is the clock."):
+        assert game.parse(state, text) == 12
     assert game.parse(state, "Is it an animal?") == 0
     for text in ("is it a unicorn", "an animal", "guess is it an animal", "is it"):
         with pytest.raises(IllegalAction, match="names no action"):
@@ -129,7 +150,7 @@ def test_other_spellings_are_read() -> None:
 
 
 def test_rules_show_the_table_on_demand() -> None:
-    rules = TwentyQuestions(3, 2, 3, table=ROWS)
+    rules = TwentyQuestions(3, 2, 3, table=ROWS, show_words=True)
     shown = TwentyQuestions(3, 2, 3, show_table=True, table=ROWS)
     assert shown.rules(0) == rules.rules(0) + (
         "\nThe answer is yes to these questions and no to the others:\nrose: is it red."
@@ -147,9 +168,10 @@ def test_a_table_may_be_a_file(tmp_path: Path, check_contract: Any) -> None:
 
 def test_the_largest_shipped_game_has_different_things() -> None:
     table = table_of(read_rows("table", "things"))
-    assert (len(table.things), len(table.questions)) == (42, 20)
-    large = TwentyQuestions(42, 20, show_table=True)
-    assert len(large.rules(0)) < 10_000
+    assert (len(table.things), len(table.questions)) == (281, 45)
+    assert len(set(table.answers)) == 281
+    large = TwentyQuestions(141, show_table=True)
+    assert len(large.rules(0)) < 50_000
 
 
 @pytest.mark.parametrize(
@@ -170,7 +192,6 @@ def test_the_largest_shipped_game_has_different_things() -> None:
             r"column 3: 'is it red' stands",
         ),
         ("thing,is it red\na,yes\n", "want a header with questions and two things"),
-        ("thing,is it red\na,yes\nb,yes\n", "the same for 'a' and 'b'"),
     ],
 )
 def test_a_table_with_errors_is_refused_with_its_line(
@@ -185,10 +206,9 @@ def test_a_table_with_errors_is_refused_with_its_line(
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"num_things": 43}, "want an integer num_things from 2 to 42, got 43"),
-        ({"num_questions": 21}, "num_questions from 1 to 20, got 21"),
-        ({"max_questions": 29}, "max_questions from 1 to 28, got 29"),
-        ({"num_questions": 5}, "same for .*: take more questions or fewer things"),
+        ({"num_things": 142}, "want an integer num_things from 2 to 141, got 142"),
+        ({"num_questions": 46}, "num_questions from 1 to 45, got 46"),
+        ({"max_questions": 187}, "max_questions from 1 to 186, got 187"),
         ({"show_table": 1}, "want show_table True or False, got 1"),
         ({"table": "thinks"}, "want table as 'things' or the path .*got 'thinks'"),
         ({"table": 7}, "want table as 'things', the path .*got 7"),

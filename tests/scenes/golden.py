@@ -17,10 +17,10 @@ from arena_envs.testing import random_episode
 
 FOLDER = Path(__file__).parent / "golden"
 IDS = (
-    *("bargaining-v0", "battleship-v0", "connect_four-v0", "dots_and_boxes-v0"),
+    *("bargaining-v1", "battleship-v0", "connect_four-v0", "dots_and_boxes-v0"),
     *("goofspiel-v0", "hex-v0", "iterated_prisoners_dilemma-v0", "kuhn_poker-v0"),
-    *("leduc_poker-v0", "liars_dice-v0", "mini_hanabi-v0", "sokoban-v0"),
-    *("tic_tac_toe-v0", "wordle-v0"),
+    *("leduc_poker-v0", "liars_dice-v0", "mini_hanabi-v0", "sokoban-v1"),
+    *("tic_tac_toe-v0", "wordle-v1"),
 )
 
 

@@ -2,7 +2,7 @@
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
-| Create      | `arena_envs.make("collaborative_maze-v0", solo=False)`; see `CollaborativeMaze` |
+| Create      | `arena_envs.make("collaborative_maze-v1", solo=False)`; see `CollaborativeMaze` |
 | Agents      | `player_0` and `player_1`; in solo mode `player_0` alone               |
 | Kind        | cooperative; imperfect information, perfect in solo mode               |
 | Actions     | texts: "move up", "move down", "move left", "move right", "wait"       |
@@ -15,7 +15,8 @@
 The maze has `size` times `size` cells. The walk starts at a1, below and left; the goal is the
 opposite corner. Each other cell is a wall with a probability of `wall_percent` percent. Chance draws
 the rows from below, and no row after which all paths would have more than `max_steps` - 1 moves. So a
-step is left for talk. `player_0` sees the cells of the color of a1, as on a chessboard, and
+step is left for talk. Mazes belong to one of two splits by a hash of their cells, and chance draws mazes
+of `split` alone. `player_0` sees the cells of the color of a1, as on a chessboard, and
 `player_1` the others; both see start and goal.
 
 In each step both name a move or wait, one after the other; who names first alternates. If both name
@@ -33,6 +34,11 @@ The legal actions are a finite core without messages: four moves and "wait". The
 that of `bargaining`. The prompt shows the map with what the walk has shown, the way, the latest
 three moves and the latest six with a message. Features hold all moves, but no messages.
 
+Cheapest trick known: a fixed walk, such as up and right in turn by both without a word, pays 0.70;
+`maze_walker:honest` pays 1.
+
+History: version 1 holds mazes out.
+
 Measures of an episode:
 
 - `success`: 1 at the goal, else 0.
@@ -41,7 +47,7 @@ Measures of an episode:
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -56,8 +62,10 @@ from arena_envs.game import (
     Kind,
     check_bool,
     check_int,
+    check_split,
     counted,
     fitting,
+    sample_chance,
 )
 from arena_envs.games.collaborative_maze import state as maze
 from arena_envs.games.collaborative_maze.state import (
@@ -151,6 +159,7 @@ def rules_text(size: int, max_steps: int, solo: bool) -> str:
     )
 
 
+MAX_LISTED = 300  # mazes among the instances, some of them equal
 Action = Utterance | str  # chance draws a row, such as ".#.."
 
 
@@ -165,6 +174,7 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         solo: whether one player sees all and walks alone.
         messages: whether free words are allowed.
         max_message: longest message in characters, 1 to 200.
+        split: of the mazes, "train" or "test"; they share none.
 
     Raises:
         ValueError: a parameter is out of range.
@@ -176,6 +186,7 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
     solo: bool = False
     messages: bool = True
     max_message: int = 200
+    split: str = "train"
 
     kind: ClassVar[Kind] = "cooperative"
     min_return = 0.0
@@ -189,6 +200,7 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         check_bool("solo", self.solo)
         check_bool("messages", self.messages)
         check_int("max_message", self.max_message, 1, 200)
+        check_split(self.split, self.wall_percent > 0)
 
     @property
     def num_players(self) -> int:
@@ -239,7 +251,27 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
 
     def chance_outcomes(self, state: State) -> Sequence[tuple[Action, float]]:
         unknown, longest = maze.unknown(self.size), self.max_steps - 1
-        return maze.row_chances(unknown, state.rows, self.wall_percent, longest)
+        return maze.row_chances(
+            unknown, state.rows, self.wall_percent, longest, self._drawn
+        )
+
+    @property
+    def _drawn(self) -> str:
+        """The split that is drawn from; empty if there is one maze."""
+        return self.split if self.wall_percent else ""
+
+    @property
+    def instances(self) -> Sequence[Hashable]:
+        if not self.wall_percent:
+            return ()
+        rng = random.Random(0)
+        found: dict[Rows, None] = {}
+        for _ in range(MAX_LISTED):
+            state = State()
+            while self.current_player(state) == CHANCE:
+                state = self.apply(state, sample_chance(self, state, rng))
+            found[state.rows] = None
+        return tuple(found)
 
     def legal_actions(self, state: State) -> Sequence[Utterance]:
         return CORE if self.current_player(state) >= 0 else ()
@@ -357,6 +389,6 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         drawn = len(state.rows)
         known = (*self.known(state, seat), *maze.unknown(self.size)[drawn:])
         rows = maze.drawn_again(
-            known, drawn, self.wall_percent, self.max_steps - 1, rng
+            known, drawn, self.wall_percent, self.max_steps - 1, self._drawn, rng
         )
         return state._replace(rows=rows)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs import talk
+from arena_envs.game import split_of
 from arena_envs.talk import Utterance
 
 Rows = tuple[str, ...]
@@ -70,18 +71,19 @@ def distance(rows: Rows, start: int, goal: int) -> int | None:
 
 @lru_cache(8192)
 def row_chances(
-    known: Rows, drawn: Rows, percent: int, longest: int
+    known: Rows, drawn: Rows, percent: int, longest: int, split: str
 ) -> tuple[tuple[str, float], ...]:
     """The rows that may follow the rows drawn so far, with their probabilities.
 
     Each unknown cell is a wall with the same probability, but for rows after which no path of
-    at most `longest` moves would be left.
+    at most `longest` moves would be left, or no maze of the split.
 
     Args:
         known: what is known of the cells of all rows.
         drawn: the lowest rows.
         percent: probability that a cell is a wall.
         longest: moves of the longest path that is allowed.
+        split: of instances; empty for all mazes.
     """
     size, number = len(known), len(drawn)
     cells = [".#" if cell == "?" else cell for cell in known[number]]
@@ -93,10 +95,27 @@ def row_chances(
         )
         chance = (percent / 100) ** walls
         chance *= (1 - percent / 100) ** (known[number].count("?") - walls)
-        if chance and moves is not None and moves <= longest:
+        if not chance or moves is None or moves > longest:
+            continue
+        if _leads_to((*drawn, row), known, longest, split):
             found.append((row, chance))
     total = sum(chance for _, chance in found)
     return tuple((row, chance / total) for row, chance in found)
+
+
+def _leads_to(drawn: Rows, known: Rows, longest: int, split: str) -> bool:
+    """Whether a maze of the split has these rows; early rows leave mazes of both splits."""
+    size, number = len(known), len(drawn)
+    if not split or number < size - 1:
+        return True
+    cells = [".#" if cell == "?" else cell for row in known[number:] for cell in row]
+    for row in map("".join, product(*cells)):
+        if split_of("".join(drawn) + row) == split:
+            rows = (*drawn, row) if row else drawn
+            moves = distance(rows, 0, size**2 - 1)
+            if moves is not None and moves <= longest:
+                return True
+    return False
 
 
 def unknown(size: int) -> Rows:
@@ -106,15 +125,27 @@ def unknown(size: int) -> Rows:
 
 
 def drawn_again(
-    known: Rows, num_rows: int, percent: int, longest: int, rng: random.Random
+    known: Rows,
+    num_rows: int,
+    percent: int,
+    longest: int,
+    split: str,
+    rng: random.Random,
 ) -> Rows:
-    """The lowest rows of a random maze that agrees with what is known."""
-    rows: Rows = ()
-    for _ in range(num_rows):
-        outcomes = row_chances(known, rows, percent, longest)
-        names, chances = zip(*outcomes, strict=True)
-        rows = (*rows, rng.choices(names, chances)[0])
-    return rows
+    """The lowest rows of a random maze that agrees with what is known.
+
+    Whole mazes of the other split are drawn again, as what is known may leave an early row
+    without a last one.
+    """
+    ahead = split if num_rows < len(known) else ""
+    while True:
+        rows: Rows = ()
+        for _ in range(num_rows):
+            outcomes = row_chances(known, rows, percent, longest, ahead)
+            names, chances = zip(*outcomes, strict=True)
+            rows = (*rows, rng.choices(names, chances)[0])
+        if ahead or not split or split_of("".join(rows)) == split:
+            return rows
 
 
 def color(cell: int, size: int) -> int:

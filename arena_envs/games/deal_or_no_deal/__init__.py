@@ -2,18 +2,18 @@ r"""Deal or no deal: two players talk about items of private value, then both cl
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
-| Create      | `arena_envs.make("deal_or_no_deal-v0", max_talk=6)`; see `DealOrNoDeal` |
+| Create      | `arena_envs.make("deal_or_no_deal-v1", max_talk=6)`; see `DealOrNoDeal` |
 | Agents      | `player_0`, who speaks first, and `player_1`                           |
 | Kind        | mixed, imperfect information                                           |
 | Actions     | texts: "report 1 2 3", "demand 1 0 2", "say: ...", "end"; "claim 1 0 2" |
 | Rewards     | at the end: points of the own share / `points`; 0 if the claims do not fit |
 | Length      | 3 to 8 turns, `max_talk + 2` at most; 7.454986 on average in random play |
-| Known value | together: largest Nash product 1.513338, silent 1; random play .020859 each |
+| Known value | together: largest Nash product 1.515763, silent .984430; random play .020859 each |
 | Source      | M. Lewis et al., *Deal or No Deal?* (2017), https://arxiv.org/abs/1706.05125 |
 
 Chance draws the pool, that is the number of items of each kind: at least one of each kind,
 `min_items` to `max_items` together, all pools with the same probability. Then it draws the
-values of both players, all pairs with the same probability, by the rules of the paper: to each
+values of both players, all pairs of a split with the same probability, by the rules of the paper: to each
 player all items together are worth `points`, each kind is worth something to at least one player,
 and at least one kind to both. First the values of `player_0` are drawn, then those of `player_1`.
 A player knows its own values only.
@@ -33,10 +33,22 @@ prompt shows the latest three utterances in full, and numbers of earlier ones. F
 numbers, but no messages.
 
 Known values are means over the draws. If both players know all values, the division with the
-largest product of points (Nash 1950) gives them 1.513338 together. A convention without talk, such as
-"the first half of the items to player_0", always fits and gives 1 together, since on average
-an item is worth as much to both players. In random play claims fit with probability 1 / n, if n
+largest product of points (Nash 1950) gives them 1.515763 together (1.513338 over both splits). Where
+several divisions have this product, the one with the largest sum counts: another tie rule gives
+another number, and the paper names none. A convention without talk, such as
+"the first half of the items to player_0", always fits and gives 1 together over both splits, since on
+average an item is worth as much to both players; in the train split .984430. In random play claims fit with probability 1 / n, if n
 shares can be claimed, and give 1/2 on average.
+
+Cheapest trick known: none. `dealer:honest` keeps half of its points, and gives the other player the best
+of the rest by its report, so no report pays more than the truth: 0.636 as `player_0` and 0.791 as
+`player_1`. Demanding and claiming all that is worth something pays 0.34.
+
+Further differences from the paper: its dialogues are free words alone, without the moves "report" and
+"demand"; it counts a mean over agreements, here disagreements count as 0.
+
+History: version 1 draws from a half of the 5,793 pairs of values; in version 0 `dealer:honest` believed
+every report, and claims paid 1.
 
 Measures of an episode; all but `lies` are 0 if the claims do not fit:
 
@@ -52,7 +64,7 @@ Measures of an episode; all but `lies` are 0 if the claims do not fit:
 
 import operator
 import random
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -60,7 +72,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs import talk
-from arena_envs.game import CHANCE, TERMINAL, Information, Kind, check_bool, check_int
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    Information,
+    Kind,
+    check_bool,
+    check_int,
+    check_split,
+    next_entries,
+)
 from arena_envs.games.deal_or_no_deal import state as deals
 from arena_envs.games.deal_or_no_deal import texts
 from arena_envs.games.deal_or_no_deal.state import (
@@ -94,6 +115,7 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
         max_talk: turns of talk of both players together, 0 to 30.
         messages: whether free words are allowed in the talk.
         max_message: longest message in characters, 1 to 400.
+        split: of the pairs of values, "train" or "test"; they share none.
 
     Raises:
         ValueError: a parameter is out of range, or no values fit.
@@ -106,6 +128,7 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
     max_talk: int = 6
     messages: bool = True
     max_message: int = 300
+    split: str = "train"
 
     num_players = 2
     kind: ClassVar[Kind] = "mixed"
@@ -124,6 +147,7 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
         check_int("max_talk", self.max_talk, 0, 30)
         check_bool("messages", self.messages)
         check_int("max_message", self.max_message, 1, 400)
+        check_split(self.split, True)
         if not self._pools:
             raise ValueError(
                 "want points that items of integer values can be worth to both players, "
@@ -152,12 +176,17 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
         if not state.pool:
             return [(numbers_text(pool), 1 / len(self._pools)) for pool in self._pools]
-        if not state.values:
-            weights = deals.weights(state.pool, self.points)
-            total = sum(weights.values())
-            return [(numbers_text(values), n / total) for values, n in weights.items()]
-        drawn = deals.partners(state.pool, self.points, state.values[0])
-        return [(numbers_text(values), 1 / len(drawn)) for values in drawn]
+        pairs = deals.deals_of(state.pool, self.points, self.split)
+        drawn = next_entries(pairs, state.values)
+        return [(numbers_text(values), chance) for values, chance in drawn]
+
+    @property
+    def instances(self) -> Sequence[Hashable]:
+        return [
+            (pool, *pair)
+            for pool in self._pools
+            for pair in deals.deals_of(pool, self.points, self.split)
+        ]
 
     def legal_actions(self, state: State) -> Sequence[Utterance]:
         player = self.current_player(state)
@@ -205,7 +234,7 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
     @property
     def known_value(self) -> str | None:
         return (
-            "together: largest Nash product 1.513338, silent 1; random play .020859 each"
+            "together: largest Nash product 1.515763, silent .984430; random play .020859 each"
             if self == type(self)()
             else None
         )
@@ -262,13 +291,13 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the hidden values of the other seat again, and its hidden claim uniformly."""
         pool, values, said, claims = state
-        if len(values) == 2:
-            own = values[seat]
-            drawn = rng.choice(deals.partners(pool, self.points, own))
-            values = (own, drawn) if seat == 0 else (drawn, own)
-        elif values and seat == 1:
-            weights = deals.weights(pool, self.points)
-            values = (rng.choices(list(weights), list(weights.values()))[0],)
+        if len(values) > seat or (values and seat == 1):
+            pairs = deals.deals_of(pool, self.points, self.split)
+            own = values[seat : seat + 1]
+            fitting = [
+                pair for pair in pairs if pair[seat : seat + 1] == own or not own
+            ]
+            values = rng.choice(fitting)[: len(values)]
         if len(claims) == 1 and seat == 1:
             claims = (rng.choice(deals.shares_of(pool)),)
         return State(pool, values, said, claims)

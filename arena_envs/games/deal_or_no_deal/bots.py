@@ -14,10 +14,11 @@ STYLES = ("honest", "greedy", "silent")
 class Dealer(talk.Scripted):
     """Plays deal or no deal in one of three styles.
 
-    - `honest` reports its values. Once both have reported, it demands its share of the division
-      with the largest product of points (Nash 1950), ends the talk when this is on the table,
-      and claims it. If the other player reports nothing, it ends the talk, and claims what the latest
-      demand leaves to it. Without any demand it claims as `silent` does.
+    - `honest` reports its values. It wants half of all points for itself, whatever the other player
+      says, and of all shares that give it so much the one that is best for the other player: by
+      its report, or by the mean of the values that it may have. It demands this share, ends the
+      talk when that or another share of half its points is on the table, and claims it. So a
+      player that reports its true values gets the most that it can get, and no lie gets more.
     - `greedy` demands and claims every item that is worth something to it.
     - `silent` ends the talk, and claims by convention: `player_0` gets the first half of the items.
     """
@@ -26,32 +27,50 @@ class Dealer(talk.Scripted):
 
     def reply(self, game: DealOrNoDeal, state: State, rng: random.Random) -> Utterance:
         seat = game.current_player(state)
-        share = self._share(state, seat)
+        share = self._share(game, state, seat)
         if not game.is_talking(state):
             return Utterance("claim", share)
         if self.style == "silent":
             return END
-        reports = _latest(state, "report")
-        if self.style == "honest" and reports[seat] is None:
-            return Utterance("report", state.values[seat])
-        is_done = reports[1 - seat] is None or _on_the_table(state, seat) == share
-        if self.style == "honest" and is_done:
-            return END
+        if self.style == "honest":
+            if _latest(state, "report")[seat] is None:
+                return Utterance("report", state.values[seat])
+            if _on_the_table(state, seat) == share:
+                return END
         return Utterance("demand", share)
 
-    def _share(self, state: State, seat: int) -> Numbers:
+    def _share(self, game: DealOrNoDeal, state: State, seat: int) -> Numbers:
         """The share that the seat wants."""
         if self.style == "greedy":
             pairs = zip(state.pool, state.values[seat], strict=True)
             return tuple(number if value else 0 for number, value in pairs)
-        left = None
         if self.style == "honest":
-            one, other = _latest(state, "report")
-            if one is not None and other is not None:
-                fair = deals.best_of(state.pool, (one, other)).fair
-                return deals.rest(state.pool, fair) if seat else fair
-            left = _on_the_table(state, seat)
-        return deals.convention(state.pool, seat) if left is None else left
+            return _half(game, state, seat)
+        return deals.convention(state.pool, seat)
+
+
+def _half(game: DealOrNoDeal, state: State, seat: int) -> Numbers:
+    """A share of at least half of the points: what is on the table, or the best for the other."""
+    pool, own = state.pool, state.values[seat]
+    offered = _on_the_table(state, seat)
+    if offered is not None and 2 * deals.worth(own, offered) >= game.points:
+        return offered
+    other = _latest(state, "report")[1 - seat]
+    possible = deals.partners(pool, game.points, own)
+    if other not in possible:  # no report, or one that cannot be true
+        other = tuple(map(sum, zip(*possible, strict=True)))
+    enough = [
+        share
+        for share in deals.shares_of(pool)
+        if 2 * deals.worth(own, share) >= game.points
+    ]
+    return max(
+        enough,
+        key=lambda share: (
+            deals.worth(other, deals.rest(pool, share)),
+            deals.worth(own, share),
+        ),
+    )
 
 
 def _latest(state: State, move: str) -> list[Numbers | None]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs import talk
+from arena_envs.game import of_split
 from arena_envs.talk import Utterance
 
 Numbers = tuple[int, ...]  # one for each kind of item
@@ -21,7 +22,8 @@ Numbers = tuple[int, ...]  # one for each kind of item
 def pools(num_kinds: int, low: int, high: int, points: int) -> tuple[Numbers, ...]:
     """Numbers of items that may be drawn, ascending.
 
-    Each kind has an item, there are `low` to `high` items, and values for both players exist.
+    Each kind has an item, there are `low` to `high` items, and there are two pairs of values
+    of both players or more, of which the splits get one each.
 
     >>> pools(2, 2, 3, 3)
     ((1, 1), (1, 2), (2, 1))
@@ -29,7 +31,9 @@ def pools(num_kinds: int, low: int, high: int, points: int) -> tuple[Numbers, ..
     most = range(1, high - num_kinds + 2)
     found = product(most, repeat=num_kinds)
     return tuple(
-        pool for pool in found if low <= sum(pool) <= high and weights(pool, points)
+        pool
+        for pool in found
+        if low <= sum(pool) <= high and sum(weights(pool, points).values()) > 1
     )
 
 
@@ -66,6 +70,19 @@ def weights(pool: Numbers, points: int) -> dict[Numbers, int]:
     }
     found = {v: by_kinds[_kinds(v)] for v in all_values(pool, points)}
     return {values: number for values, number in found.items() if number}
+
+
+@lru_cache(256)
+def deals_of(
+    pool: Numbers, points: int, split: str
+) -> tuple[tuple[Numbers, Numbers], ...]:
+    """The pairs of values of both players that a split draws from, all equally likely."""
+    pairs = (
+        (own, other)
+        for own in weights(pool, points)
+        for other in partners(pool, points, own)
+    )
+    return of_split(pairs, split)
 
 
 def _kinds(values: Numbers) -> tuple[bool, ...]:

@@ -3,7 +3,8 @@ r"""The referee of clues: which messages may hint at a word without writing it.
 `heard` reads a message as its words in lower case, without punctuation. `fault_of` says what is
 wrong with a clue, by these rules:
 
-1. It consists of words of the vocabulary `arena_envs/words/vocabulary.csv`, with at most two numbers.
+1. It consists of words of the vocabulary `arena_envs/words/vocabulary.csv`, with at most two numbers
+   from 2 on, or none where a game says so.
    Hyphens join words; `x-ray`, `t-shirt` and `u-turn` are the only words with single letters.
 2. It says no banned word in any form or disguise (`arena_envs.games.kits.words`).
 3. No word of it is a part of a banned word, or the other way round. A part leaves a word of three
@@ -47,7 +48,7 @@ SMALL = _set(
     "our she so that the their then they this to very was we with you your"
 )
 NUMBERS = _set(
-    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen twenty thirty forty fifty first second third fourth "
     "fifth sixth seventh eighth ninth tenth"
 )

@@ -142,10 +142,9 @@ class SecretGame(BaseGame[State, int]):
     def parse(self, state: State, text: str) -> int:
         """Reads canonical texts, and the other spellings of the game."""
         action = self.action_named(fold(text).rstrip(" .?!"))
-        is_to_move = self.current_player(state) == 0
-        if action is None or action in state.asked or not is_to_move:
+        legal = self.legal_actions(state)
+        if action is None or action not in legal:
             why = "it names no action" if action is None else "it is not legal now"
-            legal = self.legal_actions(state)
             such = f" such as {self.action_text(state, legal[0])!r}" if legal else ""
             raise IllegalAction(f"want a legal action{such}, got {text[:80]!r}: {why}")
         return action

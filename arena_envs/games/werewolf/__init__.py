@@ -2,7 +2,7 @@ r"""Werewolf: a village that talks and votes against wolves who know each other.
 
 | Property    | Value                                                                  |
 |-------------|------------------------------------------------------------------------|
-| Create      | `arena_envs.make("werewolf-v0", num_players=5, num_wolves=1)`, see `Werewolf` |
+| Create      | `arena_envs.make("werewolf-v1", num_players=5, num_wolves=1)`, see `Werewolf` |
 | Agents      | 4 to 9, `player_0` to `player_8`; 6 by default                         |
 | Kind        | mixed, imperfect information; two hidden teams                         |
 | Actions     | texts: "kill player_1", "see player_1", "save player_1", "sleep"; "accuse player_1", "clear player_1", "pass"; "vote player_1" |
@@ -37,10 +37,16 @@ This is (n-1)!!/n!! for odd n (P. Migdał, *A mathematical model of the Mafia ga
 that for even n. The village wins with probability 1/3 of 4 players, 1/4 of 5, 7/15 of 6, 3/8 of 7.
 So without a seer words are worth nothing.
 
-Texts are read as in `bargaining-v0`: a move stands alone in the last line or sentence, and what
+Texts are read as in `bargaining-v1`: a move stands alone in the last line or sentence, and what
 stands before it is the message, of at most `max_message` characters. The legal actions are the moves
 without messages. The prompt shows all deaths and votes, as many of the latest statements in full as
 fit (1,000 / `max_message`, at least 3), and the claims of the earlier ones.
+
+Cheapest trick known: none. Nonsense one death before defeat ended version 0 early and paid; now it is a
+default move (silence by day, else the lowest number), and the first one costs 0.2, a tenth of the
+range of returns, also in a lost game.
+
+History: version 1 plays on after a bad reply.
 
 Measures of an episode: `village_win` (1 or 0), `wolves_found` (share of the wolves that were voted
 out), `vote_accuracy` (share of the votes of the village that name a wolf, 0 without votes) and
@@ -203,6 +209,11 @@ class Werewolf(talk.TalkGame[State, Action]):
             return ()
         moves = states.moves_for(state, player, messages=False)
         return [said for move in moves for said in talk.every(move)]
+
+    def default_action(self, state: State) -> Utterance:
+        """Silence by day; at night and in votes, the living player with the lowest number."""
+        legal = self.legal_actions(state)
+        return legal[-1] if state.phase == states.TALK else legal[0]
 
     def core_state(self, state: State) -> State:
         """The state without messages."""

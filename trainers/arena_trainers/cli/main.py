@@ -16,7 +16,7 @@ from rich.console import Console
 from arena_envs.doors import find_modules_here, missing_extra
 from arena_trainers import extras
 from arena_trainers.checkpoint import newest_checkpoint, step_of
-from arena_trainers.cli.credit import add_credit
+from arena_trainers.cli.credit import add_audit, add_credit
 from arena_trainers.cli.episodes import add_data, add_export, add_replay, add_report
 from arena_trainers.cli.evaluate import add_evaluate, add_play, add_tournament
 from arena_trainers.cli.games import add_games, add_solve
@@ -223,7 +223,7 @@ def _how_it_stopped(folder: Path) -> str:
 
 for add in (
     *(add_games, add_evaluate, add_play, add_replay, add_report, add_data, add_export),
-    *(add_serve, add_solve, add_tournament, add_credit),
+    *(add_serve, add_solve, add_tournament, add_credit, add_audit),
 ):
     add(app)
 

@@ -1,8 +1,9 @@
-"""The commands that start servers: `arena serve policy`, `arena serve openenv`."""
+"""The commands that start servers: `arena serve policy`, `arena serve openenv`, `arena serve web`."""
 
 import errno
 import json
 import os
+import secrets
 import shlex
 import socket
 import sys
@@ -33,6 +34,7 @@ def add_serve(app: typer.Typer) -> None:
     serve = typer.Typer(no_args_is_help=True, help="Start a server, or print how.")
     serve.command("openenv")(openenv)
     serve.command("policy")(policy)
+    serve.command("web")(web)
     app.add_typer(serve, name="serve")
 
 
@@ -99,6 +101,66 @@ def _opponents(against: list[str] | None) -> str | list[str]:
     """One policy for all other seats, or one for each."""
     named = against or ["random"]
     return named[0] if len(named) == 1 else named
+
+
+def web(
+    against: Annotated[
+        list[str] | None,
+        typer.Option(help="A policy that every game offers as opponent; repeatable."),
+    ] = None,
+    file: Annotated[
+        Path, typer.Option(help="SQLite file that keeps the games.")
+    ] = Path("arena-web.sqlite"),
+    host: Annotated[
+        str,
+        typer.Option(help="Address to listen at; beyond this machine with a token."),
+    ] = "127.0.0.1",
+    port: Port = 8000,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            help="What visitors must know; drawn if it is needed and not given."
+        ),
+    ] = None,
+    tables: Annotated[
+        int, typer.Option(min=1, help="Largest number of games that are kept.")
+    ] = 10_000,
+) -> None:
+    """Play any game in a browser, alone or with others by link.
+
+    Each game offers its own bots; add others, such as a trained model, with --against. Games
+    outlive the server. After a move the page shows its regret and the equilibrium's mix, where
+    the game can be solved; after a game a replay with credit, and a link to it.
+
+    For example:
+
+    arena serve web --against lm:runs/first
+    """
+    with usage_errors():
+        _check_port(port)
+        _check_free(host, port)
+        extras.require(["starlette", "uvicorn"], "web")
+        import uvicorn
+
+        from arena_trainers.web import LOOPBACK, Tables, make_app
+
+        token = _checked_token(token, is_wanted=host not in LOOPBACK)
+        kept = Tables(file, against or [], tables)
+        app = make_app(kept, token)
+    named = f"[{host}]" if ":" in host else host
+    link = f"http://{named}:{port}/" + (f"#token={token}" if token else "")
+    typer.echo(f"play at {link}; games are kept in {file}; Ctrl-C stops")
+    uvicorn.run(app, host=host, port=port, log_level="warning", limit_concurrency=500)
+    kept.close()
+
+
+def _checked_token(token: str | None, is_wanted: bool) -> str | None:
+    """The token, or one that is drawn if it is wanted and not given."""
+    if token is None:
+        return secrets.token_urlsafe(16) if is_wanted else None
+    if len(token) < 8:
+        raise ValueError(f"want --token of at least 8 characters, got {len(token)}")
+    return token
 
 
 def policy(

@@ -57,6 +57,8 @@ Building blocks: `require`, `returns_to_go`, `temporal_differences`, `pools_by`,
 `export` computes the credit of recorded episodes and writes it into the fields that other
 trainers read.
 
+`audit` puts the advantage function of any trainer before the exact gradient.
+
 Other distributions add estimators by the entry-point group `arena.credit`, such as
 `my_estimator = "my_package.credit:my_estimator"`. They are imported at first use.
 """
@@ -83,6 +85,7 @@ from arena_trainers.credit.pools import (
     pools_by,
     with_report,
 )
+from arena_trainers.credit.proofs.audit import Audit, audit
 from arena_trainers.credit.proofs.claims import Claims, claims
 from arena_trainers.credit.scales import (
     best_of_others,
@@ -112,6 +115,7 @@ from arena_trainers.credit.trajectories import (
 
 __all__ = [
     "WITHIN_TURN",
+    "Audit",
     "Claims",
     "Credit",
     "FlatPoolWarning",
@@ -121,6 +125,7 @@ __all__ = [
     "Pools",
     "Trajectories",
     "TurnBatch",
+    "audit",
     "best_of_others",
     "by_token_entropy",
     "by_value_differences",

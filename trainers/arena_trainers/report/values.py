@@ -112,6 +112,8 @@ class MoveValues(NamedTuple):
         regret: the largest value less that of the action played; None if the reply was
             invalid, so that the seat chose no action.
         is_large: whether the regret is at least `LARGE` times the range of returns.
+        mix: the reference's probability of each action; where it is a search, the same for
+            each best action.
     """
 
     actions: Sequence[str]
@@ -119,6 +121,7 @@ class MoveValues(NamedTuple):
     played: int | None
     regret: float | None
     is_large: bool
+    mix: Sequence[float]
 
 
 class Solved(NamedTuple):
@@ -199,9 +202,7 @@ def _solved(
     for turn, state in zip(turns, states, strict=False):  # the last state is the end
         values = solver.values(state)
         found.append(
-            None
-            if values is None
-            else _move_values(game, state, turn, values, solver.accuracy)
+            None if values is None else _move_values(game, state, turn, values, solver)
         )
     fault = None if all(found) else UNREACHED
     return Solved(solver.reference if any(found) else None, fault, found)
@@ -225,7 +226,7 @@ class _Search:
         name = "minimax" if opposed else "backward induction"
         self.reference = f"all seats play best from here on ({name}, exact)"
 
-    def values(self, state: Any) -> list[float] | None:
+    def values(self, state: Any) -> list[float]:
         """The value of each legal action for the seat to move."""
         if state not in self._known:
             game, seat = self._game, self._game.current_player(state)
@@ -235,6 +236,12 @@ class _Search:
             ]
         return self._known[state]
 
+    def mix(self, state: Any) -> list[float]:
+        """The same probability for each best action."""
+        values = self.values(state)
+        best = [max(values) - value < ROUNDING for value in values]
+        return [is_best / sum(best) for is_best in best]
+
 
 class _Table:
     """Values under a reference policy, by information state.
@@ -242,6 +249,7 @@ class _Table:
     Args:
         game: the rules.
         rows: the values.
+        policy: the probabilities of the reference.
         reference: name of the policy.
         accuracy: how far values may be off; the NashConv of an equilibrium.
     """
@@ -250,10 +258,12 @@ class _Table:
         self,
         game: AnyGame,
         rows: Mapping[Key, Sequence[float]],
+        policy: Mapping[Key, Sequence[float]],
         reference: str,
         accuracy: float = ROUNDING,
     ) -> None:
-        self._game, self._rows, self.accuracy = game, rows, accuracy
+        self._game, self._rows, self._policy = game, rows, policy
+        self.accuracy = accuracy
         self.reference = f"the others have played by {reference}, and all go on by it"
 
     def values(self, state: Any) -> list[float] | None:
@@ -261,6 +271,12 @@ class _Table:
         seat = self._game.current_player(state)
         row = self._rows[seat, self._game.information_state(state, seat)]
         return None if any(map(math.isnan, row)) else [float(value) for value in row]
+
+    def mix(self, state: Any) -> list[float]:
+        """The probability of each legal action under the reference."""
+        seat = self._game.current_player(state)
+        row = self._policy[seat, self._game.information_state(state, seat)]
+        return [float(chance) for chance in row]
 
 
 def _table_of(game: AnyGame) -> _Table | str:
@@ -276,7 +292,9 @@ def _table_of(game: AnyGame) -> _Table | str:
         except TooLarge:
             return "the game has too many joint plans to find the best one"
         rows = action_values(game, joint.table, MAX_SOLVED_STATES)
-        return _Table(game, rows, f"a best joint policy (return {joint.value:g})")
+        return _Table(
+            game, rows, joint.table, f"a best joint policy (return {joint.value:g})"
+        )
     solver = CFRPlus(game, MAX_SOLVED_STATES)
     solver.run(NUM_ITERATIONS)
     average = solver.average_policy()
@@ -285,13 +303,17 @@ def _table_of(game: AnyGame) -> _Table | str:
         return f"CFR+ found no equilibrium (NashConv {conv:.2g})"
     rows = action_values(game, average, MAX_SOLVED_STATES)
     found = f"CFR+ of {NUM_ITERATIONS:,} iterations, NashConv {conv:.1g}"
-    return _Table(game, rows, f"an equilibrium ({found})", max(conv, ROUNDING))
+    return _Table(game, rows, average, f"an equilibrium ({found})", max(conv, ROUNDING))
 
 
 def _move_values(
-    game: AnyGame, state: Any, turn: Turn, values: Sequence[float], accuracy: float
+    game: AnyGame,
+    state: Any,
+    turn: Turn,
+    values: Sequence[float],
+    solver: "_Search | _Table",
 ) -> MoveValues:
-    legal = list(game.legal_actions(state))
+    legal, accuracy = list(game.legal_actions(state)), solver.accuracy
     played = legal.index(turn.action) if turn.action in legal else None
     regret = None
     if played is not None and turn.invalid is None:
@@ -303,6 +325,7 @@ def _move_values(
         played,
         regret,
         regret is not None and regret >= large,
+        solver.mix(state),
     )
 
 

@@ -280,7 +280,7 @@ class SeatTools:
                 errors of a tool to the model, so `act` does not raise it.
         """
         while not self._is_over:  # larger games go on after an invalid reply
-            self._play(lambda: self._session.step(""))
+            self._play(lambda: self._session.step("")[0])
         if self._lost is not None:
             raise self._lost
         return self._session.returns[self._session.seat]

@@ -200,9 +200,19 @@ class SeatSession:
         return [float(paid) for paid in self._running(even_ended=True).base.returns]
 
     @property
+    def turns(self) -> Sequence[Turn]:
+        """The turns of all seats so far."""
+        return self._running(even_ended=True).turns
+
+    @property
     def state(self) -> Any:
         """The state of the game, hidden parts included."""
         return self._running(even_ended=True).base.game_state
+
+    @property
+    def environment(self) -> GameEnv:
+        """The environment of the episode; stepping it breaks the record."""
+        return self._running(even_ended=True).base
 
     @property
     def episode(self) -> Episode:

@@ -1,0 +1,674 @@
+"""Turn-level credit with language models, in games that pay on the way: learning curves.
+
+    python benchmarks/credit_language.py
+    python benchmarks/credit_language.py --model smollm2
+
+does the missing runs of a model one after another, and writes its file after each; then the page
+and the picture. Step sizes are tuned first, on a seed of their own.
+"""
+
+import copy
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+import typer
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+import comparing
+from arena_envs import make_game
+from arena_envs.games.iterated_matrix_game import IteratedMatrixGame
+from arena_envs.games.rounds import Rounds
+from arena_envs.games.rounds import State as Round
+from arena_trainers.extras import import_extra
+from arena_trainers.lm import LMPolicy
+from arena_trainers.lm.models import model_folder
+from comparing import (
+    OnlySettings,
+    Task,
+    draw_band,
+    final,
+    gain,
+    interval,
+    kept_runs,
+    paired_difference,
+    run_script,
+    table,
+)
+from credit_payments import SIZE, Payment, payments_table
+from credit_runs import Crediting
+from credit_settings import Variant
+from credit_trees import FILE as TREES_FILE
+from credit_trees import NUM_FITTED
+from credit_trees import VARIANTS as COLUMNS
+from gains import Curves, Start, be_quiet, learn_by_grpo, make_saved_start
+from tabular import Graph, TabularPolicy
+
+DOCS = Path("docs", "credit")
+FILES = {"tiny": "language_tiny.json", "smollm2": "language_smollm2.json"}
+PAGE, PICTURE = "language.md", "language.png"
+TUNED_ON = 1000  # the seed of the runs that choose the step size
+
+
+@dataclass(frozen=True)
+class Symbols(Rounds):
+    """`rounds` in few words: the round and the symbol."""
+
+    def observe(self, state: Round, seat: int) -> str:
+        if self.current_player(state) < 0:
+            return super().observe(state, seat)
+        return f"Round {state.number + 1}. Symbol {chr(65 + state.symbol)}."
+
+    def action_text(self, state: Round, action: int) -> str:
+        return str(action)
+
+
+_TABLE: Any = make_game("rock_paper_scissors")
+
+
+@dataclass(frozen=True)
+class Repeated(IteratedMatrixGame):
+    """Rock paper scissors of eight rounds in few words: the round and the own last choice.
+
+    `tit_for_tat` repeats it, so that the best choice beats it.
+    """
+
+    payoffs: Sequence[Any] = _TABLE.payoffs
+    actions: Sequence[Any] = ("Rock", "Paper", "Scissors")
+    num_rounds: int = 8
+
+    def observe(self, state: Any, seat: int) -> str:
+        if self.current_player(state) < 0:
+            return super().observe(state, seat)
+        start = f"Round {len(state.rounds) + 1}."
+        if not state.rounds:
+            return start
+        return f"{start} You {self.names[seat][state.rounds[-1][seat]]}."
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A game and a model that learns it.
+
+    Args:
+        title: in tables.
+        model: `"tiny"` or `"smollm2"`.
+        game: an entry of `games`.
+        unit: what a reward is multiplied with.
+        num_seeds: runs of each variant.
+        num_steps: optimizer steps of a run.
+        every: steps between the points of a curve.
+        steps: step sizes among which each variant chooses.
+        options: of `arena train`, beside those of `OPTIONS` of the model.
+    """
+
+    title: str
+    model: str
+    game: Mapping[str, Any]
+    unit: float
+    num_seeds: int
+    num_steps: int
+    every: int
+    steps: Sequence[float]
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+_SHORT: dict[str, Any] = {
+    "rules": False,
+    "show_legal_actions": False,
+    "reply_format": "bare",
+    "beta": 0.1,
+    "num_generations": 8,
+    "lr_scheduler_type": "linear",
+    "max_grad_norm": 1.0,
+    "bf16": False,
+    "gradient_checkpointing": False,
+    "use_cpu": True,
+    "save_strategy": "no",
+    "logging_strategy": "no",
+}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "tiny": {
+        **_SHORT,
+        "model": "tiny",
+        "max_completion_length": 2,
+        "warm_start_steps": 60,
+        "warm_start_batch_size": 64,
+        "warm_start_episodes": 200,
+        "episodes_per_step": 32,
+    },
+    "smollm2": {
+        "prompt": "Symbol {}. Answer:",
+        "num_layers": 2,
+        "entropy": 0.1,
+        "groups": 4,
+        "num_generations": 8,
+    },
+}
+_SYMBOLS, _REPEATED = "credit_language:Symbols", "credit_language:Repeated"
+_FALLING = {"stakes": "falling"}
+_GRID = (1e-3, 2e-3, 4e-3)
+SETTINGS: dict[str, Setting] = {
+    "falling": Setting(
+        "falling stakes",
+        "tiny",
+        {"id": _SYMBOLS, "params": _FALLING},
+        unit=1 / 64,
+        num_seeds=5,
+        num_steps=48,
+        every=6,
+        steps=_GRID,
+    ),
+    "wage": Setting(
+        "equal rounds and a wage of 2",
+        "tiny",
+        {"id": _SYMBOLS, "params": {"wage": 2}},
+        unit=1.0,
+        options={"beta": 0.2},
+        num_seeds=5,
+        num_steps=48,
+        every=6,
+        steps=_GRID,
+    ),
+    "iterated": Setting(
+        "rock paper scissors, 8 rounds against `tit_for_tat`",
+        "tiny",
+        {"id": _REPEATED, "opponents": ["self", "tit_for_tat"]},
+        unit=1.0,
+        options={"beta": 0.2},
+        num_seeds=5,
+        num_steps=48,
+        every=6,
+        steps=_GRID,
+    ),
+    "smollm2": Setting(
+        "falling stakes, SmolLM2-135M",
+        "smollm2",
+        {"id": "rounds", "params": {**SIZE, **_FALLING}},
+        unit=8 / 255,
+        num_seeds=3,
+        num_steps=60,
+        every=5,
+        steps=(2e-4, 4e-4, 8e-4),
+    ),
+}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "episode": {"credit": "dr_grpo", "credit_args": {"pool": ["game", "seat"]}},
+    "mars": {"credit": "mars", "credit_args": {"pool": ["game", "seat"]}},
+    "random_effects": {"credit": "random_effects", "credit_args": {}},
+}
+
+
+def train_options(setting: str, name: str, seed: int) -> dict[str, Any]:
+    """The options of `arena train` of a run.
+
+    Args:
+        setting: a key of `SETTINGS`.
+        name: of a variant and its step size, as `run_name` makes it.
+        seed: of the run.
+    """
+    chosen, (variant, step) = SETTINGS[setting], name.split()
+    return {
+        **start_options(setting, seed),
+        **VARIANTS[variant],
+        "learning_rate": float(step),
+        "max_steps": chosen.num_steps,
+    }
+
+
+def start_options(setting: str, seed: int) -> dict[str, Any]:
+    """The options of a run before it has a variant."""
+    chosen = SETTINGS[setting]
+    return {
+        **OPTIONS[chosen.model],
+        "games": [dict(chosen.game)],
+        "part_weights": {"game": chosen.unit},
+        "seed": seed,
+        **chosen.options,
+    }
+
+
+def run_name(variant: str, step: float) -> str:
+    """The name of a variant with its step size."""
+    return f"{variant} {step:g}"
+
+
+def train(setting: str, name: str, seed: int) -> Curves:
+    """A run: the share of the best return at the start and along the way."""
+    chosen = SETTINGS[setting]
+    if chosen.model == "smollm2":
+        return learn_by_layers(setting, name, seed)
+    start = _start(setting, seed)
+    found = learn_by_grpo(
+        train_options(setting, name, seed),
+        start.folder,
+        start.tokenizer,
+        chosen.every,
+        lambda policy: measured(policy, setting),
+    )
+    curves = [start.point, *found]
+    return {key: [round(point[key], 4) for point in curves] for key in start.point}
+
+
+@lru_cache(maxsize=2)
+def _start(setting: str, seed: int) -> Start:
+    """What the variants of a seed start from."""
+    options = start_options(setting, seed)
+    return make_saved_start(options, lambda policy: measured(policy, setting))
+
+
+@lru_cache(maxsize=1)
+def _smollm2(setting: str) -> tuple[Any, Any, Any]:
+    """The last layers of SmolLM2, what they read of each symbol, and the answers' rows."""
+    options, game = OPTIONS["smollm2"], _game(setting)
+    folder = model_folder("smollm2")
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model: Any = AutoModelForCausalLM.from_pretrained(folder)
+    symbols = [chr(65 + number) for number in range(game.num_symbols)]
+    ids = [tokenizer(options["prompt"].format(x)).input_ids for x in symbols]
+    firsts = [tokenizer(str(a)).input_ids[0] for a in range(game.num_answers)]
+    rows = model.get_output_embeddings().weight[firsts].detach()
+    return *last_layers(model.model, torch.tensor(ids), options["num_layers"]), rows
+
+
+def last_layers(model: Any, ids: Any, num: int) -> tuple[Any, Any]:
+    """The last layers of a model, and what they read after prompts of equal length.
+
+    Args:
+        model: the layers of a language model; those before the last ones are cut off.
+        ids: int64[P, W].
+        num: of layers.
+    """
+    with torch.no_grad():
+        read = model(ids, output_hidden_states=True, use_cache=False)
+    model.layers = model.layers[-num:]
+    model.requires_grad_(False)
+    model.layers.requires_grad_(True)
+    return model, read.hidden_states[-1 - num]
+
+
+def learn_by_layers(setting: str, name: str, seed: int) -> Curves:
+    """A run of SmolLM2: its last layers learn, and it chooses among the legal answers.
+
+    The game is played with the chances of its answers to each symbol, which are computed
+    once for each step. AdamW ascends mean (A log π) plus the entropy.
+
+    Args:
+        setting: a key of `SETTINGS`.
+        name: of a variant and its step size.
+        seed: of the play.
+    """
+    chosen, options, (variant, step) = (
+        SETTINGS[setting],
+        OPTIONS["smollm2"],
+        name.split(),
+    )
+    first, read, answers = _smollm2(setting)
+    model, game = copy.deepcopy(first), _game(setting)
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    optimizer = torch.optim.AdamW(trained, float(step), weight_decay=0.0)
+    given = VARIANTS[variant]
+    credit = Crediting(Variant(given["credit"], given["credit_args"]))
+    table, rng = symbols_policy(game), np.random.default_rng(seed)
+    rows, points = np.arange(game.num_symbols), []
+    right = [game.right_answer(symbol) for symbol in rows]
+    for number in range(chosen.num_steps + 1):
+        found = model(inputs_embeds=read, use_cache=False).last_hidden_state
+        logits = found[:, -1] @ answers.T
+        logs = logits.double().log_softmax(1)
+        table.logits[rows] = logs.detach().numpy()
+        table.remember(rows)
+        if number % chosen.every == 0:
+            points.append(round(float(logs.exp()[rows, right].mean()), 4))
+        played = table.play(options["groups"], options["num_generations"], rng)
+        advantage = torch.tensor(chosen.unit * credit(table, played))
+        gained = (advantage * logs[played.row, played.action]).mean()
+        entropy = -(logs.exp() * logs).sum(1)[played.row].mean()
+        optimizer.param_groups[0]["lr"] = float(step) * (1 - number / chosen.num_steps)
+        optimizer.zero_grad()
+        (-gained - options["entropy"] * entropy).backward()
+        torch.nn.utils.clip_grad_norm_(trained, 1.0)
+        optimizer.step()
+    return {"return": points}
+
+
+def symbols_policy(game: Rounds) -> TabularPolicy:
+    """A policy over the symbols of a game, a row for each in their order."""
+    graph = Graph(game, lambda state, _: state.symbol)
+    for symbol in range(game.num_symbols):
+        graph.row_of(game.initial_state()._replace(symbol=symbol), 0)
+    table = TabularPolicy(graph)
+    table.probabilities(np.arange(game.num_symbols))  # makes room for them
+    return table
+
+
+def _game(setting: str) -> Any:
+    entry = SETTINGS[setting].game
+    return make_game(entry["id"], **entry.get("params", {}))
+
+
+def measured(policy: LMPolicy, setting: str) -> dict[str, float]:
+    """Exact expected return of the legal replies of a policy, as a share of the best."""
+    game = _game(setting)
+    value = _repeated(policy, game) if setting == "iterated" else _rounds(policy, game)
+    return {"return": value}
+
+
+def _rounds(policy: LMPolicy, game: Any) -> float:
+    """The share of the stakes that a policy wins."""
+    states = [
+        Round(number, symbol, 0, 0, (0,))
+        for number in range(game.num_rounds)
+        for symbol in range(game.num_symbols)
+    ]
+    chances = choices(policy, game, states)
+    stakes = np.array([float(game.stake(state.number)) for state in states])
+    right = [game.right_answer(state.symbol) for state in states]
+    won = chances[np.arange(len(states)), right]
+    return float(stakes @ won / stakes.sum())
+
+
+def _repeated(policy: LMPolicy, game: Any) -> float:
+    """The expected return against tit for tat, as a share of the best."""
+    state_of = {
+        (number, own): game.initial_state()._replace(rounds=((own, own),) * number)
+        for number in range(game.num_rounds)
+        for own in range(game.num_actions)
+    }
+    found = choices(policy, game, list(state_of.values()))
+    chances = dict(zip(state_of, found, strict=True))
+
+    def values(number: int, best: bool) -> Any:  # by the own last choice
+        if number == game.num_rounds:
+            return np.zeros(game.num_actions)
+        after, actions = values(number + 1, best), range(game.num_actions)
+        worth = (
+            np.array(  # tit for tat repeats the last choice, and first takes action 0
+                [
+                    [game.cells[a, b if number else 0][0] + after[a] for a in actions]
+                    for b in actions
+                ]
+            )
+        )
+        if best:
+            return worth.max(axis=1)
+        return np.array([chances[number, b] @ worth[b] for b in actions])
+
+    return float(values(0, False)[0] / values(0, True)[0])
+
+
+@torch.no_grad()
+def choices(policy: LMPolicy, game: Any, states: Sequence[Any]) -> Any:
+    """float64[S, actions]: chances of actions in some states, by the first token of a reply.
+
+    Args:
+        policy: of the trained model; legal actions differ in their first tokens.
+        game: the rules.
+        states: where the first seat is to move.
+    """
+    firsts = [
+        policy.chat.ids(game.action_text(states[0], action))[0]
+        for action in range(game.num_actions)
+    ]
+    texts = [game.observe(state, 0) for state in states]
+    prompts = {t: policy.encode([{"role": "user", "content": t}]) for t in texts}
+    found: dict[str, Any] = {}
+    for size in {len(ids) for ids in prompts.values()}:
+        equal = [text for text, ids in prompts.items() if len(ids) == size]
+        ids = torch.tensor([prompts[text] for text in equal])
+        logits = policy.model(ids).logits[:, -1, firsts]
+        found |= zip(equal, logits.double().softmax(1).numpy(), strict=True)
+    return np.array([found[text] for text in texts])
+
+
+def made_with(model: str) -> dict[str, Any]:
+    """What decides the numbers of a model's runs."""
+    chosen = {n: asdict(s) for n, s in SETTINGS.items() if s.model == model}
+    free = ("title", "num_seeds", "steps")  # do not change a run
+    settings = {
+        n: {k: v for k, v in s.items() if k not in free} for n, s in chosen.items()
+    }
+    names = {
+        run_name(v, h): v for v in VARIANTS for s in SETTINGS.values() for h in s.steps
+    }
+    return {
+        "options": OPTIONS[model],
+        "settings": settings,
+        "variants": {name: VARIANTS[variant] for name, variant in names.items()},
+    }
+
+
+def tuning(setting: str) -> list[Task]:
+    """The runs that choose the step sizes of a setting."""
+    grid = SETTINGS[setting].steps
+    return [(setting, run_name(v, h), TUNED_ON) for h in grid for v in VARIANTS]
+
+
+def tuned(setting: str, runs: comparing.Runs) -> dict[str, str]:
+    """The run name of each variant with its best step size, by the last quarter of a run."""
+
+    def late(name: str) -> float:
+        return final(runs[setting][name][TUNED_ON]["return"])
+
+    grid = SETTINGS[setting].steps
+    return {v: max((run_name(v, h) for h in grid), key=late) for v in VARIANTS}
+
+
+def do_runs(setting: str, path: Path) -> None:
+    """Does the missing runs of a setting: first those that choose the step sizes."""
+    chosen = SETTINGS[setting]
+    given = path, made_with(chosen.model)
+
+    def do(todo: Sequence[Task]) -> comparing.Runs:
+        known = comparing.read(*given).get(setting, {})
+        left = [task for task in todo if task[2] not in known.get(task[1], {})]
+        return comparing.run_missing(*given, left, train, 1, typer.echo)
+
+    names = tuned(setting, do(tuning(setting))).values()
+    do([(setting, name, seed) for seed in range(chosen.num_seeds) for name in names])
+
+
+HEAD = """\
+# Turn-level credit with language models
+
+Written by `benchmarks/credit_language.py` from [language_tiny.json](language_tiny.json),
+[language_smollm2.json](language_smollm2.json) and [trees.json](trees.json). [README.md](README.md) says when
+turn-level credit pays, in tables of policies; this page asks a language model.
+
+![Share of the best return by step](language.png)
+
+"""
+FOUND = """\
+## What was found
+
+"""
+METHOD = """\
+## What was run
+
+- **The tiny model** of `arena train` learns by the trainer in games of eight rounds with short prompts. In
+  [`rounds`](../games/rounds.md), with four symbols and four answers, it reads the round and the symbol
+  ("Round 3. Symbol D."). In rock paper scissors it reads the round and its own last choice, which `tit_for_tat`
+  repeats. It begins with a supervised start on random legal play, which the variants of a seed share, and has a
+  KL term to it.
+- **SmolLM2-135M** as it comes reads "Symbol D. Answer:" and answers with a digit, of 16 symbols and eight answers.
+  Its last {num_layers} of 30 layers learn, in a loop of the script: what they read is computed once, play samples from the
+  chances of the eight digits, and the loss has a bonus of {entropy} for entropy. All layers would take five CPU
+  seconds a step in the trainer, about five hours for this table.
+- **Variants** compare the same episodes: all {episodes} of a step, four starts with eight samples each. `episode` is
+  `dr_grpo` over (game, seat), one advantage for a whole episode; `mars` is turn-level over (game, seat);
+  `random_effects` compares turns of the same number.
+- **Step size**: each variant chooses by its mean over the last quarter of a run, with seed {tuned_on}, which is
+  not among the results: {grid} runs for each variant and game. It falls linearly to 0. {tiny_steps} steps with the
+  tiny model, {smollm2_steps} with SmolLM2.
+- **Measure**: the exact expected return of the policy, as a share of the best. *At the end* is the
+  mean of the last quarter of a run, *whole run* that of all points. ± is the 95 % interval of the mean
+  difference, paired by seed; bold: p < 0.05, not corrected.
+
+```
+python benchmarks/credit_language.py
+python benchmarks/credit_language.py --model smollm2
+python benchmarks/credit_trees.py
+```
+"""
+TREES = """\
+## Trees and critics
+
+Noise per played turn, 1 at best, with 95 % intervals, before the payments of [README.md](README.md): the noise
+times played per credited turns, so that a number twice as high needs twice the play. `gae` has a critic of
+the game's features that was fitted to {fitted} batches before. `agentprm` and `at_grpo` compare by the mean return of a
+reply in its state, Q(state, reply); in trees each turn has four more candidates that are played to the end, and
+one of them branches on. All candidates' turns are played and credited.
+
+"""
+
+
+def findings(runs: comparing.Runs) -> str:
+    """What `random_effects` gains over the other variants in each setting."""
+    lines = []
+    for name, setting in SETTINGS.items():
+        late = {
+            v: [*map(final, curves)] for v, curves in by_variant(name, runs).items()
+        }
+        own = late.pop("random_effects")
+        gains = [
+            f"{gain(paired_difference(own, x))} over `{v}`" for v, x in late.items()
+        ]
+        lines.append(f"- {setting.title}: `random_effects` {', '.join(gains)}.")
+    return "\n".join([*lines, ""])
+
+
+def text(runs: comparing.Runs, trees: Sequence[Payment]) -> str:
+    """The page, in Markdown."""
+    parts = [HEAD + FOUND + findings(runs)]
+    for name, setting in SETTINGS.items():
+        parts.append(f"## {setting.title[0].upper()}{setting.title[1:]}\n")
+        parts.append(results(name, runs))
+    tiny, smollm2 = SETTINGS["falling"], SETTINGS["smollm2"]
+    options = OPTIONS["smollm2"]
+    method = METHOD.format(
+        num_layers=options["num_layers"],
+        entropy=options["entropy"],
+        episodes=OPTIONS["tiny"]["episodes_per_step"],
+        tuned_on=TUNED_ON,
+        grid=len(tiny.steps),
+        tiny_steps=tiny.num_steps,
+        smollm2_steps=smollm2.num_steps,
+    )
+    noise = payments_table(trees, {name: one.title for name, one in COLUMNS.items()})
+    return "\n".join([*parts, TREES.format(fitted=NUM_FITTED) + noise, method])
+
+
+def known_runs(directory: Path) -> comparing.Runs:
+    """The runs of all models."""
+    found: comparing.Runs = {}
+    for model, file in FILES.items():
+        found |= comparing.read(directory / file, made_with(model))
+    return found
+
+
+def known_trees(directory: Path) -> list[Payment]:
+    """The rows of trees.json."""
+    return [Payment(**row) for row in json.loads((directory / TREES_FILE).read_text())]
+
+
+def missing(runs: comparing.Runs) -> list[str]:
+    """The settings that lack runs."""
+    return [
+        name
+        for name, setting in SETTINGS.items()
+        if name not in runs
+        or any(seed not in runs[name].get(run, {}) for _, run, seed in tuning(name))
+        or any(
+            len(curves) < setting.num_seeds
+            for curves in by_variant(name, runs).values()
+        )
+    ]
+
+
+def by_variant(setting: str, runs: comparing.Runs) -> dict[str, list[list[float]]]:
+    """The curves of each variant with its tuned step size, by seed."""
+    seeds = range(SETTINGS[setting].num_seeds)
+    return {
+        variant: [
+            runs[setting][name][seed]["return"]
+            for seed in seeds
+            if seed in runs[setting].get(name, {})
+        ]
+        for variant, name in tuned(setting, runs).items()
+    }
+
+
+def results(setting: str, runs: comparing.Runs) -> str:
+    """The table of a setting."""
+    rows, curves = [], by_variant(setting, runs)
+    base = [*map(final, curves["episode"])]
+    for name, run in tuned(setting, runs).items():
+        late = [*map(final, curves[name])]
+        mean, area = (
+            interval(late),
+            interval([float(np.mean(curve)) for curve in curves[name]]),
+        )
+        gap = "" if name == "episode" else gain(paired_difference(late, base))
+        rows.append(
+            [
+                f"`{name}`",
+                run.split()[1],
+                f"{mean.mean:.3f}",
+                f"{mean.low:.3f} to {mean.high:.3f}",
+                gap,
+                ", ".join(f"{value:.2f}" for value in late),
+                f"{area.mean:.3f}",
+            ]
+        )
+    head = ["Variant", "Step size", "At the end", "95 %", "Over `episode`", "By seed"]
+    return table([*head, "Whole run"], rows)
+
+
+def draw(runs: comparing.Runs, path: Path) -> None:
+    """Writes the picture: the curves of each setting."""
+    figure = import_extra("matplotlib.figure", "eval").Figure(
+        figsize=(3.4 * len(SETTINGS), 3.4), layout="constrained"
+    )
+    panels = figure.subplots(1, len(SETTINGS), squeeze=False)[0]
+    for panel, (name, setting) in zip(panels, SETTINGS.items(), strict=True):
+        for number, (variant, curves) in enumerate(by_variant(name, runs).items()):
+            x = [setting.every * i for i in range(len(curves[0]))]
+            draw_band(panel, x, curves, variant, f"C{number}")
+        panel.set_title(setting.title.replace("`", ""), fontsize=9)
+        panel.set_xlabel("step")
+    panels[0].set_ylabel("share of the best return")
+    panels[0].legend(fontsize="small")
+    figure.savefig(path, dpi=110, metadata={"Software": None})
+
+
+def main(
+    model: Annotated[str, typer.Option(help="tiny or smollm2.")] = "tiny",
+    game: OnlySettings = None,
+    directory: Annotated[Path, typer.Option(help="Folder of the files.")] = DOCS,
+) -> None:
+    """Do the missing runs of a model.
+
+    Step sizes are tuned first. Runs that are in the file of the model are not repeated, so run
+    the command again after an interruption.
+    """
+    be_quiet()
+    path = directory / FILES[model]
+    with kept_runs(path):
+        for name, setting in SETTINGS.items():
+            if setting.model == model and name in (game or SETTINGS):
+                do_runs(name, path)
+    runs = known_runs(directory)
+    if left := missing(runs):
+        typer.echo(f"no page yet: runs of {', '.join(left)} are missing")
+        return
+    draw(runs, directory / PICTURE)
+    (directory / PAGE).write_text(text(runs, known_trees(directory)))
+
+
+if __name__ == "__main__":
+    run_script(main)

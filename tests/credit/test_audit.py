@@ -1,0 +1,113 @@
+"""Anyone's advantage function before the exact gradient."""
+
+import numpy as np
+import pytest
+
+from arena_trainers import credit
+from arena_trainers.credit import audit
+
+
+def rloo(rewards):
+    """Return minus the mean return of the others."""
+    total = np.array([own.sum() for own in rewards])
+    others = (total.sum() - total) / max(len(total) - 1, 1)
+    return [
+        np.full(len(r), t - o) for r, t, o in zip(rewards, total, others, strict=True)
+    ]
+
+
+def to_go(rewards):
+    return [np.cumsum(own[::-1])[::-1] for own in rewards]
+
+
+def grpo(rewards, num_generations):
+    """TRL's advantage of a group: z-scores."""
+    assert len(rewards) == num_generations
+    return (rewards - rewards.mean()) / (rewards.std(unbiased=False) + 1e-4)
+
+
+FAULTS = {
+    "sign": lambda rewards: [-a for a in rloo(rewards)],
+    "one turn late": lambda rewards: [np.append(a[1:], 0.0) for a in to_go(rewards)],
+    "one turn early": lambda rewards: [np.append(0.0, a[:-1]) for a in to_go(rewards)],
+    "neighbour's advantage": lambda rewards: [
+        np.resize(a, len(r)) for a, r in zip(rloo(rewards)[::-1], rewards, strict=True)
+    ],
+    "only the last payment": lambda rewards: [np.full(len(r), r[-1]) for r in rewards],
+    "payments so far": lambda rewards: [np.cumsum(r) for r in rewards],
+    "z-score within an episode": lambda rewards: [
+        (a - a.mean()) / (a.std() + 1e-4) for a in to_go(rewards)
+    ],
+    "absolute": lambda rewards: [np.abs(a) for a in rloo(rewards)],
+    "constant": lambda rewards: [np.ones(len(r)) for r in rewards],
+}
+
+
+def test_rloo_is_exact_and_its_negative_reversed():
+    assert audit(rloo, "episodes", games=["bandit", "chain"]).worst == "exact"
+    found = audit(FAULTS["sign"], "episodes", games=["bandit", "stop_or_go"])
+    assert found.worst == "reversed"
+    assert found.counterexample.game == "stop_or_go"
+    seat, state, number, true, got = found.counterexample.lines[0]
+    assert (seat, state, number) == (0, "first", 0)
+    assert true == pytest.approx(-0.25 * (0 + 1.2 - 1))
+    assert got == pytest.approx(-true)
+
+
+def test_z_scores_of_two_reverse_the_bandit():
+    """Winning the arm that pays more often: worked by hand, (0.8 - 0.2) / 4 = 0.15."""
+    pytest.importorskip("torch")
+    found = audit(grpo, "trl", games=["bandit"])
+    assert found.rows[0].two.kind == "reversed"
+    assert found.counterexample.lines[0][4] == pytest.approx(0.15, abs=1e-4)
+
+
+def test_the_signatures_give_one_verdict_for_one_estimator():
+    pytest.importorskip("torch")
+
+    def as_verl(token_level_rewards, response_mask, index):
+        rows = token_level_rewards.sum(-1).numpy()
+        out = np.zeros_like(rows)
+        for group in set(index):
+            own = np.flatnonzero(index == group)
+            out[own] = [a[0] for a in rloo([rows[i : i + 1] for i in own])]
+        return out[:, None] * response_mask.numpy(), None
+
+    def as_turns(turns):
+        return credit.estimate("rloo", turns)
+
+    for function, signature in ((as_verl, "verl"), (as_turns, "turns")):
+        assert audit(function, signature, games=["three_seats"]).worst == "exact"
+
+
+def test_what_fails_is_a_finding():
+    def wrong_length(rewards):
+        return [a[:-1] for a in rewards]
+
+    def nan(rewards):
+        return [a * np.nan for a in rewards]
+
+    for function, told in ((wrong_length, "advantages"), (nan, "finite")):
+        found = audit(function, "episodes", games=["chain"])
+        assert found.worst == "error"
+        assert told in found.rows[0].error
+
+
+def test_an_unknown_signature_is_refused():
+    with pytest.raises(ValueError, match="want a signature among turns, trl"):
+        audit(rloo, "ppo")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", sorted(FAULTS))
+def test_every_planted_fault_is_found(fault):
+    """None stays exact, or a multiple of the gradient, in all games."""
+    assert audit(FAULTS[fault], "episodes").worst not in ("exact", "scaled")
+
+
+@pytest.mark.slow
+def test_estimators_that_are_proved_unbiased_raise_no_alarm():
+    named = ("rloo", "mars_loo", "random_effects")
+    for name in named:
+        found = audit(lambda turns, name=name: credit.estimate(name, turns))
+        assert found.worst in ("exact", "scaled"), name

@@ -1,0 +1,35 @@
+"""`arena audit`, called as a user would."""
+
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from arena_trainers.cli.main import app
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["audit", *arguments])
+
+
+def test_a_wrong_function_is_shown_with_its_smallest_game(tmp_path, monkeypatch):
+    (tmp_path / "my_audited.py").write_text(
+        "def wrong(rewards):\n    return [0 * own - own.sum() for own in rewards]\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the command adds to it
+    done = run("credit", "my_audited:wrong", "--signature", "episodes")
+    assert done.exit_code == 1
+    assert "reversed in stop_or_go" in done.output
+    assert done.output.splitlines()[-1] == "worst: reversed"
+
+
+def test_games_are_compared_with_openspiel():
+    pytest.importorskip("pyspiel")
+    done = run("game", "kuhn_poker", "--twin", "openspiel:kuhn_poker")
+    assert (done.exit_code, done.output[:13]) == (0, "no difference")
+    done = run(
+        "game", "kuhn_poker", "--twin", "openspiel:kuhn_poker", "-p", "num_players=3"
+    )
+    assert done.exit_code == 1
+    assert "outcomes of chance differ" in done.output
