@@ -299,7 +299,6 @@ def gains_table(rows: Sequence[Payment]) -> str:
     names = (EPISODE, "dr_grpo", "mars", "mars (game, seat, turn)")
     lines = []
     for row in rows:
-<<<<<<< HEAD
         long = row.options == {"num_rounds": 64}
         if row.group == NUM_SAMPLES and (
             row.options["num_rounds"] == NUM_ROUNDS or long
@@ -314,13 +313,6 @@ def gains_table(rows: Sequence[Payment]) -> str:
                 [*kind, *(f"{x:,.0f}" if x >= 100 else f"{x:.2g}" for x in gains)]
             )
     return table(["Paid", "Chance", *(TITLES[name] for name in names)], lines)
-=======
-        noise = [Noise(*row.noise[name]) for name in titles]
-        least = min(one.value for one in noise)
-        cells = [_cell(one, one.low <= least) for one in noise]
-        lines.append(f"| {row.title} | {' | '.join(cells)} |")
-    return "\n".join(lines)
->>>>>>> main
 
 
 def defeats(rows: Sequence[Payment]) -> tuple[list[str], list[str]]:

@@ -70,13 +70,7 @@ TUNED: Mapping[str, Payment | SelfPlay] = {
     "each round, luck of 20 after the last": Payment(
         {"luck": 20, "luck_after": "last"}
     ),
-    **{
-        SETTINGS[name].title: SelfPlay(name)
-        for name in (
-            *("goofspiel", "kuhn", "mini_hanabi", "kuhn3"),
-            *("kuhn_small_groups", "speaker_listener"),
-        )
-    },
+    **{SETTINGS[name].title: SelfPlay(name) for name in ("goofspiel", "kuhn")},
 }
 
 VARIANTS = {
