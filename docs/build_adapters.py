@@ -34,12 +34,14 @@ TAIL = """
 ```python
 from arena_wrappers import SeatSession
 
-session = SeatSession("kuhn_poker", seat="random", opponents="cfr", prompt={"reply_format": "boxed"})
+session = SeatSession(
+    "kuhn_poker", seat="random", opponents="cfr", prompt={"reply_format": "boxed"}
+)
 messages, done = session.reset(seed=3), session.done
 while not done:
     messages, reward, done, info = session.step(r"\\boxed{bet}")
 print(info["outcome"]["returns"], info["turn_rewards"])
-episode = session.episode  # the record that `play` makes; `arena_trainers.credit.export` reads it
+episode = session.episode  # as of `play`; `arena_trainers.credit.export` reads it
 ```
 
 ## Others

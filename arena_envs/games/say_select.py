@@ -229,6 +229,7 @@ class SaySelect(talk.TalkGame[State, Action]):
     kind: ClassVar[Kind] = "cooperative"
     information: ClassVar[Information] = "imperfect"
     max_chance_nodes = 1
+    heuristic = "say_selector:honest"
     scene = "arena_envs.games.say_select:scene"
 
     def __post_init__(self) -> None:

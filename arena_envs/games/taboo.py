@@ -412,6 +412,7 @@ class Taboo(talk.TalkGame[State, Action]):
     information: ClassVar[Information] = "imperfect"
     max_chance_nodes = 1
     max_return = 1.0
+    heuristic = "taboo:honest"
     scene = "arena_envs.games.taboo:scene"
 
     def __post_init__(self) -> None:

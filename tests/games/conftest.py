@@ -12,7 +12,7 @@ import pytest
 
 from arena_envs import CHANCE, TERMINAL
 from arena_envs.bots import make_bot
-from arena_envs.game import sample_chance
+from arena_envs.game import AnyGame, sample_chance
 from arena_envs.testing import check_game
 
 
@@ -52,3 +52,36 @@ def _mean_returns(
             state = rules.apply(state, said)
         totals = [t + r for t, r in zip(totals, rules.returns(state), strict=True)]
     return [total / num_episodes for total in totals]
+
+
+@pytest.fixture(scope="session")
+def check_features() -> Callable[..., int]:
+    """Checks by random play that features differ exactly where a key of the seat does.
+
+    The key is by default the information state. The result is the number of keys that were seen.
+    """
+
+    def check(
+        rules: AnyGame,
+        num_episodes: int,
+        key_of: Callable[[Any, int], Any] | None = None,
+    ) -> int:
+        rng = random.Random(0)
+        seen: dict[Any, Any] = {}
+        keys: dict[Any, Any] = {}
+        for _ in range(num_episodes):
+            state = rules.initial_state()
+            while (player := rules.current_player(state)) != TERMINAL:
+                if player == CHANCE:
+                    outcomes = [outcome for outcome, _ in rules.chance_outcomes(state)]
+                    state = rules.apply(state, rng.choice(outcomes))
+                    continue
+                for seat in range(rules.num_players):
+                    key = seat, (key_of or rules.information_state)(state, seat)
+                    numbers = rules.features(state, seat).tobytes()
+                    assert seen.setdefault(key, numbers) == numbers
+                    assert keys.setdefault(numbers, key) == key
+                state = rules.apply(state, rng.choice(rules.legal_actions(state)))
+        return len(seen)
+
+    return check

@@ -182,25 +182,9 @@ def test_the_text_says_what_happened_and_shows_hands_at_the_showdown() -> None:
 
 @pytest.mark.parametrize("rules", [game, three], ids=repr)
 def test_features_tell_apart_all_but_suits_and_hands_that_were_shown(
-    rules: LeducPoker,
+    rules: LeducPoker, check_features: Any
 ) -> None:
-    rng = random.Random(0)
-    seen: dict[Any, Any] = {}
-    other: dict[Any, Any] = {}
-    for _ in range(1000):
-        state = rules.initial_state()
-        while (player := rules.current_player(state)) != TERMINAL:
-            if player == CHANCE:
-                outcomes = [card for card, _ in rules.chance_outcomes(state)]
-                state = rules.apply(state, rng.choice(outcomes))
-                continue
-            for seat in range(rules.num_players):
-                key = (seat, rules.observe(state, seat))
-                numbers = rules.features(state, seat).tobytes()
-                assert seen.setdefault(key, numbers) == numbers
-                assert other.setdefault(numbers, key) == key
-            state = rules.apply(state, rng.choice(rules.legal_actions(state)))
-    assert len(seen) > 400
+    assert check_features(rules, 1000, rules.observe) > 400
 
 
 def test_a_new_deal_is_uniform_over_the_cards_that_a_seat_cannot_see() -> None:

@@ -295,23 +295,11 @@ def test_texts_stay_short() -> None:
 
 
 @pytest.mark.parametrize("rules", GAMES, ids=repr)
-def test_features_tell_information_states_apart(rules: LimitHoldem) -> None:
+def test_features_tell_information_states_apart(
+    rules: LimitHoldem, check_features: Any
+) -> None:
     """But for the order of the flop."""
-    rng, seen, other = random.Random(0), {}, {}
-    for _ in range(60):
-        state = rules.initial_state()
-        while (player := rules.current_player(state)) != TERMINAL:
-            if player == CHANCE:
-                outcomes = [card for card, _ in rules.chance_outcomes(state)]
-                state = rules.apply(state, rng.choice(outcomes))
-                continue
-            for seat in range(rules.num_players):
-                key = rules.information_state(state, seat)
-                numbers = rules.features(state, seat).tobytes()
-                assert seen.setdefault(key, numbers) == numbers
-                assert other.setdefault(numbers, key) == key
-            state = rules.apply(state, rng.choice(rules.legal_actions(state)))
-    assert len(seen) > 200
+    assert check_features(rules, 60) > 200
 
 
 def test_a_new_deal_keeps_what_a_seat_sees_and_deals_all_else_again() -> None:

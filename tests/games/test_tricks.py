@@ -176,6 +176,95 @@ TRICKS = {
 }
 
 
+def constant(*texts: str) -> Policy:
+    """Says one of these texts at every turn: the first that is legal, else the first action."""
+
+    def policy(game: Any, state: Any, rng: random.Random) -> Any:
+        for text in texts:
+            try:
+                return game.parse(state, text)
+            except IllegalAction:
+                continue
+        return game.legal_actions(state)[0]
+
+    return policy
+
+
+def report(numbers: str) -> Policy:
+    """Deal or no deal: reports these values, and then goes on as honest players do."""
+
+    def policy(game: Any, state: Any, rng: random.Random) -> Any:
+        action: Any = make_bot("dealer:honest")(game, state, rng)
+        return f"report {numbers}" if action.move == "report" else action
+
+    return policy
+
+
+def moves(*names: str) -> Policy:
+    """Frozen lake: a constant list of moves, again and again."""
+
+    def policy(game: Any, state: Any, rng: random.Random) -> Any:
+        return names[state.num_moves % len(names)]
+
+    return policy
+
+
+DRY = {"is_slippery": False, "max_moves": 12}
+CLAIM = "The quality is high.\nrecommend"
+TRICKS |= {
+    **{
+        f"deal_or_no_deal: player_{seat} reports {numbers}": Trick(
+            *("deal_or_no_deal", {}, (seat,), report(numbers)),
+            *(make_bot("dealer:honest"), 0.81),
+        )
+        for seat in (0, 1)
+        for numbers in ("0 0 0", "10 10 10", "1 1 1", "2 0 0", "0 0 10")
+    },
+    **{
+        f"deal_or_no_deal: player_{seat} claims {bot}": Trick(
+            *("deal_or_no_deal", {}, (seat,), make_bot(f"dealer:{bot}")),
+            *(make_bot("dealer:honest"), 0.34),
+        )
+        for seat in (0, 1)
+        for bot in ("greedy", "silent")
+    },
+    **{
+        f"auction: player_{seat} claims all": Trick(
+            *("auction", {}, (seat,), make_bot("bidder:greedy")),
+            *(make_bot("bidder:honest"), 0.1),
+        )
+        for seat in range(3)
+    },
+    **{
+        f"auction: always bids {bid}": Trick(
+            *("auction", {}, (0,), constant(f"bid {bid}")),
+            *(make_bot("bidder:honest"), 0.05),
+        )
+        for bid in (0, 3, 5, 8, 12)
+    },
+    "persuasion: claims high quality": Trick(
+        *("persuasion", {}, (0,), constant(CLAIM), make_bot("persuader:honest"), 0.08),
+    ),
+    "persuasion: recommends all": Trick(
+        *("persuasion", {}, (0,), constant("recommend")),
+        *(make_bot("persuader:honest"), 0.08),
+    ),
+    "persuasion: warns of all": Trick(
+        *("persuasion", {}, (0,), constant("warn"), make_bot("persuader:honest"), 0),
+    ),
+    "persuasion: buys all": Trick(
+        *("persuasion", {}, (1,), constant("buy"), make_bot("persuader:honest"), 0),
+    ),
+    "negotiation: leaves at once": Trick(
+        *("negotiation", {}, (1,), constant("leave"), make_bot("negotiator:honest"), 0),
+    ),
+    "frozen_lake: the best list of moves": Trick(
+        *("frozen_lake", DRY, (0,), moves("down", "down", "right", "right")),
+        *(make_bot("minimax"), 0.42),
+    ),
+}
+
+
 @pytest.mark.parametrize("name", TRICKS)
 def test_a_trick_is_paid_less_than_honest_play(name: str) -> None:
     check(TRICKS[name], 12)

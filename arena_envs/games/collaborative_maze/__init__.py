@@ -192,6 +192,7 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
     min_return = 0.0
     max_return = 1.0
     scene = "arena_envs.games.collaborative_maze.scene:scene"
+    heuristic = "maze_walker:honest"
 
     def __post_init__(self) -> None:
         check_int("size", self.size, 3, 9)

@@ -19,6 +19,7 @@ import arena_envs
 from arena_envs import GameEnv
 from arena_envs.bots.solved import CFR
 from arena_envs.game import CHANCE, TERMINAL
+from arena_envs.games.frozen_lake import FrozenLake
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_trainers.evaluate import evaluate, matches
 from arena_trainers.evaluate.baselines import constants_of, solver_of
@@ -217,7 +218,7 @@ def test_a_policy_that_loses_scores_below_0_and_one_that_wins_above():
 
 def test_uniform_play_scores_about_0_and_the_solver_of_a_game_of_one_seat_about_100():
     """The page of Frozen Lake: 0.74419 and 0.0139398."""
-    found = evaluate("random", "frozen_lake", num_episodes=40)
+    found = evaluate("random", FrozenLake("4x4"), num_episodes=40)
     rows = {row.role: row for row in found.rows}
     assert rows["solver"].scale == pytest.approx((0.0139398, 0.74419), abs=1e-5)
     low, high = rows["uniform"].score_interval or (0, 0)
@@ -277,7 +278,7 @@ def test_solvers_fit_their_games():
         "bargaining": None,
         "hex": "mcts:10",
         "goofspiel": "ismcts:100",
-        "frozen_lake": "minimax",
+        "frozen_lake": "mcts:100",
         "wordle": "information_gain",
         "sokoban": "sokoban_search",
     }
@@ -638,3 +639,28 @@ def test_intervals_of_few_values_are_finite_and_hold_the_mean():
             sample = rng.choice([-1.0, 0.0, 1.0], size, p=[0.05, 0.9, 0.05])
             low, high = mean_interval(sample, -1, 1)
             assert -1 <= low <= sample.mean() <= high <= 1
+
+
+def test_cooperative_talk_compares_the_policy_with_itself_and_with_a_stranger():
+    opponents = matches.opponents_of(arena_envs.make_game("collaborative_maze"))
+    assert opponents == ["self", "maze_walker:honest"]
+    found = evaluate(
+        "maze_walker:silent", "collaborative_maze", opponents, 8, baselines=False
+    )
+    (one,) = found.partners
+    own, mixed = (
+        row.mean_return
+        for row in found.rows
+        if row.role == "policy" and row.seat == "all"
+    )
+    assert (one.self_pair, one.stranger_pair) == (own, mixed)
+    assert one.gap == pytest.approx(own - mixed)
+    assert one.low <= one.gap <= one.high
+    assert "with the stranger maze_walker:honest" in caption(found)
+    assert found.to_dict()["partners"][0]["name"] == "maze_walker:honest"
+
+
+def test_an_evaluation_says_which_split_it_used():
+    found = evaluate("random", "wordle", num_episodes=2, baselines=False)
+    assert "Split: train; -p split=test draws other instances" in caption(found)
+    assert found.to_dict()["params"]["split"] == "train"

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from arena_trainers.data import Rollout, TurnCredit, write_rollouts
-from arena_trainers.report.charts import Line
+from arena_trainers.report.charts import Curve
 from arena_trainers.report.run_page import report_page
 from arena_trainers.report.runs import (
     compared_charts,
@@ -71,8 +71,8 @@ def test_curves_of_runs_lie_in_one_chart(folders):
     charts = {chart.title: chart for chart in compared_charts(read_runs(folders, 1))}
     kl = charts["KL to the reference, nats per token"].lines
     assert kl == [
-        Line("a", [(10, 1.0)], run=0, series="KL"),
-        Line(ATTACK, [(10, 2.0)], run=1, series="KL"),
+        Curve("a", [(10, 1.0)], run=0, series="KL"),
+        Curve(ATTACK, [(10, 2.0)], run=1, series="KL"),
     ]
     (title,) = (title for title in charts if "return per seat" in title)
     assert [line.label for line in charts[title].lines] == ["a", ATTACK]

@@ -11,7 +11,7 @@ from arena_trainers.report.played_page import (
     read_evaluation,
     read_tournament,
 )
-from arena_trainers.report.tables import Cell
+from arena_trainers.report.tables import TableCell
 from arena_trainers.tournament import play_tournament
 from arena_wrappers import ScriptedPolicy
 
@@ -108,13 +108,13 @@ def test_each_payoff_of_a_tournament_opens_the_episodes_of_the_two(tmp_path):
     assert payoffs.heads == ["against", *names]
     mean = found.games[0].payoffs[0][1].mean
     cell = payoffs.rows[0][2]
-    assert isinstance(cell, Cell)
+    assert isinstance(cell, TableCell)
     assert cell.text.startswith(f"{mean:.3f} (")
     assert cell.link == "#from=kuhn_poker-v0%3A+first+and+random"
     assert payoffs.rows[1][1].link == cell.link
     assert payoffs.rows[0][1] == "-"
     assert cooperative.rows[0][1].link.endswith("first+with+itself")
-    heats = [c.heat for row in payoffs.rows for c in row if isinstance(c, Cell)]
+    heats = [c.heat for row in payoffs.rows for c in row if isinstance(c, TableCell)]
     assert max(map(abs, heats)) == 5
     assert [row[0] for row in ranking.rows] == list(found.games[0].ranking)
     assert ranking.notes[1] == "Ordered by Nash average, then by return."

@@ -13,7 +13,7 @@ from arena_trainers.data import Rollout, TurnCredit, write_rollouts
 from arena_trainers.report import Recorded
 from arena_trainers.report.charts import (
     Chart,
-    Line,
+    Curve,
     chart_svg,
     charts_of,
     legend_of,
@@ -160,9 +160,9 @@ def test_broken_results_are_refused(folder):
 def test_charts_have_the_finite_numbers_of_the_metrics():
     charts = {chart.title: chart for chart in charts_of(METRICS, RESULTS)}
     (line,) = charts[f"{GAME}: return per seat"].lines
-    assert line == Line("player_0", [(0, -0.5), (10, 0.25)], [(0, -0.75, -0.25)])
+    assert line == Curve("player_0", [(0, -0.5), (10, 0.25)], [(0, -0.75, -0.25)])
     (line,) = charts[f"{GAME}: return by opponent"].lines
-    assert line == Line(ATTACK, [(20, 1.5)])
+    assert line == Curve(ATTACK, [(20, 1.5)])
     assert charts["Exact NashConv"].levels == {"uniform random play": 0.9167}
     assert len(charts) == 3  # kl has no number
     absent = missing_from(METRICS)
@@ -173,8 +173,8 @@ def test_charts_have_the_finite_numbers_of_the_metrics():
 
 def test_a_chart_has_a_spot_for_each_point_and_links_of_stored_steps():
     lines = [
-        Line("player_0", [(0, 0.0), (10, 1.0)]),
-        Line(f"$a_1$\x1b{ATTACK}", [(5, 0.5)]),
+        Curve("player_0", [(0, 0.0), (10, 1.0)]),
+        Curve(f"$a_1$\x1b{ATTACK}", [(5, 0.5)]),
     ]
     stored = {10: "#from=step+10"}
     text = chart_svg(Chart("x", lines), 3, 10, lambda line, step: stored.get(step))
@@ -201,7 +201,7 @@ def test_a_chart_has_a_spot_for_each_point_and_links_of_stored_steps():
 
 
 def test_every_curve_has_a_number_and_a_name_in_the_legend():
-    lines = [Line(f"past {n}", [(0, float(n))]) for n in range(13)]
+    lines = [Curve(f"past {n}", [(0, float(n))]) for n in range(13)]
     chart = Chart("x", lines, {"uniform": 1.0})
     root = ElementTree.fromstring(chart_svg(chart, 0, 10, lambda line, step: None))
     numbers = {e.get("data-curve") for e in root.iter()} - {None}

@@ -26,8 +26,8 @@ from arena_trainers.runs.results.close import best_line
 from arena_trainers.runs.watch import (
     LEARNERS,
     RETURN,
-    Best,
     BestModel,
+    BestScore,
     finish_swap,
     sample_reply,
     score_metric,
@@ -65,7 +65,7 @@ def test_the_best_model_is_the_one_of_the_lowest_nash_conv(run):
     measured = [(r[NASH_CONV], r["step"]) for r in records if "loss" in r]
     assert len(measured) == 4
     score, step = min(measured)
-    assert read_best(folder) == Best(step, score, NASH_CONV)
+    assert read_best(folder) == BestScore(step, score, NASH_CONV)
     policy = LMPolicy.from_pretrained(folder / "best")
     found = exploitability(policy, arena_envs.make_game("kuhn_poker"))
     assert found.nash_conv == pytest.approx(score, abs=1e-5)
@@ -175,13 +175,13 @@ def test_a_run_against_random_keeps_the_model_of_the_best_return(tmp_path):
     records = read_metrics(folder / "metrics.jsonl")
     returns = {r["step"]: r[name] for r in records if "loss" in r}
     best = max(returns, key=lambda step: returns[step])
-    assert read_best(folder) == Best(best, returns[best], LEARNERS)
+    assert read_best(folder) == BestScore(best, returns[best], LEARNERS)
     assert f"return {returns[2]:.3f} against random  legal" in printed
 
 
 def folder_of(path, step):
     path.mkdir(parents=True)
-    (path / "best.json").write_text(json.dumps({**vars(Best(step, 1.0, RETURN))}))
+    (path / "best.json").write_text(json.dumps({**vars(BestScore(step, 1.0, RETURN))}))
 
 
 @pytest.mark.parametrize("killed", ["saving", "saved", "moved", "placed"])

@@ -19,6 +19,7 @@ from arena_trainers.runs import (
     load_recipe,
     overridden,
     read_loop,
+    rounds,
 )
 from arena_trainers.runs.folder import write_config
 from arena_trainers.runs.rounds import write_scores
@@ -169,9 +170,10 @@ def test_scores_raise_where_an_opponent_gives_no_reply(model_folder, tmp_path):
     assert not (tmp_path / "scores.json").exists()
 
 
-def test_play_goes_on_after_the_parts_that_are_finished(tmp_path):
-    """A part has 512 episodes, here two seeds, and their branches."""
-    play = {"samples": 256, "branch": {"num_candidates": 2, "turns": [0], "seats": [0]}}
+def test_play_goes_on_after_the_parts_that_are_finished(tmp_path, monkeypatch):
+    """A part has 32 episodes here, those of two seeds, and their branches."""
+    monkeypatch.setattr(rounds, "PART", 32)
+    play = {"samples": 16, "branch": {"num_candidates": 2, "turns": [0], "seats": [0]}}
     given = settings(num=1, play={**play, "episodes": 3})
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     run(whole, given, Console(quiet=True))
@@ -189,7 +191,7 @@ def test_play_goes_on_after_the_parts_that_are_finished(tmp_path):
     text = text.replace("LEARNER", "learner")
     assert text == (whole / "round-00" / "episodes.jsonl").read_text()
     episodes = [json.loads(line) for line in text.splitlines()]
-    assert len(episodes) == 768 * 3
+    assert len(episodes) == 48 * 3
     children = [one for one in episodes if one["parent"] is not None]
     assert len({one["seed"] for one in children}) == 3
     assert all(one["seed"] == episodes[one["parent"]]["seed"] for one in children)

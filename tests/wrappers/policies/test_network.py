@@ -14,7 +14,12 @@ import pytest
 from arena_wrappers import play_async
 from arena_wrappers.policies import network
 from arena_wrappers.policies.api import ChatAPIPolicy
-from arena_wrappers.policies.network import Line, Threads, Unreachable, _connection
+from arena_wrappers.policies.network import (
+    Connection,
+    Threads,
+    Unreachable,
+    _connection,
+)
 
 FINE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 ASK = ("POST", "/x", b"{}", {}, 5.0)
@@ -56,19 +61,19 @@ def answer_each(connection, num=1):
 
 def test_a_connection_is_kept_and_made_anew_when_the_server_has_closed_it(listen):
     url = listen(partial(answer_each, num=2), answer_each)
-    with closing(Line(url)) as line:
+    with closing(Connection(url)) as line:
         for _ in range(3):
             assert line.ask(*ASK).content == b"{}"
 
 
 def test_a_new_connection_that_breaks_off_is_an_error(listen):
     with (
-        closing(Line(listen(lambda connection: connection.recv(9)))) as line,
+        closing(Connection(listen(lambda connection: connection.recv(9)))) as line,
         pytest.raises(ConnectionError),
     ):
         line.ask(*ASK)
     with pytest.raises(Unreachable, match="Connection refused"):
-        Line("http://127.0.0.1:9").ask(*ASK)
+        Connection("http://127.0.0.1:9").ask(*ASK)
 
 
 HEADER = b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n"
@@ -100,7 +105,7 @@ def test_a_server_that_sends_a_little_for_ever_is_late(listen, first, more):
 def test_an_answer_without_end_is_refused(listen, monkeypatch):
     monkeypatch.setattr(network, "MAX_CONTENT", 1)
     with (
-        closing(Line(listen(answer_each))) as line,
+        closing(Connection(listen(answer_each))) as line,
         pytest.raises(ValueError, match="at most 1 bytes"),
     ):
         line.ask(*ASK)

@@ -109,13 +109,14 @@ def evaluate(
 
     It plays in every seat. Results have confidence intervals and are compared with baselines. The
     score is 0 for uniform random play and 100 for a best response to the same opponent, both
-    exact; "-" with the reason where the game cannot be enumerated.
+    exact; "-" with the reason where the game cannot be enumerated. In cooperative games of talk a
+    line compares the policy with itself, and with a stranger: --against, or the game's own bot.
 
     A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
     tit_for_tat, hanabi_convention, lm:PATH, past:RUN@STEP, api:MODEL@URL, vllm:URL, human; an
     opponent may also be "self", or past:RUN for all snapshots of a run. In small games a table
     has the exact NashConv of policies with known action probabilities. Episodes with an endpoint do not wait for each other. An
-    episode in which a policy gives no reply is lost: it counts nowhere, the status is 1, and
+    episode in which a policy gives no reply is lost: no figure includes it, the status is 1, and
     with --out the same command plays it again. --out FILE.jsonl also appends the
     results to FILE.results.jsonl; `arena report FILE.jsonl` shows both.
 
@@ -140,7 +141,7 @@ def evaluate(
         options: dict[str, Any] = {"seed": seed, "prompt": how.wrapper, "out": out}
         options |= {"baselines": baselines, "timeout": timeout}
         options |= {} if num_episodes is None else {"num_episodes": num_episodes}
-        specs = [policy, *(against or ["random"])]
+        specs = [policy, *(against or [])]
         if suite is None:
             envs = _envs(policy, named, params, max_turns)
             plans, measures = _game_plans(how, specs, envs, options)
@@ -240,13 +241,17 @@ def _game_plans(
     states than the evaluation has episodes.
     """
     from arena_trainers.evaluate.exploit import MAX_INFORMATION_STATES, nash_convs
-    from arena_trainers.evaluate.matches import EvaluationPlan
+    from arena_trainers.evaluate.matches import EvaluationPlan, opponents_of
 
     first, *others = [
         make_policy(one) if isinstance(one, str) and one != "self" else one
         for one in how.policies(specs)
     ]
-    plans = [EvaluationPlan(first, env, others, **options) for env in envs]
+    plans = [
+        EvaluationPlan(first, env, opponents_of(env.game, others), **options)
+        for env in envs
+    ]
+    others = others or [make_policy("random")]
     of_a_run = any(map(is_past, specs[1:]))
     shown = [*others, first] if of_a_run else [first, *others]
     measures = [
@@ -300,7 +305,7 @@ def _end(lost: Sequence[str], out: Path | None) -> None:
         again = "the same command plays them again"
         if out is None:
             again = "--out FILE keeps the others, and then the same command plays them again"
-        typer.echo(f"error: lost episodes count nowhere; {again}", err=True)
+        typer.echo(f"error: no figure includes the lost episodes; {again}", err=True)
         raise typer.Exit(1)
 
 

@@ -31,7 +31,9 @@ Port = Annotated[int, typer.Option(help="Port to listen at.")]
 
 def add_serve(app: typer.Typer) -> None:
     """Adds the commands to the `arena` command."""
-    serve = typer.Typer(no_args_is_help=True, help="Start a server, or print how.")
+    serve = typer.Typer(
+        no_args_is_help=True, help="Play in a browser; serve games or models."
+    )
     serve.command("openenv")(openenv)
     serve.command("policy")(policy)
     serve.command("web")(web)

@@ -17,14 +17,15 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Literal
 
 import arena_envs
 from arena_envs import GameEnv
 from arena_envs.checks import did_you_mean
-from arena_envs.game import CHANCE, AnyGame
+from arena_envs.game import CHANCE, AnyGame, bounds_of
 from arena_trainers.evaluate.baselines import constants_of, prepared, solver_of
-from arena_trainers.evaluate.intervals import import_stats
+from arena_trainers.evaluate.intervals import import_stats, mean_interval
 from arena_trainers.evaluate.replies import ReplyCount, given_prompts
 from arena_trainers.evaluate.result_rows import (
     ResultRow,
@@ -145,6 +146,40 @@ Progress = Callable[[int, int], object]  # episodes done, and episodes in all
 
 
 @dataclass(frozen=True)
+class Partner:
+    """A policy with itself, and with a partner that did not learn with it.
+
+    Attributes:
+        name: of the stranger.
+        self_pair: mean return of the policy with itself, over the seeds that both have.
+        stranger_pair: mean return of the policy with the stranger, in all seats.
+        gap: `self_pair` less `stranger_pair`.
+        low: lower end of the gap's 95 % interval; a seed is one observation.
+        high: upper end.
+    """
+
+    name: str
+    self_pair: float
+    stranger_pair: float
+    gap: float
+    low: float
+    high: float
+
+
+def opponents_of(
+    game: AnyGame, given: Sequence[Policy | str] = ()
+) -> list[Policy | str]:
+    """The given opponents, or random play; in cooperative talk also the policy itself.
+
+    There the default is a stranger: the bot that the game declares as `heuristic`.
+    """
+    if game.kind != "cooperative" or game.num_actions is not None:
+        return [*given] or ["random"]
+    strangers = [*given] or [game.heuristic or "random"]
+    return ["self", *(one for one in strangers if one != "self")]
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """All rows of an evaluation in one game.
 
@@ -155,6 +190,8 @@ class Evaluation:
         rows: per opponent, the policy's rows, then those of the baselines.
         warnings: one line per policy with mostly invalid replies, and per opponent against
             which the policy plays few distinct games.
+        partners: in cooperative games, the policy with itself against the policy with each
+            stranger, over the same seeds.
     """
 
     game: str
@@ -162,6 +199,7 @@ class Evaluation:
     known_value: str
     rows: tuple[ResultRow, ...]
     warnings: tuple[str, ...] = ()
+    partners: tuple[Partner, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The evaluation as values that JSON can hold."""
@@ -288,6 +326,7 @@ class EvaluationPlan:
         self._progress, self._num_done = progress, 0
         self._replies = ReplyCount()
         self._kept = {} if self._log is None else _unfinished(self._log)
+        self._by_seed: dict[str, dict[int, float]] = {}
         rows = [row for opponent in self._opponents for row in self._compare(opponent)]
         found = Evaluation(
             self.name,
@@ -296,6 +335,7 @@ class EvaluationPlan:
             tuple(rows),
             self._replies.warnings()
             + repetition_warnings(self.rules, rows, self._wrapper.clone),
+            self._partners(),
         )
         if self._log is not None:
             append_results(self._log.path, found.to_dict())
@@ -311,18 +351,28 @@ class EvaluationPlan:
         if self._constants:
             entries["constant"] = self._best_constant(opponent)
         name = opponent if isinstance(opponent, str) else opponent.name
-        found = {
-            role: rows_of(
-                self.rules,
-                entry.name,
-                role,
-                name,
-                self._play(entry, opponent, self._seeds, self._log),
-            )
-            for role, entry in entries.items()
-        }
+        found = {}
+        for role, entry in entries.items():
+            episodes = self._play(entry, opponent, self._seeds, self._log)
+            found[role] = rows_of(self.rules, entry.name, role, name, episodes)
+            if role == "policy":
+                self._by_seed[name] = _means_by_seed(episodes)
         rows = [row for role_rows in found.values() for row in role_rows]
         return scored(rows, scales_of(self._wrapper.env, opponent, self._seats))
+
+    def _partners(self) -> tuple[Partner, ...]:
+        if self.rules.kind != "cooperative" or "self" not in self._by_seed:
+            return ()
+        own = self._by_seed.pop("self")
+        low, high = bounds_of(self.rules)
+        found = []
+        for name, mixed in self._by_seed.items():
+            if seeds := own.keys() & mixed.keys():
+                gaps = [own[seed] - mixed[seed] for seed in sorted(seeds)]
+                ends = mean_interval(gaps, low - high, high - low)
+                pair, other = (fmean(each[s] for s in seeds) for each in (own, mixed))
+                found.append(Partner(name, pair, other, fmean(gaps), *ends))
+        return tuple(found)
 
     def _best_constant(self, opponent: Policy | Literal["self"]) -> Policy:
         def mean(policy: Policy) -> float:
@@ -417,6 +467,16 @@ class EvaluationPlan:
         entries = 1 + len(self._baselines) + bool(self._constants)
         trials = len(self._constants) * len(self._trial_seeds)
         return lineups * (entries * len(self._seeds) + trials)
+
+
+def _means_by_seed(episodes: Mapping[int, Sequence[Episode]]) -> dict[int, float]:
+    """The mean return of a policy over its seats, for the seeds that lost no episode."""
+    paid: dict[int, list[float]] = {}
+    for seat, played in episodes.items():
+        for episode in played:
+            if episode.lost is None:
+                paid.setdefault(episode.seed, []).append(episode.returns[seat])
+    return {s: fmean(each) for s, each in paid.items() if len(each) == len(episodes)}
 
 
 def _unfinished(log: EpisodeLog) -> dict[int, list[Episode]]:

@@ -40,7 +40,7 @@ class ResultRow:
             in games of one seat.
         seat: the seat, or "all".
         num_episodes: number of episodes.
-        num_lost: lost episodes, which count nowhere else; see `Episode.lost`.
+        num_lost: lost episodes, which all other figures leave out; see `Episode.lost`.
         mean_return: mean return.
         low: lower end of its 95 % interval; the mean over the seats of one seed is one
             observation.

@@ -57,6 +57,12 @@ def caption(found: Evaluation) -> str:
     if split := found.params.get("split"):
         other = "test" if split == "train" else "train"
         lines.append(f"Split: {split}; -p split={other} draws other instances")
+    for one in found.partners:
+        lines.append(
+            f"With itself {one.self_pair:.3f}, with the stranger {one.name} "
+            f"{one.stranger_pair:.3f}: difference {one.gap:z.3f} "
+            f"({interval_text(one.low, one.high)})"
+        )
     lines += score_notes(found.rows)
     lines += _references(found.rows)
     for row in found.rows:
@@ -73,7 +79,7 @@ def _lost(row: ResultRow) -> str:
             f"lost: row all of {whose} has only the {row.num_episodes} episodes of seeds "
             "that are complete in every seat"
         )
-    return f"lost: {row.num_lost} episodes of {whose} in seat {row.seat}, which count nowhere"
+    return f"lost: {row.num_lost} episodes of {whose} in seat {row.seat}, left out of all means"
 
 
 def score_notes(rows: Sequence[ResultRow]) -> list[str]:

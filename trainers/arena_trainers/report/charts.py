@@ -29,7 +29,7 @@ BEFORE, AFTER = "before", "after"  # the first words of stages of results.json
 
 
 @dataclass(frozen=True)
-class Line:
+class Curve:
     """A curve.
 
     Attributes:
@@ -61,7 +61,7 @@ class Chart:
     """
 
     title: str
-    lines: Sequence[Line]
+    lines: Sequence[Curve]
     levels: Mapping[str, float] = field(default_factory=dict)
     low: float | None = None
     high: float | None = None
@@ -159,11 +159,11 @@ def _series(metrics: Records) -> dict[str, Points]:
     return dict(found)
 
 
-def _named(values: Mapping[str, Points], names: Mapping[str, str]) -> list[Line]:
-    return [Line(names[key], values[key]) for key in names if key in values]
+def _named(values: Mapping[str, Points], names: Mapping[str, str]) -> list[Curve]:
+    return [Curve(names[key], values[key]) for key in names if key in values]
 
 
-def _prefixed(values: Mapping[str, Points], prefix: str) -> list[Line]:
+def _prefixed(values: Mapping[str, Points], prefix: str) -> list[Curve]:
     found = {key: key.removeprefix(prefix) for key in values if key.startswith(prefix)}
     return _named(values, found)
 
@@ -172,17 +172,17 @@ def _return_charts(
     values: Mapping[str, Points], results: Mapping[str, Any]
 ) -> Iterable[Chart]:
     """For each game, returns by seat, then by opponent."""
-    seats: dict[str, list[Line]] = {}
-    opponents: dict[str, list[Line]] = {}
+    seats: dict[str, list[Curve]] = {}
+    opponents: dict[str, list[Curve]] = {}
     last = max((points[-1][0] for points in values.values()), default=0)
     for key, points in values.items():
         if (found := PLAYER.fullmatch(key)) and found["metric"] == "return":
             seat = int(found["line"].removeprefix("player_"))
             intervals = list(_intervals(results, found["game"], seat, last))
-            line = Line(found["line"], points, intervals)
+            line = Curve(found["line"], points, intervals)
             seats.setdefault(found["game"], []).append(line)
         elif found := OPPONENT.fullmatch(key):
-            line = Line(found["line"], points)
+            line = Curve(found["line"], points)
             opponents.setdefault(found["game"], []).append(line)
     for game, lines in seats.items():
         yield Chart(f"{game}: return per seat", lines)
@@ -215,7 +215,7 @@ def _start_chart(values: Mapping[str, Points]) -> Chart:
                 for step, value in points
                 if step in errors
             ]
-            lines.append(Line(found["game"], points, intervals))
+            lines.append(Curve(found["game"], points, intervals))
     return Chart("Score against the start of self-play", lines)
 
 
@@ -290,7 +290,7 @@ SHAPES = {  # polygons around (0, 0)
 }
 
 
-class Look(NamedTuple):
+class CurveStyle(NamedTuple):
     """The style of a curve.
 
     Attributes:
@@ -318,7 +318,7 @@ class Key(NamedTuple):
     sample: str
 
 
-def looks_of(lines: Sequence[Line]) -> list[Look]:
+def looks_of(lines: Sequence[Curve]) -> list[CurveStyle]:
     """The look of each curve of a chart.
 
     In a comparison the run chooses the color, and the name of the curve within its run the
@@ -331,7 +331,7 @@ def looks_of(lines: Sequence[Line]) -> list[Look]:
         if line.run is not None:
             color, dash = line.run, series.index(line.series)
         dashes = DASHES[dash % len(DASHES)]
-        looks.append(Look(COLORS[color], MARKERS[color], dashes))
+        looks.append(CurveStyle(COLORS[color], MARKERS[color], dashes))
     return looks
 
 
@@ -345,11 +345,11 @@ def legend_of(chart: Chart) -> list[Key]:
             zip(chart.lines, looks_of(chart.lines), strict=True)
         )
     ]
-    level = _sample(Look("currentColor", "", "5 2"))
+    level = _sample(CurveStyle("currentColor", "", "5 2"))
     return [*keys, *(Key(None, name, level) for name in chart.levels)]
 
 
-def _sample(look: Look) -> str:
+def _sample(look: CurveStyle) -> str:
     """An SVG element of 28 by 10 units."""
     line = f'<path d="M1 5H27" stroke="{look.color}" stroke-width="1.6"'
     line += f' stroke-dasharray="{look.dashes}"/>' if look.dashes else "/>"
@@ -390,7 +390,7 @@ ElementTree.register_namespace("xlink", XLINK)
 
 
 def chart_svg(
-    chart: Chart, number: int, last: int, link: Callable[[Line, int], str | None]
+    chart: Chart, number: int, last: int, link: Callable[[Curve, int], str | None]
 ) -> str:
     """The text of an SVG element.
 
@@ -502,7 +502,7 @@ def _font_size(font: str) -> str:
 
 
 def _point(
-    line: Line, step: int, value: float, place: tuple[float, float], link: str | None
+    line: Curve, step: int, value: float, place: tuple[float, float], link: str | None
 ) -> Any:
     """A circle that nobody sees, with a tooltip; in a link if there is one."""
     x, y = (f"{number:.2f}" for number in place)

@@ -36,7 +36,7 @@ RESULTS, SUMMARY = "results.jsonl", "summary.json"
 OTHER_FIELDS = (KeyError, TypeError, AttributeError, IndexError)  # than we read
 
 
-class Played(NamedTuple):
+class PlayedFiles(NamedTuple):
     """The files of an evaluation or a tournament.
 
     Attributes:
@@ -87,7 +87,7 @@ class Kept:
         return found
 
 
-def read_evaluation(path: Path, num_episodes: int) -> Played:
+def read_evaluation(path: Path, num_episodes: int) -> PlayedFiles:
     """Reads a file of episodes, and the results of `arena eval` beside it.
 
     Args:
@@ -116,10 +116,10 @@ def read_evaluation(path: Path, num_episodes: int) -> Played:
     bad += [(beside.name, line) for line in broken]
     missing = f"{beside.name}: there are no results; arena eval writes them at its end"
     left, absent = count - len(episodes), [] if tables else [missing]
-    return Played(path.name, tables, warnings, episodes, left, bad, absent)
+    return PlayedFiles(path.name, tables, warnings, episodes, left, bad, absent)
 
 
-def read_tournament(folder: Path, num_episodes: int) -> Played:
+def read_tournament(folder: Path, num_episodes: int) -> PlayedFiles:
     """Reads the folder of a tournament, finished or not.
 
     Args:
@@ -149,7 +149,7 @@ def read_tournament(folder: Path, num_episodes: int) -> Played:
     tables = _tournament(path, sources)
     missing = f"{SUMMARY}: the tournament is not finished; the same command resumes it"
     left, absent = count - len(episodes), [] if tables else [missing]
-    return Played(folder.absolute().name, tables, [], episodes, left, bad, absent)
+    return PlayedFiles(folder.absolute().name, tables, [], episodes, left, bad, absent)
 
 
 def _lineup(line: Recorded) -> str:
@@ -202,7 +202,7 @@ def _tournament(path: Path, sources: Collection[str]) -> list[TextTable]:
         ) from error
 
 
-def write_played(path: Path, found: Played) -> None:
+def write_played(path: Path, found: PlayedFiles) -> None:
     """Writes the report; the file appears whole or not at all.
 
     Args:
@@ -217,7 +217,7 @@ def write_played(path: Path, found: Played) -> None:
         file.write(text)
 
 
-def played_page(found: Played) -> str:
+def played_page(found: PlayedFiles) -> str:
     """The page that `write_played` writes."""
     data = packed(page_data(found.episodes))
     return rendered("played.html", title=found.name, found=found, data=data)

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import yaml
 
-from arena_trainers.report.charts import PLAYER, Chart, Line, charts_of
+from arena_trainers.report.charts import PLAYER, Chart, Curve, charts_of
 from arena_trainers.report.episodes import (
     BadLine,
     Recorded,
@@ -21,7 +21,7 @@ from arena_trainers.report.episodes import (
 )
 from arena_trainers.report.tables import (
     NONE,
-    Cell,
+    TableCell,
     TextTable,
     result_tables,
     source_link,
@@ -303,7 +303,7 @@ def _thinned(stored: Sequence[Sequence[Stored]]) -> list[list[Stored]]:
     return [[*run, *others] for run, others in zip(shown, rest, strict=True)]
 
 
-class Start(NamedTuple):
+class GroupStart(NamedTuple):
     """The facts that the episodes of a group share.
 
     Attributes:
@@ -378,7 +378,7 @@ def _joined(title: str, tables: Sequence[tuple[str, TextTable]]) -> TextTable:
     """Rows in order of their keys, such as opponent and seat, then of the run."""
     heads = max((table.heads for _, table in tables), key=len)
     keys = tables[0][1].num_keys
-    found: dict[Any, list[list[str | Cell]]] = {}
+    found: dict[Any, list[list[str | TableCell]]] = {}
     for name, table in tables:
         for row in table.rows:
             filled = [*row, *[NONE] * (len(heads) - len(row))]
@@ -421,12 +421,12 @@ def _settings(config: str) -> Mapping[str, Any]:
 
 def start_table(runs: Sequence[RunFiles]) -> TextTable:
     """The starts of which several runs have episodes, with the mean returns of each run."""
-    found: dict[Start, dict[int, list[Recorded]]] = {}
+    found: dict[GroupStart, dict[int, list[Recorded]]] = {}
     for number, run in enumerate(runs):
         for line in run.episodes:
             episode = line.rollout.episode
             params = str(dict(episode.params))
-            start = Start(line.moment, episode.game, params, episode.seed)
+            start = GroupStart(line.moment, episode.game, params, episode.seed)
             found.setdefault(start, {}).setdefault(number, []).append(line)
     rows = [
         [
@@ -442,7 +442,7 @@ def start_table(runs: Sequence[RunFiles]) -> TextTable:
     return TextTable("The same starts: mean return by seat", heads, rows)
 
 
-def _start_cell(group: Sequence[Recorded]) -> Cell | str:
+def _start_cell(group: Sequence[Recorded]) -> TableCell | str:
     """Mean returns of a group; a click opens its first episode, with those of all runs."""
     if not group:
         return NONE
@@ -452,7 +452,7 @@ def _start_cell(group: Sequence[Recorded]) -> Cell | str:
     if len(returns) > 1:
         text += f" ({len(returns)} episodes)"
     first = group[0]
-    return Cell(text, f"#{urlencode({'from': first.source, 'line': first.line})}")
+    return TableCell(text, f"#{urlencode({'from': first.source, 'line': first.line})}")
 
 
 def _check_games(runs: Sequence[RunFiles]) -> None:
@@ -473,7 +473,7 @@ def _games(run: RunFiles) -> set[str]:
     return {match["game"] for key in keys if (match := PLAYER.fullmatch(key))}
 
 
-def link_of(runs: Sequence[RunFiles], line: Line, step: int) -> str | None:
+def link_of(runs: Sequence[RunFiles], line: Curve, step: int) -> str | None:
     """The button that opens the episodes of a curve's step; None without any."""
     source = runs[line.run or 0].sources.get(step)
     return None if source is None else source_link(source)

@@ -11,7 +11,7 @@ from arena_trainers.report.charts import is_number
 NONE = "-"
 
 
-class Cell(NamedTuple):
+class TableCell(NamedTuple):
     """A cell that is more than text.
 
     Attributes:
@@ -38,7 +38,7 @@ class TextTable(NamedTuple):
 
     title: str
     heads: Sequence[str]
-    rows: Sequence[Sequence[str | Cell]]
+    rows: Sequence[Sequence[str | TableCell]]
     notes: Sequence[str] = ()
     num_keys: int = 1
 
@@ -243,14 +243,16 @@ def evaluation_table(found: Mapping[str, Any], sources: Collection[str]) -> Text
     return TextTable(title, EVALUATION, cells, notes)
 
 
-def _evaluated(game: str, row: ResultRow, sources: Collection[str]) -> list[str | Cell]:
+def _evaluated(
+    game: str, row: ResultRow, sources: Collection[str]
+) -> list[str | TableCell]:
     returns = interval({"mean": row.mean_return, "low": row.low, "high": row.high})
     invalid = ", ".join(f"{why} {percent(rate)}" for why, rate in row.invalid.items())
     shares = [percent(share) for share in (row.wins, row.draws, row.losses)]
     link = _link(_lineup_of(game, row, sources), sources)
     tokens = number(row.num_tokens, 1)
     return [
-        Cell(row.policy, link),
+        TableCell(row.policy, link),
         *[row.opponent or NONE, row.role, str(row.seat)],
         *[str(row.num_episodes), str(row.num_distinct), returns, score_text(row)],
         *[*shares, invalid or "none", number(row.num_turns, 1), tokens],
@@ -309,14 +311,14 @@ def _payoffs(
     most = max(map(abs, means), default=0.0) or 1.0
     rows = []
     for name, payoffs in zip(policies, game["payoffs"], strict=True):
-        row: list[str | Cell] = [name]
+        row: list[str | TableCell] = [name]
         for other, payoff in zip(policies, payoffs, strict=True):
             if payoff is None:
                 row.append(NONE)
                 continue
             source = _pairing(game["game"], name, other, sources)
             heat = round(HEATS * payoff["mean"] / most)
-            row.append(Cell(interval(payoff), _link(source, sources), heat))
+            row.append(TableCell(interval(payoff), _link(source, sources), heat))
         rows.append(row)
     notes = [PAYOFF]
     if cross := game["cross_play"]:

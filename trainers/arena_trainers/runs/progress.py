@@ -79,7 +79,7 @@ _SHOWN_PARTS = {
 
 @contextmanager
 def shown_progress(
-    trainer: Trainer, console: Console, is_main: bool, look: "Look"
+    trainer: Trainer, console: Console, is_main: bool, look: "ShownFigures"
 ) -> Iterator[None]:
     """Shows a bar in a terminal during training, else a line at each logging step.
 
@@ -105,7 +105,7 @@ def shown_progress(
 
 
 @dataclass(frozen=True)
-class Look:
+class ShownFigures:
     """The figures that a run shows of its progress.
 
     Attributes:
@@ -129,7 +129,7 @@ class ProgressBar(Callback):
         look: what is shown.
     """
 
-    def __init__(self, progress: Progress, look: "Look") -> None:
+    def __init__(self, progress: Progress, look: ShownFigures) -> None:
         self.progress, self.look = progress, look
         self._shown = -1
 
@@ -157,7 +157,7 @@ class ProgressLines(Callback):
         look: what is shown.
     """
 
-    def __init__(self, console: Console, look: "Look") -> None:
+    def __init__(self, console: Console, look: ShownFigures) -> None:
         self.console, self.look = console, look
 
     def begun(self, state: TrainerState) -> None:

@@ -59,7 +59,7 @@ from arena_trainers.runs.settings import (
     OF_THE_ADAPTER,
     Loop,
     PlayStage,
-    Stages,
+    RoundStages,
     build_configs,
     load_recipe,
     read_loop,
@@ -82,8 +82,12 @@ _KINDS = {"Completion": "completions", "Label": "labels", "Pair": "pairs"}
 
 
 def checked(
-    stages: Stages, folder: Path, shared: Mapping[str, Any], *, retries: bool = False
-) -> Stages:
+    stages: RoundStages,
+    folder: Path,
+    shared: Mapping[str, Any],
+    *,
+    retries: bool = False,
+) -> RoundStages:
     """The stages of a round with all their options.
 
     The selector's option `policies` is by default the names of `rounds.play.policies`.
@@ -131,7 +135,7 @@ def _names(policies: Sequence[str]) -> list[str]:
     return [p if p == LEARNER else make_policy(p).name for p in policies]
 
 
-def _check_train(stages: Stages, folder: Path) -> None:
+def _check_train(stages: RoundStages, folder: Path) -> None:
     trainer, selector = stages.train["trainer"], next(iter(stages.select))
     kind = row_trainer(trainer)
     if not kind.plays:
@@ -213,7 +217,7 @@ class Round:
     earlier: Sequence[Path]
     first_seed: int
     loop: Loop
-    stages: Stages
+    stages: RoundStages
     plans: Sequence[GamePlan]
     args: TurnGRPOConfig
     console: Console
@@ -565,7 +569,7 @@ class Rounds(Run):
             check_new(self.folder)
         self.played = [self.folder / START_SCORES]  # files of scores
 
-    def _checked_stages(self, given: dict[str, Any]) -> list[Stages]:
+    def _checked_stages(self, given: dict[str, Any]) -> list[RoundStages]:
         """The stages with all their options; a trainer takes some of the model's."""
         shared = {name: given[name] for name in OF_THE_ADAPTER if name in given}
         if self.job.model == "tiny":
@@ -670,7 +674,7 @@ class Rounds(Run):
     def _folder(self, number: int) -> Path:
         return self.folder / f"round-{number:02d}"
 
-    def _stages(self, number: int) -> Stages:
+    def _stages(self, number: int) -> RoundStages:
         return self.stages_of[number % len(self.stages_of)]
 
     opening = (Stage("files", check_files), Stage("start", make_start, START))

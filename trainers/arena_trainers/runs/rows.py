@@ -43,7 +43,7 @@ from arena_trainers.runs.folder import (
     START,
     write_config,
 )
-from arena_trainers.runs.progress import Look
+from arena_trainers.runs.progress import ShownFigures
 from arena_trainers.runs.results.card import (
     CardSource,
     base_model,
@@ -88,7 +88,7 @@ from arena_wrappers.records import params_of
 _ADVICE = "make it with arena data EPISODES --select NAME --model {} --out FILE.parquet"
 
 
-class Player:
+class RowsModel:
     """The games, prompts and sampling of the trained model, for evaluation and `arena_prompt.json`.
 
     Prompt options are those of the rows, sampling those of the model's own
@@ -336,7 +336,7 @@ class RowRun(Run):
                 f"row, got {at_most}; leave it out, or choose shorter rows"
             )
         given = self.path, self.facts, self.folder, self.args.seed
-        self.player = Player(self.job, self.model, *given)
+        self.player = RowsModel(self.job, self.model, *given)
         # TRL's type of these options also allows JSON
         options: Any = self.player.args.chat_template_kwargs
         chat = Chat(self.player.tokenizer, template_options=options)
@@ -459,7 +459,7 @@ class RowRun(Run):
         if self.checkpoint is None or not at_the_end(self.trainer, self.checkpoint):
             self.trainer.add_callback(OwnSchedule())
             size = self.rows.batch_size
-            self.fit(Look(self.rows.trainer, "rows", size, figures_of), 1)
+            self.fit(ShownFigures(self.rows.trainer, "rows", size, figures_of), 1)
 
     def close(self) -> None:
         """Evaluates the trained model; writes and shows the results."""

@@ -38,7 +38,7 @@ from arena_trainers.runs.folder import (
     new_folder,
     partial,
 )
-from arena_trainers.runs.progress import Callback, Look, shown_progress
+from arena_trainers.runs.progress import Callback, ShownFigures, shown_progress
 from arena_trainers.runs.results.card import check_push, push_model
 from arena_trainers.runs.results.close import config_text
 from arena_trainers.runs.settings import JobConfig
@@ -315,7 +315,7 @@ class Run(ABC):
             extend(self.folder, self.args.max_steps, self.first_step)
         self.console.print(text)
 
-    def fit(self, look: Look, window: int) -> None:
+    def fit(self, look: ShownFigures, window: int) -> None:
         """Runs the trainer from the checkpoint on.
 
         Args:

@@ -18,7 +18,7 @@ from arena_trainers.runs.folder import (
     START,
 )
 from arena_trainers.runs.progress import (
-    Look,
+    ShownFigures,
     Watchdog,
     figures_of,
     profile_lines,
@@ -361,7 +361,7 @@ class SelfPlay(Run):
         self.announce(describe(self.first_step, self.args, self.extended))
         args, began = self.args, time.monotonic()
         num = round((args.generation_batch_size or 0) * args.generations_per_step)
-        self.fit(Look("self-play", "episodes", num, figures_of), args.window)
+        self.fit(ShownFigures("self-play", "episodes", num, figures_of), args.window)
         self.profile = profile_of(self.trainer.clock)  # before the last evaluation
         steps = self.trainer.state.global_step - self.first_step
         self.speed = round(steps * num / (time.monotonic() - began), 1)

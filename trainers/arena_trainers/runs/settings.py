@@ -468,7 +468,7 @@ class EvaluateStage:
 
 
 @dataclass(frozen=True)
-class Stages:
+class RoundStages:
     """The stages that differ between rounds.
 
     Attributes:
@@ -499,7 +499,7 @@ class Loop:
     """
 
     num: int = option(least=1)
-    stages: list[Stages] = option()
+    stages: list[RoundStages] = option()
     evaluate: EvaluateStage = option()
     start_from: Literal["first", "last"] = option("last")
     aggregate: bool = option(False)
@@ -565,7 +565,7 @@ def with_rounds(settings: Mapping[str, Any], num: Any) -> dict[str, Any]:
     return {**settings, ROUNDS: {**rounds, "num": num}}
 
 
-def _stages(given: Mapping[str, Any]) -> list[Stages]:
+def _stages(given: Mapping[str, Any]) -> list[RoundStages]:
     """The stages of the rounds, as many as the lists are long."""
     stages = {name: given.get(name, {}) for name in _IN_TURN}
     lists = {name: value for name, value in stages.items() if isinstance(value, list)}
@@ -584,7 +584,7 @@ def _stages(given: Mapping[str, Any]) -> list[Stages]:
         train = dict(_mapping(where["train"], one["train"]))
         select = selectors.read(one["select"])
         _check_train(train)
-        found.append(Stages(play, {select.name: dict(select.options)}, train))
+        found.append(RoundStages(play, {select.name: dict(select.options)}, train))
     return found
 
 

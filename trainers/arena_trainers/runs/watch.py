@@ -440,7 +440,7 @@ NO_SCORE = (
 
 
 @dataclass(frozen=True)
-class Best:
+class BestScore:
     """The best model so far.
 
     Attributes:
@@ -458,7 +458,7 @@ class Best:
         return f"step {self.step}, {name} {self.score:.4f}"
 
 
-def read_best(folder: Path) -> Best | None:
+def read_best(folder: Path) -> BestScore | None:
     """The best model of a run folder, by its `best/best.json`; None if there is none.
 
     Raises:
@@ -468,7 +468,7 @@ def read_best(folder: Path) -> Best | None:
     if not path.is_file():
         return None
     try:
-        return Best(**json.loads(path.read_text(encoding="utf-8")))
+        return BestScore(**json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError):
         raise ValueError(
             f"want step, score and metric in {str(path)!r}, got something else; move the "
@@ -525,19 +525,21 @@ class BestModel(Callback):
         if "loss" not in logs:
             return  # the summary at the end
         score = score_of(logs, self.metric)
-        found = None if score is None else Best(state.global_step, score, self.metric)
+        found = (
+            None if score is None else BestScore(state.global_step, score, self.metric)
+        )
         better = gather_object([found if self._is_better(found) else None])[0]
         if better is not None:
             self.best = better
             self._save(better)
 
-    def _is_better(self, found: Best | None) -> bool:
+    def _is_better(self, found: BestScore | None) -> bool:
         if found is None:
             return False
         before = None if self.best is None else self.best.score
         return is_better(self.metric, found.score, before)
 
-    def _save(self, best: Best) -> None:
+    def _save(self, best: BestScore) -> None:
         """Every process takes part, as for a checkpoint; the old model goes last."""
         part = self.folder / partial(FOLDER)
         self.trainer.save_model(str(part), _internal_call=True)

@@ -297,7 +297,7 @@ def _lineup(row: int, column: int, seat: int, num_players: int) -> Lineup:
     return tuple(row if s == seat else column for s in range(num_players))
 
 
-class Scores:
+class GameResults:
     """The results of one game of a tournament.
 
     Args:
@@ -469,7 +469,9 @@ def summarise(
     self_pairs: bool,
 ) -> Tournament:
     """Sums up the results of all matches of a tournament."""
-    scores = [Scores(game, name, policies, seeds, done) for name, game in games.items()]
+    scores = [
+        GameResults(game, name, policies, seeds, done) for name, game in games.items()
+    ]
     competitive = [one for one in scores if one.game.kind == "competitive"]
     outcomes = [outcome for one in competitive for outcome in one.outcomes()]
     summaries = tuple(_summary(one, self_pairs) for one in scores)
@@ -492,7 +494,7 @@ def meets_itself(game: AnyGame, self_pairs: bool) -> bool:
     return self_pairs or game.kind == "cooperative"
 
 
-def _summary(scores: Scores, self_pairs: bool) -> GameSummary:
+def _summary(scores: GameResults, self_pairs: bool) -> GameSummary:
     game, policies = scores.game, scores.policies
     size, has_diagonal = range(len(policies)), meets_itself(game, self_pairs)
     payoffs = tuple(

@@ -510,7 +510,7 @@ def distinct_rows(
     return firsts, torch.tensor(kind, device=input_ids.device)
 
 
-class Scores(NamedTuple):
+class TokenScores(NamedTuple):
     """The outputs of a model that TRL's loss reads: log-probabilities and entropies, float32[B, T]."""
 
     logprobs: torch.Tensor
@@ -570,7 +570,7 @@ class Forward:
         attention_mask: torch.Tensor,
         width: int,
         compute_entropy: bool,
-    ) -> Scores:
+    ) -> TokenScores:
         """The scores of rows whose last `width` columns are replies; equal rows run once."""
         inputs = self._inputs
         live = torch.ones(len(input_ids), dtype=torch.bool)
@@ -619,7 +619,7 @@ class Forward:
         rows: tuple[torch.Tensor, torch.Tensor],
         width: int,
         compute_entropy: bool,
-    ) -> Scores:
+    ) -> TokenScores:
         """As training scores them, in a context in which each process has all weights."""
         chunks = self._chunks(model, rows, width)
         return self._score_chunks(model, chunks, width, compute_entropy)
@@ -640,7 +640,7 @@ class Forward:
         chunks: Sequence[list[PackedRow]],
         width: int,
         compute_entropy: bool,
-    ) -> Scores:
+    ) -> TokenScores:
         inner = self.accelerator.unwrap_model(model)
         found: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         for chunk in chunks:
@@ -653,7 +653,7 @@ class Forward:
                 scores = checkpoint(self._score_again, *args, use_reentrant=False)
             found.update(unpacked(*scores, chunk))
         logprobs, entropies = zip(*(found[i] for i in range(len(found))), strict=True)
-        return Scores(
+        return TokenScores(
             _padded(logprobs, width),
             _padded(entropies, width) if compute_entropy else None,
         )
@@ -728,9 +728,9 @@ def _padded(rows: Sequence[torch.Tensor], width: int) -> torch.Tensor:
 
 
 def _spread(
-    scores: Scores, kind: torch.Tensor, inputs: dict[str, Any] | None
-) -> Scores:
-    """Scores of the distinct rows, given to all rows of their kind.
+    scores: TokenScores, kind: torch.Tensor, inputs: dict[str, Any] | None
+) -> TokenScores:
+    """TokenScores of the distinct rows, given to all rows of their kind.
 
     A row that did not run gets the log-probabilities that it was sampled with, so that its
     importance ratio is 1, and the mean entropy of the others, which leaves the mean as it is.
@@ -739,7 +739,7 @@ def _spread(
     logprobs = scores.logprobs[source]
     entropies = None if scores.entropies is None else scores.entropies[source]
     if inputs is None or bool(ran.all()):
-        return Scores(logprobs, entropies)
+        return TokenScores(logprobs, entropies)
     old = inputs.get("old_per_token_logps")
     sampled = torch.zeros_like(logprobs) if old is None else old
     logprobs = torch.where(ran, logprobs, sampled)
@@ -747,7 +747,7 @@ def _spread(
         counted = _loss_mask(inputs) & ran
         mean = (entropies.detach() * counted).sum() / counted.sum().clamp(min=1)
         entropies = torch.where(ran, entropies, mean)
-    return Scores(logprobs, entropies)
+    return TokenScores(logprobs, entropies)
 
 
 MAX_REPLY = 64  # tokens of each row that the check compares: the last ones

@@ -65,7 +65,7 @@ from arena_trainers.train.batch import (
 )
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import CRITICS
-from arena_trainers.train.forward import Forward, Scores, Shards
+from arena_trainers.train.forward import Forward, Shards, TokenScores
 from arena_trainers.train.games import check_replies, episode_starts
 from arena_trainers.train.matching import Matching, PreparedGames, Tasks, prepare_games
 from arena_trainers.train.metrics import Clock, Meter, TimedBackend, metrics, tally
@@ -256,7 +256,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         compute_entropy: bool = False,
         compute_aux_loss: bool = False,
         **images: Any,
-    ) -> Scores:
+    ) -> TokenScores:
         rows = input_ids, attention_mask
         return self.forward.score(model, *rows, logits_to_keep, compute_entropy)
 

@@ -259,7 +259,7 @@ function drawGrid(grid, legal) {
     return line;
   });
   const head = grid.top.length ? el("tr", {}, grid.left.length ? el("td") : null,
-    ...grid.top.map((text) => el("th", { scope: "col" }, text))) : null;
+    ...[...grid.top].map((text) => el("th", { scope: "col" }, text))) : null;
   const table = el("table", { className: "grid" }, grid.title ? el("caption", {}, grid.title) : null, head, ...rows);
   table.style.setProperty("--columns", columns + (grid.left.length ? 1 : 0) + grid.shift * grid.rows.length);
   return [table];

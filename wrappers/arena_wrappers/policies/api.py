@@ -26,7 +26,13 @@ from typing import Any
 
 from arena_envs.checks import did_you_mean
 from arena_wrappers.policies.basic import Reply, TurnRequest
-from arena_wrappers.policies.network import Call, Line, Threads, Unreachable, message_of
+from arena_wrappers.policies.network import (
+    Call,
+    Connection,
+    Threads,
+    Unreachable,
+    message_of,
+)
 from arena_wrappers.prompts import PROMPT_OPTIONS, Instead, PromptOptions
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -254,7 +260,7 @@ class Pacer:
         self._level, self._is_asked = 0, False
         self._jitter = random.Random(0)
 
-    def enter(self, line: Line, until: float) -> bool:
+    def enter(self, line: Connection, until: float) -> bool:
         """Waits until a request may pass; returns whether it goes first.
 
         Raises:
@@ -381,7 +387,7 @@ class Client:
         body: Mapping[str, Any] | None,
         timeout: float | None,
         mend: Mend | None,
-        line: Line,
+        line: Connection,
     ) -> Any:
         until, num_failed = math.inf, 0
         while True:
@@ -407,7 +413,7 @@ class Client:
             self._pause(failure, num_failed, until, line)
 
     def _pause(
-        self, failure: Exception, num_failed: int, until: float, line: Line
+        self, failure: Exception, num_failed: int, until: float, line: Connection
     ) -> None:
         """Waits before another attempt; raises if there is to be none."""
         pause = min(FIRST_PAUSE * 2 ** (num_failed - 1), LAST_PAUSE)
@@ -422,7 +428,9 @@ class Client:
             raise failure
         line.pause(pause)
 
-    def _once(self, method: str, path: str, body: Any, until: float, line: Line) -> Any:
+    def _once(
+        self, method: str, path: str, body: Any, until: float, line: Connection
+    ) -> Any:
         """The answer to one attempt; raises for any that is not a success."""
         content = b"" if body is None else json.dumps(body).encode()
         end = time.monotonic() + WHOLE * self._timeout

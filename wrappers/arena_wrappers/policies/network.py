@@ -108,7 +108,7 @@ def content_of(response: http.client.HTTPResponse) -> bytes:
     return b"".join(pieces)
 
 
-class Line:
+class Connection:
     """A connection to one host, which is made when it is needed and kept.
 
     One thread asks. Another one may `stop` it.
@@ -259,13 +259,13 @@ class Call(Generic[T]):
         future: has the result.
     """
 
-    def __init__(self, work: Callable[[Line], T]) -> None:
+    def __init__(self, work: Callable[[Connection], T]) -> None:
         self.future: Future[T] = Future()
         self._work = work
-        self._line: Line | None = None
+        self._line: Connection | None = None
         self._lock = threading.Lock()
 
-    def run(self, line: Line) -> None:
+    def run(self, line: Connection) -> None:
         """Does the work, unless it was cancelled before."""
         with self._lock:
             if not self.future.set_running_or_notify_cancel():
@@ -306,7 +306,7 @@ class Threads:
         self._lock = threading.Lock()
         self._begin()
 
-    def submit(self, work: Callable[[Line], T]) -> Call[T]:
+    def submit(self, work: Callable[[Connection], T]) -> Call[T]:
         """Has work done by the next thread that is free."""
         call = Call(work)
         if os.getpid() != self._process:  # forked, which leaves threads behind
@@ -335,7 +335,7 @@ class Threads:
 
 
 def _serve(calls: "queue.SimpleQueue[Call[Any] | None]", url: str) -> None:
-    line = Line(url)
+    line = Connection(url)
     while (call := calls.get()) is not None:
         call.run(line)
     line.close()

@@ -24,7 +24,7 @@ from typing import Any
 from arena_trainers.lm.backends import Generated, Sampling
 from arena_trainers.lm.backends.vllm import refuse_entropies
 from arena_wrappers.policies.api import host_of
-from arena_wrappers.policies.network import Line, Threads, Unreachable, message_of
+from arena_wrappers.policies.network import Connection, Threads, Unreachable, message_of
 
 # must be equal for weights of one model to fit another
 SHAPES = (
@@ -110,7 +110,7 @@ class Server:
                 call.cancel()
         return [call.future.result() for call in calls]
 
-    def _ask(self, method: str, path: str, body: Any, line: Line) -> Any:
+    def _ask(self, method: str, path: str, body: Any, line: Connection) -> Any:
         sent = b"" if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"} if sent else {}
         try:
