@@ -237,7 +237,7 @@ def test_the_committed_results_are_those_of_this_code(name):
 def test_the_committed_page_is_that_of_the_committed_results():
     """Write it with: python benchmarks/credit_bench.py"""
     known = credit_runs.read_runs(DOCS / "bench.json")
-    assert (DOCS / "README.md").read_text() == credit_bench.text(known)
+    assert (DOCS / "games.md").read_text() == credit_bench.text(known)
     assert (DOCS / credit_bench.PICTURE).exists()
 
 
@@ -252,6 +252,7 @@ def test_the_command_does_what_is_missing_and_draws_it(tmp_path, monkeypatch):
     assert done.exit_code == 0
     assert "2/2 kuhn rae seed 0" in done.output
     names = {"bench.json", "README.md", "choose.md", "learning.png", "advice.json"}
+    names |= {"games.md", "horizon.png"}
     assert {path.name for path in tmp_path.iterdir()} == names
     assert (tmp_path / "learning.png").read_bytes().startswith(b"\x89PNG")
     again = CliRunner().invoke(
