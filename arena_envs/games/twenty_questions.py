@@ -250,9 +250,9 @@ class TwentyQuestions(SecretGame):
         )
 
     def shown_actions(self, state: State) -> Sequence[int]:
-        legal = self.legal_actions(state)
-        is_open = self.show_words or self.show_table
-        return [a for a in legal if is_open or a < self.num_questions]
+        if self.show_words or self.show_table:
+            return self.legal_actions(state)
+        return [a for a in range(self.num_questions) if a not in state.asked]
 
     def uniform_value(self) -> Fraction:
         """Mean return of uniform play, in which only `another` can be repeated."""
@@ -311,6 +311,10 @@ class TwentyQuestions(SecretGame):
         return self.actions_by_text.get(f"guess {thing}", other)
 
     def rules(self, seat: int) -> str:
+        return self._rules
+
+    @cached_property
+    def _rules(self) -> str:
         things, questions, _ = self.facts
         example = f'"{questions[0]}" asks a question, "guess unicorn" guesses'
         drawn = f"A thing has been drawn from a list of {self.num_things} common things"

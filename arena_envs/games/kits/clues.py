@@ -29,7 +29,7 @@ wrong with a clue, by these rules:
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 
@@ -126,7 +126,7 @@ def fault_of(
     *,
     secret: str = "",
     earlier: Sequence[str] = (),
-    allowed: Sequence[str] = (),
+    allowed: Collection[str] = (),
     numbers: int = MAX_NUMBERS,
 ) -> str:
     """What is wrong with a clue, in a few words; empty if it may be given.
