@@ -25,7 +25,6 @@ from arena_envs import make_game
 from arena_envs.games.iterated_matrix_game import IteratedMatrixGame
 from arena_envs.games.rounds import Rounds
 from arena_envs.games.rounds import State as Round
-from arena_trainers.cli.suggest import Payment
 from arena_trainers.extras import import_extra
 from arena_trainers.lm import LMPolicy
 from arena_trainers.lm.models import model_folder
@@ -41,7 +40,7 @@ from comparing import (
     run_script,
     table,
 )
-from credit_payments import SIZE, payments_table
+from credit_payments import SIZE, Payment, payments_table
 from credit_runs import Crediting
 from credit_settings import Variant
 from credit_trees import FILE as TREES_FILE

@@ -40,7 +40,7 @@ from arena_trainers.train.records import TurnRecord, turn_batch, turn_records
 from arena_wrappers import Branching, PromptWrapper, play
 from arena_wrappers.policies import Reply, TurnRequest
 from comparing import run_script
-from credit_payments import DOCS, ROWS, SIZE, SKILL, Noise
+from credit_payments import DOCS, PAYMENTS, SIZE, SKILL, Noise
 from credit_settings import NUM_SAMPLES, NUM_STARTS, POOLS, Variant
 from tabular import Floats
 
@@ -124,7 +124,7 @@ def batch_of(
 class Turns:
     """The credited turns of a batch, and the sums of their gradients that the noise is made of.
 
-    Rounds of equal stakes share the rows of their symbols, as in `credit_payments`.
+    Rounds of equal stakes share the rows of their symbols.
     """
 
     def __init__(self, game: Rounds, records: Sequence[TurnRecord]) -> None:
@@ -234,9 +234,7 @@ def main(
     warnings.simplefilter("ignore", FlatPoolWarning)
     torch.set_num_threads(1)
     rows = []
-    for title, options in ROWS.items():
-        if options.get("num_rounds", 8) > 8:
-            continue  # its trees have 8,000 turns
+    for title, options in PAYMENTS.items():
         found = noises(Rounds(**SIZE, **options), num_batches)
         noise = {n: [round(x, 4) for x in one] for n, one in found.items()}
         rows.append({"title": title, "options": options, "noise": noise})

@@ -254,11 +254,24 @@ class TabularPolicy:
         }
 
     def play(
-        self, num_starts: int, num_samples: int, rng: np.random.Generator
+        self,
+        num_starts: int,
+        num_samples: int,
+        rng: np.random.Generator,
+        shared: bool = True,
     ) -> Played:
-        """Plays episodes of self-play; samples of a start share the draws of chance."""
-        luck = rng.random((num_starts, max(self.graph.num_draws, 1)))
-        taken, last = self._walk(np.repeat(luck, num_samples, axis=0), rng)
+        """Plays episodes of self-play.
+
+        Args:
+            num_starts: number of groups.
+            num_samples: episodes of a group.
+            rng: draws all random numbers.
+            shared: whether the episodes of a group share the draws of chance.
+        """
+        drawn = num_samples if shared else 1  # episodes by the same draws
+        num = num_starts * num_samples // drawn
+        luck = rng.random((num, max(self.graph.num_draws, 1)))
+        taken, last = self._walk(np.repeat(luck, drawn, axis=0), rng)
         order = np.argsort(taken.episode, kind="stable")
         taken = taken.take(order)
         played = self._played(taken, num_samples, self.graph.paid[last])
@@ -292,6 +305,12 @@ class TabularPolicy:
         change -= bonus * visits[:, None] * chances * (logs + entropy)
         self.logits[seen] += step / len(played.returns) * change
         self.remember(seen)
+        self.fit_critic(played)
+
+    def fit_critic(self, played: Played) -> None:
+        """A step of the critic to the returns-to-go of a batch."""
+        seen, index = np.unique(played.row, return_inverse=True)
+        visits = np.bincount(index)
         mean = np.bincount(index, played.to_go) / visits
         self.value[seen] += (1 - KEPT**visits) * (mean - self.value[seen])
 

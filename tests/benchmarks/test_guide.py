@@ -3,12 +3,14 @@
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
+import pytest
+
 import credit_bench
-import credit_payments
 from arena_envs import doors, make_game
 from arena_trainers.cli.suggest import (
     SHIPPED,
     facts_of,
+    noise_of,
     suggest,
     variant_name,
     write_advice,
@@ -67,7 +69,7 @@ def test_no_advice_follows_from_missing_runs():
     assert "| Kuhn poker | no result: 1 run is missing" in text
     lines = suggested([("kuhn_poker", make_game("kuhn_poker"))], known)
     assert any("No result: 1 run is missing" in line for line in lines)
-    assert not any("Take" in line for line in lines)
+    assert not any("Best level" in line for line in lines)
 
 
 def test_the_page_has_a_figure_for_its_advice():
@@ -86,7 +88,10 @@ def test_suggestions_are_of_the_game_itself_or_of_the_nearest():
     own, other = text.split("nim: ")
     assert own.count("Measured on") == 1
     assert "Measured on Kuhn poker (groups of 8), the same game." in own
-    assert "Take credit: mars, credit_args: {pool: [group, seat, turn]}" in own
+    assert (
+        "Best level and pool there: credit: mars, credit_args: {pool: [group, seat, turn]}"
+        in own
+    )
     assert "Gain over mars (game, seat): +0.200 ± 0.028, p < 0.001" in own
     assert "The recipe's mars_loo gains +0.000 ± 0.028, p 1.000" in own
     assert other.count("which differs by: with chance") == 3
@@ -132,27 +137,27 @@ def test_a_game_with_one_turn_per_seat_is_measured_on_one():
     assert "groups of 8 | Tiny Hanabi |" in kinds[0]
 
 
-def by_payment(name, group=None, **params):
-    """What the payment of a game advises; empty for none."""
-    lines = suggested([(name, make_game(name, **params))], {}, None, group)
-    return " ".join(lines).partition("By its payment: take ")[2].partition(" Tune")[0]
+def test_the_default_is_advised_with_its_pool_and_its_gain():
+    """In 10 rounds of the dilemma, paid at once: up to 2T / (T + 1) times less noise."""
+    rules = [("dilemma", make_game("iterated_prisoners_dilemma"))]
+    lines = suggested(rules, {}, None, 8)
+    assert (
+        "  Take credit: random_effects, credit_args: {pool: [game, seat, turn]}"
+        in lines[1]
+    )
+    gain = float(lines[2].split("Expected gain: ")[1].split(" times")[0])
+    assert 1.5 < gain < 3
 
 
-def test_a_game_that_pays_on_the_way_is_advised_by_its_payment_and_length():
-    """The gain is that of the committed table."""
-    payments = {one.title: one.noise for one in credit_payments.committed()}
-    for title, num_rounds in (("each round", 10), ("each round, 64 rounds", 40)):
-        noise = payments[title]
-        gain = noise["mars"][0] / noise["mars (game, seat, turn)"][0]
-        text = by_payment("iterated_prisoners_dilemma", num_rounds=num_rounds)
-        assert "credit: mars, credit_args: {pool: [game, seat, turn]}" in text
-        assert f"Expected gain: {gain:.1f} times less noise than mars" in text
-
-
-def test_random_effects_is_advised_where_a_group_shares_chance():
-    assert "credit: random_effects " in by_payment("mini_hanabi", 8)
-    assert "credit: mars, " in by_payment("mini_hanabi", 1)
-    assert by_payment("kuhn_poker", 8) == by_payment("rounds", num_rounds=1) == ""
+def test_noise_in_random_play_follows_the_law():
+    """Of T rounds paid at once the episode holds T, a return-to-go (T + 1) / 2."""
+    options = {"num_rounds": 9, "num_answers": 2}
+    at_once = noise_of(make_game("rounds", **options), 16)
+    assert at_once["episode (game, seat)"] == pytest.approx(9 / 5, rel=0.1)
+    assert at_once["mars (game, seat, turn)"] == pytest.approx(1, rel=0.02)
+    at_the_end = noise_of(make_game("rounds", **options, delay=9), 16)
+    assert at_the_end["episode (game, seat)"] == pytest.approx(1, rel=0.02)
+    assert "GRPO without std" not in noise_of(make_game("nim"), 1)
 
 
 def test_a_recipe_that_was_not_measured_is_named():

@@ -47,11 +47,32 @@ def test_random_effects_by_hand(batch):
     np.testing.assert_allclose(got, want, atol=1e-12)
 
 
-def by_definition(to_go, own, group):
+def slope_of(y, x, group):
+    """By least squares within groups, times max(0, 1 - 1 / F); y and x of the others."""
+    cells = [group == g for g in set(group.tolist())]
+    cells = cells if len(y) > len(cells) else [np.ones(len(y), bool)]
+    for values in (y := y.copy(), x := x.copy()):
+        for cell in cells:
+            values[cell] -= values[cell].mean()
+    freedom = len(y) - len(cells) - 1
+    if freedom < 1 or (x**2).sum() < 1e-9:
+        return 0.0
+    slope = (x * y).sum() / (x**2).sum()
+    explained = slope**2 * (x**2).sum()
+    rest = ((y - slope * x) ** 2).sum() / freedom
+    return slope * max(0.0, 1 - rest / explained) if explained > 1e-12 else 0.0
+
+
+def by_definition(to_go, paid, own, group):
     """The advantage of each value of one pool, in loops over the others."""
-    found = []
-    for i, value in enumerate(to_go):
+    found, whole = [], to_go
+    for i in range(len(to_go)):
         others = [j for j in range(len(to_go)) if own[j] != own[i]]
+        if not others:
+            found.append(to_go[i])
+            continue
+        to_go = whole - slope_of(whole[others], paid[others], group[others]) * paid
+        value = to_go[i]
         cells = [
             np.array([to_go[j] for j in others if group[j] == g])
             for g in sorted({group[j] for j in others})
@@ -60,7 +81,7 @@ def by_definition(to_go, own, group):
         rest = np.array([to_go[j] for j in others if group[j] != group[i]])
         if not len(mine) or not len(rest):
             left = mine if len(mine) else rest
-            found.append(value - (left.mean() if len(left) else 0.0))
+            found.append(value - left.mean())
             continue
         size = len(others)
         between = within = 1.0
@@ -82,11 +103,27 @@ def by_definition(to_go, own, group):
 def test_sums_over_groups_give_the_definition(batch, episodes):
     turns = batch_in_groups(batch, episodes)
     to_go = np.array([sum(r[k:]) for r, _ in episodes for k in range(len(r))], float)
-    want = np.zeros(len(to_go))
+    paid = np.array([sum(r[:k]) for r, _ in episodes for k in range(len(r))], float)
+    want = np.zeros((2, len(to_go)))
     for turn in range(3):
         rows = np.flatnonzero(turns.turn == turn)
-        want[rows] = by_definition(to_go[rows], turns.episode[rows], turns.group[rows])
-    np.testing.assert_allclose(credit(turns), want, atol=1e-7)
+        for i, before in enumerate((paid, 0 * paid)):
+            columns = (to_go, before, turns.episode, turns.group)
+            want[i, rows] = by_definition(*(column[rows] for column in columns))
+    np.testing.assert_allclose(credit(turns), want[0], atol=1e-7)
+    np.testing.assert_allclose(credit(turns, paid=False), want[1], atol=1e-7)
+
+
+def test_an_advance_that_is_repaid_leaves_the_advantage(batch):
+    """Own chance: each episode has its own advance, up to a million."""
+    rng = np.random.default_rng(0)
+    advance, gain = rng.integers(0, 1_000_000, 40), rng.integers(0, 2, 40)
+    rows = [([a, g - a], i) for i, (a, g) in enumerate(zip(advance, gain, strict=True))]
+    second = credit(batch_in_groups(batch, rows))[1::2]
+    mean = (gain.sum() - gain) / 39  # of the others
+    np.testing.assert_allclose(second - (gain - mean), 0, atol=0.2)
+    plain = credit(batch_in_groups(batch, rows), paid=False)[1::2]
+    assert np.abs(plain).max() > 1e5
 
 
 def test_luck_that_a_group_shares_leaves_the_advantage(batch):

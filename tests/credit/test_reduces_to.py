@@ -16,6 +16,7 @@ SMALL, SMALLER, NONE = {"eps": 1e-6}, {"eps": 1e-8}, {"scale": "none"}
 PLAIN = {"ddof": 0, "eps": 0.0}
 OWN = ("game", "seat")
 BY_TURN = ("game", "seat", "turn")
+UNPAID = {"paid": False}
 PLUS = "reinforce_plus_plus_baseline"
 
 
@@ -301,8 +302,8 @@ CASES = [
     ),
     Case("rae", {"decay": 1.0}, whole_return, {}),
     Case("rae", {"order": "post"}, "rae", {}, then=times(0.95)),
-    Case("random_effects", {}, "mars_loo", {"pool": BY_TURN}, like=one_group),
-    Case("random_effects", {}, "mars_loo", {"pool": BY_TURN}, like=groups_of_one),
+    Case("random_effects", UNPAID, "mars_loo", {"pool": BY_TURN}, like=one_group),
+    Case("random_effects", UNPAID, "mars_loo", {"pool": BY_TURN}, like=groups_of_one),
     Case(PLUS, {}, "dr_grpo", {}, EQUAL, then=in_units_of_the_batch),
     Case(PLUS, {"count": "turns"}, "episode", SMALLER, ALONE, one_group),
     Case("rloo", {}, "mars_loo", {"pool": ("group", "seat")}, ONE_TURN),

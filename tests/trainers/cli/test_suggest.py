@@ -4,8 +4,10 @@ import pytest
 from typer.testing import CliRunner
 
 from arena_envs import make_game
+from arena_trainers import TurnGRPOConfig
 from arena_trainers.cli.main import app
 from arena_trainers.cli.suggest import (
+    DEFAULT,
     SHIPPED,
     Advice,
     Difference,
@@ -41,18 +43,18 @@ def test_the_command_prints_it_for_games_and_recipes(tmp_path):
     better = {"settings": "credit: rloo", "take": "rloo", "lead": "rloo"}
     gains = {
         "rloo": Difference(0.2, 0.01, 0.0),
-        "mars (group, seat)": Difference(0, 0.01, 1),
+        "random_effects": Difference(0, 0.01, 1),
     }
     own = kuhn._replace(**better, gains=gains)
     write_advice(tmp_path / "advice.json", Advice([own, small], shipped.limits))
     where = ["--directory", str(tmp_path)]
     by_game = suggested("--games", "kuhn_poker", *where).output
     assert (
-        "Take credit: rloo\n    Gain over mars (game, seat): +0.200 ± 0.010, p < 0"
+        "Best level and pool there: credit: rloo\n    Gain over mars (game, seat): +0.200 ± 0.010, p < 0"
         in by_game
     )
     by_recipe = suggested("--recipe", "kuhn-tiny", *where).output
-    assert "The recipe's mars (group, seat) gains +0.000" in by_recipe
+    assert "The recipe's random_effects gains +0.000" in by_recipe
     assert by_recipe.splitlines()[0] == by_game.splitlines()[0] + ", groups of 8"
     recipe = tmp_path / "pairs.yaml"
     recipe.write_text("games: [kuhn_poker]\nnum_generations: 2\n")
@@ -64,13 +66,17 @@ def test_the_command_prints_it_for_games_and_recipes(tmp_path):
     assert "\nnim: " in both
 
 
+def test_the_default_that_is_advised_is_the_trainers():
+    assert TurnGRPOConfig.credit == DEFAULT
+
+
 def test_a_game_whose_runs_are_missing_has_no_advice(tmp_path):
     shipped = read_advice(SHIPPED)
     games = [shipped.games[0]._replace(missing=3)]
     write_advice(tmp_path / "advice.json", Advice(games, shipped.limits))
     output = suggested("--games", "kuhn_poker", "--directory", str(tmp_path)).output
     assert "No result: 3 runs are missing; run python benchmarks/credit_b" in output
-    assert "Take" not in output
+    assert "Best level" not in output
 
 
 def test_a_damaged_file_is_refused(tmp_path):

@@ -97,7 +97,7 @@ def test_results_say_what_was_reached_and_by_what(run_folder):
     assert (results["games"], results["model"]) == (["kuhn_poker"], "tiny")
     assert (results["recipe"], results["seed"]) == ("kuhn-tiny", 1)
     assert results["credit"] == {
-        "estimator": "mars",
+        "estimator": "random_effects",
         "args": {},
         "critic": None,
         "within_turn": "uniform",
@@ -407,7 +407,10 @@ def test_a_checkpoint_of_another_model_is_refused(
             "set columns={'rewards.judge': 'my_module:my_function'}",
         ),
         (["--part_weights", "{gme: 1}"], "did you mean 'game'"),
-        (["--within_turn", "values"], "'mars' with within_turn='values' needs"),
+        (
+            ["--within_turn", "values"],
+            "'random_effects' with within_turn='values' needs",
+        ),
         (["--credit_args", "mars"], "want dict as credit_args, got 'mars'"),
         (["--credit_args", "{pool: [sea]}"], "'sea'"),
         (["--seed", "99999999999999999999"], "want seed from 0 to 2**32 - 1"),

@@ -1,5 +1,6 @@
 """The commands `arena credit check`, `arena credit suggest` and `arena audit`."""
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -45,12 +46,18 @@ def check(
     num_batches: Annotated[
         int, typer.Option(min=1, help="Number of random batches.")
     ] = 40,
+    variance: Annotated[
+        bool,
+        typer.Option(help="Enumerate the variance, too, and check its claim."),
+    ] = False,
 ) -> None:
     """Check the claims of an estimator.
 
     ESTIMATOR is a name, or module:function for your own. Prints the claims, the findings,
     and the bias on the diagnostic games. If a claim is wrong, it prints the first wrong
-    claim and exits with status 1.
+    claim and exits with status 1. With --variance also the exact variance of the gradient on
+    the diagnostic games, of two groups of two episodes that share chance, relative to
+    `rloo`: the credit of whole episodes.
 
     Example: arena credit check my_package.credit:my_estimator
     """
@@ -62,7 +69,10 @@ def check(
         found = find_estimator(name) if ":" in name else name
         find_estimator(found)
     try:
-        evidence = check_estimator(found, num_batches=num_batches)
+        with usage_errors():
+            evidence = check_estimator(
+                found, num_batches=num_batches, variance=variance
+            )
     except BrokenPromise as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
@@ -98,11 +108,18 @@ def _tables(evidence: "Evidence") -> Iterable[Table]:
                 shared.add_row(game, *_words(finding.bias_shared_chance))
         yield table
         yield shared
+    if evidence.noises:
+        table = Table("game", "variance, relative to rloo")
+        for game, noise in evidence.noises.items():
+            table.add_row(game, f"{noise:.3f}")
+        yield table
 
 
 def _word(value: object) -> str:
-    if isinstance(value, bool) or value is None:
-        return "yes" if value else "-"
+    if isinstance(value, bool) or value in (None, math.inf):
+        return "yes" if value is True else "-"
+    if isinstance(value, float):
+        return f"{value:.3g}"
     return ", ".join(value) if isinstance(value, tuple) else str(value)
 
 
@@ -153,7 +170,7 @@ def _games_to_advise(
     games: Sequence[str] | None, recipe: str | None
 ) -> tuple[list[tuple[str, dict[str, Any]]], str | None, int | None]:
     """The id and parameters of each game, and the variant and group size of the recipe."""
-    from arena_trainers.cli.suggest import variant_name
+    from arena_trainers.cli.suggest import DEFAULT, variant_name
     from arena_trainers.credit.by_name import with_options
     from arena_trainers.runs.settings import load_recipe
 
@@ -172,7 +189,7 @@ def _games_to_advise(
         for one in settings.get("games", ["kuhn_poker"])
     ]
     name, options = with_options(
-        settings.get("credit", "mars"), settings.get("credit_args", {})
+        settings.get("credit", DEFAULT), settings.get("credit_args", {})
     )
     if "pool" in options:
         options["pool"] = tuple(options["pool"])

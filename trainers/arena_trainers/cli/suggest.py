@@ -5,25 +5,34 @@ measures and writes them.
 """
 
 import json
-import math
 import random
-from collections import Counter
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from arena_envs import make_game
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, draw, possible_outcomes
-from arena_trainers.credit import default_options
+from arena_trainers.credit import FlatPoolWarning, TurnBatch, default_options, estimate
 
 FILE = "advice.json"
 SHIPPED = Path(__file__).with_name(FILE)  # the results of this package
-REFERENCE = "mars"  # the trainer's default; the others are compared with it
+DEFAULT = "random_effects"  # the trainer's
+REFERENCE = "mars"  # the others are compared with it in games
 ALPHA = 0.05  # p below it is significant
 SMALL_GROUP = 4  # the largest small group: half way between 2 and 8 in ratio
-NUM_ROUNDS = 8  # of `rounds` by default
 NUM_STARTS, NUM_SAMPLES = 10, 4  # random episodes; those of a start share chance
+NUM_GROUPS, GROUP = 8, 8  # random episodes in which noise is measured
+BY_TURN = ("game", "seat", "turn")
+COMPARED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "episode (game, seat)": ("rloo", {"pool": BY_TURN[:2]}),
+    "GRPO without std": ("rloo", {}),
+    "mars (game, seat)": ("mars_loo", {"pool": BY_TURN[:2]}),
+    "mars (game, seat, turn)": ("mars_loo", {"pool": BY_TURN}),
+}  # with the mean of the others, so that no factor of the pool's size differs
 
 
 class Facts(NamedTuple):
@@ -91,6 +100,9 @@ class _Episode(NamedTuple):
     turns: tuple[int, ...]  # of each seat
     on_the_way: bool
     chance: bool
+    rewards: list[
+        tuple[int, int, float]
+    ]  # seat, its turn, and what it is paid until its next
 
 
 def facts_of(game: AnyGame, group: int | None = None) -> Facts:
@@ -121,7 +133,8 @@ def facts_of(game: AnyGame, group: int | None = None) -> Facts:
 def _play(game: AnyGame, luck: list[float], rng: random.Random) -> _Episode:
     """A random episode; draws of chance use the numbers of `luck`, which it extends."""
     state: Any = game.initial_state()
-    turns, draws, on_the_way = Counter[int](), 0, False
+    draws, on_the_way = 0, False
+    paid: list[list[float]] = [[] for _ in range(game.num_players)]  # before each turn
     while (player := game.current_player(state)) != TERMINAL:
         on_the_way |= any(game.returns(state))
         if player == CHANCE:
@@ -132,10 +145,51 @@ def _play(game: AnyGame, luck: list[float], rng: random.Random) -> _Episode:
             draws += 1
         else:
             action = rng.choice(game.legal_actions(state))
-            turns[player] += 1
+            paid[player].append(game.returns(state)[player])
         state = game.apply(state, action)
-    seats = range(game.num_players)
-    return _Episode(tuple(turns[seat] for seat in seats), on_the_way, draws > 0)
+    rewards = [
+        (seat, turn, after - before)
+        for seat, had in enumerate(paid)
+        for turn, (before, after) in enumerate(
+            pairwise([*had, game.returns(state)[seat]])
+        )
+    ]
+    return _Episode(tuple(map(len, paid)), on_the_way, draws > 0, rewards)
+
+
+def noise_of(game: AnyGame, group: int) -> dict[str, float]:
+    """The noise of `COMPARED` in random play, relative to that of the default; all unbiased.
+
+    So it is the mean square of the advantage.
+
+    Args:
+        game: the rules.
+        group: episodes of each start; they share the draws of chance.
+    """
+    rng, rows = random.Random(0), []
+    for start in range(NUM_GROUPS):
+        luck: list[float] = []
+        for number in range(start * group, (start + 1) * group):
+            played = _play(game, luck, rng).rewards
+            rows += [(number, start, *row) for row in played]
+    episode, of, seat, turn, reward = map(np.array, zip(*rows, strict=True))
+    turns = TurnBatch(
+        reward=reward,
+        game=0 * episode,
+        episode=episode,
+        seat=seat,
+        turn=turn,
+        group=of,
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FlatPoolWarning)
+        found = {
+            title: float((estimate(name, turns, **options).advantage ** 2).mean())
+            for title, (name, options) in COMPARED.items()
+            if group > 1 or "pool" in options
+        }
+        own = float((estimate(DEFAULT, turns).advantage ** 2).mean())
+    return {title: noise / own for title, noise in found.items() if own}
 
 
 class Difference(NamedTuple):
@@ -206,24 +260,11 @@ class Measured(NamedTuple):
         return self.game is not None and make_game(self.game[0], **self.game[1]) == game
 
 
-class Payment(NamedTuple):
-    """The noise of credit in the game `rounds`, whose options say when it pays.
-
-    title: what is paid when. options: of `rounds`. noise: value and bounds by name of a
-    variant; 1 is the least possible.
-    """
-
-    title: str
-    options: Mapping[str, Any]
-    noise: Mapping[str, tuple[float, float, float]]
-
-
 class Advice(NamedTuple):
-    """What was measured on each game and each payment, and lists of what was not, by title."""
+    """What was measured on each game, and lists of what was not, by title."""
 
     games: Sequence[Measured]
     limits: Mapping[str, Sequence[str]]
-    payments: Sequence[Payment] = ()
 
 
 def read_advice(path: Path) -> Advice:
@@ -240,8 +281,7 @@ def read_advice(path: Path) -> Advice:
     try:
         file = json.loads(path.read_text(encoding="utf-8"))
         games = [Measured(**{**one, **_parts(one)}) for one in file["games"]]
-        payments = [Payment(**one) for one in file["payments"]]
-        return Advice(games, file["limits"], payments)
+        return Advice(games, file["limits"])
     except (ValueError, TypeError, KeyError) as error:
         raise ValueError(
             f"want advice in {path}, got a damaged file ({type(error).__name__}: {error}); "
@@ -274,11 +314,7 @@ def write_advice(path: Path, advice: Advice) -> None:
     ]
     lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in games)
     limits = json.dumps(advice.limits, ensure_ascii=False, indent=1)
-    payments = ",\n".join(json.dumps(one._asdict()) for one in advice.payments)
-    text = (
-        f'{{"games": [\n{lines}\n],\n"payments": [\n{payments}\n],\n'
-        f'"limits": {limits}}}\n'
-    )
+    text = f'{{"games": [\n{lines}\n],\n"limits": {limits}}}\n'
     path.write_text(text, encoding="utf-8")
 
 
@@ -300,7 +336,7 @@ def suggest(
     for name, game in games:
         facts = facts_of(game, group)
         lines.append(f"{name}: {', '.join(facts.words().values())}")
-        lines += _by_payment(facts, advice.payments)
+        lines += _by_play(game, facts)
         for one in nearest(game, facts, advice.games):
             lines += _suggested(one, game, facts, used)
         lines.append("")
@@ -309,41 +345,22 @@ def suggest(
     return lines
 
 
-BY_TURN = "mars (game, seat, turn)"
-EPISODE = "dr_grpo (game, seat)"
-
-
-def _by_payment(facts: Facts, payments: Sequence[Payment]) -> list[str]:
-    """What the noise in `rounds` says of a game that pays on the way; else nothing.
-
-    Without draws of chance, or in groups of one, there is no luck that a group shares. Then
-    the mean of a turn is as good as `random_effects`.
-    """
-    if not (payments and facts.on_the_way and facts.turns > 1):
-        return []
-    alone = not facts.chance or facts.group == 1
-    take, settings = "random_effects", "credit: random_effects"
-    if alone:
-        take, settings = (
-            BY_TURN,
-            "credit: mars, credit_args: {pool: [game, seat, turn]}",
-        )
-    by_length = {
-        one.options.get("num_rounds", NUM_ROUNDS): one.noise
-        for one in payments
-        if not set(one.options) - {"num_rounds"}
-    }
-    length = min(by_length, key=lambda num: abs(math.log(num / facts.turns)))
-    noise = {name: found[0] for name, found in by_length[length].items()}
-    gain = noise[REFERENCE] / noise[take]
-    return [
-        f"  By its payment: take {settings}",
-        f"    Noise of the gradient in {length} equal rounds, groups of 8, 1 at best: "
-        f"{noise[take]:.1f}; {REFERENCE} (game, seat) {noise[REFERENCE]:.1f}, episode "
-        f"{noise[EPISODE]:.1f}. Expected gain: {gain:.1f} times less noise than "
-        f"{REFERENCE} (game, seat)",
-        "    Tune step and entropy bonus with it: less noise alone may not learn better",
+def _by_play(game: AnyGame, facts: Facts) -> list[str]:
+    """The default, and its noise in random play of the game."""
+    group = facts.group or GROUP
+    noise = noise_of(game, group)
+    lines = [
+        f"  Take credit: {DEFAULT}, credit_args: {{pool: [{', '.join(BY_TURN)}]}} (the default)"
     ]
+    if noise:
+        (first, gain), *rest = noise.items()
+        others = ", ".join(f"{title} {value:.1f}" for title, value in rest)
+        lines += [
+            f"    Expected gain: {gain:.1f} times less noise than {first}",
+            f"    Noise relative to {DEFAULT}: {others}; in {NUM_GROUPS * group} random "
+            f"episodes, groups of {group}",
+        ]
+    return lines
 
 
 def nearest(
@@ -375,7 +392,7 @@ def _suggested(
     source += f", which differs by: {other}." if other else "."
     if one.missing:
         return [source, f"    No result: {missing_text(one.missing)}."]
-    lines = [source, f"    Take {one.settings}"]
+    lines = [source, f"    Best level and pool there: {one.settings}"]
     lead, best = one.gains.get(one.lead), one.gains.get(one.best)
     if one.take != one.lead:
         lines.append(

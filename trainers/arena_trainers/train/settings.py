@@ -294,7 +294,7 @@ class SelfPlay:
     oversample: int = option(1, least=1)
     branch: dict[str, Any] | None = option(None)
     layout: Literal["turn", "trajectory"] = option("turn")
-    credit: str = option("mars")
+    credit: str = option("random_effects")
     credit_args: dict[str, Any] = option({})
     within_turn: Literal["uniform", "entropy", "values"] = option("uniform")
     critic: Literal["features", "exact"] | None = option(None)

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
         expected_gradient,
         gradient_estimate,
     )
-    from arena_trainers.credit.proofs.findings import play_of, undiscounted
+    from arena_trainers.credit.proofs.findings import (
+        exact_variance,
+        play_of,
+        undiscounted,
+    )
 
 __all__ = [
     "CLAIMS",
@@ -28,6 +32,7 @@ __all__ = [
     "agrees",
     "claims_of",
     "compare",
+    "exact_variance",
     "expected_gradient",
     "gradient_estimate",
     "play_of",

@@ -22,6 +22,7 @@ The value is the worst kind over the games and seats:
 | `reversed` | at an angle of 90° or more: a step along it may lower the seat's return |
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, get_args
@@ -62,10 +63,11 @@ class Claims:
             returns-to-go, r the largest sum of absolute rewards of a trajectory.
         singleton_pool: the advantage in a pool of one trajectory: "zero" (with a warning),
             "return", or "other".
+        noise: the largest variance in a diagnostic game, relative to `rloo` (`findings.noises`).
 
     Raises:
-        ValueError: unknown kind or `singleton_pool`, or columns that are no sequence of
-            names.
+        ValueError: unknown kind or `singleton_pool`, columns that are no sequence of
+            names, or a noise that is not positive.
     """
 
     bias_two: Kind = "reversed"
@@ -82,11 +84,14 @@ class Claims:
     tokens: bool = False
     continuous: bool = True
     singleton_pool: str = "other"
+    noise: float = math.inf
 
     def __post_init__(self) -> None:
         for size in ("bias_two", "bias_infinite", "bias_shared_chance"):
             check_choice(size, getattr(self, size), KINDS)
         check_choice("singleton_pool", self.singleton_pool, SINGLETON_POOL)
+        if not self.noise > 0:
+            raise ValueError(f"want a positive noise, got {self.noise!r}")
         for name in ("zero_mean", "zero_sum"):
             columns = getattr(self, name)
             try:
@@ -172,10 +177,11 @@ CLAIMS: Mapping[str, Claims] = {
         bias_two="scaled",
         bias_infinite="exact",
         bias_shared_chance="exact",
+        noise=1.0,
     ),
     "episode": replace(OUTCOME, zero_sum=("group", "seat")),
     "flow_grpo": replace(OUTCOME, zero_sum=("group", "seat")),
-    "gae": CRITIC,
+    "gae": replace(CRITIC, noise=1.2),
     "gigpo": replace(OUTCOME, bias_infinite="direction", shift=False),
     "grpo_passk": replace(OUTCOME, bias_infinite="zero", bias_shared_chance="zero"),
     "hapo": replace(
@@ -217,6 +223,7 @@ CLAIMS: Mapping[str, Claims] = {
         bias_shared_chance="exact",
         groups_apart=False,
         singleton_pool="return",
+        noise=1.2,
     ),
     "reinforce_plus_plus_baseline": replace(
         OUTCOME,
@@ -233,6 +240,7 @@ CLAIMS: Mapping[str, Claims] = {
         bias_infinite="exact",
         bias_shared_chance="exact",
         singleton_pool="return",
+        noise=1.0,
     ),
     "salt": OUTCOME,
     "stratified_grpo": replace(

@@ -1,9 +1,13 @@
 """Bias, direction and variance of an estimator on the diagnostic games."""
 
+import math
 import warnings
 from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from arena_trainers.credit.batch import Ints, TurnBatch
 from arena_trainers.credit.by_name import (
@@ -113,6 +117,68 @@ def examine(name: str | Estimator, game: str) -> Finding:
     tolerance = ORDER_TOLERANCE if ordered else TOLERANCE
     one, many = (compare(found, truth, seat, tolerance) for found in (large, shared))
     return Finding(two, one, many, variance)
+
+
+PAIRS = np.array([0, 0, 1, 1])  # groups of the episodes of a batch
+
+
+@cache
+def _pairs(game: str) -> tuple[tuple[float, Ints, TurnBatch], ...]:
+    """Every batch of two groups of two with its probability, whatever the order."""
+    play = play_of(game)
+    chance, allowed = play.game.starts
+    groups: list[tuple[float, list[int]]] = []
+    for start, lines in zip(chance, allowed, strict=True):
+        likely = np.where(lines, play.probability / play.game.flat.chance, 0.0)
+        two = combinations_with_replacement(np.flatnonzero(likely).tolist(), 2)
+        groups += [
+            (start * likely[i] * likely[j] * (1 + (i != j)), [i, j]) for i, j in two
+        ]
+    found = []
+    for a, b in combinations_with_replacement(range(len(groups)), 2):
+        (one, first), (other, second) = groups[a], groups[b]
+        drawn = np.array([*first, *second])
+        found.append((one * other * (1 + (a != b)), drawn, play.batch(drawn, PAIRS)))
+    return tuple(found)
+
+
+@cache
+def exact_variance(name: str | Estimator, game: str) -> float:
+    """Σ Var(ĝ) over the logits, for batches of two groups of two that share their chance.
+
+    By enumeration of all batches, with default options and γ = 1, and divided by the square
+    of the factor of `Verdict`: of ĝ scaled to the true gradient's size. Infinite where that
+    would take a negative factor.
+
+    Raises:
+        ValueError: the estimator keeps a state, so that the order of the episodes matters.
+    """
+    play, options = play_of(game), undiscounted(name)
+    if estimate(name, play.batch([0]), **options).state is not None:
+        raise ValueError(
+            f"want an estimator without a state, got {name!r}: its variance depends on the "
+            "order of the episodes; leave the variance out"
+        )
+    weight = np.array([chance for chance, _, _ in _pairs(game)])
+    found = np.array(
+        [
+            batch_gradient(name, play, d, turns, **options)
+            for _, d, turns in _pairs(game)
+        ]
+    )
+    mean = weight @ found
+    factor = float(mean @ play.gradient / (play.gradient @ play.gradient))
+    if factor <= 0:
+        return math.inf
+    return float((weight @ (found - mean) ** 2).sum() / factor**2)
+
+
+def noises(name: str | Estimator) -> dict[str, float]:
+    """`exact_variance` in each diagnostic game without a limit, relative to `rloo`."""
+    games = [name for name, game in DIAGNOSTICS.items() if game.max_turns is None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FlatPoolWarning)
+        return {g: exact_variance(name, g) / exact_variance("rloo", g) for g in games}
 
 
 def found_claims(findings: Mapping[str, Finding]) -> Claims:

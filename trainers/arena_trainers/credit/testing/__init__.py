@@ -15,6 +15,7 @@ from arena_trainers.credit.testing.check import (
     CHECKS,
     Evidence,
     check_estimator,
+    check_noise,
     checks_of,
 )
 
@@ -24,6 +25,7 @@ __all__ = [
     "Evidence",
     "batch_of",
     "check_estimator",
+    "check_noise",
     "checks_of",
     "full_batch",
     "random_batches",

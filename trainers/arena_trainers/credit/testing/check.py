@@ -29,6 +29,7 @@ from arena_trainers.credit.proofs.findings import (
     Finding,
     examine,
     found_claims,
+    noises,
     undefined,
 )
 from arena_trainers.credit.testing.batches import (
@@ -519,6 +520,7 @@ class Evidence(NamedTuple):
     findings: the bias by diagnostic game. Empty if the estimator needs a column that these
         games do not have.
     num_batches: number of batches that were tried.
+    noises: variance by game, relative to `rloo`; empty if it was not asked for.
     """
 
     name: str
@@ -526,6 +528,7 @@ class Evidence(NamedTuple):
     found: Claims
     findings: Mapping[str, Finding]
     num_batches: int
+    noises: Mapping[str, float]
 
 
 def check_estimator(
@@ -535,6 +538,7 @@ def check_estimator(
     batches: Sequence[TurnBatch] | None = None,
     num_batches: int = 40,
     seed: int = 0,
+    variance: bool = False,
 ) -> Evidence:
     """Checks the rules of all estimators and the claims of this one.
 
@@ -547,6 +551,8 @@ def check_estimator(
             change any column with a fractional number.
         num_batches: number of random batches.
         seed: of the random batches.
+        variance: whether to enumerate the variance, too, and to check the claim `noise`. It
+            takes seconds.
 
     Returns:
         What held on these batches. You may declare it with `claims`.
@@ -585,12 +591,26 @@ def check_estimator(
     }
     found = replace(claims, **held)
     if undefined(name):
-        return Evidence(name_of(name), claims, found, {}, len(batches))
+        return Evidence(name_of(name), claims, found, {}, len(batches), {})
     findings = check_bias(name, claims)
     bias = found_claims(findings)
     kinds = {field: getattr(bias, field) for field in BIAS}
-    found = replace(found, **kinds)
-    return Evidence(name_of(name), claims, found, findings, len(batches))
+    noise = check_noise(name, claims) if variance else {}
+    worst = max(noise.values(), default=claims.noise)
+    found = replace(found, **kinds, noise=worst)
+    return Evidence(name_of(name), claims, found, findings, len(batches), noise)
+
+
+def check_noise(name: Named, claims: Claims) -> dict[str, float]:
+    """The variance in each diagnostic game, relative to `rloo`, as claimed or less."""
+    found = noises(name)
+    for game, noise in found.items():
+        if noise > claims.noise * (1 + 1e-9):
+            raise BrokenPromise(
+                f"{name_of(name)} claims a noise of at most {claims.noise:g} times that of "
+                f"rloo, got {noise:.3f} in {game}; fix the estimator or claim more noise"
+            )
+    return found
 
 
 def _hold(check: Check, name: Named, batches: Sequence[TurnBatch], where: str) -> None:
