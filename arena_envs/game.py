@@ -465,7 +465,7 @@ def split_of(instance: str) -> str:
     """The split that a generated instance belongs to, by its text: each gets about half.
 
     >>> [split_of(lake) for lake in ("SFFG", "SFHG", "SHFG")]
-    ['train', 'train', 'test']
+    ['train', 'test', 'test']
     """
     return SPLITS[crc32(instance.encode()) >> 8 & 1]
 

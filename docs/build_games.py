@@ -19,7 +19,7 @@ HEAD = """\
 
 Written by `python docs/build_games.py --write` from the docstrings of the games. Longest:
 decisions of all players together. Prompt: characters of a prompt with default options, on
-average over random play. [language.md](language.md) has results of a small chat model in five
+average over random play. [language.md](language.md) says how a small chat model is measured in five
 language games.
 
 | id | kind | players | information | split | pays | longest | prompt |

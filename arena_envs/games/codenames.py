@@ -38,7 +38,7 @@ one seat, with the other policy as its partner and its opponents.
 
 Bots: `spy:honest` gives a clue that people link with its words, by the list `taboo`, and its
 operative guesses the words that the clue is linked with. With a random or a constant spymaster against it,
-it wins 97 to 100 % of 400 games, as red and as blue, by words found.
+it wins 97 to 100 % of 400 games, as red and as blue, by words found. Against itself red wins 27 %.
 
 Cheapest trick known: a code book, in which each clue stands for a set of words. A red team that
 has agreed on one wins in its first turn (bot `spy:optimal`), and no referee sees it; with a partner

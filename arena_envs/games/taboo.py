@@ -496,7 +496,7 @@ class Taboo(talk.TalkGame[State, Action]):
         return len(state.said) % 2
 
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
-        return [(word, 1 / self.num_cards) for word in self.deck]
+        return self._outcomes
 
     def legal_actions(self, state: State) -> Sequence[Utterance]:
         player = self.current_player(state)
@@ -519,8 +519,21 @@ class Taboo(talk.TalkGame[State, Action]):
     def _fault(self, state: State, clue: str) -> str:
         card = self.deck[state.word]
         earlier = [said.message for said in state.said[::2] if not said.audience]
-        banned, known = (card.word, *card.forbidden), self.clues
+        banned, known = (card.word, *card.forbidden), self._known_clues
         return fault_of(clue, banned, secret=card.word, earlier=earlier, allowed=known)
+
+    @cached_property
+    def _known_clues(self) -> frozenset[str]:
+        return frozenset(self.clues)
+
+    @cached_property
+    def _places(self) -> tuple[dict[Utterance, int], ...]:
+        """The place of each utterance of the core, by seat."""
+        return tuple({said: n for n, said in enumerate(core)} for core in self.core)
+
+    @cached_property
+    def _outcomes(self) -> list[tuple[Action, float]]:
+        return [(word, 1 / self.num_cards) for word in self.deck]
 
     def _end(self, word: str, said: Sequence[Utterance]) -> str:
         return end_of(self.deck[word], said, self.adversarial)
@@ -598,9 +611,9 @@ class Taboo(talk.TalkGame[State, Action]):
         if word := self._known_word(state, seat):
             head[8 + [*self.deck].index(word)] = 1
         for turn, said in enumerate(state.said):
-            core = self.core[turn % 2]
-            if said in core:
-                turns[turn, core.index(said)] = 1
+            place = self._places[turn % 2].get(said)
+            if place is not None:
+                turns[turn, place] = 1
         return np.concatenate([head, turns.ravel()])
 
     def _moves(self, player: int) -> tuple[talk.Move, ...]:
@@ -620,7 +633,7 @@ class Taboo(talk.TalkGame[State, Action]):
         if player == GIVER and not self.adversarial:
             return said._replace(message=heard(said.message))
         folded = said._replace(message=fold(said.message))
-        return folded if folded in self.core[player] else said
+        return folded if folded in self._places[player] else said
 
     def rules(self, seat: int) -> str:
         tell = adversarial_text if self.adversarial else rules_text

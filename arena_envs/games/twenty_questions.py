@@ -152,6 +152,7 @@ def _rows_of_file(param: str, source: str | Path) -> list[list[str]]:
 
 
 NO_THING = frozenset(["or", "and", "not", "guess", "is", "it", "do", "does", "can"])
+NAMING = ("guess ", "is it a ", "is it an ", "it is a ", "it is an ")
 # in this order
 ASKING = ("i guess ", "guess ", "is it ", "it is ", "a ", "an ", "the ")
 
@@ -250,9 +251,9 @@ class TwentyQuestions(SecretGame):
         )
 
     def shown_actions(self, state: State) -> Sequence[int]:
-        legal = self.legal_actions(state)
-        is_open = self.show_words or self.show_table
-        return [a for a in legal if is_open or a < self.num_questions]
+        if self.show_words or self.show_table:
+            return self.legal_actions(state)
+        return [a for a in range(self.num_questions) if a not in state.asked]
 
     def uniform_value(self) -> Fraction:
         """Mean return of uniform play, in which only `another` can be repeated."""
@@ -305,12 +306,16 @@ class TwentyQuestions(SecretGame):
             thing = thing.removeprefix(prefix)
         words, known = thing.split(), vocabulary()
         is_thing = 0 < len(words) < 4 and all(word in known for word in words)
-        other = None
-        if text.startswith("guess ") and is_thing:
-            other = None if {*text.split()[1:]} & NO_THING else self.another
+        named = text.startswith(NAMING) or len(text.split()) == 1
+        is_other = named and is_thing and not {*text.split()[2:]} & NO_THING
+        other = self.another if is_other and not {*words} & NO_THING else None
         return self.actions_by_text.get(f"guess {thing}", other)
 
     def rules(self, seat: int) -> str:
+        return self._rules
+
+    @cached_property
+    def _rules(self) -> str:
         things, questions, _ = self.facts
         example = f'"{questions[0]}" asks a question, "guess unicorn" guesses'
         drawn = f"A thing has been drawn from a list of {self.num_things} common things"

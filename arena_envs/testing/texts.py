@@ -19,7 +19,7 @@ from arena_envs.scenes.shapes import scene_of
 from arena_envs.testing.sample import Episode, Sample, demand, difference, view
 
 MAX_RULES = 100_000  # characters
-MAX_READ = 50  # actions of a state whose texts are read back
+MAX_READ = 20  # actions of a state whose texts are read back
 MARKS = "<>[]{},"
 MARKUP = ("<|im_start|>", "<turn|>", "[|user|]", "[INST]", "</think>", "/no_think")
 ARABIC = str.maketrans("0123456789", "".join(chr(0x660 + n) for n in range(10)))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import arena_envs
 from arena_envs import CHANCE, TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
 from arena_envs.game import sample_chance
@@ -329,3 +330,24 @@ class TestScriptedPlayers:
     def test_another_style_or_game_is_refused(self) -> None:
         with pytest.raises(ValueError, match="want a style among greedy, honest"):
             make_bot("werewolf_player:kind")
+
+
+def test_nonsense_costs_its_speaker_a_tenth_of_the_range_and_no_one_else() -> None:
+    for seed in range(10):
+        rng, env = random.Random(seed), arena_envs.make("werewolf")
+        env.reset(seed=seed)
+        for _ in range(rng.randrange(15)):  # up to one death before the end
+            if env.legal_actions():
+                env.step(rng.choice(env.legal_actions()))
+        if not env.legal_actions():
+            continue
+        seat = env.possible_agents.index(env.agent_selection)
+        quiet = env.clone()
+        quiet.play(env.game.default_action(env.game_state))
+        env.step("nonsense")
+        while env.legal_actions():
+            assert env.game_state == quiet.game_state
+            env.step(env.legal_actions()[0])
+            quiet.step(quiet.legal_actions()[0])
+        lost = [a - b for a, b in zip(quiet.returns, env.returns, strict=True)]
+        assert lost == pytest.approx([0.2 * (s == seat) for s in range(6)])

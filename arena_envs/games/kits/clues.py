@@ -29,7 +29,7 @@ wrong with a clue, by these rules:
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 
@@ -93,7 +93,7 @@ _LETTERS = {
         "ess": "s",
     },
 }
-_MARKS = re.compile(r"""[\s.,;:!?"()/\u2013\u2014\u2026\u201c\u201d-]+""")
+_MARKS = re.compile(r"""[\s.,;:!?"()/*_~#`\u2013\u2014\u2026\u201c\u201d-]+""")
 _JOINED = re.compile(r"(?<![\w-])(?:x-ray|t-shirt|u-turn)(s?)(?![\w-])")
 _TAIL = re.compile(r"(?:n't|'(?:s|re|ve|ll|d|m)?)$")
 
@@ -126,7 +126,7 @@ def fault_of(
     *,
     secret: str = "",
     earlier: Sequence[str] = (),
-    allowed: Sequence[str] = (),
+    allowed: Collection[str] = (),
     numbers: int = MAX_NUMBERS,
 ) -> str:
     """What is wrong with a clue, in a few words; empty if it may be given.

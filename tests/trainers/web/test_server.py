@@ -17,8 +17,8 @@ from arena_trainers.web import PERSON, Limits, Refused, Tables, make_app
 
 FREE = Limits(rate=1e9, burst=1e9)
 HOME = "http://localhost"
-OPEN = ("tic_tac_toe-v0", "bargaining-v0")
-HIDDEN = ("leduc_poker-v0", "goofspiel-v0", "mini_hanabi-v0", "negotiation-v0")
+OPEN = ("tic_tac_toe", "bargaining")
+HIDDEN = ("leduc_poker", "goofspiel", "mini_hanabi", "negotiation")
 
 
 @pytest.fixture
@@ -41,10 +41,15 @@ def server(tables):
     return make_app(tables, limits=FREE)
 
 
-def begin(client, game="kuhn_poker-v0", others=("random",), seed=None, first=0):
+def latest(name: str) -> str:
+    """The id of a game in its latest version."""
+    return max(i.id for i in arena_envs.game_infos() if i.id.startswith(f"{name}-v"))
+
+
+def begin(client, game="kuhn_poker", others=("random",), seed=None, first=0):
     seats = list(others)
     seats.insert(first, PERSON)
-    asked = {"game": game, "seats": seats, "seed": seed}
+    asked = {"game": latest(game), "seats": seats, "seed": seed}
     answer = client.post("/api/tables", json=asked)
     assert answer.status_code == 200, answer.text
     return answer.json()
@@ -62,7 +67,7 @@ def played(client, view):
     return view
 
 
-def two_people(server, game="kuhn_poker-v0"):
+def two_people(server, game="kuhn_poker"):
     """Two browsers at a table, with their views."""
     one, two = visitor(server), visitor(server)
     view = begin(one, game, (PERSON,))
@@ -192,7 +197,7 @@ def test_beyond_loopback_a_token_is_wanted(tables) -> None:
 
 def test_sizes_are_limited(server) -> None:
     client = visitor(server)
-    view = begin(client, "bargaining-v0")
+    view = begin(client, "bargaining")
     assert say(client, view, "x" * 10_001).status_code == 413
     assert say(client, view, "x" * 70_000).status_code == 413
     assert say(client, view, "[" * 50_000).status_code == 413
@@ -224,15 +229,15 @@ def test_rates_are_limited_and_come_back(tables) -> None:
 def test_tables_are_limited(tmp_path) -> None:
     kept = Tables(tmp_path / "games.sqlite", max_tables=3, max_own=2)
     first, second, third = (
-        kept.open("kuhn_poker-v0", [PERSON, "random"], "anna") for _ in range(3)
+        kept.open(latest("kuhn_poker"), [PERSON, "random"], "anna") for _ in range(3)
     )
     with pytest.raises(Refused, match="no such table"):
         kept.find(first.id)
     assert kept.find(second.id) is second
     assert kept.find(third.id) is third
-    kept.open("kuhn_poker-v0", [PERSON, "random"], "berta")
+    kept.open(latest("kuhn_poker"), [PERSON, "random"], "berta")
     with pytest.raises(Refused, match="as many games as it keeps"):
-        kept.open("kuhn_poker-v0", [PERSON, "random"], "cleo")
+        kept.open(latest("kuhn_poker"), [PERSON, "random"], "cleo")
     kept.close()
 
 
@@ -240,7 +245,7 @@ def test_games_survive_a_restart(tmp_path) -> None:
     path = tmp_path / "games.sqlite"
     kept = Tables(path)
     client = visitor(make_app(kept, limits=FREE))
-    view = begin(client, "leduc_poker-v0", seed=5)
+    view = begin(client, "leduc_poker", seed=5)
     view = say(client, view).json()
     kept.close()
     again = Tables(path)
@@ -250,8 +255,17 @@ def test_games_survive_a_restart(tmp_path) -> None:
     )
     assert back.get(f"/api/tables/{view['table']}").json() == view
     assert played(back, view)["done"]
-    assert path.stat().st_mode & 0o077 == 0
+    assert [
+        file.name for file in tmp_path.iterdir() if file.stat().st_mode & 0o077
+    ] == []
     again.close()
+
+
+def test_a_game_of_an_older_version_says_so(tables) -> None:
+    table = tables.open(latest("kuhn_poker"), [PERSON, "random"], "anna")
+    table.game, table.session = "kuhn_poker-v99", None
+    with pytest.raises(Refused, match="no game 'kuhn_poker-v99'"):
+        tables.view(table, "anna")
 
 
 @pytest.mark.parametrize("id", HIDDEN)
@@ -308,14 +322,14 @@ def test_regret_is_shown_after_the_move_only(server) -> None:
 
 def test_a_talking_game_has_no_values(server) -> None:
     client = visitor(server)
-    end = played(client, begin(client, "bargaining-v0"))
+    end = played(client, begin(client, "bargaining"))
     moves = client.get(f"/api/tables/{end['table']}/review?turn=0").json()
     assert moves["fault"] == "a language game has no list of actions"
 
 
 def test_a_move_that_is_not_legal_changes_nothing(server) -> None:
     client = visitor(server)
-    view = begin(client, "tic_tac_toe-v0", ["minimax"])
+    view = begin(client, "tic_tac_toe", ["minimax"])
     for text in ("z9", "", "</think>", "\ud800", "a1 b2"):
         body = json.dumps({"text": text, "turn": view["turn"]})
         path = f"/api/tables/{view['table']}/reply"
@@ -343,7 +357,7 @@ def test_a_move_that_is_not_legal_changes_nothing(server) -> None:
     ],
 )
 def test_only_what_is_offered_is_opened(server, asked) -> None:
-    given = {"game": "kuhn_poker-v0", "seats": [PERSON, "random"], **asked}
+    given = {"game": latest("kuhn_poker"), "seats": [PERSON, "random"], **asked}
     answer = visitor(server).post("/api/tables", json=given)
     assert answer.status_code in (400, 404)
     assert "Want" in answer.text or "no game" in answer.text or "offer" in answer.text
@@ -363,7 +377,7 @@ def test_only_what_is_offered_is_opened(server, asked) -> None:
     ],
 )
 def test_a_bad_link_is_refused(server, change) -> None:
-    record = {"game": "kuhn_poker-v0", "seed": 3, "replies": ["bet"], **change}
+    record = {"game": latest("kuhn_poker"), "seed": 3, "replies": ["bet"], **change}
     answer = visitor(server).post("/api/replay", json=record)
     assert answer.status_code in (400, 404)
     assert len(answer.json()["error"]) < 300

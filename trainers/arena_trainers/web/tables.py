@@ -125,6 +125,7 @@ class Tables:
         self._loaded: WeakValueDictionary[str, Table] = WeakValueDictionary()
         self._recent: OrderedDict[str, Table] = OrderedDict()
         try:
+            Path(path).touch(0o600)  # it holds the secret of the visitors' cookies
             self._file = sqlite3.connect(path, check_same_thread=False)
             self._file.executescript(
                 "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
@@ -132,7 +133,6 @@ class Tables:
                 "CREATE TABLE IF NOT EXISTS tables"
                 " (id TEXT PRIMARY KEY, maker TEXT, used REAL, data TEXT);"
             )
-            Path(path).chmod(0o600)  # it holds the secret of the visitors' cookies
         except (OSError, sqlite3.Error) as error:
             raise ValueError(
                 f"cannot keep games in {str(path)!r}: {error}; give another --file"
@@ -315,6 +315,7 @@ class Tables:
     def _running(self, table: Table) -> SeatSession:
         """The game of a table, loaded if need be."""
         if table.session is None:
+            game_named(table.game)  # refuses an id that is gone
             people = table.save["seats"]
             named = [_policy(table.game, s) for s in table.seats if s != PERSON]
             session = SeatSession(table.game, people, named, prompt=PROMPT, name=PERSON)
