@@ -73,11 +73,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         parsing: `"tolerant"` or `"strict"`, by the rules of `arena_wrappers.prompts.formats`.
         seats: options of some seats, by number: `PromptOptions`, or a mapping of their
             fields. They override those of policies.
-        persona: who the players are, as in `PromptOptions`, like the options that follow.
-        language: of the prompts.
-        system: template of the system message.
-        turn: template of the user message.
-        again: template of the request for another reply.
+        **words: persona, language, system, turn and again, as in `PromptOptions`.
 
     Raises:
         TypeError: `env` is not a `GameEnv`.
@@ -98,11 +94,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         max_retries: int = 2,
         parsing: Parsing = "tolerant",
         seats: Seats | None = None,
-        persona: str = "",
-        language: str = "en",
-        system: str | None = None,
-        turn: str | None = None,
-        again: str | None = None,
+        **words: Any,
     ) -> None:
         if not isinstance(env, GameEnv):
             raise TypeError(f"want a GameEnv, got {type(env).__name__}")
@@ -119,8 +111,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         self.penalty = penalty
         self.max_retries = max_retries
         default = PromptOptions(
-            *(reply_format, rules, show_legal_actions, history, parsing),
-            *(persona, language, system, turn, again),
+            reply_format, rules, show_legal_actions, history, parsing, **words
         )
         num_players = env.game.num_players
         named = named_seats(seats or {}, num_players)
