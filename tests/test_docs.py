@@ -19,7 +19,7 @@ DOCS = ROOT / "docs" / "credit"
 
 
 @pytest.mark.parametrize(
-    "page", ["games", "smollm2", "language", "adapters", "options"]
+    "page", ["games", "smollm2", "language", "adapters", "options", "replies"]
 )
 def test_a_page_is_what_its_script_writes(page, monkeypatch) -> None:
     """The script exits with a message where the page is out of date."""
