@@ -637,8 +637,9 @@ bonus; two seeds). The best pair, by the mean skill or the last quarter, is run 
   possible. Jackknife over batches. 16 symbols, 8 answers.
 - Less noise is not always a better outcome. In self-play a noisier gradient explores, so that step and bonus
   decide: at those that suit `mars`, `random_effects` was worse in Kuhn poker.
-- Not measured with tuned steps: other games than these two. Not measured: groups of 2 and own chance at other lengths than 8 rounds, several seats, delays, language
-  models on this axis, and games in which earlier rounds decide later ones.
+- Not measured with tuned steps: other games than these two. Not measured: groups of 2 and own chance at other lengths than 8 rounds, several seats, delays,
+  and games in which earlier rounds decide later ones. [language.md](language.md) has learning curves of language
+  models, and trees and critics for equal play.
 """
 
 METHOD = f"""\
@@ -863,7 +864,7 @@ def main(
     in its published form, and some with other pools and scales. Runs that are already in
     DIRECTORY/bench.json are not repeated, so run the command again after an interruption.
     It then writes README.md, games.md, choose.md, learning.png, horizon.png and advice.json, which `arena credit
-    suggest` reads; that of docs/credit goes into the package. All 3,760 runs with ten seeds
+    suggest` reads; that of docs/credit goes into the package. All 3,850 runs with ten seeds
     take about 55 CPU minutes, a CPU second each. The same code gives the same numbers.
 
     --game kuhn_model, tic_tac_toe_model and mini_hanabi_model train the tiny language model

@@ -216,15 +216,12 @@ CROSSING = (
 CRITIC = Line("critic", "`gae`", {"no pool": Variant("gae")})
 
 
-ELSEWHERE = frozenset({"random_effects"})
-
-
 def variants() -> dict[str, Variant]:
     """Everything that is compared, by name: the published forms, then the crossing.
 
-    Estimators of plug-ins are left out, and those that `credit_payments` compares.
+    Estimators of plug-ins are left out.
     """
-    published = [Variant(name) for name in sorted(CLAIMS) if name not in ELSEWHERE]
+    published = [Variant(name) for name in sorted(CLAIMS)]
     crossed = [variant for line in CROSSING for variant in line.cells.values()]
     return {variant.name: variant for variant in (*published, *crossed)}
 

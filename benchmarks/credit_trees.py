@@ -72,7 +72,9 @@ class Column:
 
 VARIANTS: Mapping[str, Column] = {
     "episode": Column("episode", Variant("dr_grpo", {"pool": POOLS["game, seat"]})),
-    "random_effects": Column("`random_effects`", Variant("random_effects")),
+    "random_effects": Column(
+        "`random_effects`", Variant("random_effects", {"paid": False})
+    ),
     "gae": Column("`gae`, critic", Variant("gae"), has_critic=True),
     "agentprm": Column("`agentprm`", Variant("agentprm")),
     "agentprm tree": Column("`agentprm`, tree", Variant("agentprm"), is_tree=True),

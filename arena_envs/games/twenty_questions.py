@@ -152,6 +152,7 @@ def _rows_of_file(param: str, source: str | Path) -> list[list[str]]:
 
 
 NO_THING = frozenset(["or", "and", "not", "guess", "is", "it", "do", "does", "can"])
+NAMING = ("guess ", "is it a ", "is it an ", "it is a ", "it is an ")
 # in this order
 ASKING = ("i guess ", "guess ", "is it ", "it is ", "a ", "an ", "the ")
 
@@ -305,9 +306,9 @@ class TwentyQuestions(SecretGame):
             thing = thing.removeprefix(prefix)
         words, known = thing.split(), vocabulary()
         is_thing = 0 < len(words) < 4 and all(word in known for word in words)
-        other = None
-        if text.startswith("guess ") and is_thing:
-            other = None if {*text.split()[1:]} & NO_THING else self.another
+        named = text.startswith(NAMING) or len(text.split()) == 1
+        is_other = named and is_thing and not {*text.split()[2:]} & NO_THING
+        other = self.another if is_other and not {*words} & NO_THING else None
         return self.actions_by_text.get(f"guess {thing}", other)
 
     def rules(self, seat: int) -> str:

@@ -47,7 +47,7 @@ def test_the_crossing_has_every_pool_that_an_estimator_can_have():
     assert cells["`dr_grpo`", "group, seat"].name == "dr_grpo"
     assert cells["`mars` scale=std", "group, seat, turn"].all_options["scale"] == "std"
     names = list(credit_settings.variants())
-    published = [n for n in estimator_names() if n not in credit_settings.ELSEWHERE]
+    published = estimator_names()
     assert names[: len(published)] == published
     assert len(names) == len(published) + 12
     assert {name for c in CHOICES for name in (c.before, c.after)} <= set(names)
@@ -202,7 +202,7 @@ def test_a_game_with_a_missing_run_says_which_and_has_no_gains():
     text = credit_bench.text(known)
     line = "- Kuhn poker: 12 runs (seeds by variant): `gae` 0 to 9, `gigpo` 3, 4"
     assert line in text
-    assert "- Leduc poker: all 420 runs" in text
+    assert "- Leduc poker: all 430 runs" in text
     assert "Runs of this game are missing, so nothing is compared." in text
     assert "Significantly better" not in text
 

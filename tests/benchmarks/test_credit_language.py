@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -100,3 +101,12 @@ def test_the_exact_advantage_has_the_least_noise_without_trees():
     turns = [trees.Turns(game, records) for records in batches]
     sums = np.array([one.sums(one.exact, one.exact.size) for one in turns])
     assert trees.noise_of(sums, sums) == pytest.approx(1, rel=0.3)
+
+
+def test_the_page_is_that_of_the_committed_results():
+    """Write it with: python benchmarks/credit_language.py."""
+    folder = Path(__file__).parents[2] / language.DOCS
+    runs = language.known_runs(folder)
+    assert language.missing(runs) == []
+    trees_of = language.known_trees(folder)
+    assert (folder / language.PAGE).read_text() == language.text(runs, trees_of)

@@ -110,6 +110,7 @@ def test_a_clue_is_heard_as_its_words_alone() -> None:
     assert heard(" It's a X-ray: Caf\u00e9, (my FOUR-legged)!") == (
         "it's a x-ray cafe my four legged"
     )
+    assert heard("a **big** `one`") == "a big one"
     assert heard("\u72d7 Hund") == "\u72d7 Hund"
     assert all(fault_of(clue, ["dog"]) for clue in ("\u72d7", "", "?"))
 

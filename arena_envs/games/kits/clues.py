@@ -93,7 +93,7 @@ _LETTERS = {
         "ess": "s",
     },
 }
-_MARKS = re.compile(r"""[\s.,;:!?"()/\u2013\u2014\u2026\u201c\u201d-]+""")
+_MARKS = re.compile(r"""[\s.,;:!?"()/*_~#`\u2013\u2014\u2026\u201c\u201d-]+""")
 _JOINED = re.compile(r"(?<![\w-])(?:x-ray|t-shirt|u-turn)(s?)(?![\w-])")
 _TAIL = re.compile(r"(?:n't|'(?:s|re|ve|ll|d|m)?)$")
 

@@ -210,11 +210,15 @@ def one(*_):
 @pytest.mark.parametrize(
     ("overrides", "columns", "message"),
     [
-        ({}, {"stratum": one}, "credit 'mars' does not read 'stratum'; leave it"),
+        (
+            {},
+            {"stratum": one},
+            "credit 'random_effects' does not read 'stratum'; leave it",
+        ),
         (
             {},
             {"rewards.judge": one},
-            "credit 'mars' does not read 'rewards.judge'",
+            "credit 'random_effects' does not read 'rewards.judge'",
         ),
         (
             {"credit": "archer"},

@@ -96,7 +96,9 @@ def test_columns_that_are_not_read_are_not_collected(make_trainer, generated):
 
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 def test_columns_that_an_option_names_are_provided(make_trainer, generated):
-    trainer = make_trainer(credit_args={"pool": ["game", "seat", "state_key"]})
+    trainer = make_trainer(
+        credit="mars", credit_args={"pool": ["game", "seat", "state_key"]}
+    )
     generated(trainer)
     turns, advantage = trainer.last_turns, trainer.last_credit.advantage
     for key in set(turns.state_key.tolist()):
@@ -234,7 +236,7 @@ def test_they_train(make_trainer, name):
         ({"credit": "archer"}, "or set columns={'value': 'my_module"),
         (
             {"within_turn": "values"},
-            "'mars' with within_turn='values' needs the column 'tokens.value'.*no critic",
+            "'random_effects' with within_turn='values' needs the column 'tokens.value'.*no critic",
         ),
         (
             {"credit": "aepo", "within_turn": "entropy"},
@@ -337,7 +339,7 @@ def test_credit_within_turns_by_entropy_is_that_of_the_function(
     trainer = make_trainer(within_turn="entropy", temperature=0.8)
     batch = generated(trainer)
     turns, advantage = trainer.last_turns, trainer.last_credit.advantage
-    plain = estimate("mars", turns).advantage
+    plain = estimate("random_effects", turns).advantage
     wanted = by_token_entropy(plain, turns.num_tokens, turns.tokens["entropy"])
     np.testing.assert_allclose(advantage, wanted)
     assert np.abs(advantage - np.repeat(plain, turns.num_tokens)).max() > 1e-3

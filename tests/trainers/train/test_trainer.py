@@ -239,7 +239,7 @@ def test_weights_move_and_metrics_are_logged(make_trainer, num_players):
 
 def test_mixed_games_keep_their_credit_apart(make_trainer):
     games = ["kuhn_poker", {"id": "kuhn_poker", "params": {"num_players": 3}}]
-    trainer = make_trainer(games=games, episodes_per_step=16)
+    trainer = make_trainer(games=games, episodes_per_step=16, credit="mars")
     generated(trainer)
     turns, advantage = trainer.last_turns, trainer.last_credit.advantage
     for game, seat in {*zip(turns.game.tolist(), turns.seat.tolist(), strict=True)}:

@@ -214,7 +214,7 @@ def test_a_resumed_critic_goes_on_bit_by_bit(make_trainer, tmp_path):
     ("overrides", "message"),
     [
         ({"critic": "feature"}, "did you mean 'features'"),
-        ({"critic": "features"}, "credit 'mars' reads no values"),
+        ({"critic": "features"}, "credit 'random_effects' reads no values"),
         ({"credit": "gae"}, "set critic='features'"),
         (
             {"credit": "gae", "critic_args": {"num_steps": 3}},
@@ -226,7 +226,7 @@ def test_a_resumed_critic_goes_on_bit_by_bit(make_trainer, tmp_path):
         ),
         (
             {"branch": {"num_candidates": 2}},
-            "does not support branch with credit 'mars'",
+            "does not support branch with credit 'random_effects'",
         ),
         (
             {"credit": "gigpo", "branch": {"num_candidates": 2}},
@@ -246,7 +246,7 @@ def test_a_resumed_critic_goes_on_bit_by_bit(make_trainer, tmp_path):
                 "credit_args": {"pool": ["group", "seat", "state_key"]},
                 "branch": {"num_candidates": 2},
             },
-            "'mars' does not support turns .* follow='random' or 'all', or credit to 'age",
+            "'random_effects' does not support turns .* follow='random' or 'all', or credit to 'age",
         ),
     ],
 )

@@ -131,7 +131,8 @@ def test_the_prompts_of_a_conversation():
     env.step("<think>hm</think><answer>Half is fair. Offer $50.</answer>")
     system, user = env.observe("player_1")
     game = env.env.game
-    want = f"{game.rules(1)}\n\n{FORMATS['answer'].free_instruction}"
+    example = "For example:\n<answer>Hello!\naccept</answer>"
+    want = f"{game.rules(1)}\n\n{FORMATS['answer'].free_instruction}\n{example}"
     assert system == {"role": "system", "content": want}
     assert user["content"] == (
         "You are player_1. Round 1 of 6. You are to move: answer the offer.\n"

@@ -1,6 +1,7 @@
 """`SeatSession`: messages and replies of some seats of a game."""
 
 import json
+import random
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 
@@ -244,6 +245,14 @@ def test_seeds_continue_from_the_last_given_one() -> None:
         deals.append([session.reset()[-1]["content"] for _ in range(9)])
     assert deals[0] == deals[1]
     assert len(set(deals[0])) > 1
+
+
+def test_a_session_leaves_the_global_generator() -> None:
+    before = random.getstate()
+    session = SeatSession("kuhn_poker", "random", prompt=BARE)
+    session.reset()
+    play_first(session)
+    assert random.getstate() == before
 
 
 def test_the_rules_and_parameters_may_be_given() -> None:

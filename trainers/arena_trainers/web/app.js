@@ -1,6 +1,6 @@
 "use strict";
 const at = (id) => document.getElementById(id);
-const state = { games: [], view: null, picked: null, timer: null, replay: null, number: 0 };
+const state = { games: [], offered: {}, view: null, picked: null, timer: null, replay: null, number: 0 };
 
 /** An element with properties and children; texts never become markup. */
 function el(tag, props = {}, ...children) {
@@ -93,7 +93,8 @@ async function listSeats() {
   if (!game) { at("facts").textContent = "No game has this name."; return; }
   const words = [game.kind, `${game.information} information`, game.talk ? "talk" : "listed moves"];
   at("facts").textContent = `${game.players} ${game.players === 1 ? "player" : "players"}, ${words.join(", ")}`;
-  const { opponents } = await ask(`/api/games/${encodeURIComponent(game.id)}`);
+  state.offered[game.id] ||= (await ask(`/api/games/${encodeURIComponent(game.id)}`)).opponents;
+  const opponents = state.offered[game.id];
   if (at("game").value !== game.id) return;
   const best = opponents.length > 1 ? opponents[1] : opponents[0];
   at("seats").replaceChildren();

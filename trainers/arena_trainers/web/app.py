@@ -55,8 +55,8 @@ class Limits:
     """
 
     max_body: int = 65_536
-    rate: float = 10.0
-    burst: float = 100.0
+    rate: float = 20.0
+    burst: float = 200.0
     max_visitors: int = 10_000
 
 

@@ -82,8 +82,9 @@ class SeatSession:
         self._own = ScriptedPolicy((), name)
         self._made: dict[str, Policy] = {}
         self._caches = EnvCaches()
-        self._seed = random.getrandbits(63)
-        self._rng: random.Random | None = None  # made when used
+        self._seed = 0
+        # None: made of the seed when used; before the first seed, not of the global generator
+        self._rng: random.Random | None = random.Random()
         self._live: LiveEpisode | None = None
         self.done, self.seat = True, 0  # until the first reset
         self._choose(seat, opponents)
