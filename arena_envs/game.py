@@ -14,7 +14,7 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Any, Generic, Literal, Protocol, TypeVar
 from zlib import crc32
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 CHANCE, TERMINAL = -1, -4  # values of `current_player`, the same as OpenSpiel's
+MAX_ENUMERATED = 20_000  # states of a game that the default of `resample` lists
 MAX_TEXT = 20_000  # characters of an observation's text or of an utterance
 
 Kind = Literal["competitive", "cooperative", "mixed"]
@@ -266,7 +267,10 @@ class BaseGame(Generic[S, A]):
     def information_state(self: Game[S, A], state: S, seat: int) -> Hashable:
         """`state` itself, which is right where information is perfect."""
         if self.information != "perfect":
-            raise NotImplementedError(f"{self!r} hides information: define this key")
+            raise NotImplementedError(
+                f"{self!r} lacks `information_state`, which a game that hides information "
+                "needs. Write it: a key of all that the seat knows, its own actions too."
+            )
         return state
 
     def parse(self: Game[S, A], state: S, text: str) -> A:
@@ -278,10 +282,26 @@ class BaseGame(Generic[S, A]):
         return legal[wanted]
 
     def resample(self: Game[S, A], state: S, seat: int, rng: random.Random) -> S:
-        """`state` itself, which is right where information is perfect."""
-        if self.information != "perfect":
-            raise NotImplementedError(f"{self!r} hides information and lacks resample")
-        return state
+        """A draw by enumeration; `state` itself where information is perfect.
+
+        States are drawn by the probability of the chance outcomes that lead there.
+
+        Raises:
+            NotImplementedError: the game hides information and has more than
+                `MAX_ENUMERATED` states, or `state` is reached by words outside the core.
+        """
+        if self.information == "perfect":
+            return state
+        key = (self.current_player(state), seat, self.information_state(state, seat))
+        if key not in (found := _alike(self)):  # type: ignore[arg-type] # games hash
+            raise NotImplementedError(
+                f"{self!r} lacks `resample`, which a game that hides information needs, unless "
+                f"all its states can be enumerated (up to {MAX_ENUMERATED:,}). Write it: a "
+                "random state among those that the seat cannot tell from this one."
+            )
+        states, weights = found[key]
+        drawn: S = rng.choices(states, weights)[0]
+        return drawn
 
     def shown_actions(self: Game[S, A], state: S) -> Sequence[A]:
         """All legal actions, which is right where their list gives nothing away."""
@@ -333,6 +353,29 @@ class BaseGame(Generic[S, A]):
     @property
     def scene(self) -> str | None:
         return None
+
+
+@lru_cache(4)
+def _alike(game: Any) -> dict[Any, tuple[list[Any], list[float]]]:
+    """States and their weights by seat to move, seat and information state; empty for large games."""
+    found: dict[Any, dict[Any, float]] = {}
+    layer, num = {game.initial_state(): 1.0}, 0
+    while layer:
+        after: dict[Any, float] = {}
+        for state, weight in layer.items():
+            player = game.current_player(state)
+            for seat in range(game.num_players):
+                key = (player, seat, game.information_state(state, seat))
+                known = found.setdefault(key, {})
+                known[state] = known.get(state, 0.0) + weight
+            chances = dict(game.chance_outcomes(state)) if player == CHANCE else {}
+            for action in possible_actions(game, state):
+                other = game.apply(state, action)
+                after[other] = after.get(other, 0.0) + weight * chances.get(action, 1.0)
+        layer, num = after, num + len(layer)
+        if num + len(layer) > MAX_ENUMERATED:
+            return {}
+    return {key: (list(w), list(w.values())) for key, w in found.items()}
 
 
 def fold(text: str) -> str:

@@ -51,6 +51,7 @@ def check_page(game: Any) -> None:
 
 
 CHECKS: tuple[Callable[[Sample], None], ...] = (
+    knowledge.check_complete,
     rules.check_actions,
     rules.check_returns,
     rules.check_measures,
@@ -136,6 +137,10 @@ def _run(check: Callable[..., Any], game: AnyGame, *args: Any) -> Any:
         return check(*args)
     except BrokenPromise as error:
         raise BrokenPromise(f"{game!r} breaks a rule: {error}") from error
+    except NotImplementedError as error:  # a default of BaseGame does not do
+        raise BrokenPromise(
+            str(error) or f"{game!r}: {_call_of(game, error)}"
+        ) from error
     except Exception as error:  # of the game's own code, which may raise anything
         what = f"raised {type(error).__name__}: {error}"
         if call := _call_of(game, error):

@@ -30,6 +30,14 @@ MAX_CHANGES = 40  # actions of an episode that are exchanged for others
 MAX_DRAWS = 200  # calls of resample, one of which has to draw another state
 
 
+def check_complete(sample: Sample) -> None:
+    """The game has the methods that hidden information needs."""
+    for state in sample.states(1):
+        for seat in range(sample.game.num_players):
+            sample.game.information_state(state, seat)
+            sample.game.resample(state, seat, random.Random(0))
+
+
 def check_knowledge(sample: Sample) -> None:
     """The information state determines the view and, with perfect recall, the past."""
     game = sample.game

@@ -19,6 +19,7 @@ from arena_envs.scenes.shapes import scene_of
 from arena_envs.testing.sample import Episode, Sample, demand, difference, view
 
 MAX_RULES = 100_000  # characters
+UNPRINTED = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 MAX_READ = 20  # actions of a state whose texts are read back
 MARKS = "<>[]{},"
 MARKUP = ("<|im_start|>", "<turn|>", "[|user|]", "[INST]", "</think>", "/no_think")
@@ -37,13 +38,14 @@ HOSTILE = (
 
 
 def check_texts(sample: Sample) -> None:
-    """Texts are ASCII of bounded length; features are finite float32 of one shape."""
+    """Observed texts are ASCII of bounded length; features are finite float32 of one shape."""
     game = sample.game
     shape = game.features(game.initial_state(), 0).shape
     for seat in range(game.num_players):
         rules = game.rules(seat)
         demand(bool(rules.strip()), "rules has a text for every seat", rules)
-        demand(rules.isascii(), "rules are ASCII", rules)
+        rule = "rules hold no control characters and no half surrogate pairs"
+        demand(not UNPRINTED.search(rules), rule, rules)
         rule = f"rules have at most {MAX_RULES} characters"
         demand(len(rules) <= MAX_RULES, rule, len(rules))
         demand(

@@ -3,6 +3,7 @@
 import itertools
 import random
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -653,6 +654,46 @@ BROKEN = [
         "one text of a perfect-information game has one return of each seat; got",
     ),
 ]
+
+
+class NoResample(KuhnPoker):
+    resample = BaseGame.resample
+
+
+class NoKey(KuhnPoker):
+    information_state = BaseGame.information_state
+
+
+class Umlauts(KuhnPoker):
+    def rules(self, seat: int) -> str:
+        return f"{super().rules(seat)} \u00d6l: \u6cb9."
+
+
+def test_small_games_that_hide_need_no_resample_and_rules_may_hold_any_letters() -> (
+    None
+):
+    check_game(NoResample(), num_episodes=5, needs_page=False)
+    check_game(Umlauts(), num_episodes=5, needs_page=False)
+
+
+@pytest.mark.parametrize(
+    ("game", "lacking"), [(NoResample(3), "resample"), (NoKey(), "information_state")]
+)
+def test_what_a_game_that_hides_lacks_is_named(
+    game: Any, lacking: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arena_envs.game.MAX_ENUMERATED", 100)
+    with pytest.raises(BrokenPromise, match=rf"lacks `{lacking}`, .*Write it: a "):
+        check_game(game, needs_page=False)
+
+
+def test_states_are_resampled_by_their_chances() -> None:
+    """Given one's own card, the cards of the others are equally likely."""
+    game, rng = NoResample(), random.Random(0)
+    dealt = game.apply(game.apply(game.initial_state(), 2), 0)
+    drawn = Counter(game.resample(dealt, 0, rng).cards for _ in range(400))
+    assert drawn.keys() == {(2, 0), (2, 1)}
+    assert min(drawn.values()) > 160
 
 
 @pytest.mark.parametrize(("game", "rule"), BROKEN)

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -123,6 +124,25 @@ def test_a_skeleton_passes_its_test_and_the_check(
     )
     assert " passed" in tested.stdout, tested.stdout
     assert tested.returncode == 0, tested.stdout
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["--hidden", "--talk --players 3", "--hidden --talk --players 4", "--players 3"],
+)
+def test_a_skeleton_of_every_kind_keeps_the_contract_and_plays(
+    options: str, folder: Path, arena_here: Any
+) -> None:
+    arena_here("new-game", "table", *options.split(), cwd=folder)
+    done = arena_here("check", "table:Table", "-n", "4", cwd=folder)
+    assert done.stdout.endswith(" keeps the contract\n"), done.stderr
+    assert ("max_message" in done.stdout) == ("--talk" in options)
+    assert done.stderr == ""  # it has a page
+    command = ("eval", "random", "table:Table", "-n", "1", "--no-baselines")
+    assert arena_here(*command, cwd=folder).returncode == 0
+    sys.path.insert(0, str(folder))
+    tests = runpy.run_path(str(folder / "test_table.py"))
+    tests["test_the_highest_card_never_loses_by_staying"]()
 
 
 def test_a_skeleton_overwrites_nothing(tmp_path: Path, arena_here: Any) -> None:

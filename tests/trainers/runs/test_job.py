@@ -180,7 +180,7 @@ def test_every_model_of_a_run_is_prompted_as_it_was_trained(run_folder):
     folders = [run_folder / name for name in ("start", "checkpoint-2", "model")]
     for folder in folders:
         policy = LMPolicy.from_pretrained(folder)
-        assert policy.prompt == PromptOptions("bare", rules=False)
+        assert policy.prompt == PromptOptions("bare", False, parsing="strict")
         assert policy.sampling.max_new_tokens == 2
 
 

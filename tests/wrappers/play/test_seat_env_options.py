@@ -143,7 +143,7 @@ def test_nothing_is_rendered_for_bots(opponent: str) -> None:
 
 def test_a_policy_that_is_no_bot_gets_its_prompt() -> None:
     env = make_seat_env(Mute(), seat=1, opponents=ScriptedPolicy(["center"]))
-    with pytest.raises(AssertionError, match="were rendered"):
+    with pytest.raises(AssertionError, match="was rendered"):
         env.reset(seed=0)
 
 

@@ -272,7 +272,7 @@ def test_raise_changes_nothing():
     env = kuhn(on_invalid="raise")
     env.reset(seed=0)
     before = pickle.dumps(env)
-    with pytest.raises(ValueError, match="player_0: illegal: The answer is not"):
+    with pytest.raises(ValueError, match="player_0: illegal: Write `pass`"):
         env.step("raise")
     assert pickle.dumps(env) == before
     env.step("bet")

@@ -9,9 +9,17 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import arena_envs
+from arena_envs.game import TERMINAL, random_states, sample_chance
 from arena_envs.games.kuhn_poker import KuhnPoker
-from arena_wrappers import FORMATS, PromptOptions, messages, parse_reply
-from arena_wrappers.prompts import neutralise
+from arena_wrappers import (
+    FORMATS,
+    InvalidReply,
+    PromptOptions,
+    PromptWrapper,
+    messages,
+    parse_reply,
+)
+from arena_wrappers.prompts import legal_texts, neutralise
 
 KUHN = arena_envs.make_game("kuhn_poker")
 DEALT = KUHN.apply(KUHN.apply(KUHN.initial_state(), 2), 0)
@@ -106,7 +114,9 @@ def test_the_prompt_of_kuhn_poker():
     """By hand: rules and instruction, then the text and the legal actions."""
     system, user = messages(KUHN, DEALT, 0, PromptOptions())
     instruction = FORMATS["answer"].instruction
-    assert system == {"role": "system", "content": f"{KUHN.rules(0)}\n\n{instruction}"}
+    example = "For example:\n<answer>pass</answer>"
+    told = f"{KUHN.rules(0)}\n\n{instruction}\n{example}"
+    assert system == {"role": "system", "content": told}
     text = (
         "You are player_0 and hold K. Actions: none. Your turn.\n"
         "Legal actions: pass, bet."
@@ -119,7 +129,8 @@ def test_a_language_game_wants_no_listed_action(telephone, reply_format):
     options = PromptOptions(reply_format)
     system, user = messages(telephone, with_topic(telephone), 0, options)
     instruction = FORMATS[reply_format].free_instruction
-    assert system["content"] == f"Say something short.\n\n{instruction}"
+    example = f"For example:\n{FORMATS[reply_format].wrap('no')}"
+    assert system["content"] == f"Say something short.\n\n{instruction}\n{example}"
     assert "legal action" not in instruction
     assert user["content"].endswith("\nFor example: no, yes.")
 
@@ -262,3 +273,119 @@ def test_an_opponents_answer_tag_cannot_be_quoted_back(telephone):
     quoted = messages(telephone, state, 1, PromptOptions())[1]["content"]
     reply = f"It says: {quoted} I answer: <answer>no</answer>"
     assert telephone.action_text(state, parse_reply(telephone, state, reply)) == "no"
+
+
+TRANSLATED = (
+    *("tic_tac_toe", "kuhn_poker", "mini_hanabi"),
+    *("iterated_prisoners_dilemma", "say_select"),
+)
+
+
+def test_a_first_prompt_tells_rules_format_and_an_example(every_game):
+    game, options = every_game, PromptOptions()
+    states = random_states(game, random.Random(0))
+    state, seat = next((s, seat) for s, seat in states if seat >= 0)
+    system = messages(game, state, seat, options)[0]["content"]
+    shape, is_listed = FORMATS["answer"], game.num_actions is not None
+    told = shape.instruction if is_listed else shape.free_instruction
+    assert system.startswith(f"{game.rules(seat)}\n\n{told}\nFor example:\n")
+    check_example(game, state, system.rpartition("For example:\n")[2], options)
+
+
+def check_example(game, state, reply, options):
+    read = options.parse(game, state, reply)
+    if getattr(game, "moves_at", None):
+        moves = {move.name: move.message for move in game.moves_at(state)}
+        if isinstance(read, InvalidReply):  # such as a clue that the board refuses
+            assert any(name in reply for name in moves)
+        elif game.longest and moves[read.move] != "no":
+            assert read.message
+    else:
+        assert read in game.legal_actions(state)
+
+
+@pytest.mark.parametrize("language", ["de", "es", "zh"])
+@pytest.mark.parametrize("id", TRANSLATED)
+def test_translated_prompts_say_all_that_english_ones_say(id, language):
+    """Every text of play has its phrases; actions and quoted words stay."""
+    game, options = arena_envs.make_game(id), PromptOptions(language=language)
+    english = re.compile(r"\b(the|you|your|and|is|are|with|player)\b", re.IGNORECASE)
+    for seed in range(6):
+        rng, state = random.Random(seed), game.initial_state()
+        while (player := game.current_player(state)) != TERMINAL:
+            for seat in range(game.num_players):
+                system, user = messages(game, state, seat, options)
+                plain = re.sub(r'"(?:[^"\\]|\\.)*"', "", system["content"])
+                assert not english.search(plain.partition("<answer>")[0])
+                told = re.sub(r'"(?:[^"\\]|\\.)*"', "", user["content"])
+                assert not english.search(told)
+                if seat == player:
+                    actions = legal_texts(game, state)
+                    assert all(text in user["content"] for text in actions)
+            if player < 0:
+                action = sample_chance(game, state, rng)
+            else:
+                action = rng.choice(game.legal_actions(state))
+                example = system_of(game, state, player, options)
+                check_example(game, state, example, options)
+                if game.num_actions is None and player == 0:
+                    said = 'Say "you" {n}\n<b> and player_1 quit.'
+                    action = action._replace(message=said)
+            state = game.apply(state, action)
+        for seat in range(game.num_players):
+            assert not english.search(
+                messages(game, state, seat, options)[-1]["content"].split('"')[0]
+            )
+
+
+def system_of(game, state, seat, options):
+    return (
+        messages(game, state, seat, options)[0]["content"]
+        .rpartition(":\n")[2]
+        .rpartition("\uff1a\n")[2]
+    )
+
+
+def test_a_language_without_the_game_names_those_that_it_has():
+    game = arena_envs.make_game("nim")
+    with pytest.raises(
+        ValueError, match="has no prompts of nim; it has those of hanabi"
+    ):
+        messages(game, game.initial_state(), 0, PromptOptions(language="de"))
+    with pytest.raises(ValueError, match="unknown language 'xx'"):
+        PromptOptions(language="xx")
+
+
+def test_templates_and_a_persona_make_the_prompt():
+    options = PromptOptions(
+        "bare",
+        persona="You are {rules} Ada.",
+        system="{persona}\n{format}",
+        turn="Now: {text}",
+    )
+    system, user = messages(KUHN, DEALT, 0, options)
+    assert system["content"] == f"You are {{rules}} Ada.\n{FORMATS['bare'].instruction}"
+    assert user["content"].startswith("Now: You are player_0 and hold K.")
+    assert "Legal actions" not in user["content"]
+    (system, _) = messages(
+        KUHN, DEALT, 0, PromptOptions(rules=False, persona="Be kind.")
+    )
+    assert system["content"] == "Be kind."
+    with pytest.raises(ValueError, match="template turn has no field 'rules'"):
+        PromptOptions(turn="{rules}")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"language": "de"}, "Das ist keine erlaubte Aktion. Schreibe genau eine"),
+        ({"again": "No! {fault}"}, "No! Write `pass` or `bet`."),
+    ],
+)
+def test_another_reply_is_asked_for_in_the_options_words(options, said):
+    env = PromptWrapper(arena_envs.make("kuhn_poker"), on_invalid="retry", **options)
+    env.reset(seed=0)
+    env.step("fold")
+    assert env.observe("player_0")[-1]["content"].startswith(said)
+    again = PromptWrapper(arena_envs.make("kuhn_poker"), **env.prompt_options)
+    assert again.prompt_options == env.prompt_options

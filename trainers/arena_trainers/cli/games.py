@@ -178,21 +178,41 @@ def check(
 def new_game(
     name: Annotated[str, typer.Argument(metavar="NAME")],
     out: Annotated[Path, typer.Option(help="Folder of the two files.")] = Path(),
+    hidden: Annotated[
+        bool, typer.Option("--hidden", help="Players do not see each other's cards.")
+    ] = False,
+    talk: Annotated[
+        bool, typer.Option("--talk", help="Players say something with their moves.")
+    ] = False,
+    players: Annotated[int, typer.Option(min=2, max=8, help="Number of players.")] = 2,
 ) -> None:
-    """Write a small game and its test, as a start for yours.
+    """Write a small game with its page and its test, as a start for yours.
 
-    Example: arena new-game capture_the_hill
+    Without options it is a race of two players; with them a game of cards.
+
+    Examples:
+      arena new-game capture_the_hill
+      arena new-game liars_table --hidden --talk --players 3
     """
     with usage_errors():
-        written = write_skeleton(name, out)
+        written = write_skeleton(name, out, hidden, talk, players)
     for path in written:
         typer.echo(f"wrote {path}")
     typer.echo(f"check it with: arena check {name}:{_class_name(name)}")
     typer.echo(f"play it with: arena play {name}:{_class_name(name)}")
 
 
-def write_skeleton(name: str, directory: Path) -> list[Path]:
+def write_skeleton(
+    name: str,
+    directory: Path,
+    hidden: bool = False,
+    talk: bool = False,
+    players: int = 2,
+) -> list[Path]:
     """Writes the module of a new game and its test; returns their paths.
+
+    In a skeleton the line `[hidden]`, `[open]`, `[talk]` or `[mute]` begins lines for such a game
+    only, `[all]` lines for all games.
 
     Raises:
         ValueError: the name is not in snake_case, or a file, a module of Python or a class
@@ -202,8 +222,9 @@ def write_skeleton(name: str, directory: Path) -> list[Path]:
         name
     ):
         raise ValueError(f"want a name in snake_case, such as my_game, got {name!r}")
-    files = {f"{name}.py": "game.txt", f"test_{name}.py": "test_game.txt"}
-    words = re.findall(r"\w+", (SKELETONS / "game.txt").read_text())
+    stem = "cards" if hidden or talk or players > 2 else "game"
+    files = {f"{name}.py": f"{stem}.txt", f"test_{name}.py": f"test_{stem}.txt"}
+    words = re.findall(r"\w+", (SKELETONS / f"{stem}.txt").read_text())
     if name in sys.stdlib_module_names or _class_name(name) in words:
         raise ValueError(
             f"{name!r} is a name of Python or of the skeleton; give another name"
@@ -214,8 +235,18 @@ def write_skeleton(name: str, directory: Path) -> list[Path]:
             raise ValueError(f"{path} exists; give another name or --out")
     directory.mkdir(parents=True, exist_ok=True)
     for path, skeleton in zip(paths, files.values(), strict=True):
-        text = (SKELETONS / skeleton).read_text()
-        text = text.replace("@NAME@", name).replace("@CLASS@", _class_name(name))
+        text, kept = "", True
+        for line in (SKELETONS / skeleton).read_text().splitlines(keepends=True):
+            if mark := re.fullmatch(r"\[(\w+)\]\n", line):
+                kinds = "hidden" if hidden else "open", "talk" if talk else "mute"
+                kept = mark[1] in (*kinds, "all")
+            elif kept:
+                text += line
+        for field, value in (
+            *(("NAME", name), ("CLASS", _class_name(name))),
+            *(("PLAYERS", str(players)), ("CARDS", str(players + 1))),
+        ):
+            text = text.replace(f"@{field}@", value)
         path.write_text(text)
     return paths
 

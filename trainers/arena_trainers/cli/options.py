@@ -435,6 +435,12 @@ class PolicyOptions:
     parsing: Annotated[
         str | None, typer.Option(help="How replies are read: tolerant or strict.")
     ] = None
+    persona: Annotated[
+        str | None, typer.Option(help="Who the player is, in a sentence of its prompt.")
+    ] = None
+    language: Annotated[
+        str | None, typer.Option(help="Language of the prompts: en, de, es or zh.")
+    ] = None
     on_invalid: Annotated[
         str,
         typer.Option(help="What follows an invalid reply: forfeit, retry or random."),
@@ -539,7 +545,7 @@ class PolicyOptions:
         return [*past_policies(spec, **self.sampling)]
 
     def _given(self, names: Sequence[str]) -> dict[str, Any]:
-        values = {name: getattr(self, name) for name in names}
+        values = {name: getattr(self, name, None) for name in names}
         return {name: value for name, value in values.items() if value is not None}
 
 

@@ -209,6 +209,12 @@ class SelfPlay:
         rules: Whether prompts contain the rules.
         show_legal_actions: Whether prompts list the legal actions.
         parsing: How replies are read: 'tolerant' or 'strict'.
+        persona: Who the player is, in a sentence before the rules.
+        language: Language of the prompts: 'en', 'de', 'es' or 'zh'. Five games have all four.
+        system: Template of the system message, with {rules}, {format}; it may also name
+            {persona} and {example}.
+        turn: Template of the user message, with {text} and {legal}.
+        again: Template of the request for another reply, with {fault}.
         on_invalid: Reaction to an invalid reply: 'forfeit', 'retry' or 'random'.
         penalty: Cost of an invalid reply. It is in the `format` part of the reward.
         max_retries: Retries of a seat after an invalid reply.
@@ -270,6 +276,11 @@ class SelfPlay:
     rules: bool = option(True)
     show_legal_actions: bool = option(True)
     parsing: Literal["tolerant", "strict"] = option("tolerant")
+    persona: str = option("")
+    language: str = option("en")
+    system: str | None = option(None)
+    turn: str | None = option(None)
+    again: str | None = option(None)
     on_invalid: Literal["forfeit", "retry", "random"] = option("forfeit")
     penalty: float = option(0.5)
     max_retries: int = option(2)

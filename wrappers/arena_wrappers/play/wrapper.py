@@ -73,6 +73,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         parsing: `"tolerant"` or `"strict"`, by the rules of `arena_wrappers.prompts.formats`.
         seats: options of some seats, by number: `PromptOptions`, or a mapping of their
             fields. They override those of policies.
+        **words: persona, language, system, turn and again, as in `PromptOptions`.
 
     Raises:
         TypeError: `env` is not a `GameEnv`.
@@ -93,6 +94,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         max_retries: int = 2,
         parsing: Parsing = "tolerant",
         seats: Seats | None = None,
+        **words: Any,
     ) -> None:
         if not isinstance(env, GameEnv):
             raise TypeError(f"want a GameEnv, got {type(env).__name__}")
@@ -109,7 +111,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         self.penalty = penalty
         self.max_retries = max_retries
         default = PromptOptions(
-            reply_format, rules, show_legal_actions, history, parsing
+            reply_format, rules, show_legal_actions, history, parsing, **words
         )
         num_players = env.game.num_players
         named = named_seats(seats or {}, num_players)
@@ -240,7 +242,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         self._cumulative_rewards[agent] = 0.0
         if bad and self._may_retry():
             refused = said_by_author(text, MAX_REFUSED)
-            self._attempts = [*self._attempts, refused, ask_again(outcome)]
+            self._attempts = [*self._attempts, refused, ask_again(outcome, options)]
             paid = dict.fromkeys(env.agents, 0.0)
         else:
             if options.history == "transcript":

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypedDict, get_args
 
+from arena_envs import talk
 from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame
 from arena_envs.hostile import break_markup
@@ -12,9 +13,11 @@ from arena_wrappers.prompts.formats import (
     FORMATS,
     InvalidReply,
     Parsing,
+    ReplyFormat,
     parse_reply,
     reply_format_named,
 )
+from arena_wrappers.prompts.languages import language_named, languages
 
 History = Literal["state", "transcript"]
 
@@ -37,6 +40,13 @@ class PromptOptions:
         history: `"state"`: the rules and the current text; `"transcript"`: the seat's
             whole conversation.
         parsing: `"tolerant"` or `"strict"`, by the rules of `arena_wrappers.prompts.formats`.
+        persona: who the player is, in a sentence before the rules.
+        language: `"en"`, or that of a file in `prompts/phrases`, which some
+            games have. Actions keep their names.
+        system: template of the system message, by default `SYSTEM` if `rules` is on. It may name
+            {persona}, {rules}, {format} and {example}.
+        turn: template of the user message, by default one below the other. It may name {text} and {legal}.
+        again: template of the request for another reply. It may name {fault}.
 
     Raises:
         ValueError: an unknown name, or a flag that is not True or False.
@@ -47,6 +57,11 @@ class PromptOptions:
     show_legal_actions: bool = True
     history: History = "state"
     parsing: Parsing = "tolerant"
+    persona: str = ""
+    language: str = "en"
+    system: str | None = None
+    turn: str | None = None
+    again: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.reply_format, str):
@@ -59,9 +74,14 @@ class PromptOptions:
                 raise ValueError(
                     f"want {name} as True or False, got {getattr(self, name)!r:.80}"
                 )
+        if not isinstance(self.persona, str):
+            raise ValueError(f"want a text as persona, got {self.persona!r:.80}")
+        for name, known_fields in TEMPLATES.items():
+            _check_template(name, getattr(self, name), known_fields)
         for name, known in (
             ("history", get_args(History)),
             ("parsing", get_args(Parsing)),
+            ("language", ("en", *languages())),
         ):
             value = getattr(self, name)
             if value not in known:
@@ -109,24 +129,83 @@ def messages(
     >>> messages(game, state, 0, PromptOptions("bare", rules=False))[0]["content"]
     'You are player_0 and hold K. Actions: none. Your turn.\nLegal actions: pass, bet.'
     """
-    prompt: list[Message] = []
-    is_listed = game.num_actions is not None
-    if options.rules:
-        rules = game.rules(seat)
-        reply_format = FORMATS[options.reply_format]
-        instruction = (
-            reply_format.instruction if is_listed else reply_format.free_instruction
-        )
-        prompt.append({"role": "system", "content": f"{rules}\n\n{instruction}"})
+    words, is_listed = language_named(options.language), game.num_actions is not None
     shown = getattr(game, "shown_actions", game.legal_actions)(state)
-    text = game.observe(state, seat)
+    text = words.translated(game, game.observe(state, seat))
     legal = ", ".join(game.action_text(state, action) for action in shown)
     if not is_listed:  # only language games show words of other seats
         text, legal = neutralise(text), neutralise(legal)
-    if legal and options.show_legal_actions and game.current_player(state) == seat:
-        text += f"\n{'Legal actions' if is_listed else 'For example'}: {legal}."
-    prompt.append({"role": "user", "content": text})
-    return prompt
+    if not (
+        legal and options.show_legal_actions and game.current_player(state) == seat
+    ):
+        legal = ""
+    line = (words.legal if is_listed else words.samples).format(legal) if legal else ""
+    system = ""
+    if options.rules or options.system is not None:
+        shape = FORMATS[options.reply_format]
+        example = _example(game, state, shown, shape, words.greeting)
+        parts = {
+            "persona": options.persona,
+            "rules": words.translated(game, game.rules(seat)),
+            "format": words.format_of(options.reply_format, is_listed),
+            "example": f"{words.example}\n{example}" if example else "",
+        }
+        system = _filled(SYSTEM if options.system is None else options.system, parts)
+    elif options.persona:
+        system = options.persona
+    if options.turn is None:
+        user = f"{text}\n{line}" if line else text
+    else:
+        user = _filled(options.turn, {"text": text, "legal": line})
+    prompt: list[Message] = [{"role": "user", "content": user}]
+    return [{"role": "system", "content": system}, *prompt] if system else prompt
+
+
+SYSTEM = "{persona}\n\n{rules}\n\n{format}\n{example}"
+TEMPLATES = {
+    "system": ("persona", "rules", "format", "example"),
+    "turn": ("text", "legal"),
+    "again": ("fault",),
+}
+
+
+def _check_template(name: str, template: object, fields: Sequence[str]) -> None:
+    if template is not None and not isinstance(template, str):
+        raise ValueError(f"want a text as {name}, got {template!r:.80}")
+    for field in re.findall(r"\{([a-z_]+)\}", template or ""):
+        if field not in fields:
+            hint = did_you_mean(field, fields)
+            raise ValueError(f"the template {name} has no field {field!r:.80}; {hint}")
+
+
+def _filled(template: str, parts: Mapping[str, str]) -> str:
+    """A template with its fields, without blank lines where fields are empty."""
+    text = re.sub(
+        rf"\{{({'|'.join(parts)})\}}(\s*)",
+        lambda found: parts[found[1]] + found[2] if parts[found[1]] else "",
+        template,
+    )
+    return text.strip()
+
+
+def _example(
+    game: Any, state: Any, shown: Sequence[Any], shape: ReplyFormat, greeting: str
+) -> str:
+    """A reply in the format, with a message where the move takes one."""
+    if not game.legal_actions(state):
+        return ""
+    moves = game.moves_at(state) if hasattr(game, "moves_at") else ()
+    texts = [game.action_text(state, action) for action in shown[:1]]
+    if not moves:
+        return shape.wrap(neutralise(texts[0])) if texts else ""
+    name = shown[0].move if shown else moves[0].name
+    move = next(move for move in moves if move.name == name)
+    text = neutralise(texts[0]) if texts else talk.example(move)
+    if move.message == "must":
+        text = f"{talk.example(move)}: {greeting}"
+    elif move.message == "may" and game.longest >= len(greeting):
+        text = f"{greeting}\n{text}"
+    return shape.wrap(text)
 
 
 def neutralise(text: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame
 from arena_wrappers.prompts.formats import InvalidReply, legal_texts
+from arena_wrappers.prompts.languages import language_named
 from arena_wrappers.prompts.messages import (
     PROMPT_OPTIONS,
     Message,
@@ -25,11 +26,13 @@ def said_by_author(text: str, most: int) -> Message:
     return {"role": "assistant", "content": _encodable(text)}
 
 
-def ask_again(invalid: InvalidReply) -> Message:
+def ask_again(invalid: InvalidReply, options: PromptOptions) -> Message:
     """The reason why a reply is invalid, with a request for another reply."""
+    words = language_named(options.language)
     # the reason may quote the reply
-    content = f"{_encodable(invalid.detail)} Reply again."
-    return {"role": "user", "content": content}
+    fault = (words.faults or {}).get(invalid.reason) or _encodable(invalid.detail)
+    template = words.again if options.again is None else options.again
+    return {"role": "user", "content": template.replace("{fault}", fault)}
 
 
 def _encodable(text: str) -> str:

@@ -608,7 +608,7 @@ def check_noise(name: Named, claims: Claims) -> dict[str, float]:
         if noise > claims.noise * (1 + 1e-9):
             raise BrokenPromise(
                 f"{name_of(name)} claims a noise of at most {claims.noise:g} times that of "
-                f"rloo, got {noise:.3f} in {game}; fix the estimator or claim more noise"
+                f"leave-one-out, got {noise:.3f} in {game}; fix the estimator or claim more noise"
             )
     return found
 
