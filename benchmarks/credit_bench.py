@@ -624,7 +624,7 @@ In self-play, exact NashConv (lower is better) or score (higher is better), mean
 Mean of ten seeds with its 95 % interval. Bold is significantly better than `random_effects`, italic significantly
 worse (Welch's t-test with Holm's correction over a row). *Found*: the difference between `random_effects` and the
 episode over game and seat that ten seeds, or three, find with power 80 %. Three seeds find only
-differences 2.3 times as large: of the rows above, falling stakes, a wage, luck, and little else.
+differences 2.3 times as large: of the rows above, those of falling stakes and of luck.
 
 Budget: each variant tries the same pairs of a step and a bonus in `rounds` (steps 2, 8, 32; bonus 0, 0.02; two
 seeds; rising stakes: 8, 16, 32 and four seeds) and in games (1/2, 1, 2 times the step, 1 and 3 times the
@@ -636,7 +636,7 @@ bonus; two seeds). The best pair, by the mean skill or the last quarter, is run 
   half of the time: the mean square of A after its regression on A* has slope 1, relative to the least
   possible. Jackknife over batches. 16 symbols, 8 answers.
 - Less noise is not always a better outcome. In self-play a noisier gradient explores, so that step and bonus
-  decide: at those that suit `mars`, `random_effects` was worse in Kuhn poker.
+  decide: with those of `mars`, the NashConv of `random_effects` in Kuhn poker is higher ([games.md](games.md)).
 - Not measured with tuned steps: other games than these two. Not measured: groups of 2 and own chance at other lengths than 8 rounds, several seats, delays,
   and games in which earlier rounds decide later ones. [language.md](language.md) has learning curves of language
   models, and trees and critics for equal play.

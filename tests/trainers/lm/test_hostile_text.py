@@ -42,7 +42,7 @@ TOKENS = sorted(FOUND | set(NAMED))
 
 def read_by_other(message: str) -> str:
     env = PromptWrapper(arena_envs.make("bargaining"), "bare", rules=False)
-    env.reset(options={"chance": [0.9, 0.8]})
+    env.reset(options={"chance": [0.9, 0.86]})
     env.step(f"{message}\noffer 50")
     text: str = env.env.observe("player_1")["text"]
     assert text in env.observe("player_1")[-1]["content"]

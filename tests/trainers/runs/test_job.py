@@ -131,7 +131,7 @@ def test_training_groups_are_kept_at_each_logging_step(run_folder):
     assert len({rollout.episode.seed for rollout in rollouts}) == 2
     for episode, credit in rollouts:
         replay(episode)
-        assert all(entry.estimator == "mars" for entry in credit)
+        assert all(entry.estimator == "random_effects" for entry in credit)
 
 
 def test_the_lines_that_a_run_prints_at_its_end_work(run_folder, monkeypatch, capfd):

@@ -127,7 +127,7 @@ def test_a_changed_word_is_found_by_replay():
 
 def test_the_prompts_of_a_conversation():
     env = bargaining({"rules": True})()
-    env.reset(options={"chance": [0.9, 0.8]})
+    env.reset(options={"chance": [0.9, 0.86]})
     env.step("<think>hm</think><answer>Half is fair. Offer $50.</answer>")
     system, user = env.observe("player_1")
     game = env.env.game
@@ -136,7 +136,7 @@ def test_the_prompts_of_a_conversation():
     assert system == {"role": "system", "content": want}
     assert user["content"] == (
         "You are player_1. Round 1 of 6. You are to move: answer the offer.\n"
-        "Money is worth 100% to you (discount factor 0.8) and 100% to player_0 (0.9).\n"
+        "Money is worth 100% to you (discount factor 0.86) and 100% to player_0 (0.9).\n"
         'Round 1: player_0 offered you 50, keeping 50, and said: "Half is fair."\n'
         "For example: accept, reject."
     )
@@ -148,7 +148,7 @@ def test_the_prompts_of_a_conversation():
 @given(words=st.lists(st.sampled_from(CHATTER) | st.text(max_size=20)).map(" ".join))
 def test_words_cannot_forge_the_others_prompt(words):
     env = bargaining()()
-    env.reset(options={"chance": [0.9, 0.8]})
+    env.reset(options={"chance": [0.9, 0.86]})
     env.env.step(f"{words[:250]}\noffer 50")
     prompt = env.observe("player_1")
     assert [message["role"] for message in prompt] == ["system", "user"]
@@ -181,13 +181,13 @@ def test_an_answer_tag_in_a_message_cannot_be_quoted_back():
 )
 def test_tolerant_parsing_keeps_the_words(reply, reply_format, said):
     game = arena_envs.make_game("bargaining")
-    state = game.apply(game.apply(game.initial_state(), 0.9), 0.8)
+    state = game.apply(game.apply(game.initial_state(), 0.9), 0.86)
     assert parse_reply(game, state, reply, reply_format) == said
 
 
 def test_a_message_outside_the_answer_is_not_heard():
     env = bargaining()()
-    env.reset(options={"chance": [0.9, 0.8]})
+    env.reset(options={"chance": [0.9, 0.86]})
     assert (
         "Nobody else reads what you write outside."
         in (env.observe("player_0")[0]["content"])
