@@ -54,7 +54,8 @@ def test_the_return_against_tit_for_tat_is_the_sum_over_all_choices(policy):
     game = language.Repeated(num_rounds=2)
     whole = 0.0
     for chosen in itertools.product(range(3), repeat=2):
-        chance, paid, rounds = 1.0, 0.0, ()
+        chance, paid = 1.0, 0.0
+        rounds: tuple[tuple[int, int], ...] = ()
         for own in chosen:
             state = game.initial_state()._replace(rounds=rounds)
             chance *= language.choices(policy, game, [state])[0][own]

@@ -100,8 +100,8 @@ class TestDraws:
 
     def test_the_draws_of_openspiel_are_among_them(self, oracle: Any) -> None:
         pyspiel = pytest.importorskip("pyspiel")
-        found = {(pool, (one, other)) for pool, one, other in game.instances}
-        found |= {(p, (v, w)) for p, v, w in DealOrNoDeal(split="test").instances}
+        splits: Any = (game.instances, DealOrNoDeal(split="test").instances)
+        found = {(pool, (v, w)) for split in splits for pool, v, w in split}
         other = pyspiel.load_game("bargaining")
         for outcome in range(1000):
             state = other.new_initial_state()
@@ -323,7 +323,7 @@ class TestKnownValues:
                         action = Utterance("end")
                     if player == seat and action.move == "claim":
                         left = game.legal_actions(state)
-                        honest = make_bot("dealer:honest")
+                        honest: Any = make_bot("dealer:honest")
                         share = honest._share(game, state, 1 - seat)
                         action = next(
                             each

@@ -163,7 +163,7 @@ def negotiation(game: Any) -> str:
 
 def persuasion(game: Any) -> str:
     """One round, in which a recommendation of low quality has some probability."""
-    single = make_game("persuasion", num_rounds=1)
+    single: Any = make_game("persuasion", num_rounds=1)
     keys = information_states(single).items()
 
     def paid(lies: bool, follows: bool, least: float = 0.0) -> str:

@@ -260,10 +260,10 @@ def test_what_is_read_strictly_is_read_tolerantly_alike(walk):
 
 def natural_replies():
     """The replies of `replies.txt`: game, action that is legal, reply, what it is read as."""
-    about = None
+    about: tuple[str, ...] = ()
     for line in REPLIES.read_text(encoding="utf-8").splitlines():
         if head := re.fullmatch(r"\[(\w+): ([^]]+)\]", line):
-            about = head.groups()
+            about = (head[1], head[2])
         elif " => " in line:
             reply, _, read = line.rpartition(" => ")
             yield *about, reply, read
