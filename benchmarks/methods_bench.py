@@ -151,13 +151,18 @@ METHODS: dict[str, dict[str, Method]] = {
             train={**_DPO, "max_steps": 20, "learning_rate": 3e-4, "beta": 0.3},
         ),
         REFERENCE: Method(
-            grpo={"credit_args": {"pool": ["game", "seat"]}, "ref_model_sync_steps": 50}
+            grpo={
+                "credit": "mars",
+                "credit_args": {"pool": ["game", "seat"]},
+                "ref_model_sync_steps": 50,
+            }
         ),
         "kickstart": Method(
             num_rounds=2,
             select={"selector": "solver_replies", "solver": "cfr"},
             train={**_SFT, "max_steps": 40, "learning_rate": 3e-3},
             grpo={
+                "credit": "mars",
                 "credit_args": {"pool": ["game", "seat"]},
                 "ref_model_sync_steps": 40,
             },
@@ -183,6 +188,7 @@ METHODS: dict[str, dict[str, Method]] = {
         ),
         REFERENCE: Method(
             grpo={
+                "credit": "mars",
                 "credit_args": {"scale": "std", "pool": ["group", "seat", "turn"]},
             }
         ),
@@ -191,6 +197,7 @@ METHODS: dict[str, dict[str, Method]] = {
             select={"selector": "solver_replies", "solver": "hanabi_convention"},
             train={**_SFT, "max_steps": 40, "learning_rate": 3e-3},
             grpo={
+                "credit": "mars",
                 "credit_args": {"scale": "std", "pool": ["group", "seat", "turn"]},
             },
         ),

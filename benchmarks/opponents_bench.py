@@ -101,6 +101,8 @@ SETTINGS: dict[str, Setting] = {
         every=10,
         recipe="kuhn-tiny",
         options={
+            "credit": "mars",
+            "credit_args": {"pool": ["group", "seat"]},
             "ref_model_sync_steps": 60,  # half-way, as in the recipe
             "episodes_per_step": 128,
         },
