@@ -702,7 +702,7 @@ class TestLanguageGame:
         assert snapshot(env) == before
 
     def test_the_actions_that_it_lists_are_played_as_their_texts(self) -> None:
-        env = started(arena_envs.make("bargaining"), chance=[0.9, 0.8])
+        env = started(arena_envs.make("bargaining"), chance=[0.9, 0.86])
         env.step("A good day to you! offer 30")
         said = env.actions[2]
         assert said == ("offer", (3000,), "A good day to you!", ())

@@ -79,10 +79,8 @@ def test_the_page_says_how_many_seeds_a_difference_needs():
 
 def test_the_guide_has_what_was_measured_with_a_model():
     text = credit_bench.guide(results(episode=0.6))
-    assert (
-        "- Kuhn poker, tiny model: gain of mars (group, seat) over episode: +0.100"
-        in text
-    )
+    gain = "- Kuhn poker, tiny model: gain of mars over episode (game, seat): +0.000"
+    assert gain in text
     assert "all figures are of tabular policies" not in text
     assert "all figures are of tabular policies" in credit_bench.guide({})
 

@@ -126,7 +126,7 @@ def test_a_seat_that_never_moves_gets_a_row_without_trained_tokens() -> None:
     play = rollout_func(kuhn, lambda trainer: Says("bet"), seat=1, opponents=Says("no"))
     rows = play(prompts_of(1), trainer_of())
     assert (rows["completion_ids"], rows["env_mask"]) == ([[3]], [[0]])
-    assert rows["returns"] == [0.0]
+    assert rows["returns"] == [2.0]  # what the forfeit of the other seat loses
 
 
 def test_wrong_arguments_are_refused() -> None:
@@ -145,7 +145,7 @@ def test_tools_play_a_seat() -> None:
     shown = tools.reset(seed=3, prompt=[])
     assert "Legal actions: pass, bet." in shown
     state = tools._session.state
-    with pytest.raises(ValueError, match="legal"):
+    with pytest.raises(ValueError, match="Write `pass` or `bet`"):
         tools.act("fold")
     assert tools._session.state == state
     tools.act("bet")

@@ -537,6 +537,7 @@ def test_an_evaluation_is_json():
         **found.to_dict(),
         "rows": list(read["rows"]),
         "warnings": list(found.warnings),
+        "partners": [],
     }
     assert read["rows"][0]["opponent"] == "self"
 

@@ -194,4 +194,4 @@ def test_a_game_of_one_seat_names_no_opponent():
     assert "against" not in [column.header for column in shown.columns]
     assert "success in seat 0: " in str(shown.caption)
     (narrow,) = evaluation_tables(found, 80)
-    assert str(narrow.title).endswith("max_guesses=10)")
+    assert str(narrow.title).endswith("split='train')")

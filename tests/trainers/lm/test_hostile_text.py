@@ -154,4 +154,4 @@ def test_words_of_another_seat_add_no_message_to_a_rendered_prompt(path: Path) -
 
 @pytest.mark.parametrize("id", ["bargaining", "negotiation", "persuasion"])
 def test_the_words_of_another_seat_are_in_these_conversations(id: str) -> None:
-    assert conversation(f"{id}-v0", ATTACK) != conversation(f"{id}-v0", "Hello.")
+    assert conversation(f"{id}-v1", ATTACK) != conversation(f"{id}-v1", "Hello.")

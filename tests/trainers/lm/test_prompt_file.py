@@ -64,7 +64,11 @@ def test_a_model_trained_with_short_prompts_plays_legally_by_default(model_folde
 def test_a_model_without_the_file_is_warned_about(model_folder, copy_of):
     name = f"lm:{copy_of(model_folder, None)}"
     with pytest.warns(UserWarning, match="% of 10 replies in kuhn_poker-v0") as caught:
-        found = evaluate(name, "kuhn_poker", ["random"], 5, baselines=False)
+        found = evaluate(
+            *(name, "kuhn_poker", ["random"], 5),
+            baselines=False,
+            prompt={"parsing": "strict"},
+        )
     assert invalid(found) > 0.9
     (text,) = found.warnings
     assert [str(w.message) for w in caught] == [text]
@@ -231,7 +235,7 @@ def test_the_command_line_overrides_what_a_model_brings(
     arguments = ("eval", f"lm:{model_folder}", "kuhn_poker", "-n", "4", "--json")
     code, shown, errors = arena(
         *(capsys, monkeypatch, *arguments, "--no-baselines", "--out", out),
-        *("--reply-format", "boxed", "--max-new-tokens", "5"),
+        *("--reply-format", "boxed", "--max-new-tokens", "5", "--parsing", "strict"),
     )
     assert code == 0
     (text,) = json.loads(shown)["warnings"]  # stays a document
@@ -249,7 +253,7 @@ def test_a_person_is_told_that_the_opponent_replies_invalidly(
 ):
     out = tmp_path / "log.jsonl"
     arguments = ("play", "kuhn_poker", "-a", f"lm:{model_folder}", "--seat", 1)
-    for option in ((), ("--reply-format", "answer")):
+    for option in ((), ("--reply-format", "answer", "--parsing", "strict")):
         monkeypatch.setattr(sys, "stdin", io.StringIO("bet\n" * 2))
         code, shown, errors = arena(
             *(capsys, monkeypatch, *arguments, *option),

@@ -391,7 +391,7 @@ def test_a_difference_that_is_no_number_is_noticed(make):
 
 
 def test_an_evaluation_between_generation_batches_has_the_latest_weights(make, vllm):
-    trainer = make(num_iterations=2)
+    trainer = make(num_iterations=2, credit="mars")
     trainer.args.eval_strategy, trainer.args.eval_steps = IntervalStrategy.STEPS, 1
     trainer.eval_dataset = trainer.train_dataset
     trainer.train()

@@ -108,7 +108,11 @@ def _opponents(against: list[str] | None) -> str | list[str]:
 def web(
     against: Annotated[
         list[str] | None,
-        typer.Option(help="A policy that every game offers as opponent; repeatable."),
+        typer.Option(
+            *("--against", "-a"),
+            metavar="POLICY",
+            help="A policy that every game offers as opponent; repeatable.",
+        ),
     ] = None,
     file: Annotated[
         Path, typer.Option(help="SQLite file that keeps the games.")

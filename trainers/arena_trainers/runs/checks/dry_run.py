@@ -48,8 +48,8 @@ def known_config(model: str, folder: Path | None) -> Any:
     """
     from transformers import AutoConfig
 
-    if folder is not None:
-        return AutoConfig.from_pretrained(folder)
+    if folder is not None or Path(model, "config.json").is_file():
+        return AutoConfig.from_pretrained(folder or model)
     text = (files("arena_trainers.runs.checks") / "published.json").read_text(
         encoding="utf-8"
     )
