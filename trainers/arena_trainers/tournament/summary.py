@@ -532,5 +532,7 @@ def _forfeits(done: Mapping[Match, Result]) -> dict[str, dict[str, int]]:
         result = done[match]
         if result.forfeited_by is not None:
             name = match.lineup[result.forfeited_by]
-            found.setdefault(name, Counter())[result.reason or "unknown"] += 1
+            # without the legal actions, which differ by state
+            reason = (result.reason or "unknown").partition(": Write `")[0]
+            found.setdefault(name, Counter())[reason] += 1
     return {name: dict(counts.most_common()) for name, counts in found.items()}
