@@ -310,7 +310,9 @@ def test_curves_do_not_make_noise_look_like_a_trend(settings):
     found = outcome("kuhn_poker", args)
     frame = frame_of(JobConfig(), args, [GamePlan("kuhn_poker", args)], [found])
     figure = curves(METRICS, frame)
-    assert figure.get_suptitle() == "kuhn_poker: model tiny, credit random_effects, seed 3"
+    assert (
+        figure.get_suptitle() == "kuhn_poker: model tiny, credit random_effects, seed 3"
+    )
     returns, legal, conv, kl = figure.axes
     assert returns.get_ylim()[0] <= -2 < 2 <= returns.get_ylim()[1]
     assert legal.get_ylim()[0] == conv.get_ylim()[0] == kl.get_ylim()[0] == 0
