@@ -267,13 +267,14 @@ Expected gain, as noise relative to `random_effects` (2: its noise is half):
 
 {gains}
 8 rounds of the game `rounds` if not said; *own*: the episodes of a group have their own draws of chance. Take
-something else where [page one](README.md#where-the-default-is-defeated) says so: `turn_ppo` with a critic in 16 or
+something else where [the first page](README.md#where-the-default-is-defeated) says so: `turn_ppo` with a critic in 16 or
 more independent rounds.
 
 ## In games, at one step and bonus
 
-From [bench.json](bench.json). All variants had the step and the bonus of the game, so these gains also show whom
-the two suited.
+From [bench.json](bench.json), whose step and entropy bonus were chosen once for each game, on runs of `episode`,
+`mars_loo` and `mars_released`. So these gains also show which variants the two suit; [README.md](README.md#outcome-tuned)
+compares with both tuned for each, where no variant is significantly better than `random_effects`.
 
 """
 
@@ -324,11 +325,15 @@ def settings_text(variant: Variant) -> str:
 def guide(runs: Found) -> str:
     """The guide, in Markdown."""
     compared = comparisons(runs)
-    head = ["Kind of game", "Measured on", "Take", "Gain over `mars` (game, seat)"]
-    head += ["Best of all", "Largest effect of one choice"]
+    head = ["Kind of game", "Measured on", "Best level and pool"]
+    head += [
+        "Gain over `mars` (game, seat)",
+        "Best of all",
+        "Largest effect of one choice",
+    ]
     rows = [[_kind(_measured(one)), *_cells(one)] for one in compared]
     about = (
-        f"\n- **Take** is the best variant among turn and episode levels with all their "
+        f"\n- **Best level and pool** is the best variant among turn and episode levels with all their "
         f"pools, if it is significantly better than `{REFERENCE}` over game and seat; "
         f"otherwise `{REFERENCE}`.\n"
         "- **Best of all** is chosen from all estimators that need no exact values. It is "

@@ -487,10 +487,10 @@ FOUND = """\
 ## What was found
 
 - **Large stakes before small ones**: in SmolLM2 both kinds of turn-level credit learn more than the episode. In the tiny
-  model both are ahead by 0.2, which five seeds hardly show (p = 0.05 and 0.06). The old default, `mars` over (game, seat), is
+  model both are ahead by 0.2, which five seeds hardly show (p = 0.05 and 0.06). `mars` over (game, seat) is
   not behind `random_effects`: at the uniform policy its noise is 2.2 in the tiny model's game and 1.7 in SmolLM2's,
   against 1.4, and that of the episode 8.2. At a policy that is right half the time it is 3.8 ([README.md](README.md)).
-- **A wage**: the old default hardly learns. Its noise at the uniform policy is 135, that of the episode 8.2, of
+- **A wage**: `mars` hardly learns. Its noise at the uniform policy is 135, that of the episode 8.2, of
   `random_effects` 4.7. Between the last two there is no difference: the law allows a factor of 2T / (T + 1), here 1.8.
 - **Rock paper scissors** shows nothing: the law allows 1.8 for both kinds, and most of the spread is between seeds that
   stay on a plateau, with a return of 0.1 or 0.2, and seeds that leave it. With five seeds, a gap below 0.6 is not found.
@@ -516,8 +516,8 @@ METHOD = """\
   layers, a step took five CPU seconds, about fifty times as many.
 - **Variants** compare the same episodes: all {episodes} of a step, four starts with eight samples each. `episode` is
   `dr_grpo` over (game, seat), one advantage for a whole episode; `mars` is turn-level over (game, seat);
-  `random_effects` compares turns of the same number, here and in the table of trees with `paid=false`, which is
-  how it was when this was measured.
+  `random_effects` compares turns of the same number, here and in the table of trees with `paid=false`. The
+  trainer's default, `paid=true`, was not run.
 - **Step size**: each variant chooses by its mean over the last quarter of a run, with seed {tuned_on}, which is
   not among the results: {grid} runs for each variant and game. {at_edge} of {num_chosen} chose the largest,
   so that a larger one might be better. It falls linearly to 0. A run has {tiny_steps} steps with the tiny model,

@@ -425,7 +425,7 @@ The tiny model of `arena train` plays itself and learns by one of five methods:
 | `wins` | imitation of the turns of good episodes (SFT; SiriuS) | |
 | `eto` | DPO on the best and each worse episode of one deal: the first replies of a seat that differ | that several episodes have the same deal |
 | `agent_q` | DPO on every two replies of a turn tree whose values differ | the simulator: trees start again from a state within an episode |
-| `grpo` | `turn_grpo` in self-play, with the credit that `arena credit suggest` recommends | that the episodes of a group have the same deal |
+| `grpo` | `turn_grpo` in self-play, with `mars`: pool (game, seat) in Kuhn poker, (group, seat, turn) and std in Mini Hanabi | that the episodes of a group have the same deal |
 | `kickstart` | imitation of a teacher in the states that the model visits, then as `grpo` | **a teacher's reply in every turn of its first rounds** |
 
 - **Start**: runs of a seed have the same start: the supervised start of the recipe on random legal
@@ -439,7 +439,7 @@ The tiny model of `arena train` plays itself and learns by one of five methods:
 - **Rounds**: the methods on rows play, select and train in rounds. A round trains the model of the
   round before with a new optimizer. For DPO, this model is also the reference. `grpo` learns
   after every 128 episodes in Kuhn poker, and after every 64 in Mini Hanabi.
-- **Options**: those of `grpo` are the recipe's, which was tuned earlier, with the recommended credit. Those of
+- **Options**: those of `grpo` are the recipe's, which was tuned earlier, with the credit above. Those of
   the other methods come from at most three short trials each with seed 0. So the methods were not
   tuned equally, and seed 0 is part of the results. Optimizer steps and computing time differ.
 - **Outdated**: the runs of `agent_q` are older than the merge of equal replies of a state in `branch_pairs`, which

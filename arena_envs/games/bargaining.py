@@ -35,7 +35,8 @@ A text is read by this grammar, in any case; an amount has at most two decimals:
 The separator is a line break or one of `. ! ? ; :`, which stays in the message. A move stands
 alone in the last line or sentence. Everything before it is the message, of at most `max_message`
 characters. So "Half is fair. offer 50" is an offer with a message, and "I will never accept" is
-no action. The legal actions are a finite set without messages: "accept", "reject", and
+no action. Prompts read replies more forgivingly by default: see `docs/replies.md`.
+The legal actions are a finite set without messages: "accept", "reject", and
 `num_offers` offers evenly spaced from 0 to the pie. The other player sees a message in quotation
 marks and in one line, so that it cannot look like the referee's words. Blanks break markup in
 it, such as special tokens of chat templates (`arena_envs.hostile`). Words of a reply outside its

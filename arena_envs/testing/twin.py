@@ -11,6 +11,7 @@ explicit: an environment that draws cards inside needs a class that sets them.
 import difflib
 import importlib
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -126,9 +127,10 @@ class _Pair:
         if players[0] != players[1]:
             return Difference(history, "players to move", *players)
         if players[0] == CHANCE:
-            mine = {
-                self.outcome(a, o): p for o, p in self.first.chance_outcomes(a) if p > 0
-            }
+            mine: dict[Any, float] = {}
+            for o, p in self.first.chance_outcomes(a):
+                if p > 0:  # a map may join outcomes
+                    mine[self.outcome(a, o)] = mine.get(self.outcome(a, o), 0.0) + p
             theirs = {o: p for o, p in self.second.chance_outcomes(b) if p > 0}
             near = [abs(p - theirs.get(o, 2.0)) <= TOLERANCE for o, p in mine.items()]
             if mine.keys() != theirs.keys() or not all(near):
@@ -136,7 +138,7 @@ class _Pair:
         elif players[0] != TERMINAL:
             legal = [self.action(a, x) for x in self.first.legal_actions(a)]
             others = list(self.second.legal_actions(b))
-            if sorted(map(repr, legal)) != sorted(map(repr, others)):
+            if Counter(legal) != Counter(others):
                 return Difference(history, "legal actions", legal, others)
         paid, other_paid = (
             [float(x) for x in g.returns(s)] for g, s in self.games(a, b)

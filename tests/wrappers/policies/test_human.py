@@ -67,7 +67,9 @@ def test_actions_that_are_numbers_are_not_numbered() -> None:
 def test_actions_that_hold_numbers_are_not_numbered() -> None:
     shown: list[str] = []
     person = sitting(["?", "4", "3", "guess 1", "guess 2"], shown)
-    game = arena_envs.make_game("guess_number", num_numbers=3, max_guesses=3)
+    game = arena_envs.make_game(
+        "guess_number", num_numbers=3, max_guesses=3, num_ranges=1
+    )
     (episode,) = play(lambda: arena_envs.GameEnv(game), [person], [0])
     assert "Legal actions: guess 1, guess 2, guess 3." in shown
     todo = 'Type a legal action, or "rules".'

@@ -286,7 +286,7 @@ def audit_game(
     if found is not None:
         typer.echo(str(found), err=True)
         raise typer.Exit(1)
-    typer.echo(f"no difference between {first!r} and {twin}")
+    typer.echo(f"no difference between {first!r} and {twin} in the states compared")
 
 
 def _twin(name: str) -> Any:

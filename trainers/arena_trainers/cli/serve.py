@@ -26,6 +26,14 @@ from arena_trainers.lm.backends.vllm import RANKS, engine_rank
 from arena_trainers.lm.models import ADAPTER, adapter_base, find_model, model_folder
 
 Host = Annotated[str, typer.Option(help="Address to listen at; clients need no key.")]
+Offered = Annotated[
+    list[str] | None,
+    typer.Option(
+        *("--against", "-a"),
+        metavar="POLICY",
+        help="A policy that every game offers as opponent; repeatable.",
+    ),
+]
 Port = Annotated[int, typer.Option(help="Port to listen at.")]
 
 
@@ -106,14 +114,7 @@ def _opponents(against: list[str] | None) -> str | list[str]:
 
 
 def web(
-    against: Annotated[
-        list[str] | None,
-        typer.Option(
-            *("--against", "-a"),
-            metavar="POLICY",
-            help="A policy that every game offers as opponent; repeatable.",
-        ),
-    ] = None,
+    against: Offered = None,
     file: Annotated[
         Path, typer.Option(help="SQLite file that keeps the games.")
     ] = Path("arena-web.sqlite"),

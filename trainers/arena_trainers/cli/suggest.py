@@ -356,7 +356,7 @@ def _by_play(game: AnyGame, facts: Facts) -> list[str]:
         (first, gain), *rest = noise.items()
         others = ", ".join(f"{title} {value:.1f}" for title, value in rest)
         lines += [
-            f"    Expected gain: {gain:.1f} times less noise than {first}",
+            f"    Expected gain: {first} has {gain:.1f} times its noise",
             f"    Noise relative to {DEFAULT}: {others}; in {NUM_GROUPS * group} random "
             f"episodes, groups of {group}",
         ]

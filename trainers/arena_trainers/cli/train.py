@@ -38,7 +38,7 @@ from arena_trainers.runs.settings import (
     trainer_options,
     with_rounds,
 )
-from arena_trainers.train.settings import listed_options
+from arena_trainers.train.settings import SelfPlay, listed_options
 
 ADAPTER_LEARNING_RATE = 3e-5  # full tuning of a pretrained model takes less
 HELP = ("-h", "--help", "--help-all")
@@ -183,7 +183,7 @@ def _request(arguments: Sequence[str]) -> Request:
         settings = overridden(own, given)
     note = ""
     if "credit" in given and "credit_args" not in given:
-        note = _follow_credit(settings, str(own.get("credit", "mars")))
+        note = _follow_credit(settings, str(own.get("credit", SelfPlay.credit)))
     if not is_offline(settings):
         settings.pop("trainer", None)
         if "data" in settings:

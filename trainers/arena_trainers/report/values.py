@@ -23,7 +23,7 @@ from arena_trainers.report.episodes import Frames, Recorded, is_built_in, printa
 from arena_wrappers import Episode, Turn
 
 # they need no columns but those of records
-ESTIMATORS = ("mars", "mars_loo", "grpo", "dr_grpo", "rloo", "rae")
+ESTIMATORS = ("random_effects", "mars", "mars_loo", "grpo", "dr_grpo", "rloo", "rae")
 
 Estimates = dict[str, list[float | None] | str]
 

@@ -210,7 +210,8 @@ class SelfPlay:
         show_legal_actions: Whether prompts list the legal actions.
         parsing: How replies are read: 'tolerant' or 'strict'.
         persona: Who the player is, in a sentence before the rules.
-        language: Language of the prompts: 'en', 'de', 'es' or 'zh'. Five games have all four.
+        language: Language of the prompts: 'en', 'de', 'es' or 'zh'. Other than 'en' only for tic_tac_toe, kuhn_poker,
+            mini_hanabi, say_select and the iterated matrix games.
         system: Template of the system message, with {rules}, {format}; it may also name
             {persona} and {example}.
         turn: Template of the user message, with {text} and {legal}.

@@ -80,7 +80,7 @@ class Audit(NamedTuple):
 
     @property
     def worst(self) -> Kind | Literal["error"]:
-        """The worst verdict: exact, scaled, direction, reversed, zero; or error."""
+        """The worst verdict: exact, scaled, direction, zero, reversed; or error."""
         if any(row.error for row in self.rows):
             return "error"
         return max((k for row in self.rows for k in row.kinds), key=KINDS.index)
