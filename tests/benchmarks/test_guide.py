@@ -145,7 +145,7 @@ def test_the_default_is_advised_with_its_pool_and_its_gain():
         "  Take credit: random_effects, credit_args: {pool: [game, seat, turn]}"
         in lines[1]
     )
-    gain = float(lines[2].split("Expected gain: ")[1].split(" times")[0])
+    gain = float(lines[2].split(" has ")[1].split(" times")[0])
     assert 1.5 < gain < 3
 
 

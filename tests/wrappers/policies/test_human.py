@@ -176,4 +176,4 @@ def test_in_a_language_game_a_message_is_typed_in_the_line_of_its_action() -> No
     assert shown[4].startswith("For example: offer 0, offer 10")
     (refused,) = [text for text in shown if text.startswith("Not a legal action: ")]
     assert "'Half is fair'" in refused
-    assert 'want an offer such as "offer' in refused
+    assert "Write an offer such as `offer" in refused
