@@ -26,6 +26,7 @@ def test_saved_outputs_are_whole_and_without_warnings(path):
     assert not [o.text for o in outputs if o.get("name") == "stderr"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs(path, monkeypatch, tmp_path):
     """Cell by cell, as its kernel would, but in this process, which has torch already."""

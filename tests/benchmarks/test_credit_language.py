@@ -18,6 +18,7 @@ from arena_trainers.runs.start import tiny_model, tiny_tokenizer
 from arena_wrappers import PromptOptions
 from credit_payments import SIZE
 
+pytestmark = pytest.mark.slow
 SHORT = PromptOptions(rules=False, reply_format="bare", show_legal_actions=False)
 
 

@@ -23,6 +23,16 @@ from arena_trainers.credit.testing import check_estimator
 from build_credit import cause, estimators_page, report
 
 DOCS = Path(__file__).parents[2] / "docs" / "credit"
+FEW = (
+    "random_effects",
+    "mars",
+    "mars_loo",
+    "rloo",
+    "gae",
+    "episode",
+    "at_grpo",
+    "hapo",
+)
 
 
 def test_the_report_is_up_to_date():
@@ -30,7 +40,13 @@ def test_the_report_is_up_to_date():
     assert (DOCS / "report.md").read_text() == report()
 
 
-@pytest.mark.parametrize("name", estimator_names())
+EVERY = [  # of the families one each; the others nightly
+    pytest.param(name, marks=[] if name in FEW else pytest.mark.slow)
+    for name in estimator_names()
+]
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_all_that_holds_is_claimed(name):
     """On 20 random batches; and of the bias, exactly what is measured.
 

@@ -12,6 +12,7 @@ def run(*arguments):
     return CliRunner().invoke(app, ["audit", *arguments])
 
 
+@pytest.mark.slow
 def test_a_wrong_function_is_shown_with_its_smallest_game(tmp_path, monkeypatch):
     (tmp_path / "my_audited.py").write_text(
         "def wrong(rewards):\n    return [0 * own - own.sum() for own in rewards]\n"
