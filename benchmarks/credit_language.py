@@ -280,7 +280,7 @@ def last_layers(model: Any, ids: Any, num: int) -> tuple[Any, Any]:
     """The last layers of a model, and what they read after prompts of equal length.
 
     Args:
-        model: the layers of a language model; those before the last ones are cut off.
+        model: a language model; all but its last layers are removed from it.
         ids: int64[P, W].
         num: of layers.
     """

@@ -46,7 +46,7 @@ The prompt shows the latest three utterances in full and, of the earlier ones, o
 of the latest six offers; states keep all utterances. Features hold all amounts and answers, but
 no messages.
 
-Cheapest trick known: none that needs no opponent's error. Offers bind, so words alone pay nothing.
+Cheapest trick known: none against an opponent without errors. Offers bind, so words alone pay nothing.
 
 History: version 1 draws from 225 pairs of factors, a half for each split; version 0 had 9 pairs.
 

@@ -341,7 +341,7 @@ def check_purity(sample: Sample) -> None:
 
 
 def check_forfeit(sample: Sample) -> None:
-    """The offender's team gains nothing by a forfeit, and nobody else loses by it."""
+    """A forfeit gives the team of the offender nothing and costs no other seat."""
     game = sample.game
     if game.num_players > 2:
         _check_default(sample)
