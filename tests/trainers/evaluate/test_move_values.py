@@ -4,10 +4,12 @@ import pytest
 
 import arena_envs
 from arena_trainers.data import Rollout
-from arena_trainers.report import Recorded, page_data, values
+from arena_trainers.evaluate import move_values
+from arena_trainers.evaluate.move_values import TOO_LARGE, MoveSolver
+from arena_trainers.report import Recorded, page_data
 from arena_trainers.report.episodes import frames_of
 from arena_trainers.report.stepping import Stepper
-from arena_trainers.report.values import TOO_LARGE, MoveSolver, value_lines
+from arena_trainers.report.values import value_lines
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
 
 
@@ -18,7 +20,8 @@ def scripted(game, *replies, seeds=(0,), **options):
 
 
 def solved(episode, solver=None):
-    return (solver or MoveSolver()).solve(episode, frames_of(episode))
+    frames = frames_of(episode)
+    return (solver or MoveSolver()).solve(frames.game, episode.turns, frames.states)
 
 
 def by_action(moves):
@@ -81,7 +84,7 @@ def test_a_cooperative_game_has_the_values_of_its_best_joint_policy():
     ("game", "fault"),
     [
         ("battleship", TOO_LARGE),
-        ("bargaining", values.LANGUAGE),
+        ("bargaining", move_values.LANGUAGE),
         ("speaker_listener", "too many joint plans"),
     ],
 )
@@ -95,16 +98,16 @@ def test_games_without_a_solver_say_why(game, fault):
 
 
 def test_a_search_ends_at_its_limit(blunder, monkeypatch):
-    monkeypatch.setattr(values, "MAX_SOLVED_STATES", 1000)
+    monkeypatch.setattr(move_values, "MAX_SOLVED_STATES", 1000)
     assert solved(blunder).fault == TOO_LARGE
 
 
 def test_a_page_solves_a_limited_number_of_games(blunder, monkeypatch):
-    monkeypatch.setattr(values, "MAX_GAMES", 1)
+    monkeypatch.setattr(move_values, "MAX_GAMES", 1)
     solver = MoveSolver()
     assert solved(blunder, solver).fault is None
     (episode,) = play("matching_pennies", ["random"] * 2, [0])
-    assert solved(episode, solver).fault == values.TOO_MANY
+    assert solved(episode, solver).fault == move_values.TOO_MANY
     assert solved(blunder, solver).fault is None
 
 
