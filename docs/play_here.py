@@ -262,7 +262,8 @@ class Tables:
 
     def _replayed(self, record: Mapping[str, Any]) -> Session:
         num_players = self._facts(record.get("game"))["players"]
-        seed, replies = record.get("seed"), record.get("replies")
+        seed: Any = record.get("seed")
+        replies: Any = record.get("replies")
         fits = type(seed) is int and 0 <= seed < MAX_SEED and isinstance(replies, list)
         if not fits or not all(isinstance(reply, str) for reply in replies):
             raise Refused(400, "This is no record of a game.")
@@ -293,7 +294,9 @@ def _source(game: AnyGame, kept: Any) -> Source:
     nan = {
         k: [float("nan") if v is None else v for v in row] for k, row in rows.items()
     }
-    table = Table(game, Rows(nan), Rows(policy), "", accuracy)
+    values: Any = Rows(nan)
+    chances: Any = Rows(policy)
+    table = Table(game, values, chances, "", accuracy)
     table.reference = reference
     return table
 

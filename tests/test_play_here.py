@@ -1,6 +1,8 @@
 """What answers the site's page `play/`, beside the session that the server uses."""
 
 import random
+import runpy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,11 +11,10 @@ import play_here
 from arena_envs.catalogue import GAMES
 from arena_envs.registration import make_game
 from arena_trainers.web import tables as web
-from arena_trainers.web.tables import PROMPT, listed, opponents_of
+from arena_trainers.web.tables import PROMPT
 from arena_trainers.web.views import frames, seen
 from arena_wrappers import SeatSession, make_policy
 from build_play import kept_values
-from tests.representative import REPRESENTATIVE
 
 
 def rivals(game: Any, id: str) -> list[str]:
@@ -21,7 +22,8 @@ def rivals(game: Any, id: str) -> list[str]:
     return [name or "random"] * (game.num_players - 1)
 
 
-SHORT = {id for id, _ in REPRESENTATIVE.values()} | {"limit_holdem-v0"}
+LISTED = runpy.run_path(str(Path(__file__).with_name("representative.py")))
+SHORT = {id for id, _ in LISTED["REPRESENTATIVE"].values()} | {"limit_holdem-v0"}
 
 
 @pytest.mark.parametrize(
@@ -49,12 +51,12 @@ def test_a_game_is_played_as_by_a_seat_session(every_game: str) -> None:
 
 @pytest.fixture
 def tables() -> play_here.Tables:
-    ids = ("kuhn_poker-v0", "tic_tac_toe-v0", "chess-v0", "bargaining-v1")
+    offers = {"kuhn_poker-v0": ["cfr"], "tic_tac_toe-v0": ["minimax"]}
     return play_here.Tables(
         {
-            "games": [listed()[id] for id in ids],
-            "opponents": {id: opponents_of(id) for id in ids},
-            "values": {id: kept_values(id) for id in ids[:1]},
+            "games": [{"id": id, "title": id, "players": 2} for id in offers],
+            "opponents": offers,
+            "values": {"kuhn_poker-v0": kept_values("kuhn_poker-v0")},
         }
     )
 
