@@ -21,6 +21,8 @@ from arena_wrappers.play import (
     turn_states,
 )
 from arena_wrappers.policies import (
+    AgentPolicy,
+    Ask,
     AsyncPolicy,
     BotPolicy,
     HumanPolicy,
@@ -45,6 +47,7 @@ from arena_wrappers.prompts import (
 )
 from arena_wrappers.records import (
     Episode,
+    Generation,
     Turn,
     read_episodes,
     without_lost,
@@ -53,11 +56,14 @@ from arena_wrappers.records import (
 
 __all__ = [
     "FORMATS",
+    "AgentPolicy",
+    "Ask",
     "AsyncPolicy",
     "BotPolicy",
     "Branching",
     "Episode",
     "EpisodePlan",
+    "Generation",
     "HumanPolicy",
     "InvalidReply",
     "Message",
