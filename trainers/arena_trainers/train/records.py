@@ -316,16 +316,15 @@ def turn_records(
             more[turn.seat] += max(len(turn.generations) - 1, 0)
             if place < (episode.branch or 0) or who[turn.seat] != SELF:
                 continue
-            where = game, number, place
+            where, opponent = (game, number, place), others(who, turn.seat)
             is_last = place == last[turn.seat]
             if turn.generations:
                 _check_calls(reads_states, branching, columns)
                 made = _of_calls(episode, where, is_last, columns, before)
-                opponent = others(who, turn.seat)
                 records += [one._replace(opponent=opponent) for one in made]
                 continue
             record = _record(episode, where, is_last, columns, branching)
-            record = record._replace(turn=before, opponent=others(who, turn.seat))
+            record = record._replace(turn=before, opponent=opponent)
             if reads_states:
                 record = _with_state(record, turn, rules[game], states[place])
             if "features" in columns:
