@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import accumulate
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -251,6 +251,7 @@ class BaseGame(Generic[S, A]):
 
     simultaneous = False
     zero_sum = False
+    default_value: ClassVar[str | None] = None  # `known_value` by default parameters
 
     @property
     def max_chance_nodes(self) -> int | None:
@@ -336,7 +337,8 @@ class BaseGame(Generic[S, A]):
 
     @property
     def known_value(self) -> str | None:
-        return None
+        told = self.default_value
+        return told if told and self == type(self)() else None
 
     @property
     def knobs(self) -> Mapping[str, tuple[Any, ...]]:

@@ -235,6 +235,9 @@ class Bargaining(Haggling):
     factor = "discount factor"
     min_return = 0.0
     max_return = 1.0
+    default_value = (
+        "subgame-perfect play .295416, .704584; random play .436275, .439616"
+    )
     scene = "arena_envs.games.bargaining:scene"
 
     def __post_init__(self) -> None:
@@ -298,12 +301,6 @@ class Bargaining(Haggling):
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
         return dict.fromkeys(("agreement", "efficiency", "fairness"), (0.0, 1.0))
-
-    @property
-    def known_value(self) -> str | None:
-        if self != type(self)():
-            return None
-        return "subgame-perfect play .295416, .704584; random play .436275, .439616"
 
     def observe(self, state: State, seat: int) -> str:
         discounts, said = state

@@ -71,6 +71,7 @@ class LeducPoker(BaseGame[State, int]):
     information: ClassVar[Information] = "imperfect"
     zero_sum = True
     min_return = -float(MAX_PAID)
+    default_value = "-0.085606 for player_0; NashConv of uniform play 4.747222"
     scene = "arena_envs.games.leduc_poker:scene"
 
     def __post_init__(self) -> None:
@@ -136,12 +137,6 @@ class LeducPoker(BaseGame[State, int]):
             return self.num_players + 1 if own == public else own
 
         return limit.net_chips(state.betting, strength)
-
-    @property
-    def known_value(self) -> str | None:
-        if self.num_players != 2:
-            return None
-        return "-0.085606 for player_0; NashConv of uniform play 4.747222"
 
     def observe(self, state: State, seat: int) -> str:
         hands, public = self._visible(state, seat)

@@ -254,6 +254,7 @@ class Negotiation(Haggling):
 
     answers = (talk.Move("accept"), talk.Move("reject"), talk.Move("leave"))
     answers_told = ("accept", "reject", "leave")
+    default_value = "random play .096189, .079046; both told both values, subgame-perfect 0, .350476"
     scene = "arena_envs.games.negotiation:scene"
 
     def __post_init__(self) -> None:
@@ -303,12 +304,6 @@ class Negotiation(Haggling):
     def max_return(self) -> float:
         gains = 2 - min(self.factors[0]), max(self.factors[1])
         return float(max(*gains, *self.outside))
-
-    @property
-    def known_value(self) -> str | None:
-        if self != type(self)():
-            return None
-        return "random play .096189, .079046; both told both values, subgame-perfect 0, .350476"
 
     def price(self, state: State) -> int | None:
         """The price of the sale, in hundredths; None without a sale."""

@@ -90,6 +90,7 @@ class PublicGoods(BaseGame[State, int]):
     max_chance_nodes = 0
     simultaneous = True
     min_return = 0.0
+    default_value = "in equilibrium 200 each; all contribute everything: 320 each"
     scene = "arena_envs.games.public_goods:scene"
 
     def __post_init__(self) -> None:
@@ -139,12 +140,6 @@ class PublicGoods(BaseGame[State, int]):
     @property
     def pays(self) -> Pays:
         return "on_the_way" if self.num_rounds > 1 else "end"
-
-    @property
-    def known_value(self) -> str | None:
-        if self != type(self)():
-            return None
-        return "in equilibrium 200 each; all contribute everything: 320 each"
 
     def measures(self, state: State) -> dict[str, float]:
         """Efficiency, and the mean share of the endowment that is contributed."""
