@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from arena_envs import CHANCE, TERMINAL, IllegalAction
-from arena_envs.games.limit_holdem import CARDS, LimitHoldem, State
+from arena_envs.games.kits.cards import Hand as State
+from arena_envs.games.limit_holdem import CARDS, LimitHoldem
 
 game = LimitHoldem()
 GAMES = [
