@@ -30,10 +30,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from arena_envs.game import TERMINAL, check_int
+from arena_envs.game import TERMINAL, Vector, check_int
 from arena_envs.games.kits import cards as limit
 from arena_envs.games.kits.cards import FixedLimit, Hand, betting_shapes, hand_of
 from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
@@ -106,7 +103,7 @@ class LeducPoker(FixedLimit):
             ]
         )
 
-    def features(self, state: Hand, seat: int) -> NDArray[np.float32]:
+    def features(self, state: Hand, seat: int) -> Vector:
         """One-hot: own seat, own rank, public rank, whose turn; then chips and actions.
 
         Ranks and turns have one more place, for none. Chips are shares of the most that a

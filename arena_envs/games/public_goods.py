@@ -35,16 +35,15 @@ import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     TERMINAL,
     Kind,
     Pays,
+    Vector,
     check_int,
     counted,
     fold,
+    np,
     over_text,
 )
 from arena_envs.games.kits.matrix import ChoiceRounds, State
@@ -122,7 +121,7 @@ class PublicGoods(ChoiceRounds):
             )
         return "\n".join(lines)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """A 1 for each round that is over with the shares contributed, own seat first."""
         values = np.zeros((self.num_rounds, 1 + self.num_players), np.float32)
         seats = self.seats_from(seat)

@@ -2,14 +2,19 @@
 
 import random
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind, fold
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    BaseGame,
+    Information,
+    Kind,
+    Vector,
+    fold,
+    np,
+)
 from arena_envs.scenes.shapes import Card, Cards, Cell, Table, Track, seat_tone
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 FOLD, CALL, RAISE = range(3)
 NAMES = ("fold", "call", "raise")
@@ -80,7 +85,7 @@ def remaining(betting: Betting) -> list[int]:
     return [seat for seat, folded in enumerate(betting.folded) if not folded]
 
 
-def net_chips(betting: Betting, strength: Callable[[int], int]) -> tuple[float, ...]:
+def net_chips(betting: Betting, strength: Callable[[int], Any]) -> tuple[float, ...]:
     """The chips that each seat wins or loses; the strongest hands share the pot equally.
 
     Args:
@@ -337,15 +342,13 @@ class FixedLimit(BaseGame[Hand, int]):
 
     def encoded(
         self, state: Hand, seat: int, ones: Sequence[int], start: int
-    ) -> "NDArray[np.float32]":
+    ) -> Vector:
         """Features: ones at some places, then one-hot whose turn it is, chips and actions.
 
         Turns, or nobody's, begin at `start`. Chips are shares of the most that a seat can pay.
         Actions are one-hot by round, seat and turn of the seat in that round. Seats go from the
         own one on.
         """
-        import numpy as np
-
         n, player = self.num_players, self.current_player(state)
         turn, chips = n if player < 0 else (player - seat) % n, start + n + 1
         first = chips + n

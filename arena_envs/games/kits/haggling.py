@@ -6,7 +6,7 @@
 import random
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from arena_envs import talk
 from arena_envs.game import (
@@ -15,16 +15,14 @@ from arena_envs.game import (
     HoldsOut,
     Information,
     Kind,
+    Vector,
     check_bool,
     check_int,
     hidden_again,
     next_entries,
+    np,
 )
 from arena_envs.talk import Utterance
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 Action = Utterance | float  # chance draws a factor
 
@@ -168,7 +166,7 @@ class Haggling(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
             return state
         return (seat, state.factors[seat : seat + 1], len(state.factors), state.said)
 
-    def features(self, state: State, seat: int) -> "NDArray[np.float32]":
+    def features(self, state: State, seat: int) -> Vector:
         """Seat, who is to do what, factors, round; then all offers and answers.
 
         One-hot seat (2); one-hot: own offer, own answer, the other's offer, its answer (4);
@@ -176,8 +174,6 @@ class Haggling(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
         each round: whether an offer was made, its amount over `unit`, and whether the answer
         was each of `answers_told`.
         """
-        import numpy as np
-
         rounds, player = self.num_rounds, self.current_player(state)
         width = 2 + len(self.answers_told)
         values = np.zeros(10 + (1 + width) * rounds, np.float32)

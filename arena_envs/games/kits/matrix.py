@@ -9,10 +9,7 @@ from functools import cached_property, reduce
 from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from arena_envs.game import TERMINAL, BaseGame, Information, Kind, fold
+from arena_envs.game import TERMINAL, BaseGame, Information, Kind, Vector, fold, np
 from arena_envs.scenes.shapes import (
     Cell,
     Scene,
@@ -268,7 +265,7 @@ class MatrixRounds(ChoiceRounds):
             lines.append(f"{who} chose {chose} and {has} {_number(state.paid[other])}.")
         return "\n".join(lines)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """One-hot seat, then the one-hot choices of each round, from the own seat on."""
         n, k, seats = self.num_players, self.num_actions, self.seats_from(seat)
         ones, row = [seat], n
