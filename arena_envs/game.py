@@ -432,11 +432,6 @@ def penalized(
     A team with n bad replies pays n / (n + 9) of the range from `min_return` to
     `max_return` for each member, so the first costs a tenth, and every further one something.
     In a zero-sum game the other seats get equal shares of it.
-
-    Args:
-        game: the rules.
-        returns: of all seats, by the rules.
-        num_bad: bad replies of each seat.
     """
     paid, spread = list(returns), game.max_return - game.min_return
     for team in {game.teams[seat] for seat, n in enumerate(num_bad) if n}:
@@ -537,10 +532,6 @@ def split_of(instance: str) -> str:
 
 def check_split(split: object, is_drawn: bool) -> None:
     """Refuses an unknown split, and `"test"` where the parameters fix the instance.
-
-    Args:
-        split: the parameter.
-        is_drawn: whether chance draws the instance.
 
     Raises:
         ValueError: says what to do.

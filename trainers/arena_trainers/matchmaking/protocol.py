@@ -186,10 +186,6 @@ def missing_snapshot(
 ) -> tuple[int, int] | None:
     """The first step at which a matchmaker wants a snapshot that was never taken or dropped.
 
-    Args:
-        matchmaker: the matchmaker.
-        steps: the steps at which batches are played.
-
     Returns:
         The step, and the step of the snapshot; None if there is none.
     """

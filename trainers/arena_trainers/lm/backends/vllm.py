@@ -28,9 +28,6 @@ _PLAIN_STARTS = (True, False, "gaussian")  # of weights; others change the base 
 def check_adapter(config: Any) -> None:
     """Refuses an adapter that vLLM would not play as peft does.
 
-    Args:
-        config: a `peft.PeftConfig`.
-
     Raises:
         ValueError: names the option.
     """

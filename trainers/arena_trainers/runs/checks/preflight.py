@@ -61,11 +61,6 @@ TRACKED = ("tensorboard", "trackio")  # those of the extra `track`
 def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
     """Checks all that can be checked without torch; writes nothing.
 
-    Args:
-        settings: options by name.
-        folder: the run folder.
-        resume: whether the folder's run goes on; else a new run starts.
-
     Raises:
         ValueError: an option is unknown, of another type or out of range; a game, policy,
             estimator or model does not exist; or the folder is in use.
@@ -94,14 +89,7 @@ def read_options(settings: Mapping[str, Any]) -> tuple[JobConfig, Any]:
 def checks(
     job: JobConfig, draft: Any, folder: Path, *, resume: bool
 ) -> list[Callable[[], None]]:
-    """The checks before the model and the user's modules; each step may raise.
-
-    Args:
-        job: the job's options.
-        draft: the trainer's.
-        folder: the run folder.
-        resume: whether the folder's run goes on.
-    """
+    """The checks before the model and the user's modules; each step may raise."""
 
     def check_seats() -> None:
         check_opponents(draft)
