@@ -459,11 +459,7 @@ def bounds_of(game: AnyGame) -> tuple[float, float]:
 
 
 def check_int(name: str, value: object, low: int, high: int) -> None:
-    """Refuses a parameter of a game that is no integer from `low` to `high`.
-
-    Raises:
-        ValueError: names the parameter and its value.
-    """
+    """Raises ValueError for a parameter that is no integer from `low` to `high`."""
     if type(value) is not int or not low <= value <= high:
         raise ValueError(
             f"want an integer {name} from {low} to {high}, got {value!r:.80}"
@@ -473,11 +469,7 @@ def check_int(name: str, value: object, low: int, high: int) -> None:
 def check_number(
     name: str, value: object, low: float = -math.inf, high: float = math.inf
 ) -> None:
-    """Refuses a parameter that is no number from `low` to `high`.
-
-    Raises:
-        ValueError: names the parameter and its value.
-    """
+    """Raises ValueError for a parameter that is no number from `low` to `high`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not low <= value <= high:  # type: ignore[operator] # a number
         above = "" if low == -math.inf else f" of at least {low:g}"
@@ -486,11 +478,7 @@ def check_number(
 
 
 def check_bool(name: str, value: object) -> None:
-    """Refuses a parameter of a game that is neither True nor False.
-
-    Raises:
-        ValueError: names the parameter and its value.
-    """
+    """Raises ValueError for a parameter that is neither True nor False."""
     if type(value) is not bool:
         raise ValueError(f"want {name} True or False, got {value!r:.80}")
 
@@ -531,11 +519,7 @@ def split_of(instance: str) -> str:
 
 
 def check_split(split: object, is_drawn: bool) -> None:
-    """Refuses an unknown split, and `"test"` where the parameters fix the instance.
-
-    Raises:
-        ValueError: says what to do.
-    """
+    """Raises ValueError for an unknown split, and for `"test"` where no instance is drawn."""
     if split not in SPLITS:
         raise ValueError(f"want split 'train' or 'test', got {split!r:.80}")
     if split == "test" and not is_drawn:

@@ -85,14 +85,11 @@ def is_zero3(accelerator: Any) -> bool:
 
 
 def check_sharding(accelerator: Any, has_reference: bool) -> None:
-    """Refuses ways of sharding that give wrong weights, or have not been tested.
+    """Raises ValueError for sharding that gives wrong weights, or has not been tested.
 
     Args:
         accelerator: of the trainer.
         has_reference: whether there is a reference model of its own.
-
-    Raises:
-        ValueError: names the setting of accelerate's configuration, and the one to choose.
     """
     fsdp = getattr(accelerator.state, "fsdp_plugin", None)
     if fsdp is not None and fsdp.fsdp_version != 2:

@@ -159,11 +159,7 @@ def check_opponents(draft: Any) -> None:
 
 
 def check_curriculum(draft: Any) -> None:
-    """Checks the curriculum and its games.
-
-    Raises:
-        ValueError: a game or an option does not fit it.
-    """
+    """Raises ValueError for a game or an option that does not fit the curriculum."""
     curriculum_of(draft, games_of(draft))
 
 
@@ -239,11 +235,7 @@ def converted(
 
 
 def check_reporters(report_to: Any) -> None:
-    """Checks that the packages of `report_to` are installed.
-
-    Raises:
-        ValueError: a package is missing, or a name is unknown.
-    """
+    """Raises ValueError for a name in `report_to` that is unknown or lacks its package."""
     names = split(report_to) if isinstance(report_to, str) else report_to
     for name in names or ():
         if name in ("none", "all"):  # "all" that are installed
