@@ -93,6 +93,7 @@ class LimitHoldem(BaseGame[State, int]):
     information: ClassVar[Information] = "imperfect"
     zero_sum = True
     scene = "arena_envs.games.limit_holdem:scene"
+    is_spelled = True
 
     def __post_init__(self) -> None:
         check_int("num_players", self.num_players, 2, 6)

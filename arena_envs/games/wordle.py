@@ -85,6 +85,7 @@ class Wordle(SecretGame):
     words: str | Path | Sequence[str] = "five_letters"
     split: str = "train"
     scene = "arena_envs.games.wordle:scene"
+    is_spelled = True
 
     def __post_init__(self) -> None:
         words = read_words("words", self.words, min_words=2)
