@@ -62,9 +62,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
@@ -72,10 +69,12 @@ from arena_envs.game import (
     HoldsOut,
     Information,
     Kind,
+    Vector,
     check_bool,
     check_int,
     hidden_again,
     next_entries,
+    np,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
 from arena_envs.talk import CENT, Utterance, money
@@ -425,7 +424,7 @@ class Bargaining(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
             return state
         return (seat, state.discounts[seat : seat + 1], state.said)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Seat, who is to do what, discount factors, round; then all offers and answers.
 
         One-hot seat (2); one-hot: own offer, own answer, the other's offer, its answer (4);

@@ -31,15 +31,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     TERMINAL,
     IllegalAction,
+    Vector,
     check_bool,
     check_int,
     fold,
+    np,
 )
 from arena_envs.games.kits.board import TwoPlayerGame, turn_text
 from arena_envs.scenes.shapes import Cell, Grid, Scene, seat_tone, turn_title
@@ -178,7 +177,7 @@ class DotsAndBoxes(TwoPlayerGame[State]):
         turn = turn_text(self.current_player(state), seat, self.returns(state))
         return "\n".join([head, *self._drawing(state), turn])
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Lines drawn, own boxes, boxes of the other seat; whether the next turn is own."""
         boxes = range(self.num_rows * self.num_cols)
         own, other = state.boxes[seat], state.boxes[1 - seat]

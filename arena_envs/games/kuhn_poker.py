@@ -24,10 +24,16 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind, check_int
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    BaseGame,
+    Information,
+    Kind,
+    Vector,
+    check_int,
+    np,
+)
 from arena_envs.games.kits.cards import hand_of, over_text, pot_table, taken_track
 from arena_envs.scenes.shapes import Scene, turn_title
 
@@ -125,7 +131,7 @@ class KuhnPoker(BaseGame[State, int]):
         shown = self._shown(state)
         return (seat, card, state.bets, shown) if shown else (seat, card, state.bets)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """One-hot seat, one-hot own card, then one-hot pass or bet for each turn."""
         n = self.num_players
         values = np.zeros(n + (n + 1) + 2 * self.max_turns, np.float32)

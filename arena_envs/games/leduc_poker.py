@@ -31,10 +31,16 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind, check_int
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    BaseGame,
+    Information,
+    Kind,
+    Vector,
+    check_int,
+    np,
+)
 from arena_envs.games.kits import cards as limit
 from arena_envs.games.kits.cards import NOBODY, Betting, Round, betting_shapes, hand_of
 from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
@@ -169,7 +175,7 @@ class LeducPoker(BaseGame[State, int]):
     def information_state(self, state: State, seat: int) -> Hashable:
         return (seat, *self._visible(state, seat), state.history)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """One-hot: own seat, own rank, public rank, whose turn; then chips and actions.
 
         Ranks and turns have one more place, for none. Chips are shares of the most that a

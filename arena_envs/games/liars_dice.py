@@ -33,9 +33,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -43,8 +40,10 @@ from arena_envs.game import (
     IllegalAction,
     Information,
     Kind,
+    Vector,
     check_int,
     fold,
+    np,
 )
 from arena_envs.games.kits.cards import hand_of, taken_track
 from arena_envs.scenes.shapes import Scene, turn_title
@@ -179,7 +178,7 @@ class LiarsDice(BaseGame[State, int]):
         """The dice that the seat sees, in ascending order, and all actions."""
         return (seat, self._visible(state, seat), state.actions)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """One-hot seat, one-hot own dice, then what everybody has done.
 
         That is, by seat from the own one on: a number for each action, 1 if it was taken.

@@ -11,8 +11,6 @@
 | Known value | two players: 319,365,922,522,608 information states                    |
 | Source      | Bowling et al., *Heads-up limit hold'em poker is solved* (2015)        |
 
-Needs the extra `poker`: `pip install 'arena-envs[poker]'`.
-
 Everybody is dealt two cards. The last player is the dealer. The next two, `player_0` and
 `player_1`, pay the small and the big blind, which is the small bet; with two players the
 dealer pays the small blind and `player_0` the big one. There are four rounds of betting:
@@ -37,18 +35,16 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-from phevaluator.evaluator import evaluate_cards
-
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     BaseGame,
     Information,
     Kind,
+    Vector,
     check_int,
     counted,
+    np,
 )
 from arena_envs.games.kits import cards as limit
 from arena_envs.games.kits.cards import NOBODY, Betting, Round, betting_shapes
@@ -171,9 +167,8 @@ class LimitHoldem(BaseGame[State, int]):
         if self.current_player(state) != TERMINAL:
             return (0.0,) * n
 
-        def strength(seat: int) -> int:
-            own, board = state.cards[seat : 2 * n : n], state.cards[2 * n :]
-            return -int(evaluate_cards(*own, *board))
+        def strength(seat: int) -> tuple[int, ...]:
+            return hand_strength(state.cards[seat : 2 * n : n] + state.cards[2 * n :])
 
         return limit.net_chips(state.betting, strength)
 
@@ -199,7 +194,7 @@ class LimitHoldem(BaseGame[State, int]):
     def information_state(self, state: State, seat: int) -> Hashable:
         return (seat, *self._visible(state, seat), state.history)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Cards, seat, turn, chips and actions.
 
         Four times 52 places hold the own cards, the flop, the turn and the river. Then
@@ -292,6 +287,39 @@ class LimitHoldem(BaseGame[State, int]):
             for s in range(n)
         )
         return hands, cards[2 * n :]
+
+
+def hand_strength(cards: Sequence[int]) -> tuple[int, ...]:
+    """The best five of seven cards: their category, 0 to 8, then ranks that break ties."""
+    ranks, suits = list(range(13)), [0] * 4  # a rank plus 16 for each of its cards
+    for card in cards:
+        ranks[card >> 2] += 16
+        suits[card & 3] |= 1 << (card >> 2)
+    for held in suits:
+        if held.bit_count() >= 5:  # then no rank comes often enough for more
+            if top := _straight(held):
+                return 8, top
+            return 5, *[rank for rank in range(12, -1, -1) if held >> rank & 1][:5]
+    ranks.sort(reverse=True)
+    first, second = ranks[:2]
+    order = [rank & 15 for rank in ranks]
+    if first >= 64:
+        return 7, order[0], max(rank & 15 for rank in ranks[1:] if rank > 15)
+    if first >= 48 and second >= 32:
+        return 6, *order[:2]
+    if top := _straight(suits[0] | suits[1] | suits[2] | suits[3]):
+        return 4, top
+    if first >= 48:
+        return 3, *order[:3]
+    if second >= 32:
+        return 2, *order[:2], max(order[2:4])
+    return (1, *order[:4]) if first >= 32 else (0, *order[:5])
+
+
+def _straight(ranks: int) -> int:
+    """The place of the highest five ranks in a row, with aces low too; 0 without any."""
+    ranks = ranks << 1 | ranks >> 12
+    return (ranks & ranks >> 1 & ranks >> 2 & ranks >> 3 & ranks >> 4).bit_length()
 
 
 def _text(cards: Sequence[int]) -> str:

@@ -55,9 +55,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
@@ -65,11 +62,13 @@ from arena_envs.game import (
     HoldsOut,
     Information,
     Kind,
+    Vector,
     check_bool,
     check_int,
     check_number,
     hidden_again,
     next_entries,
+    np,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
 from arena_envs.talk import CENT, Amount, Utterance, money
@@ -454,7 +453,7 @@ class Negotiation(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
             return state
         return (seat, state.factors[seat : seat + 1], len(state.factors), state.said)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Seat, who is to do what, values, round; then all prices and answers.
 
         One-hot seat (2); one-hot: own offer, own answer, the other's offer, its answer (4);

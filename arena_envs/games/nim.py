@@ -29,15 +29,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     TERMINAL,
     IllegalAction,
+    Vector,
     check_bool,
     check_int,
     fold,
+    np,
 )
 from arena_envs.games.kits.board import TwoPlayerGame
 from arena_envs.scenes.shapes import Cell, Scene, Track, turn_title
@@ -136,7 +135,7 @@ class Nim(TwoPlayerGame[State]):
             turn = f"player_{state.seat} is to move."
         return f"You are player_{seat}. Objects left: {piles}. {turn}"
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """One-hot size of each pile, then whether this seat's turn is next."""
         values = np.zeros(sum(self.pile_sizes) + len(self.pile_sizes) + 1, np.float32)
         start = 0

@@ -39,18 +39,17 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     TERMINAL,
     BaseGame,
     Information,
     Kind,
     Pays,
+    Vector,
     check_int,
     counted,
     fold,
+    np,
     over_text,
 )
 from arena_envs.scenes.shapes import Cell, Scene, chosen_cells, rounds_table, turn_title
@@ -172,7 +171,7 @@ class PublicGoods(BaseGame[State, int]):
     ) -> tuple[int, tuple[tuple[int, ...], ...], tuple[int, ...]]:
         return (seat, state.rounds, state.chosen[seat : seat + 1])
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """A 1 for each round that is over with the shares contributed, own seat first."""
         values = np.zeros((self.num_rounds, 1 + self.num_players), np.float32)
         seats = self._from(seat)

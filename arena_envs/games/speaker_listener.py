@@ -31,9 +31,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -41,10 +38,12 @@ from arena_envs.game import (
     IllegalAction,
     Information,
     Kind,
+    Vector,
     check_int,
     counted,
     fitting,
     fold,
+    np,
 )
 from arena_envs.scenes.shapes import Cell, Grid, Scene, Track, turn_title
 
@@ -235,7 +234,7 @@ class SpeakerListener(BaseGame[State, int]):
         goal = state.goal if seat == SPEAKER else -1
         return (seat, goal, state.words, state.path, self._is_reached(state))
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """The knowledge of a seat as numbers.
 
         One-hot seat, goal (for the speaker) and cell of the listener; share of the moves

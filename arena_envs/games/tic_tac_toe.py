@@ -20,10 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from arena_envs.game import TERMINAL
+from arena_envs.game import TERMINAL, Vector, np
 from arena_envs.games.kits.board import TwoPlayerGame, piece_rows, turn_text
 from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
 
@@ -119,7 +116,7 @@ class TicTacToe(TwoPlayerGame[State]):
         turn = turn_text(self.current_player(state), seat, (won, -won))
         return "\n".join([f"You are {'XO'[seat]}. {turn}", "  a b c", *rows])
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Three planes of nine squares: own marks, marks of the other seat, empty."""
         values = np.zeros(27, np.float32)
         for square in range(9):

@@ -5,13 +5,9 @@ import random
 from itertools import combinations, product
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from arena_envs.game import AnyGame
+from arena_envs.game import AnyGame, ArrayLike, Floats, np
 from arena_envs.solvers.enumeration import MAX_STATES, Key, about, too_large
 from arena_envs.solvers.tree import (
-    Floats,
     Tree,
     best_response_of,
     edge_weights,

@@ -68,15 +68,13 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     Information,
     Kind,
+    Vector,
     check_bool,
     check_int,
     check_split,
@@ -257,7 +255,7 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
         known = claims if len(claims) == 2 else claims[seat : seat + 1]
         return (seat, len(claims), pool, values[seat : seat + 1], said, known)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """The knowledge of a seat as numbers, without messages.
 
         One-hot seat (2); one-hot: own talk, the other's talk, own claim, the other's claim

@@ -75,7 +75,7 @@ def remaining(betting: Betting) -> list[int]:
     return [seat for seat, folded in enumerate(betting.folded) if not folded]
 
 
-def net_chips(betting: Betting, strength: Callable[[int], int]) -> tuple[float, ...]:
+def net_chips(betting: Betting, strength: Callable[[int], Any]) -> tuple[float, ...]:
     """The chips that each seat wins or loses; the strongest hands share the pot equally.
 
     Args:

@@ -9,10 +9,7 @@ from functools import cached_property, reduce
 from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from arena_envs.game import TERMINAL, BaseGame, Information, Kind, fold
+from arena_envs.game import TERMINAL, BaseGame, Information, Kind, Vector, fold, np
 from arena_envs.scenes.shapes import (
     Cell,
     Scene,
@@ -228,7 +225,7 @@ class MatrixRounds(BaseGame[State, int]):
     ) -> tuple[int, tuple[tuple[int, ...], ...], tuple[int, ...]]:
         return (seat, state.rounds, state.chosen[seat : seat + 1])
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """One-hot seat, then the one-hot choices of each round, from the own seat on."""
         n, k, seats = self.num_players, self.num_actions, self._from(seat)
         ones, row = [seat], n
