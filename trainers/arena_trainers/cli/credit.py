@@ -275,7 +275,7 @@ def audit_game(
 
     Example: arena audit game "kuhn_poker(num_players=3)" --twin "openspiel:kuhn_poker(players=3)"
     """
-    from arena_envs.testing import same_game, twin_values
+    from arena_envs.testing import same_game
     from arena_envs.testing import twin as game
 
     given: dict[str, Any] = {}
@@ -289,14 +289,20 @@ def audit_game(
         return
     typer.echo(f"{found}\n\n{found.reproduction(name, twin)}", err=True)
     if found.what == "returns":
-        try:
-            values = twin_values(first, second, **given)
-        except (ImportError, ValueError) as error:
-            typer.echo(f"values not computed: {error}")
-        else:
-            table = Table("", "first game", "second game")
-            for row, (one, other) in values.items():
-                label = row if row == "value" else f"NashConv: {row}"
-                table.add_row(label, f"{one:+.4f}", f"{other:+.4f}")
-            print_tables([table])
+        _print_values(first, second, given)
     raise typer.Exit(1)
+
+
+def _print_values(first: Any, second: Any, maps: dict[str, Any]) -> None:
+    from arena_envs.testing import twin_values
+
+    try:
+        values = twin_values(first, second, **maps)
+    except (ImportError, ValueError) as error:
+        typer.echo(f"values not computed: {error}")
+        return
+    table = Table("", "first game", "second game")
+    for row, (one, other) in values.items():
+        label = row if row == "value" else f"NashConv: {row}"
+        table.add_row(label, f"{one:+.4f}", f"{other:+.4f}")
+    print_tables([table])
