@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import cached_property, lru_cache
 from importlib import import_module
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 from zlib import crc32
 
 if TYPE_CHECKING:
@@ -271,6 +271,7 @@ class BaseGame(Generic[S, A]):
 
     simultaneous = False
     zero_sum = False
+    default_value: ClassVar[str | None] = None  # `known_value` by default parameters
 
     @property
     def max_chance_nodes(self) -> int | None:
@@ -356,7 +357,8 @@ class BaseGame(Generic[S, A]):
 
     @property
     def known_value(self) -> str | None:
-        return None
+        told = self.default_value
+        return told if told and self == type(self)() else None
 
     @property
     def knobs(self) -> Mapping[str, tuple[Any, ...]]:

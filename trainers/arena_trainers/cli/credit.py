@@ -29,10 +29,11 @@ credit_app = typer.Typer(
 )
 
 
-def add_credit(app: typer.Typer) -> None:
-    """Adds the commands to the `arena` command."""
-    app.add_typer(credit_app)
-
+audit_app = typer.Typer(
+    name="audit",
+    no_args_is_help=True,
+    help="Check anyone's credit or game against exact ones.",
+)
 
 NUM_SAMPLES = 8  # of a start in `arena train`, by default
 
@@ -194,16 +195,7 @@ def _games_to_advise(
     return specs, used, settings.get("num_generations", NUM_SAMPLES)
 
 
-def add_audit(app: typer.Typer) -> None:
-    """Adds the commands to the `arena` command."""
-    audit = typer.Typer(
-        no_args_is_help=True, help="Check anyone's credit or game against exact ones."
-    )
-    audit.command("credit")(audit_credit)
-    audit.command("game")(audit_game)
-    app.add_typer(audit, name="audit")
-
-
+@audit_app.command("credit")
 def audit_credit(
     function: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION")],
     signature: Annotated[
@@ -247,6 +239,7 @@ def _verdict_word(verdict: "Verdict | None") -> str:
     return "-" if verdict is None else f"{verdict.kind} ({verdict.cosine:.2f})"
 
 
+@audit_app.command("game")
 def audit_game(
     name: GameName,
     twin: Annotated[
