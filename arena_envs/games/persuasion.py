@@ -41,9 +41,9 @@ stands before it is the message, of at most `max_message` characters. The legal 
 without messages. The prompt shows the latest two rounds in full and of earlier ones the moves and
 the quality, as far as the reader knows it.
 
-Cheapest trick known: a seller that lies in the last round alone gains (1 - `prior`) / T more than an
-honest one from a buyer that trusts. Recommending everything pays 0.073 against `persuader:honest`, and
-honest advice 0.320.
+Cheapest trick known: honest advice, and a lie in the last round: 0.350 with `persuader:honest`, and honest
+advice 0.316 (1,500 episodes); lies in the last three rounds pay 0.339. A lie in the last round in which a
+buyer buys costs the seller nothing, so each buyer that ever buys can be lied to. Recommending everything pays 0.073.
 
 History: version 1 draws from 209 pairs of prior and value, a half for each split; version 0 had one,
 and its `persuader:honest` believed every claim.
