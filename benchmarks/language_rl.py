@@ -15,7 +15,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ from gains import be_quiet
 
 FILE = Path("docs", "games", "language.json")
 SELF_PLAY = "self_play"  # the one way to learn here
-NUM_EPISODES = 300  # per seat of an evaluation
+NUM_EPISODES = 200  # per seat of an evaluation
 NUM_SHOWN = 2  # episodes whose replies are kept
 SEED = 10**6  # of the first episode of an evaluation; training draws others
 
@@ -50,21 +50,15 @@ class Setting:
     Args:
         params: of the game.
         stranger: policy string of the scripted player.
-        options: of `arena train`, beside those of `OPTIONS`.
     """
 
     params: Mapping[str, Any]
     stranger: str
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 SETTINGS: dict[str, Setting] = {
     "say_select": Setting(
-        {"num_balls": 2, "max_paying": 1, "num_rounds": 1}, "say_selector:honest"
-    ),
-    "referential": Setting(
-        {"num_attributes": 1, "num_values": 2, "num_objects": 2, "num_rounds": 1},
-        "referrer:honest",
+        {"num_balls": 3, "max_paying": 1, "num_rounds": 1}, "say_selector:honest"
     ),
     "taboo": Setting(
         {"num_cards": 3, "num_rounds": 1, "show_words": True}, "taboo:honest"
@@ -75,29 +69,33 @@ SETTINGS: dict[str, Setting] = {
             "factors": [[0.5, 0.75], [1.0, 1.25]],
         },
         "negotiator:honest",
-        {"beta": 0.05},
     ),
     "persuasion": Setting(
-        {"num_rounds": 4, "prior": 0.4, "value": 2.0},
-        "persuader:honest",
-        {"beta": 0.05},
+        {"num_rounds": 2, "prior": 0.4, "value": 2.0}, "persuader:honest"
+    ),
+    "auction": Setting(
+        {
+            **{"num_players": 2, "items": [[3, 1, 0]], "budget": 8},
+            **{"pricing": "first", "messages": False},
+        },
+        "bidder:honest",
     ),
 }
 OPTIONS: dict[str, Any] = {
     "parsing": "tolerant",
     "max_completion_length": 8,
-    "max_steps": 120,
+    "max_steps": 100,
     "episodes_per_step": 128,
-    "learning_rate": 2e-3,
-    "beta": 0.0,
+    "learning_rate": 1e-3,
+    "beta": 0.05,
     "sync_ref_model": False,
     "evaluate_every": 0,
     "eval_episodes": 20,
     "saved_episodes": 2,
     "saved_groups": 0,
     "save_best": False,
-    "logging_steps": 40,
-    "save_steps": 120,
+    "logging_steps": 50,
+    "save_steps": 100,
 }
 
 
@@ -106,7 +104,6 @@ def train_arguments(game: str, seed: int, folder: str) -> list[str]:
     chosen = SETTINGS[game]
     options = {
         **OPTIONS,
-        **chosen.options,
         "games": [{"id": game, "params": dict(chosen.params)}],
         "seed": seed,
     }

@@ -39,8 +39,9 @@ other player accepts what its outside option is worth, and waiting costs nothing
 and one round, the best price of the seller maximizes (p - value) times the chance that the buyer's
 value is at least p.
 
-Texts are read as in `bargaining-v1`: a move stands alone in the last line or sentence, and what
-stands before it is the message, of at most `max_message` characters. The legal actions are a finite
+A reply gives one move in a sentence of its own, and all other words are the message, of at most
+`max_message` characters (`docs/replies.md` shows how replies are read). With `parsing="strict"` the move
+stands alone in the last line or sentence, as in `bargaining-v1`. The legal actions are a finite
 set without messages: the answers, or `num_offers` evenly spaced prices. The prompt shows the latest
 three utterances in full and, of the earlier ones, the prices of the latest six offers.
 

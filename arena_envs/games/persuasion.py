@@ -36,8 +36,9 @@ quality and one of low quality with probability q = min(1, `prior` (v - 1) / (1 
 the buyer is as well off as without advice, and the seller gets min(1, `prior` v). In a repeated game
 a reputation can take the place of commitment.
 
-Texts are read as in `bargaining-v1`: a move stands alone in the last line or sentence, and what
-stands before it is the message, of at most `max_message` characters. The legal actions are the moves
+A reply gives one move in a sentence of its own, and all other words are the message, of at most
+`max_message` characters (`docs/replies.md` shows how replies are read). With `parsing="strict"` the move
+stands alone in the last line or sentence, as in `bargaining-v1`. The legal actions are the moves
 without messages. The prompt shows the latest two rounds in full and of earlier ones the moves and
 the quality, as far as the reader knows it.
 

@@ -467,7 +467,7 @@ class _Moves:
             and not _OPEN_TO_DOUBT.search(rest)
             and not (move and _goes_on(move, rest))
         ):
-            yield _Found(name, move, cut and (place[0], cut))
+            yield _Found(name, move, None if cut is None else (place[0], cut))
             for other in self.inside.finditer(rest):
                 yield _Found(*self.named(other), None)
 
