@@ -15,12 +15,32 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
+from importlib import import_module
 from itertools import accumulate
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 from zlib import crc32
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import ArrayLike as ArrayLike
+
+    np = numpy
+    Floats = np.typing.NDArray[np.float64]
+    Ints = np.typing.NDArray[np.intp]
+    Mask = np.typing.NDArray[np.int8]
+    Vector = np.typing.NDArray[np.float32]
+else:
+
+    class _Numpy:
+        """numpy, imported when it is first used: only features, masks and solvers need it."""
+
+        def __getattr__(self, name: str) -> Any:
+            found = getattr(import_module("numpy"), name)
+            setattr(self, name, found)  # asked once
+            return found
+
+    np = _Numpy()
+    ArrayLike = Floats = Ints = Mask = Vector = Any
 
 CHANCE, TERMINAL = -1, -4  # values of `current_player`, the same as OpenSpiel's
 MAX_ENUMERATED = 20_000  # states of a game that the default of `resample` lists
@@ -146,7 +166,7 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
         is shown by `arena_envs.hostile.quoted`, or at least passes `break_markup`.
         """
 
-    def features(self, state: S, seat: int) -> NDArray[np.float32]:
+    def features(self, state: S, seat: int) -> Vector:
         """float32[k], the knowledge of `observe` as numbers; k is constant.
 
         At the seat's turn, they tell apart what the text tells apart.
@@ -251,6 +271,7 @@ class BaseGame(Generic[S, A]):
 
     simultaneous = False
     zero_sum = False
+    default_value: ClassVar[str | None] = None  # `known_value` by default parameters
 
     @property
     def max_chance_nodes(self) -> int | None:
@@ -336,7 +357,8 @@ class BaseGame(Generic[S, A]):
 
     @property
     def known_value(self) -> str | None:
-        return None
+        told = self.default_value
+        return told if told and self == type(self)() else None
 
     @property
     def knobs(self) -> Mapping[str, tuple[Any, ...]]:

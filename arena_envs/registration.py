@@ -8,18 +8,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from typing import Any
-
-import gymnasium
-import pettingzoo
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, cast
 
 from arena_envs.catalogue import GAMES, Facts, Split
 from arena_envs.checks import did_you_mean
 from arena_envs.doors import Door, Expression, expression, imported, installed
-from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame, Information, Kind
 from arena_envs.nodes import Content
 
+if TYPE_CHECKING:
+    from arena_envs.env import GameEnv
+
+# rules play without them
+_gymnasium, _pettingzoo = (
+    import_module(name) if find_spec(name) else cast(Any, None)
+    for name in ("gymnasium", "pettingzoo")
+)
 METHODS = ("initial_state", "current_player", "legal_actions", "apply", "observe")
 
 
@@ -117,7 +122,7 @@ def register(
 ) -> None:
     """Makes a game known here, to PettingZoo and (one seat of it) to Gymnasium.
 
-    Both registries get two spellings: `arena/kuhn_poker-v0` and `arena/KuhnPoker-v0`.
+    Both registries, where they are installed, get two spellings: `arena/kuhn_poker-v0` and `arena/KuhnPoker-v0`.
 
     Args:
         id: `"snake_name-vN"`.
@@ -142,18 +147,19 @@ def register(
         )
     _entries[id] = Entry(id, entry_point, params, split, extra, facts, plugin)
     for name in (id, _in_camel_case(id)):
-        if hasattr(pettingzoo, "register"):  # since 1.27
-            pettingzoo.register(
+        if hasattr(_pettingzoo, "register"):  # since 1.27
+            _pettingzoo.register(
                 "aec",
                 f"arena/{name}",
                 "arena_envs.registration:make",
                 kwargs={"id": id},
             )
-        gymnasium.register(
-            f"arena/{name}",
-            "arena_wrappers.play.seat_env:make_seat_env",
-            kwargs={"game": id},  # `make_vec` has an argument `id` of its own
-        )
+        if _gymnasium is not None:
+            _gymnasium.register(
+                f"arena/{name}",
+                "arena_wrappers.play.seat_env:make_seat_env",
+                kwargs={"game": id},  # `make_vec` has an argument `id` of its own
+            )
 
 
 def _in_camel_case(id: str) -> str:
@@ -225,7 +231,7 @@ def make(
     render_mode: str | None = None,
     observation: Content = "all",
     **params: Any,
-) -> GameEnv:
+) -> "GameEnv":
     """A PettingZoo AEC environment of a game.
 
     Args:
@@ -244,6 +250,8 @@ def make(
     >>> env.observe("player_0")["text"]
     'You are player_0 and hold K. Actions: none. Your turn.'
     """
+    from arena_envs.env import GameEnv  # rules do without PettingZoo
+
     game = make_game(id, **params)
     return GameEnv(
         game,

@@ -13,7 +13,14 @@ BLOCKS = dict(re.findall(r"```python\n# (\w+)\.py\n(.*?)```", PAGE, re.DOTALL))
 @pytest.mark.parametrize(
     "name",
     [
-        *("my_game", "my_policy", "my_matchmaker", "my_curriculum", "my_selector"),
+        *(
+            "my_game",
+            "my_policy",
+            "my_agent",
+            "my_matchmaker",
+            "my_curriculum",
+            "my_selector",
+        ),
         "my_trainer",
     ],
 )

@@ -62,9 +62,6 @@ from functools import cached_property
 from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
@@ -73,11 +70,13 @@ from arena_envs.game import (
     Information,
     Kind,
     Pays,
+    Vector,
     check_bool,
     check_int,
     check_number,
     counted,
     next_entries,
+    np,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, Track, talk_of, turn_title
 from arena_envs.talk import Utterance
@@ -391,7 +390,7 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     def information_state(self, state: State, seat: int) -> Any:
         return (seat, state.market, self.known_qualities(state, seat), state.said)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Seat, who is to move, round; then all that the seat knows of each round.
 
         One-hot seat (2); whether the seat is to move; share of rounds over; for each round:

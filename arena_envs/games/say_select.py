@@ -53,9 +53,6 @@ from itertools import combinations
 from math import comb
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
@@ -63,9 +60,11 @@ from arena_envs.game import (
     Information,
     Kind,
     Pays,
+    Vector,
     check_bool,
     check_int,
     counted,
+    np,
     over_text,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Track, talk_of, turn_title
@@ -359,7 +358,7 @@ class SaySelect(talk.TalkGame[State, Action]):
         known = state.paying if seat == SPEAKER else tuple(state.gains)
         return (seat, known, state.said)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Seat, who is to move, balls that pay; then all rounds, without messages.
 
         One-hot seat (2); whether the seat is to move; for each ball whether the seat knows

@@ -64,9 +64,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
@@ -74,10 +71,12 @@ from arena_envs.game import (
     Information,
     Kind,
     Pays,
+    Vector,
     check_bool,
     check_int,
     check_number,
     counted,
+    np,
     of_split,
     over_text,
 )
@@ -488,7 +487,7 @@ class SecretKeeper(talk.TalkGame[State, Action]):
             return (seat, known, hidden, state.is_leaked)
         return (seat, known, said, state.writers, state.is_leaked)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """The knowledge of a seat as numbers, without messages.
 
         One-hot seat (3); whether the seat is to move; each digit of the secret plus 1, or 0;

@@ -46,9 +46,6 @@ from functools import cached_property, lru_cache
 from itertools import count
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -58,11 +55,13 @@ from arena_envs.game import (
     Information,
     Kind,
     Pays,
+    Vector,
     check_int,
     check_split,
     counted,
     fitting,
     fold,
+    np,
     over_text,
     split_of,
 )
@@ -509,7 +508,7 @@ class Sokoban(BaseGame[State, int]):
         cells[state.player] = PLAYER_ON_GOAL if state.player in room.goals else PLAYER
         return "".join(cells)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """For each cell, whether it has a wall, goal, box, the player; share of moves made."""
         room = self.level_at(state).room
         num_cells = len(room.walls)

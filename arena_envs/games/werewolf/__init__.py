@@ -61,11 +61,17 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs import talk
-from arena_envs.game import CHANCE, TERMINAL, Information, Kind, check_bool, check_int
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    Information,
+    Kind,
+    Vector,
+    check_bool,
+    check_int,
+    np,
+)
 from arena_envs.games.werewolf import state as states
 from arena_envs.games.werewolf import texts
 from arena_envs.games.werewolf.state import (
@@ -85,9 +91,7 @@ from arena_envs.talk import Utterance
 __all__ = ["State", "Werewolf"]
 
 
-def _past(
-    state: State, seat: int, num_players: int, num_statements: int
-) -> NDArray[np.float32]:
+def _past(state: State, seat: int, num_players: int, num_statements: int) -> Vector:
     width = 2 + 2 * num_statements
     days = np.zeros((num_players - 2, 2 + num_players * width), np.float32)
     for death in state.deaths:
@@ -278,7 +282,7 @@ class Werewolf(talk.TalkGame[State, Action]):
         public = (len(state.roles), state.phase, state.day, state.turn, state.deaths)
         return (seat, known, public, past)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Seat, phase, who lives, known roles, deaths, and moves by day and player.
 
         One-hot seat (N); one-hot phase (5); turn and day (2); living (N); one-hot known role or

@@ -70,11 +70,6 @@ HOW_MANY = (
 )
 
 
-def add_replay(app: typer.Typer) -> None:
-    """Adds the command to the `arena` command."""
-    app.command("replay")(replay)
-
-
 def replay(
     file: Annotated[Path, typer.Argument(metavar="FILE")],
     html: Annotated[
@@ -270,11 +265,6 @@ Follow = Annotated[
 ]
 
 
-def add_report(app: typer.Typer) -> None:
-    """Adds the command to the `arena` command."""
-    app.command("report")(report)
-
-
 def report(
     paths: Paths, out: Page = None, groups: Groups = 2, go_on: Follow = False
 ) -> None:
@@ -399,11 +389,6 @@ def _tell_bad(bad: Iterable[tuple[str, BadLine]], name: str) -> None:
 PARQUET = (b"PAR1", b"prompt", b"reason")  # what our files hold
 CARD = (b"---\n# arena data", b"---")  # what our dataset cards hold
 OTHER = ", held out"  # what the title of a table says
-
-
-def add_data(app: typer.Typer) -> None:
-    """Adds the command to the `arena` command."""
-    app.command("data")(data)
 
 
 Files = Annotated[
@@ -650,11 +635,6 @@ def _print_selectors() -> None:
     for name, options, summary in described():
         table.add_row(name, escape(options), escape(summary))
     print_tables([table])
-
-
-def add_export(app: typer.Typer) -> None:
-    """Adds the command to the `arena` command."""
-    app.command("export")(export)
 
 
 def export(

@@ -540,16 +540,14 @@ class SuiteGame:
         self.score, self.formula = score, formula
 
 
-def _board_score(game: AnyGame, mean: float) -> float:
-    return 100 * (1 + mean)
-
-
-def _hanabi_score(game: AnyGame, mean: float) -> float:
-    return 100 * mean / game.max_return
-
-
-BOARD: Any = (_board_score, "100 (1 + mean return): 100 if every episode is a draw")
-HANABI: Any = (_hanabi_score, "100 mean return / largest return")
+BOARD: Any = (
+    lambda game, mean: 100 * (1 + mean),
+    "100 (1 + mean return): 100 if every episode is a draw",
+)
+HANABI: Any = (
+    lambda game, mean: 100 * mean / game.max_return,
+    "100 mean return / largest return",
+)
 
 
 SUITES = {

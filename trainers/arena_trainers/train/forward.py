@@ -84,11 +84,6 @@ def is_zero3(accelerator: Any) -> bool:
     return plugin is not None and plugin.zero_stage == 3
 
 
-def is_sharded(accelerator: Any) -> bool:
-    """Whether each process stores only a part of the weights."""
-    return bool(accelerator.is_fsdp2) or is_zero3(accelerator)
-
-
 def check_sharding(accelerator: Any, has_reference: bool) -> None:
     """Refuses ways of sharding that give wrong weights, or have not been tested.
 
@@ -286,7 +281,7 @@ class Shards:
             model: runs the rows.
             num_passes: forward passes of this process.
         """
-        sharded = is_sharded(self.accelerator)
+        sharded = bool(self.accelerator.is_fsdp2) or is_zero3(self.accelerator)
         if not sharded or max(gather_object([num_passes])) == 1:
             return nullcontext()
         is_own = model is self.trainer.model_wrapped

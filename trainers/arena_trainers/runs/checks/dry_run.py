@@ -539,7 +539,7 @@ def memory_table(method: Method, load: Load) -> list[str]:
     """The memory of the supervised start and of self-play, by part."""
     start = start_memory(method) if method.has_start else {}
     play = play_memory(method)
-    bound = min(_bound(method), load.tokens)
+    bound = min(method.max_tokens or SAMPLE, load.tokens)
     name = f"activations of {bound:,} tokens{'' if method.max_tokens else ' *'}"
     play[name] = float(bound * method.token_bytes)
     if start:
@@ -556,11 +556,6 @@ def memory_table(method: Method, load: Load) -> list[str]:
     if not method.max_tokens:
         lines.append("* max_tokens_per_forward is not given: half of the free memory")
     return [*lines, f"KV cache: {method.kv_bytes:,} bytes per token"]
-
-
-def _bound(method: Method) -> int:
-    """Tokens that run at once in training; `SAMPLE` where memory decides."""
-    return method.max_tokens or SAMPLE
 
 
 def _gib(size: float | None) -> str:
