@@ -77,7 +77,8 @@ PAYMENTS = {"end": "at the end", "on_the_way": "on the way"}
 
 def _signature(game: AnyGame) -> str:
     known = inspect.signature(type(game)).parameters.values()
-    return f"({', '.join(f'{p.name}={p.default!r}' for p in known)})"
+    shown = (p.replace(annotation=p.empty, kind=p.KEYWORD_ONLY) for p in known)
+    return f"({', '.join(map(str, shown))})"
 
 
 def _has_defaults(game: AnyGame) -> bool:
