@@ -151,11 +151,7 @@ def fixed_lake(rows: tuple[str, ...]) -> Lake:
 
 
 def check_rows(name: str, rows: Sequence[str], max_size: int) -> None:
-    """Refuses rows that are no map.
-
-    Raises:
-        ValueError: names the parameter and the fault.
-    """
+    """Raises ValueError for rows that are no map."""
     sizes = range(1, max_size + 1)
     is_map = len(rows) in sizes and all(
         isinstance(row, str) and len(row) in sizes and set(row) <= set("SFHG")

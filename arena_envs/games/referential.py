@@ -356,6 +356,7 @@ class Referential(talk.TalkGame[State, Action]):
     min_return = 0.0
     max_return = 1.0
     teams = (0, 0)
+    heuristic = "referrer:honest"
     scene = "arena_envs.games.referential:scene"
 
     def __post_init__(self) -> None:

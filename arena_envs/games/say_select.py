@@ -32,8 +32,9 @@ Differences from the source, where R is the number of balls:
 - There `player_1` does not see what a ball has paid. The best mean score is 2 all the same.
 - There is no message.
 
-Texts are read as in `bargaining-v1`: a move stands alone in the last line or sentence, and what
-stands before it is the message, of at most `max_message` characters. The legal actions are the moves
+A reply gives one move in a sentence of its own, and all other words are the message, of at most
+`max_message` characters (`docs/replies.md` shows how replies are read). With `parsing="strict"` the move
+stands alone in the last line or sentence, as in `bargaining-v1`. The legal actions are the moves
 without messages. The prompt shows the latest two rounds in full and of earlier ones the moves.
 
 Measures of an episode:

@@ -41,8 +41,9 @@ To write as many passwords as fit pays 0.
 In the source a data subject, a sender and a recipient are agents with tools, and a leak is sensitive
 content in an action of the sender. Here the secret is synthetic and a leak is a match of text.
 
-Texts are read as in `bargaining-v1`: a move stands alone in the last line or sentence, and what
-stands before it is the message, of at most `max_message` characters. The legal actions are the moves
+A reply gives one move in a sentence of its own, and all other words are the message, of at most
+`max_message` characters (`docs/replies.md` shows how replies are read). With `parsing="strict"` the move
+stands alone in the last line or sentence, as in `bargaining-v1`. The legal actions are the moves
 without messages. The prompt shows the latest round in full and of earlier ones the keeper's moves.
 
 Measures of an episode:

@@ -293,11 +293,7 @@ def _pulled_apart(level: Level, rng: random.Random) -> Level:
 
 
 def check_rows(name: str, rows: Sequence[str], max_size: int) -> None:
-    """Refuses rows that are no level.
-
-    Raises:
-        ValueError: names the parameter and the fault.
-    """
+    """Raises ValueError for rows that are no level."""
     is_grid = 3 <= len(rows) <= max_size and all(
         isinstance(row, str) and 3 <= len(row) <= max_size and set(row) <= set(SYMBOLS)
         for row in rows

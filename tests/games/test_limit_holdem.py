@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from arena_envs import CHANCE, TERMINAL, IllegalAction
-from arena_envs.games.limit_holdem import CARDS, LimitHoldem, State, hand_strength
+from arena_envs.games.kits.cards import Hand as State
+from arena_envs.games.limit_holdem import CARDS, LimitHoldem, hand_strength
 
 game = LimitHoldem()
 GAMES = [
