@@ -263,6 +263,7 @@ def test_nash_conv_is_logged_when_it_is_measured(tmp_path, monkeypatch):
     assert yaml.safe_load((folder / "config.yaml").read_text())["seed"] == 42
 
 
+@pytest.mark.slow
 def test_a_transcript_of_a_recipe_with_options_has_no_exact_evaluation(
     tmp_path, monkeypatch
 ):
@@ -309,6 +310,7 @@ def test_a_finished_run_is_not_resumed_to_the_same_steps(
     assert (run_folder / "results.json").read_text() == before
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 def test_a_finished_run_goes_on_to_more_steps_with_the_schedule_of_all(
     run_folder, tmp_path, monkeypatch, capfd
