@@ -400,15 +400,6 @@ class Door(Generic[T]):
         return f"no {self.kind} {name!r}; {did_you_mean(name, known)}"
 
 
-_signature = functools.lru_cache(maxsize=1_000)(inspect.signature)
-
-
-def parameters_of(maker: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """The parameters of a function or class; those of functions are remembered."""
-    known = _signature if inspect.isfunction(maker) else inspect.signature
-    return known(maker).parameters
-
-
 def check_options(
     what: str,
     maker: Callable[..., Any],
@@ -430,7 +421,7 @@ def check_options(
     Raises:
         ValueError: an unknown option, or one that is missing.
     """
-    parameters = [*parameters_of(maker).values()][len(arguments) :]
+    parameters = [*inspect.signature(maker).parameters.values()][len(arguments) :]
     variadic = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     known = [
         p.name for p in parameters if p.name not in given and p.kind not in variadic

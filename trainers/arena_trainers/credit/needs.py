@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from arena_envs.doors import parameters_of
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -103,4 +101,4 @@ def needs_of(estimator: Callable[..., Any]) -> Needs:
 
 def keeps_state(estimator: Callable[..., Any]) -> bool:
     """True if an estimator takes the state that it returned for the batch before."""
-    return "state" in parameters_of(estimator)
+    return "state" in inspect.signature(estimator).parameters
