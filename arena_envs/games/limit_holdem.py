@@ -67,6 +67,7 @@ class LimitHoldem(FixedLimit):
     num_own, board_sizes = 2, (0, 3, 4, 5)
     num_cards = len(CARDS)
     scene = "arena_envs.games.limit_holdem:scene"
+    is_spelled = True
 
     def __post_init__(self) -> None:
         check_int("num_players", self.num_players, 2, 6)

@@ -26,8 +26,10 @@ have no limit; outside options are worth 0, which is the default; GLEE also play
 that the players know, and with products of 100, 10,000 and 1,000,000 (`scale`). A forfeit is no sale,
 and costs a tenth of the range of returns.
 
-Cheapest trick known: against `negotiator:honest`, which believes what it is told, claim 20 more than
-the truth (as a buyer, less). It pays 0.242, and honest play 0.183. Leaving at once pays 0.
+Cheapest trick known: none beats honest play with `negotiator:honest`, 0.149 as a seller and 0.122 as a
+buyer. It sells or buys at the mean price of all values that may be drawn, whatever it is told: of all
+mechanisms only a posted price makes lies worthless (K. Hagerty and W. Rogerson, *Robust Trading
+Mechanisms*, 1987). False claims pay the same, harder bargains the same or less, leaving at once 0.
 
 History: version 1 draws from 210 pairs of factors with a gain from trade, a half for each split; in
 version 0 half of the 16 pairs had no gain, an honest pair got 0.065 each, and a forfeit cost 0.75.
@@ -37,8 +39,9 @@ other player accepts what its outside option is worth, and waiting costs nothing
 and one round, the best price of the seller maximizes (p - value) times the chance that the buyer's
 value is at least p.
 
-Texts are read as in `bargaining-v1`: a move stands alone in the last line or sentence, and what
-stands before it is the message, of at most `max_message` characters. The legal actions are a finite
+A reply gives one move in a sentence of its own, and all other words are the message, of at most
+`max_message` characters (`docs/replies.md` shows how replies are read). With `parsing="strict"` the move
+stands alone in the last line or sentence, as in `bargaining-v1`. The legal actions are a finite
 set without messages: the answers, or `num_offers` evenly spaced prices. The prompt shows the latest
 three utterances in full and, of the earlier ones, the prices of the latest six offers.
 
@@ -49,7 +52,6 @@ the mean of both values, and 1 without a sale). GLEE's self-gain is the return.
 """
 
 import random
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -66,7 +68,7 @@ from arena_envs.games.kits.haggling import (
     turn_text,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
-from arena_envs.talk import CENT, Amount, Utterance, money
+from arena_envs.talk import CENT, Utterance, money
 
 ROLES = ("seller", "buyer")
 FACTORS = tuple(n / 100 for n in range(50, 155, 5))
@@ -75,15 +77,7 @@ FACTORS = tuple(n / 100 for n in range(50, 155, 5))
 def stage_text(
     player: int, seat: int, turn: int, num_rounds: int, price: int | None
 ) -> str:
-    """The seat to move, or the end of the game.
-
-    Args:
-        player: what `current_player` returns.
-        seat: who reads the text.
-        turn: number of utterances so far.
-        num_rounds: of the game.
-        price: of the sale, in hundredths; None without one.
-    """
+    """The seat to move, or the end of the game."""
     if player == CHANCE:
         return "The values are being drawn."
     if price is not None:
@@ -359,7 +353,6 @@ class Negotiation(Haggling):
 
 
 SELLER = 0
-_STATED = re.compile(r"worth ([0-9]{1,9}(?:\.[0-9]{1,2})?) to me", re.ASCII)
 
 
 # the price to ask for, None if no sale can pay; a message
@@ -367,15 +360,20 @@ Wanted = tuple[int | None, str]
 
 
 def _honest(game: Negotiation, state: State, seat: int) -> Wanted:
-    own, other = _worst(game, state, seat), _stated(game, state, seat)
     said = f"The product is worth {money(game.value(state, seat))} to me."
     message = said if game.messages and len(said) <= game.max_message else ""
-    if other is None:
-        if len(state.said) % 2:
-            return own, message
-        return (own + _best(game, seat)) // 2, message
-    sign = 1 if seat == SELLER else -1
-    return (None if sign * (other - own) < 0 else (own + other) // 2), message
+    own, price = _worst(game, state, seat), _fair(game, state)
+    is_gain = price > own if seat == SELLER else price < own
+    return (price if is_gain else None), message
+
+
+def _fair(game: Negotiation, state: State) -> int:
+    """The mean of both limits if they are known, else of all that chance may draw."""
+    if game.complete_information:
+        return (_worst(game, state, 0) + _worst(game, state, 1)) // 2
+    mean = sum(map(sum, game.drawn)) / len(game.drawn) / 2
+    gap = _outside(game, 0) - _outside(game, 1)
+    return round(game.scale * CENT * mean) + gap // 2
 
 
 def _greedy(game: Negotiation, state: State, seat: int) -> Wanted:
@@ -414,9 +412,9 @@ STYLES: dict[str, Callable[[Negotiation, State, int], Wanted]] = {
 class Negotiator(talk.Scripted):
     """Plays negotiation in one of four styles.
 
-    - `honest` says what the product is worth to it, and believes the other player. It offers,
-      and accepts, half of the gains from trade; it leaves if there are none. While it does not
-      know the other value, it asks for half of what it could gain at most, and accepts every gain.
+    - `honest` says what the product is worth to it, and wants the mean price of all values that may
+      be drawn, or a better one; with complete information, half of the gains from trade. It leaves
+      if that is no gain. What it is told changes nothing, so no claim pays.
     - `greedy` says nothing and asks for the value that is best for itself among those that the other
       player may have. It accepts gains in the last round only.
     - `silent` says nothing. It asks for as much as `greedy` in round 1 and for no gain in the last
@@ -465,23 +463,6 @@ def _asked(game: Negotiation, state: State, seat: int) -> int:
     """The best price, but none at a loss."""
     better = max if seat == SELLER else min
     return better(_best(game, seat), _worst(game, state, seat))
-
-
-def _stated(game: Negotiation, state: State, seat: int) -> int | None:
-    """The other seat's limit as this seat knows it, by the rules or by what was said last."""
-    other = 1 - seat
-    if game.complete_information:
-        return _worst(game, state, other)
-    words = [
-        said.message
-        for turn, said in enumerate(state.said)
-        if speaker_of(turn) == other
-    ]
-    found = next(filter(None, map(_STATED.search, reversed(words))), None)
-    value = None if found is None else Amount(0, game.highest).read(found[1])
-    if value is None:
-        return None
-    return value + _outside(game, other) * (1 if other == SELLER else -1)
 
 
 def scene(game: Negotiation, state: State, viewer: int | None) -> Scene:

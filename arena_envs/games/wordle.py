@@ -91,6 +91,7 @@ class Wordle(SecretGame):
     split: str = "train"
     default_value = "optimal play 0.786667; uniform random play 0.07"
     scene = "arena_envs.games.wordle:scene"
+    is_spelled = True
 
     def __post_init__(self) -> None:
         words = read_words("words", self.words, min_words=2)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from arena_envs.game import AnyGame
+from arena_envs.transforms import Transform
 from arena_wrappers.prompts import Message
 
 
@@ -229,7 +230,9 @@ def storable(text: str) -> str:
 
 
 def params_of(game: AnyGame) -> dict[str, Any]:
-    """The parameters of a game, as JSON holds them."""
+    """The parameters of a game, as JSON holds them; of a transform, those of its inner game."""
+    while isinstance(game, Transform):
+        game = game.game
     if not is_dataclass(game):
         return {}
     params = {field.name: getattr(game, field.name) for field in fields(game)}

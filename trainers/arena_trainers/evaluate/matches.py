@@ -100,11 +100,6 @@ def repetition_warnings(
     games, and uniform random play shows more than twice as many distinct games in as many
     episodes. Games that begin with chance, such as a deal, get no warning: their episodes
     are independent even between deterministic policies.
-
-    Args:
-        game: the rules.
-        rows: rows of an evaluation.
-        make: makes an environment of the game.
     """
     if game.current_player(game.initial_state()) == CHANCE:
         return ()
