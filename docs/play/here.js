@@ -6,7 +6,7 @@
   const waiting = new Map();
   const told = document.createElement("p");
   told.setAttribute("role", "status");
-  told.textContent = "Loading Python and the games, about 4 MB the first time ...";
+  told.textContent = "Loading Python and the games, 7 MB the first time ...";
   document.querySelector("main").prepend(told);
   let count = 0;
 

@@ -141,7 +141,7 @@ def web(
 
     For example:
 
-    arena serve web --against lm:runs/first
+    arena serve web --against lm:runs/first/model
     """
     with usage_errors():
         _check_port(port)

@@ -22,9 +22,6 @@ def estimates_of(recorded: Sequence[Recorded]) -> list[Estimates]:
     stores a few groups: estimators whose pools are larger than a group give other values
     here than in training.
 
-    Args:
-        recorded: episodes with the credit of their turns.
-
     Returns:
         For each episode, by name of the estimator: one advantage per turn, None for turns
         of policies without credit; or why the estimator refuses the episodes. Empty for
@@ -77,12 +74,7 @@ def _estimate(
 
 
 def value_lines(solved: Solved, place: int) -> list[str]:
-    """The values at a turn as lines of text, largest first; the action played has a star.
-
-    Args:
-        solved: the values of the episode.
-        place: number of the turn.
-    """
+    """The values at a turn as lines of text, largest first; the action played has a star."""
     moves = solved.turns[place]
     if moves is None:
         return [f"  values    none: {printable(solved.fault or '')}"]
