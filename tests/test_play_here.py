@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 import play_here
-from arena_envs.catalogue import GAMES
-from arena_envs.registration import make_game
+from arena_envs import game_infos, make_game
 from arena_trainers.web import tables as web
-from arena_trainers.web.tables import PROMPT
-from arena_trainers.web.views import frames, seen
+from arena_trainers.web import views
 from arena_wrappers import SeatSession, make_policy
 from build_play import kept_values
 
@@ -22,13 +20,17 @@ def rivals(game: Any, id: str) -> list[str]:
     return [name or "random"] * (game.num_players - 1)
 
 
+PROMPT = {"reply_format": "bare"}
 LISTED = runpy.run_path(str(Path(__file__).with_name("representative.py")))
 SHORT = {id for id, _ in LISTED["REPRESENTATIVE"].values()} | {"limit_holdem-v0"}
 
 
 @pytest.mark.parametrize(
     "every_game",
-    [id if id in SHORT else pytest.param(id, marks=pytest.mark.slow) for id in GAMES],
+    [
+        id if id in SHORT else pytest.param(id, marks=pytest.mark.slow)
+        for id in (info.id for info in game_infos())
+    ],
 )
 def test_a_game_is_played_as_by_a_seat_session(every_game: str) -> None:
     game, rng = make_game(every_game), random.Random(1)
@@ -39,14 +41,14 @@ def test_a_game_is_played_as_by_a_seat_session(every_game: str) -> None:
     here = play_here.Session(every_game, players, seed=5)
     here.go_on()
     for _ in range(6):
-        assert seen(here, 0) == seen(server, 0)
+        assert views.seen(here, 0) == views.seen(server, 0)
         if here.done:
             break
         reply = rng.choice(here.info()["legal"])
         server.step(reply)
         here.step(reply)
         here.go_on()
-    assert frames(here) == frames(server)
+    assert views.frames(here) == views.frames(server)
 
 
 @pytest.fixture

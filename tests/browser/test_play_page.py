@@ -12,10 +12,8 @@ from typing import Any
 
 import pytest
 
-from arena_envs import make_game
-from arena_envs.catalogue import GAMES
-from arena_trainers.web.tables import PROMPT, replayed, values_in
-from arena_trainers.web.views import action_text
+from arena_envs import game_infos, make_game
+from arena_trainers.web import tables, views
 from arena_wrappers import SeatSession
 from build_play import write_app
 
@@ -104,7 +102,9 @@ def test_a_whole_game_is_played_on_a_phone(page, game, seats) -> None:
     page.wait_for_selector("#replay:not([hidden])")
     PAGES.fits_the_phone(page)
     assert "Reward" in page.inner_text("#worth")
-    assert page.evaluate("state.replay") == replayed(page.evaluate("state.record"))
+    assert page.evaluate("state.replay") == tables.replayed(
+        page.evaluate("state.record")
+    )
 
 
 PLAY = """async ([game, seats, seed]) => {
@@ -120,21 +120,21 @@ PLAY = """async ([game, seats, seed]) => {
 }"""
 
 
-@pytest.mark.parametrize("game", GAMES)
+@pytest.mark.parametrize("game", [info.id for info in game_infos()])
 def test_moves_agree_with_python_under_the_same_seed(page, game) -> None:
     offered = page.evaluate(f"ask('/api/games/{game}')")["opponents"]
     num_players = make_game(game).num_players
     bot = next((name for name in offered[1:] if "search" not in name), "random")
     others = [bot] * (num_players - 1)
     shown, end, replies, spent = page.evaluate(PLAY, [game, ["person", *others], 11])
-    session = SeatSession(game, 0, others, prompt=PROMPT)
+    session = SeatSession(game, 0, others, prompt=tables.PROMPT)
     session.reset(seed=11)
     for text, legal, reply in shown:
         assert session.game.observe(session.state, 0) == text
         assert session.info()["legal"] == legal
         session.step(reply)
     assert session.game.observe(session.state, 0) == end
-    assert [action_text(session.game, turn) for turn in session.turns] == replies
+    assert [views.action_text(session.game, turn) for turn in session.turns] == replies
     print(f"{game} against {bot}: {spent:.1f} ms a move")
 
 
@@ -151,7 +151,7 @@ def test_regret_and_the_equilibrium_come_after_the_move(page) -> None:
     shown = page.evaluate(
         f"ask(`/api/tables/${{state.view.table}}/review?turn={number}`)"
     )
-    assert shown == values_in(saved, number)
+    assert shown == tables.values_in(saved, number)
     assert "an equilibrium" in page.inner_text("#values")
 
 

@@ -17,18 +17,10 @@ pytest.importorskip("uvicorn", reason="the extra web is not installed")
 pytestmark = pytest.mark.slow
 
 # what tests do on a page where games are played
-begin, first_move, fits_the_phone, move, nothing_serious, observed, over = map(
-    runpy.run_path(str(Path(__file__).with_name("game_pages.py"))).get,
-    (
-        "begin",
-        "first_move",
-        "fits_the_phone",
-        "move",
-        "nothing_serious",
-        "observed",
-        "over",
-    ),
-)
+PAGES = runpy.run_path(str(Path(__file__).with_name("game_pages.py")))
+begin, first_move, move = PAGES["begin"], PAGES["first_move"], PAGES["move"]
+fits_the_phone, nothing_serious = PAGES["fits_the_phone"], PAGES["nothing_serious"]
+observed, over = PAGES["observed"], PAGES["over"]
 PHONE = {"viewport": {"width": 390, "height": 800}}
 LOAD = "Failed to load resource"  # what Chromium says of a status of 400 or more
 

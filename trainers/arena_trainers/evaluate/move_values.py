@@ -68,11 +68,7 @@ class Solved(NamedTuple):
 
 
 class Search:
-    """Exact values of a game of perfect information.
-
-    Raises:
-        TooLarge: the solver meets more than `MAX_SOLVED_STATES` states.
-    """
+    """Exact values of a game of perfect information; raises TooLarge as its solver does."""
 
     accuracy = ROUNDING
 
@@ -103,14 +99,9 @@ class Search:
 
 
 class Table:
-    """Values under a reference policy, by information state.
+    """Values of actions under a reference policy, and its probabilities, by information state.
 
-    Args:
-        game: the rules.
-        rows: the values.
-        policy: the probabilities of the reference.
-        reference: name of the policy.
-        accuracy: how far values may be off; the NashConv of an equilibrium.
+    `accuracy` is how far values may be off: the NashConv of an equilibrium.
     """
 
     def __init__(
@@ -142,11 +133,7 @@ Source = Search | Table | str  # of the values of a game, or why there are none
 
 
 def source_of(game: AnyGame) -> Source:
-    """What has the values of a game.
-
-    Raises:
-        ValueError: the game is too large, or not enumerable.
-    """
+    """What has the values of a game; raises ValueError for one too large, or not enumerable."""
     if game.num_actions is None:
         return LANGUAGE
     if game.information == "perfect" and not game.simultaneous:
@@ -163,10 +150,8 @@ class MoveSolver:
     | cooperative | under a best joint policy |
     | other | under an equilibrium that CFR+ finds |
 
-    Larger games and language games have no values.
-
-    Args:
-        known: by type and representation of a game, what `source_of` found for it before.
+    Larger games and language games have no values. `known` has what `source_of` found before,
+    by type and representation of a game.
     """
 
     def __init__(self, known: Mapping[tuple[type, str], Source] | None = None) -> None:
@@ -176,13 +161,7 @@ class MoveSolver:
     def solve(
         self, game: AnyGame | None, turns: Sequence[Turn], states: Sequence[Any]
     ) -> Solved:
-        """The values at the turns of an episode.
-
-        Args:
-            game: its rules; None if they are unknown.
-            turns: its turns.
-            states: the state before each.
-        """
+        """The values at turns of an episode, by the state before each; no rules, no values."""
         none = [None] * len(turns)
         if game is None:
             return Solved(None, "the episode cannot be replayed", none)
@@ -223,11 +202,7 @@ def _solved(
 
 
 def _table_of(game: AnyGame) -> Table | str:
-    """The values of a small game, or why it has no reference.
-
-    Raises:
-        ValueError: the game is too large, or not enumerable.
-    """
+    """The values of a small game, or why it has no reference; raises as `source_of`."""
     information_states(game, MAX_SOLVED_STATES)
     if game.kind == "cooperative":
         try:

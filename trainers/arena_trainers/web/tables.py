@@ -458,14 +458,7 @@ def values_in(record: Mapping[str, Any], turn: int) -> dict[str, Any]:
 
 
 def replayed(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A finished or broken-off game from its link, as a viewer sees who may see all.
-
-    Args:
-        record: what `Tables.record` returned; it may come from anybody.
-
-    Raises:
-        Refused: it is no record of a game here.
-    """
+    """A game from its link, which may come from anybody; raises Refused if it is none."""
     session = _restored(record)
     title = listed()[record["game"]]["title"]
     return {"game": record["game"], "title": title, **frames(session)}
