@@ -28,8 +28,8 @@ OWN = {id: entry for id, entry in registration._entries.items() if not entry.plu
 
 @cache
 def sample(id: str) -> Sample:
-    """A sixth of what `arena check` looks at."""
-    return draw_sample(arena_envs.make_game(id), 10, seed=0, max_states=250)
+    """An eighth of what `arena check` looks at."""
+    return draw_sample(arena_envs.make_game(id), 8, seed=0, max_states=200)
 
 
 @pytest.mark.parametrize("id", OWN)

@@ -126,7 +126,14 @@ class Gradients(TrainerCallback):
         self.found.append(torch.cat(parts))
 
 
-@pytest.mark.parametrize("name", ["sft", "dpo", "kto", "reward"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sft",
+        "kto",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("dpo", "reward")),
+    ],
+)
 def test_gradients_do_not_depend_on_the_cut(made, name):
     """Steps of 9 rows and then of those that are left, run whole or 8 or 1 at once."""
     gradients = []
