@@ -104,7 +104,7 @@ def same_game(
 
 
 def twin_values(
-    first: Any, second: Any, policies: Mapping[str, Table] | None = None, **maps: Map
+    first: Any, second: Any, policies: Mapping[str, Table] | None = None, **maps: Any
 ) -> dict[str, tuple[float, ...]]:
     """Solves two zero-sum games of two that differ in their payments alone; needs scipy.
 
