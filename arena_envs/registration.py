@@ -178,16 +178,59 @@ def register_plugins() -> None:
             _warn(plugin, f"game {point.name!r} of {plugin} is skipped: {error}")
 
 
+_HERE = "arena_envs.transforms"
+transforms: Door[AnyGame] = Door(
+    "transform",
+    "arena.transforms",
+    {
+        "disguise": f"{_HERE}.disguise:Disguise",
+        "goal": f"{_HERE}.ends:Goal",
+        "misere": f"{_HERE}.ends:Misere",
+        "start": f"{_HERE}.positions:Start",
+        "vanish": f"{_HERE}.positions:Vanish",
+    },
+    given=("game",),
+    kit="arena_envs.testing:check_game",
+)
+
+
 class _Games(Door[AnyGame]):
-    """The door of games, whose ids have versions."""
+    """The door of games, whose ids have versions.
+
+    A transform of a game has an id, too: the string without the parameters of the inner game.
+    """
 
     def names(self) -> list[str]:
         return sorted(_entries)
 
     def read(self, spec: str | Mapping[str, Any]) -> Expression:
         one = expression(spec)
+        if one.inner and not self._is_name(one.name):
+            (game, *more), outer = one.inner, transforms.read(_outer(one))
+            if more:
+                raise ValueError(f"want one game in {spec!r:.200}, got {one.inner}")
+            inner = self.read(game)
+            options = [f"{key}={value}" for key, value in outer.options.items()]
+            argument = "" if outer.argument is None else f":{outer.argument}"
+            inside = ", ".join([inner.name, *options])
+            return Expression(
+                f"{outer.name}{argument}({inside})", None, (), inner.options
+            )
         path = one.name if one.argument is None else f"{one.name}:{one.argument}"
         return Expression(_find(path).id, None, one.inner, one.options)
+
+    def make(self, spec: str | Mapping[str, Any], /, **params: Any) -> AnyGame:
+        one = self.read(spec)
+        params = {**one.options, **params}
+        around = expression(one.name)
+        if not around.inner:
+            if one.inner:
+                raise ValueError(
+                    f"want {one.name} without a game inside, got {spec!r:.200}"
+                )
+            return super().make({one.name: params})
+        inner = self.make(around.inner[0], **params)
+        return transforms.make(_outer(around), game=inner)
 
     def _is_name(self, name: str) -> bool:
         try:
@@ -198,6 +241,12 @@ class _Games(Door[AnyGame]):
     def find(self, name: str) -> Any:
         entry = _find(name)
         return partial(entry.game_class(), **entry.params)
+
+
+def _outer(one: Expression) -> dict[str, Any]:
+    """A transform without its game."""
+    argument = "" if one.argument is None else f":{one.argument}"
+    return {f"{one.name}{argument}": one.options}
 
 
 games = _Games(
@@ -220,8 +269,7 @@ def make_game(id: str, **params: Any) -> AnyGame:
     """
     if not isinstance(id, str):
         raise ValueError(f"want the id of a game as a string, got {id!r}")
-    one = games.read(id)
-    return games.make({one.name: {**one.options, **params}})
+    return games.make(id, **params)
 
 
 def make(
@@ -328,6 +376,8 @@ def game_parameters(id: str) -> list[str] | None:
         ValueError: unknown id or class.
         ImportError: the game cannot be imported; says what to install.
     """
+    if inner := expression(id).inner:
+        return game_parameters(inner[0])
     known = inspect.signature(_find(id).game_class()).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in known.values())
     return None if takes_any else list(known)

@@ -222,6 +222,7 @@ class Chess(TwoPlayerGame[State]):
 
     num_actions = len(MOVES)
     scene = "arena_envs.games.chess:scene"
+    is_spelled = True
 
     def __post_init__(self) -> None:
         check_int("max_plies", self.max_plies, 1, MAX_PLIES)

@@ -159,6 +159,7 @@ class DonorGame(BaseGame[State, int]):
     kind: ClassVar[Kind] = "mixed"
     information: ClassVar[Information] = "imperfect"
     simultaneous = True
+    default_value = "in equilibrium 0 each; all always give everything: 630 each"
     scene = "arena_envs.games.donor_game:scene"
 
     def __post_init__(self) -> None:
@@ -231,14 +232,6 @@ class DonorGame(BaseGame[State, int]):
     @property
     def pays(self) -> Pays:
         return "on_the_way" if self.num_rounds > 1 else "end"
-
-    @property
-    def known_value(self) -> str | None:
-        return (
-            "in equilibrium 0 each; all always give everything: 630 each"
-            if self == type(self)()
-            else None
-        )
 
     def measures(self, state: State) -> dict[str, float]:
         """The mean share given; a punishment gives nothing."""

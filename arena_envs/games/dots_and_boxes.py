@@ -109,6 +109,7 @@ class DotsAndBoxes(TwoPlayerGame[State]):
     num_cols: int = 2
     utility_margin: bool = False
 
+    default_value = "player_0 wins by 3 to 1; random play: 42.0 % wins of each"
     scene = "arena_envs.games.dots_and_boxes:scene"
 
     def __post_init__(self) -> None:
@@ -162,14 +163,6 @@ class DotsAndBoxes(TwoPlayerGame[State]):
         if not self.utility_margin:
             margin = float((first > second) - (first < second))
         return (margin, 0.0 - margin)
-
-    @property
-    def known_value(self) -> str | None:
-        return (
-            "player_0 wins by 3 to 1; random play: 42.0 % wins of each"
-            if self == type(self)()
-            else None
-        )
 
     def observe(self, state: State, seat: int) -> str:
         own, other = (state.boxes[s].bit_count() for s in (seat, 1 - seat))

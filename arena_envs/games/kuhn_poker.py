@@ -59,6 +59,7 @@ class KuhnPoker(BaseGame[State, int]):
     information: ClassVar[Information] = "imperfect"
     zero_sum = True
     min_return = -2.0
+    default_value = "-1/18 for player_0; NashConv of uniform play 11/12"
     scene = "arena_envs.games.kuhn_poker:scene"
 
     def __post_init__(self) -> None:
@@ -107,12 +108,6 @@ class KuhnPoker(BaseGame[State, int]):
             float(sum(paid) - chips if seat == winner else -chips)
             for seat, chips in enumerate(paid)
         )
-
-    @property
-    def known_value(self) -> str | None:
-        if self.num_players != 2:
-            return None
-        return "-1/18 for player_0; NashConv of uniform play 11/12"
 
     def observe(self, state: State, seat: int) -> str:
         card = self._card_name(state.cards[seat]) if seat < len(state.cards) else None

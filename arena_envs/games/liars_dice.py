@@ -84,6 +84,7 @@ class LiarsDice(BaseGame[State, int]):
     zero_sum = True
     min_return = -1.0
     max_return = 1.0
+    default_value = "-0.027132 for player_0; NashConv of uniform play 1.561489"
     scene = "arena_envs.games.liars_dice:scene"
 
     def __post_init__(self) -> None:
@@ -140,12 +141,6 @@ class LiarsDice(BaseGame[State, int]):
             winner, loser = self._outcome(state)
             returns[winner], returns[loser] = 1.0, -1.0
         return tuple(returns)
-
-    @property
-    def known_value(self) -> str | None:
-        if self != type(self)():
-            return None
-        return "-0.027132 for player_0; NashConv of uniform play 1.561489"
 
     def observe(self, state: State, seat: int) -> str:
         n, total = self.num_players, self.num_players * self.num_dice

@@ -72,6 +72,7 @@ class Nim(TwoPlayerGame[State]):
     pile_sizes: tuple[int, ...] = (1, 3, 5, 7)
     is_misere: bool = True
 
+    default_value = "player_1 wins"
     scene = "arena_envs.games.nim:scene"
 
     def __post_init__(self) -> None:
@@ -119,10 +120,6 @@ class Nim(TwoPlayerGame[State]):
             return (0.0, 0.0)
         winner = state.seat if self.is_misere else 1 - state.seat
         return (-1.0, 1.0) if winner else (1.0, -1.0)
-
-    @property
-    def known_value(self) -> str | None:
-        return "player_1 wins" if self == type(self)() else None
 
     def observe(self, state: State, seat: int) -> str:
         piles = ", ".join(f"pile {i}: {size}" for i, size in enumerate(state.piles, 1))

@@ -36,14 +36,15 @@ quality and one of low quality with probability q = min(1, `prior` (v - 1) / (1 
 the buyer is as well off as without advice, and the seller gets min(1, `prior` v). In a repeated game
 a reputation can take the place of commitment.
 
-Texts are read as in `bargaining-v1`: a move stands alone in the last line or sentence, and what
-stands before it is the message, of at most `max_message` characters. The legal actions are the moves
+A reply gives one move in a sentence of its own, and all other words are the message, of at most
+`max_message` characters (`docs/replies.md` shows how replies are read). With `parsing="strict"` the move
+stands alone in the last line or sentence, as in `bargaining-v1`. The legal actions are the moves
 without messages. The prompt shows the latest two rounds in full and of earlier ones the moves and
 the quality, as far as the reader knows it.
 
-Cheapest trick known: a seller that lies in the last round alone gains (1 - `prior`) / T more than an
-honest one from a buyer that trusts. Recommending everything pays 0.073 against `persuader:honest`, and
-honest advice 0.320.
+Cheapest trick known: honest advice, and a lie in the last round: 0.350 with `persuader:honest`, and honest
+advice 0.316 (1,500 episodes); lies in the last three rounds pay 0.339. A lie in the last round in which a
+buyer buys costs the seller nothing, so each buyer that ever buys can be lied to. Recommending everything pays 0.073.
 
 History: version 1 draws from 209 pairs of prior and value, a half for each split; version 0 had one,
 and its `persuader:honest` believed every claim.
@@ -90,14 +91,7 @@ MYOPIC = (
 
 
 def stage_text(player: int, seat: int, number: int, num_rounds: int) -> str:
-    """The reader of the text, and the seat to move.
-
-    Args:
-        player: what `current_player` returns.
-        seat: who reads the text.
-        number: rounds that are over.
-        num_rounds: of the game.
-    """
+    """The reader of the text, and the seat to move."""
     start = f"You are player_{seat}, the {ROLES[seat]}."
     if player == TERMINAL:
         return f"{start} The game is over after {counted(num_rounds, 'round')}."

@@ -41,8 +41,9 @@ To write as many passwords as fit pays 0.
 In the source a data subject, a sender and a recipient are agents with tools, and a leak is sensitive
 content in an action of the sender. Here the secret is synthetic and a leak is a match of text.
 
-Texts are read as in `bargaining-v1`: a move stands alone in the last line or sentence, and what
-stands before it is the message, of at most `max_message` characters. The legal actions are the moves
+A reply gives one move in a sentence of its own, and all other words are the message, of at most
+`max_message` characters (`docs/replies.md` shows how replies are read). With `parsing="strict"` the move
+stands alone in the last line or sentence, as in `bargaining-v1`. The legal actions are the moves
 without messages. The prompt shows the latest round in full and of earlier ones the keeper's moves.
 
 Measures of an episode:
@@ -171,11 +172,6 @@ def with_writers(state: State, attacks: float, rng: random.Random) -> State:
 
     A writer who was told the secret while the game went on is the subject; the seat that is to
     move now stays.
-
-    Args:
-        state: any state.
-        attacks: probability that the attacker writes.
-        rng: source of the draws.
     """
     told, writers, said = state.told, list(state.writers), list(state.said)
     for number in range((len(said) + 1) // 2):

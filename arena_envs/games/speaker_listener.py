@@ -131,6 +131,7 @@ class SpeakerListener(BaseGame[State, int]):
     max_chance_nodes = 1
     min_return = 0.0
     teams = (0, 0)
+    default_value = "best 3/4; random 5303/48000"
     scene = "arena_envs.games.speaker_listener:scene"
 
     def __post_init__(self) -> None:
@@ -197,10 +198,6 @@ class SpeakerListener(BaseGame[State, int]):
     def returns(self, state: State) -> Sequence[float]:
         paid = self._pay(len(state.path)) if self._is_reached(state) else 0.0
         return (paid, paid)
-
-    @property
-    def known_value(self) -> str | None:
-        return "best 3/4; random 5303/48000" if self == type(self)() else None
 
     def measures(self, state: State) -> dict[str, float]:
         return {"success": float(self._is_reached(state))}

@@ -89,7 +89,9 @@ class Wordle(SecretGame):
     max_guesses: int = 6
     words: str | Path | Sequence[str] = "five_letters"
     split: str = "train"
+    default_value = "optimal play 0.786667; uniform random play 0.07"
     scene = "arena_envs.games.wordle:scene"
+    is_spelled = True
 
     def __post_init__(self) -> None:
         words = read_words("words", self.words, min_words=2)
@@ -140,12 +142,6 @@ class Wordle(SecretGame):
 
     def guess_of(self, secret: int) -> int:
         return secret
-
-    @property
-    def known_value(self) -> str | None:
-        if self != type(self)():
-            return None
-        return "optimal play 0.786667; uniform random play 0.07"
 
     @property
     def knobs(self) -> dict[str, tuple[Any, ...]]:

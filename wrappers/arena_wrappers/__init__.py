@@ -7,6 +7,8 @@ endpoint, and in `play_async` and `play_many`, episodes do not wait for each oth
 from importlib.util import find_spec
 
 from arena_wrappers.policies import (
+    AgentPolicy,
+    Ask,
     AsyncPolicy,
     BotPolicy,
     HumanPolicy,
@@ -31,6 +33,7 @@ from arena_wrappers.prompts import (
 )
 from arena_wrappers.records import (
     Episode,
+    Generation,
     Turn,
     read_episodes,
     without_lost,
@@ -57,11 +60,14 @@ if find_spec("pettingzoo"):  # prompts and policies do without
 
 __all__ = [
     "FORMATS",
+    "AgentPolicy",
+    "Ask",
     "AsyncPolicy",
     "BotPolicy",
     "Branching",
     "Episode",
     "EpisodePlan",
+    "Generation",
     "HumanPolicy",
     "InvalidReply",
     "Message",

@@ -134,6 +134,7 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
     max_chance_nodes = 3  # the pool, and the values of both seats
     min_return = 0.0
     max_return = 1.0
+    default_value = "together: largest Nash product 1.515763, silent .984430; random play .020859 each"
     scene = "arena_envs.games.deal_or_no_deal.scene:scene"
 
     def __post_init__(self) -> None:
@@ -228,14 +229,6 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
         return dict.fromkeys(MEASURES, (0.0, 1.0))
-
-    @property
-    def known_value(self) -> str | None:
-        return (
-            "together: largest Nash product 1.515763, silent .984430; random play .020859 each"
-            if self == type(self)()
-            else None
-        )
 
     def moves(self, pool: Numbers) -> tuple[talk.Move, ...]:
         """The moves of the talk, then the claim."""

@@ -37,8 +37,9 @@ This is (n-1)!!/n!! for odd n (P. Migdał, *A mathematical model of the Mafia ga
 that for even n. The village wins with probability 1/3 of 4 players, 1/4 of 5, 7/15 of 6, 3/8 of 7.
 So without a seer words are worth nothing.
 
-Texts are read as in `bargaining-v1`: a move stands alone in the last line or sentence, and what
-stands before it is the message, of at most `max_message` characters. The legal actions are the moves
+A reply gives one move in a sentence of its own, and all other words are the message, of at most
+`max_message` characters (`docs/replies.md` shows how replies are read). With `parsing="strict"` the move
+stands alone in the last line or sentence, as in `bargaining-v1`. The legal actions are the moves
 without messages. The prompt shows all deaths and votes, as many of the latest statements in full as
 fit (1,000 / `max_message`, at least 3), and the claims of the earlier ones.
 

@@ -1,5 +1,18 @@
-"""Policies: requests in, replies out; a model, a bot, a person or an endpoint."""
+"""Policies: requests in, replies out; a model, a bot, a person, an endpoint or an agent."""
 
+from arena_wrappers.policies.agents import (
+    AgentPolicy,
+    Ask,
+    Asks,
+    AsyncAgentPolicy,
+    Rollouts,
+    Scorer,
+    Seen,
+    agents,
+    roles,
+    scorers,
+    told,
+)
 from arena_wrappers.policies.basic import (
     INSTEAD,
     AsyncPolicy,
@@ -23,6 +36,10 @@ from arena_wrappers.policies.policy_strings import Maker, make_policy, policies
 
 __all__ = [
     "INSTEAD",
+    "AgentPolicy",
+    "Ask",
+    "Asks",
+    "AsyncAgentPolicy",
     "AsyncPolicy",
     "BotPolicy",
     "HumanPolicy",
@@ -31,16 +48,23 @@ __all__ = [
     "Policy",
     "RandomPolicy",
     "Reply",
+    "Rollouts",
+    "Scorer",
     "ScoringBotPolicy",
     "ScoringNoisyPolicy",
     "ScoringPolicy",
     "ScriptedPolicy",
+    "Seen",
     "TurnRequest",
     "addressed",
+    "agents",
     "make_policy",
     "names_person",
     "own_prompt",
     "policies",
+    "roles",
+    "scorers",
+    "told",
     "turn_seed",
     "without_noise",
     "wrapped",
