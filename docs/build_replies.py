@@ -79,7 +79,7 @@ def measure() -> None:
     from arena_trainers.lm import LMPolicy
 
     torch.set_num_threads(1)
-    options = {"max_new_tokens": MAX_TOKENS, "batch_size": 10}
+    options: dict[str, Any] = {"max_new_tokens": MAX_TOKENS, "batch_size": 10}
     model = LMPolicy.from_pretrained("smollm2", device="cpu", **options)
     found = json.loads(SHARES.read_text()) if SHARES.exists() else {}
     for game in GAMES:
