@@ -206,6 +206,7 @@ class TurnRecord(NamedTuple):
     text: bytes = b""  # digest of the prompt with its reply
     scores: Mapping[str, float] | None = None  # by reward models, by path
     call: int = -1  # index among the turn's generations; -1 for the turn itself
+    role: str = ""  # of the generation
 
 
 Shares = list[list[TurnRecord]]  # the records of each process
@@ -309,8 +310,11 @@ def turn_records(
             where, opponent = (game, number, place), others(who, turn.seat)
             is_last = place == last[turn.seat]
             if turn.generations:
-                _check_calls(reads_states, branching, columns)
+                _check_calls(functions, branching, columns)
                 made = _of_calls(episode, where, is_last, columns, before)
+                if reads_states:
+                    before_turn = rules[game], states[place]
+                    made = [_call_with_state(one, turn, *before_turn) for one in made]
                 records += [one._replace(opponent=opponent) for one in made]
                 continue
             record = _record(episode, where, is_last, columns, branching)
@@ -391,18 +395,30 @@ def _of_calls(
         record = _record(
             replace(episode, turns=turns), where, is_last and ends, columns, None
         )
-        found.append(record._replace(call=call))
+        found.append(record._replace(call=call, role=one.role))
     return found
 
 
+def _call_with_state(
+    record: TurnRecord, turn: Turn, game: AnyGame, state: Any
+) -> TurnRecord:
+    """`_with_state` of a generation: it also knows what was said before in its turn."""
+    record = _with_state(record, turn, game, state)
+    said = [one.text for one in turn.generations[: record.call + 1]]
+    if record.call < len(turn.generations) - 1:
+        record = record._replace(action=said[-1])
+    return record._replace(state=(record.state, *said[:-1]))
+
+
 def _check_calls(
-    reads_states: bool,
+    functions: Mapping[str, ColumnFunction],
     branching: Branching | None,
     columns: Collection[str],
 ) -> None:
     """Raises ValueError for what turns of several generations do not support."""
+    of_turns = bool(functions) or not {"value", "features"}.isdisjoint(columns)
     for problem, advice in (
-        (reads_states, "credit that reads no states, actions or further columns"),
+        (of_turns, "credit that reads no values and no columns of functions"),
         (branching is not None, "no branch"),
         ("tokens.entropy" in columns, "credit that reads no entropies"),
     ):
@@ -549,6 +565,8 @@ def _optional_columns(
         found["action"] = _ranks((t.game, t.action) for t in turns)
     if "opponent" in columns:
         found["opponent"] = _ranks(t.opponent for t in turns)
+    if "role" in columns:
+        found["role"] = _ranks(t.role for t in turns)
     for name in SUPPLIED:
         given = [(turn.supplied or {}).get(name) for turn in turns]
         if name in columns and None not in given:  # else a critic's
