@@ -312,21 +312,19 @@ def turn_records(
             if turn.generations:
                 _check_calls(functions, branching, columns)
                 made = _of_calls(episode, where, is_last, columns, before)
+            else:
+                record = _record(episode, where, is_last, columns, branching)
+                made = [record._replace(turn=before)]
+            for record in made:
+                record = record._replace(opponent=opponent)
                 if reads_states:
-                    before_turn = rules[game], states[place]
-                    made = [_call_with_state(one, turn, *before_turn) for one in made]
-                records += [one._replace(opponent=opponent) for one in made]
-                continue
-            record = _record(episode, where, is_last, columns, branching)
-            record = record._replace(turn=before, opponent=opponent)
-            if reads_states:
-                record = _with_state(record, turn, rules[game], states[place])
-            if "features" in columns:
-                record = _with_features(record, episode, rules[game], states[place])
-            if functions:
-                values = supplied_by(functions, episode, turn, states[place])
-                record = with_supplied(record, values)
-            records.append(record)
+                    record = _with_state(record, turn, rules[game], states[place])
+                if "features" in columns:
+                    record = _with_features(record, episode, rules[game], states[place])
+                if functions:
+                    values = supplied_by(functions, episode, turn, states[place])
+                    record = with_supplied(record, values)
+                records.append(record)
     return records
 
 
@@ -399,17 +397,6 @@ def _of_calls(
     return found
 
 
-def _call_with_state(
-    record: TurnRecord, turn: Turn, game: AnyGame, state: Any
-) -> TurnRecord:
-    """`_with_state` of a generation: it also knows what was said before in its turn."""
-    record = _with_state(record, turn, game, state)
-    said = [one.text for one in turn.generations[: record.call + 1]]
-    if record.call < len(turn.generations) - 1:
-        record = record._replace(action=said[-1])
-    return record._replace(state=(record.state, *said[:-1]))
-
-
 def _check_calls(
     functions: Mapping[str, ColumnFunction],
     branching: Branching | None,
@@ -429,10 +416,18 @@ def _check_calls(
 def _with_state(
     record: TurnRecord, turn: Turn, game: AnyGame, state: Any
 ) -> TurnRecord:
-    """Adds the seat's information state, its action, and what it had been paid."""
+    """Adds the seat's information state, its action, and what it had been paid.
+
+    A generation also knows what was said before in its turn; the last one acts.
+    """
+    known, action = game.information_state(state, turn.seat), turn.action
+    if record.call >= 0:
+        said = [one.text for one in turn.generations[: record.call + 1]]
+        known = (known, *said[:-1])
+        action = said[-1] if record.call < len(turn.generations) - 1 else action
     return record._replace(
-        state=game.information_state(state, turn.seat),
-        action=None if turn.invalid else turn.action,
+        state=known,
+        action=None if record.is_invalid else action,
         paid=game.returns(state)[turn.seat],
     )
 
