@@ -309,13 +309,9 @@ def turn_records(
                 continue
             where, opponent = (game, number, place), others(who, turn.seat)
             is_last = place == last[turn.seat]
-            if turn.generations:
-                _check_calls(functions, branching, columns)
-                made = _of_calls(episode, where, is_last, columns, before)
-            else:
-                record = _record(episode, where, is_last, columns, branching)
-                made = [record._replace(turn=before)]
-            for record in made:
+            given = where, is_last, columns, branching
+            make = _of_calls if turn.generations else _of_turn
+            for record in make(episode, *given, before):
                 record = record._replace(opponent=opponent)
                 if reads_states:
                     record = _with_state(record, turn, rules[game], states[place])
@@ -368,14 +364,21 @@ def _record(
     )
 
 
+def _of_turn(*given: Any) -> list[TurnRecord]:
+    *of_record, before = given
+    return [_record(*of_record)._replace(turn=before)]
+
+
 def _of_calls(
     episode: Episode,
     where: tuple[int, int, int],
     is_last: bool,
     columns: Collection[str],
+    branching: Branching | None,
     before: int,
 ) -> list[TurnRecord]:
     """The records of a turn's generations; arguments as for `_record`, and those before."""
+    _check_calls(branching, columns)
     turn = episode.turns[where[2]]
     found = []
     for call, one in enumerate(turn.generations):
@@ -397,13 +400,12 @@ def _of_calls(
     return found
 
 
-def _check_calls(
-    functions: Mapping[str, ColumnFunction],
-    branching: Branching | None,
-    columns: Collection[str],
-) -> None:
+def _check_calls(branching: Branching | None, columns: Collection[str]) -> None:
     """Raises ValueError for what turns of several generations do not support."""
-    of_turns = bool(functions) or not {"value", "features"}.isdisjoint(columns)
+    of_turns = any(
+        column in (*SUPPLIED, "features") or (part_of(column) or "game") not in PARTS
+        for column in columns
+    )
     for problem, advice in (
         (of_turns, "credit that reads no values and no columns of functions"),
         (branching is not None, "no branch"),
