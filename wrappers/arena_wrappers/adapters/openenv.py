@@ -1,6 +1,7 @@
 """OpenEnv: a game behind a server, and its client. `arena serve openenv GAME` starts it."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from arena_envs.checks import did_you_mean, short
@@ -19,7 +20,7 @@ from openenv.core.env_server.types import (  # noqa: E402
 )
 
 from arena_wrappers.play import Seat, SeatSession  # noqa: E402
-from arena_wrappers.prompts import Message, reply_format_named  # noqa: E402
+from arena_wrappers.prompts import reply_format_named  # noqa: E402
 
 
 class GameAction(Action):  # type: ignore[misc]  # OpenEnv is not annotated here
@@ -60,47 +61,65 @@ class Served(Environment):  # type: ignore[misc]
     The reward of a step is what it paid the agent that replied. An invalid reply ends the
     episode as `Game.forfeit` says. `reset(seed=..., sample=k)` gives the same deal with other
     choices of the opponents.
+
+    Args:
+        game: id of a game.
+        seat: the client's seat, `"random"` for one drawn in each episode, or None for all.
+        opponents: with a seat: a policy string, or one per other seat. Each session makes
+            its own policies.
+        reply_format: see `arena_wrappers.prompts.formats`.
+        **params: parameters for `arena_envs.make`.
+
+    Raises:
+        ValueError: as for `SeatSession`.
     """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
-    def __init__(self, session: SeatSession, reply_format: str) -> None:
+    def __init__(
+        self,
+        game: str,
+        seat: Seat | None = None,
+        opponents: str | Sequence[str] = "random",
+        reply_format: str = "answer",
+        **params: Any,
+    ) -> None:
         super().__init__()
-        self._session = session
+        prompt = {"reply_format": reply_format}
+        own: Any = "all" if seat is None else seat
+        others = () if seat is None else opponents
+        self._session = SeatSession(game, own, others, prompt=prompt, **params)
         self._wrap = reply_format_named(reply_format).wrap
         self._state = State()
 
     def reset(
-        self,
-        seed: int | None = None,
-        episode_id: str | None = None,
-        sample: int | None = None,
-        **unknown: Any,
+        self, seed: int | None = None, episode_id: str | None = None, **options: Any
     ) -> GameObservation:
-        _refuse(unknown)
-        options = None if sample is None else {"sample": sample}
+        for name in options.keys() - {"sample"}:
+            advice = did_you_mean(name, ["seed", "sample", "episode_id"])
+            raise ValueError(f"unknown option {name!r} of reset; {advice}")
         shown = self._session.reset(seed, options=options)
         self._state = State(episode_id=episode_id)
-        return self._observation(shown, None, self._session.info())
+        return self._observation(shown, None, False, self._session.info())
 
     def step(self, action: GameAction, timeout_s: float | None = None) -> Any:
-        shown, reward, _, info = self._session.step(action.text)
+        told = self._session.step(action.text)
         self._state.step_count += 1
-        return self._observation(shown, reward, info)
+        return self._observation(*told)
 
     def _observation(
-        self, shown: list[Message], reward: float | None, info: dict[str, Any]
+        self, shown: Any, reward: float | None, done: bool, info: dict[str, Any]
     ) -> GameObservation:
         return GameObservation(
-            done=reward is not None and self._session.done,
+            done=done,
             reward=reward,
             agent=info["agent"],
             messages=shown,
             legal_actions=info["legal"],
             rewards=info["rewards"],
-            returns=info["outcome"]["returns"] if "outcome" in info else [],
+            returns=info["outcome"]["returns"] if done else [],
             truncated=info["truncated"],
-            invalid_reply=info.get("invalid"),
+            invalid_reply=info["invalid"],
         )
 
     @property
@@ -111,12 +130,6 @@ class Served(Environment):  # type: ignore[misc]
         """A button for each legal action on the web page."""
         legal = observation["legal_actions"]
         return [(text, {"text": self._wrap(text)}) for text in legal]
-
-
-def _refuse(unknown: dict[str, Any]) -> None:
-    for name in unknown:
-        advice = did_you_mean(name, ["seed", "sample", "episode_id"])
-        raise ValueError(f"unknown option {name!r} of reset; {advice}")
 
 
 class GameClient(EnvClient):  # type: ignore[misc]
@@ -146,36 +159,10 @@ class GameClient(EnvClient):  # type: ignore[misc]
         return State(**payload)
 
 
-def environment_maker(
-    game: str,
-    seat: Seat | None = None,
-    opponents: str | Sequence[str] = "random",
-    reply_format: str = "answer",
-    **params: Any,
-) -> Callable[[], Served]:
-    """A function that makes the environment of a session.
-
-    Args:
-        game: id of a game.
-        seat: the client's seat, `"random"` for one drawn in each episode, or None for all.
-        opponents: with a seat: a policy string, or one per other seat. Each session makes
-            its own policies.
-        reply_format: see `arena_wrappers.prompts.formats`.
-        **params: parameters for `arena_envs.make`.
-
-    Raises:
-        ValueError: as for `SeatSession`.
-    """
-
-    def make() -> Served:
-        prompt = {"reply_format": reply_format}
-        given = "all" if seat is None else seat
-        others = () if seat is None else opponents
-        return Served(
-            SeatSession(game, given, others, prompt=prompt, **params), reply_format
-        )
-
-    make()  # bad arguments raise here instead of in a session
+def environment_maker(game: str, *arguments: Any, **params: Any) -> Any:
+    """A function that makes a `Served` of these arguments; bad ones raise here."""
+    make = partial(Served, game, *arguments, **params)
+    make()
     return make
 
 

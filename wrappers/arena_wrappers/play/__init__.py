@@ -8,7 +8,6 @@ from arena_wrappers.play.live_episodes import (
     plans_of,
 )
 from arena_wrappers.play.play import (
-    AwaitedPolicy,
     NoReplyError,
     ask,
     ask_async,
@@ -35,19 +34,18 @@ from arena_wrappers.play.seat_env import (
     SeatEnv,
     bot_of,
     make_seat_env,
-    said,
 )
-from arena_wrappers.play.session import SeatSession
+from arena_wrappers.play.session import Opponents, SeatSession, transcript
 from arena_wrappers.play.wrapper import MAX_REFUSED, PromptWrapper
 
 __all__ = [
     "MAX_REFUSED",
-    "AwaitedPolicy",
     "Branching",
     "EnvCache",
     "EnvFn",
     "EpisodePlan",
     "NoReplyError",
+    "Opponents",
     "PromptWrapper",
     "ReplayError",
     "Seat",
@@ -69,8 +67,8 @@ __all__ = [
     "play_many",
     "play_plans",
     "replay",
-    "said",
     "stream_plans",
     "tell_people",
+    "transcript",
     "turn_states",
 ]
