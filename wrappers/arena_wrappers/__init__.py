@@ -21,6 +21,7 @@ from arena_wrappers.play import (
     turn_states,
 )
 from arena_wrappers.policies import (
+    ArrayPolicy,
     AsyncPolicy,
     BotPolicy,
     HumanPolicy,
@@ -53,6 +54,7 @@ from arena_wrappers.records import (
 
 __all__ = [
     "FORMATS",
+    "ArrayPolicy",
     "AsyncPolicy",
     "BotPolicy",
     "Branching",

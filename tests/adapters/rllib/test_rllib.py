@@ -14,6 +14,7 @@ pytestmark = pytest.mark.filterwarnings("default")
 os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # a busy machine
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
+from arena_wrappers import play
 from arena_wrappers.adapters.rllib import RLlibEnv, frozen_opponent, seat_policies
 
 all_games = pytest.mark.parametrize("id", [i.id for i in arena_envs.game_infos()])
@@ -78,7 +79,7 @@ def mean_returns(module, num_games: int = 200) -> list[float]:
     return means
 
 
-def test_self_play_learns_tic_tac_toe(record_property) -> None:
+def test_self_play_learns_tic_tac_toe(record_property, tmp_path) -> None:
     import ray
 
     ray.init(num_cpus=1, include_dashboard=False, object_store_memory=100 * 2**20)
@@ -89,6 +90,7 @@ def test_self_play_learns_tic_tac_toe(record_property) -> None:
         for _ in range(10):
             algorithm.train()
         after = mean_returns(algorithm.get_module("main"))
+        algorithm.get_module("main").save_to_path(tmp_path)
         algorithm.stop()
     finally:
         ray.shutdown()
@@ -96,3 +98,6 @@ def test_self_play_learns_tic_tac_toe(record_property) -> None:
     record_property("learned", text.format(*before, *after))
     assert after[0] > 0.8
     assert after[1] > 0.4
+    players = [f"array:rllib:{tmp_path}", "random"]
+    episodes = play("tic_tac_toe", players, range(200))
+    assert sum(episode.returns[0] for episode in episodes) / 200 > 0.7

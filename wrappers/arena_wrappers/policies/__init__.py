@@ -1,5 +1,6 @@
 """Policies: requests in, replies out; a model, a bot, a person or an endpoint."""
 
+from arena_wrappers.policies.arrays import ArrayPolicy
 from arena_wrappers.policies.basic import (
     INSTEAD,
     AsyncPolicy,
@@ -23,6 +24,7 @@ from arena_wrappers.policies.policy_strings import Maker, make_policy, policies
 
 __all__ = [
     "INSTEAD",
+    "ArrayPolicy",
     "AsyncPolicy",
     "BotPolicy",
     "HumanPolicy",
