@@ -7,9 +7,13 @@
 (0, 1)
 """
 
-from arena_envs.env import GameEnv
+from typing import TYPE_CHECKING, Any
+
 from arena_envs.game import CHANCE, TERMINAL, BaseGame, Game, IllegalAction
 from arena_envs.registration import GameInfo, game_infos, make, make_game, register
+
+if TYPE_CHECKING:
+    from arena_envs.env import GameEnv
 
 __all__ = [
     "CHANCE",
@@ -24,3 +28,12 @@ __all__ = [
     "make_game",
     "register",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`GameEnv`, imported when it is first used: rules do without PettingZoo."""
+    if name == "GameEnv":
+        from arena_envs.env import GameEnv
+
+        return GameEnv
+    raise AttributeError(f"module 'arena_envs' has no attribute {name!r}")

@@ -113,9 +113,7 @@ GAMES = {
     "kuhn_poker-v0": Listed("kuhn_poker:KuhnPoker"),
     "leduc_poker-v0": Listed("leduc_poker:LeducPoker", split="held_out"),
     "liars_dice-v0": Listed("liars_dice:LiarsDice"),
-    "limit_holdem-v0": Listed(
-        "limit_holdem:LimitHoldem", extra="poker", facts=("competitive", 2, "imperfect")
-    ),
+    "limit_holdem-v0": Listed("limit_holdem:LimitHoldem"),
     "matching_pennies-v0": Listed(
         "matrix_game:MatrixGame",
         params={

@@ -15,12 +15,32 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
+from importlib import import_module
 from itertools import accumulate
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 from zlib import crc32
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import ArrayLike as ArrayLike
+
+    np = numpy
+    Floats = np.typing.NDArray[np.float64]
+    Ints = np.typing.NDArray[np.intp]
+    Mask = np.typing.NDArray[np.int8]
+    Vector = np.typing.NDArray[np.float32]
+else:
+
+    class _Numpy:
+        """numpy, imported when it is first used: only features, masks and solvers need it."""
+
+        def __getattr__(self, name: str) -> Any:
+            found = getattr(import_module("numpy"), name)
+            setattr(self, name, found)  # asked once
+            return found
+
+    np = _Numpy()
+    ArrayLike = Floats = Ints = Mask = Vector = Any
 
 CHANCE, TERMINAL = -1, -4  # values of `current_player`, the same as OpenSpiel's
 MAX_ENUMERATED = 20_000  # states of a game that the default of `resample` lists
@@ -146,7 +166,7 @@ class Game(ExtensiveForm[S, A], Protocol[S, A]):
         is shown by `arena_envs.hostile.quoted`, or at least passes `break_markup`.
         """
 
-    def features(self, state: S, seat: int) -> NDArray[np.float32]:
+    def features(self, state: S, seat: int) -> Vector:
         """float32[k], the knowledge of `observe` as numbers; k is constant.
 
         At the seat's turn, they tell apart what the text tells apart.
@@ -251,6 +271,7 @@ class BaseGame(Generic[S, A]):
 
     simultaneous = False
     zero_sum = False
+    default_value: ClassVar[str | None] = None  # `known_value` by default parameters
 
     @property
     def max_chance_nodes(self) -> int | None:
@@ -336,7 +357,8 @@ class BaseGame(Generic[S, A]):
 
     @property
     def known_value(self) -> str | None:
-        return None
+        told = self.default_value
+        return told if told and self == type(self)() else None
 
     @property
     def knobs(self) -> Mapping[str, tuple[Any, ...]]:
@@ -410,11 +432,6 @@ def penalized(
     A team with n bad replies pays n / (n + 9) of the range from `min_return` to
     `max_return` for each member, so the first costs a tenth, and every further one something.
     In a zero-sum game the other seats get equal shares of it.
-
-    Args:
-        game: the rules.
-        returns: of all seats, by the rules.
-        num_bad: bad replies of each seat.
     """
     paid, spread = list(returns), game.max_return - game.min_return
     for team in {game.teams[seat] for seat, n in enumerate(num_bad) if n}:
@@ -442,11 +459,7 @@ def bounds_of(game: AnyGame) -> tuple[float, float]:
 
 
 def check_int(name: str, value: object, low: int, high: int) -> None:
-    """Refuses a parameter of a game that is no integer from `low` to `high`.
-
-    Raises:
-        ValueError: names the parameter and its value.
-    """
+    """Raises ValueError for a parameter that is no integer from `low` to `high`."""
     if type(value) is not int or not low <= value <= high:
         raise ValueError(
             f"want an integer {name} from {low} to {high}, got {value!r:.80}"
@@ -456,11 +469,7 @@ def check_int(name: str, value: object, low: int, high: int) -> None:
 def check_number(
     name: str, value: object, low: float = -math.inf, high: float = math.inf
 ) -> None:
-    """Refuses a parameter that is no number from `low` to `high`.
-
-    Raises:
-        ValueError: names the parameter and its value.
-    """
+    """Raises ValueError for a parameter that is no number from `low` to `high`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not low <= value <= high:  # type: ignore[operator] # a number
         above = "" if low == -math.inf else f" of at least {low:g}"
@@ -469,11 +478,7 @@ def check_number(
 
 
 def check_bool(name: str, value: object) -> None:
-    """Refuses a parameter of a game that is neither True nor False.
-
-    Raises:
-        ValueError: names the parameter and its value.
-    """
+    """Raises ValueError for a parameter that is neither True nor False."""
     if type(value) is not bool:
         raise ValueError(f"want {name} True or False, got {value!r:.80}")
 
@@ -514,15 +519,7 @@ def split_of(instance: str) -> str:
 
 
 def check_split(split: object, is_drawn: bool) -> None:
-    """Refuses an unknown split, and `"test"` where the parameters fix the instance.
-
-    Args:
-        split: the parameter.
-        is_drawn: whether chance draws the instance.
-
-    Raises:
-        ValueError: says what to do.
-    """
+    """Raises ValueError for an unknown split, and for `"test"` where no instance is drawn."""
     if split not in SPLITS:
         raise ValueError(f"want split 'train' or 'test', got {split!r:.80}")
     if split == "test" and not is_drawn:

@@ -13,17 +13,17 @@ from itertools import accumulate
 from typing import Any, Literal
 from weakref import WeakValueDictionary
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.checks import short
 from arena_envs.game import (
     CHANCE,
     MAX_TEXT,
     AnyGame,
     IllegalAction,
+    Mask,
+    Vector,
     draw,
     legal_actions_of,
+    np,
     possible_actions,
     possible_outcomes,
 )
@@ -31,7 +31,7 @@ from arena_envs.game import (
 MAX_NODES = 10_000  # of a game
 Content = Literal["all", "features", "text"]  # of an observation
 
-View = tuple[NDArray[np.float32], NDArray[np.int8] | None]
+View = tuple[Vector, Mask | None]
 
 
 class Node:
@@ -195,7 +195,7 @@ def parsed_action(game: AnyGame, node: Node, said: Any) -> Any:
 
 
 @lru_cache(MAX_NODES)
-def action_mask(num_actions: int, legal: tuple[int, ...]) -> NDArray[np.int8]:
+def action_mask(num_actions: int, legal: tuple[int, ...]) -> Mask:
     """int8[n], 1 for each legal action; callers must not change it, since equal masks are one array."""
     mask = np.zeros(num_actions, np.int8)
     mask[list(legal)] = 1

@@ -8,18 +8,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from typing import Any
-
-import gymnasium
-import pettingzoo
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, cast
 
 from arena_envs.catalogue import GAMES, Facts, Split
 from arena_envs.checks import did_you_mean
 from arena_envs.doors import Door, Expression, expression, imported, installed
-from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame, Information, Kind
 from arena_envs.nodes import Content
 
+if TYPE_CHECKING:
+    from arena_envs.env import GameEnv
+
+# rules play without them
+_gymnasium, _pettingzoo = (
+    import_module(name) if find_spec(name) else cast(Any, None)
+    for name in ("gymnasium", "pettingzoo")
+)
 METHODS = ("initial_state", "current_player", "legal_actions", "apply", "observe")
 
 
@@ -117,7 +122,7 @@ def register(
 ) -> None:
     """Makes a game known here, to PettingZoo and (one seat of it) to Gymnasium.
 
-    Both registries get two spellings: `arena/kuhn_poker-v0` and `arena/KuhnPoker-v0`.
+    Both registries, where they are installed, get two spellings: `arena/kuhn_poker-v0` and `arena/KuhnPoker-v0`.
 
     Args:
         id: `"snake_name-vN"`.
@@ -142,18 +147,19 @@ def register(
         )
     _entries[id] = Entry(id, entry_point, params, split, extra, facts, plugin)
     for name in (id, _in_camel_case(id)):
-        if hasattr(pettingzoo, "register"):  # since 1.27
-            pettingzoo.register(
+        if hasattr(_pettingzoo, "register"):  # since 1.27
+            _pettingzoo.register(
                 "aec",
                 f"arena/{name}",
                 "arena_envs.registration:make",
                 kwargs={"id": id},
             )
-        gymnasium.register(
-            f"arena/{name}",
-            "arena_wrappers.play.seat_env:make_seat_env",
-            kwargs={"game": id},  # `make_vec` has an argument `id` of its own
-        )
+        if _gymnasium is not None:
+            _gymnasium.register(
+                f"arena/{name}",
+                "arena_wrappers.play.seat_env:make_seat_env",
+                kwargs={"game": id},  # `make_vec` has an argument `id` of its own
+            )
 
 
 def _in_camel_case(id: str) -> str:
@@ -172,16 +178,59 @@ def register_plugins() -> None:
             _warn(plugin, f"game {point.name!r} of {plugin} is skipped: {error}")
 
 
+_HERE = "arena_envs.transforms"
+transforms: Door[AnyGame] = Door(
+    "transform",
+    "arena.transforms",
+    {
+        "disguise": f"{_HERE}.disguise:Disguise",
+        "goal": f"{_HERE}.ends:Goal",
+        "misere": f"{_HERE}.ends:Misere",
+        "start": f"{_HERE}.positions:Start",
+        "vanish": f"{_HERE}.positions:Vanish",
+    },
+    given=("game",),
+    kit="arena_envs.testing:check_game",
+)
+
+
 class _Games(Door[AnyGame]):
-    """The door of games, whose ids have versions."""
+    """The door of games, whose ids have versions.
+
+    A transform of a game has an id, too: the string without the parameters of the inner game.
+    """
 
     def names(self) -> list[str]:
         return sorted(_entries)
 
     def read(self, spec: str | Mapping[str, Any]) -> Expression:
         one = expression(spec)
+        if one.inner and not self._is_name(one.name):
+            (game, *more), outer = one.inner, transforms.read(_outer(one))
+            if more:
+                raise ValueError(f"want one game in {spec!r:.200}, got {one.inner}")
+            inner = self.read(game)
+            options = [f"{key}={value}" for key, value in outer.options.items()]
+            argument = "" if outer.argument is None else f":{outer.argument}"
+            inside = ", ".join([inner.name, *options])
+            return Expression(
+                f"{outer.name}{argument}({inside})", None, (), inner.options
+            )
         path = one.name if one.argument is None else f"{one.name}:{one.argument}"
         return Expression(_find(path).id, None, one.inner, one.options)
+
+    def make(self, spec: str | Mapping[str, Any], /, **params: Any) -> AnyGame:
+        one = self.read(spec)
+        params = {**one.options, **params}
+        around = expression(one.name)
+        if not around.inner:
+            if one.inner:
+                raise ValueError(
+                    f"want {one.name} without a game inside, got {spec!r:.200}"
+                )
+            return super().make({one.name: params})
+        inner = self.make(around.inner[0], **params)
+        return transforms.make(_outer(around), game=inner)
 
     def _is_name(self, name: str) -> bool:
         try:
@@ -192,6 +241,12 @@ class _Games(Door[AnyGame]):
     def find(self, name: str) -> Any:
         entry = _find(name)
         return partial(entry.game_class(), **entry.params)
+
+
+def _outer(one: Expression) -> dict[str, Any]:
+    """A transform without its game."""
+    argument = "" if one.argument is None else f":{one.argument}"
+    return {f"{one.name}{argument}": one.options}
 
 
 games = _Games(
@@ -214,8 +269,7 @@ def make_game(id: str, **params: Any) -> AnyGame:
     """
     if not isinstance(id, str):
         raise ValueError(f"want the id of a game as a string, got {id!r}")
-    one = games.read(id)
-    return games.make({one.name: {**one.options, **params}})
+    return games.make(id, **params)
 
 
 def make(
@@ -225,7 +279,7 @@ def make(
     render_mode: str | None = None,
     observation: Content = "all",
     **params: Any,
-) -> GameEnv:
+) -> "GameEnv":
     """A PettingZoo AEC environment of a game.
 
     Args:
@@ -244,6 +298,8 @@ def make(
     >>> env.observe("player_0")["text"]
     'You are player_0 and hold K. Actions: none. Your turn.'
     """
+    from arena_envs.env import GameEnv  # rules do without PettingZoo
+
     game = make_game(id, **params)
     return GameEnv(
         game,
@@ -320,6 +376,8 @@ def game_parameters(id: str) -> list[str] | None:
         ValueError: unknown id or class.
         ImportError: the game cannot be imported; says what to install.
     """
+    if inner := expression(id).inner:
+        return game_parameters(inner[0])
     known = inspect.signature(_find(id).game_class()).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in known.values())
     return None if takes_any else list(known)

@@ -350,7 +350,8 @@ def natural(moves: tuple[Move, ...]) -> str:
         for number, field in enumerate(move.fields):
             label = field.label.lower().rstrip("s") + "s?"
             pattern = field.pattern.replace("player_", "(?:player_)?")
-            form += _GAP.format(labels=f"|{label}")
+            also = "|it|that|it['\u2019]s" if isinstance(field, Word) else ""
+            form += _GAP.format(labels=f"|{label}{also}")
             form += rf"(?P<m{index}f{number}>{pattern})(?!\w|[.,/]\d)"
             form += _UNIT % label if isinstance(field, Amount | Integer) else ""
         forms.append(f"(?P<m{index}>{form})")

@@ -764,7 +764,7 @@ def first_page() -> str:
 
 
 def _listed(lines: Sequence[str]) -> str:
-    return "".join(f"- {line}\n" for line in lines) or "- nowhere\n"
+    return "".join(f"- {line}\n" for line in lines) or "none\n"
 
 
 def text(runs: Found) -> str:

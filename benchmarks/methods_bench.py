@@ -410,7 +410,7 @@ HEAD = f"""\
 # Which method learns most from equally many episodes
 
 Written by `{BENCH.command.split()[-1]}` from [bench.json](bench.json).
-[Training](../training.md#rounds-play-select-train-evaluate) describes rounds,
+[Rows and rounds](../loops.md#rounds-play-select-train-evaluate) describes rounds,
 [data](../data.md#rows-to-train-on) the selectors.
 
 """

@@ -16,6 +16,11 @@ from build_reference import public_modules
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs" / "credit"
+PAGES = [
+    path
+    for path in sorted((ROOT / "docs").rglob("*.md"))
+    if path.parent.name not in ("games", "reference")
+]
 
 
 @pytest.mark.parametrize(
@@ -43,15 +48,36 @@ def test_the_package_names_every_estimator_once() -> None:
     assert named == sorted(by_name.estimators.built_in)
 
 
+GENERATED = {  # by a script that a test or the page's head names
+    "adapters.md",
+    "openspiel.md",
+    "options.md",
+    "replies.md",
+    "smollm2.md",
+    "textarena.md",
+    *(f"credit/{name}.md" for name in ("README", "choose", "estimators", "games")),
+    *(f"credit/{name}.md" for name in ("language", "report")),
+    *("methods/README.md", "opponents/README.md"),
+}
+
+
+def test_hand_written_pages_have_at_most_40_000_words():
+    """What is added replaces something. Pages of games are docstrings."""
+    pages = {path.relative_to(ROOT / "docs").as_posix(): path for path in PAGES}
+    for name in GENERATED:
+        head = pages[name].read_text()[:800].lower()
+        assert re.search("(written|made) by|wrote this page|written from", head), name
+    written = [path for name, path in pages.items() if name not in GENERATED]
+    counts = {p: len(p.read_text().split()) for p in [*written, *ROOT.glob("*.md")]}
+    assert sum(counts.values()) <= 40_000
+    assert counts[ROOT / "docs/training.md"] <= 4_500
+
+
 def test_the_site_leads_to_every_page():
     """Pages of single games are reached from the gallery."""
     site = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
     found = re.findall(r"[\w/.]+\.md", json.dumps(site["nav"]))
-    pages = {
-        path.relative_to(ROOT / "docs").as_posix()
-        for path in (ROOT / "docs").rglob("*.md")
-        if path.parent.name not in ("games", "reference")
-    }
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in PAGES}
     left_out = set(site["exclude_docs"].split())
     assert pages - set(found) == {"decisions.md"} <= left_out
     assert [name for name in found if name not in pages and "/" not in name] == []

@@ -13,8 +13,8 @@ BLOCKS = dict(re.findall(r"```python\n# (\w+)\.py\n(.*?)```", PAGE, re.DOTALL))
 @pytest.mark.parametrize(
     "name",
     [
-        *("my_game", "my_policy", "my_matchmaker", "my_curriculum", "my_selector"),
-        "my_trainer",
+        *("my_game", "my_transform", "my_policy", "my_agent", "my_matchmaker"),
+        *("my_curriculum", "my_selector", "my_trainer"),
     ],
 )
 def test_the_plug_ins_of_the_page_pass_their_own_tests(name, tmp_path, monkeypatch):

@@ -56,9 +56,6 @@ from functools import cached_property
 from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
@@ -67,11 +64,13 @@ from arena_envs.game import (
     Information,
     Kind,
     Pays,
+    Vector,
     check_bool,
     check_int,
     counted,
     hidden_again,
     next_entries,
+    np,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, seat_tone, talk_of, turn_title
 from arena_envs.talk import Utterance
@@ -570,7 +569,7 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
         past = known_events(state, seat)
         return (seat, own, len(state.personas), *public, past)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Seat, persona, stage, players and the sales of all items.
 
         One-hot seat (N), persona (P), phase (4); items sold and price (2); for each player: whether

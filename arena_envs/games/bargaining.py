@@ -56,34 +56,23 @@ Measures of an episode: `agreement` (1 or 0), `efficiency` (the sum of both retu
 the mean of `fairness` divided by the mean of `agreement`.
 """
 
-import random
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from arena_envs import talk
-from arena_envs.game import (
-    CHANCE,
-    TERMINAL,
-    HoldsOut,
-    Information,
-    Kind,
-    check_bool,
-    check_int,
-    hidden_again,
-    next_entries,
+from arena_envs.game import CHANCE, TERMINAL, check_int
+from arena_envs.games.kits.haggling import (
+    Haggling,
+    State,
+    checked_factors,
+    drawn_text,
+    speaker_of,
+    turn_text,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
 from arena_envs.talk import CENT, Utterance, money
-
-
-def speaker_of(turn: int) -> int:
-    """The seat that speaks in a turn: player_0 offers first, and the seat that answers offers next."""
-    return (turn + 1) // 2 % 2
 
 
 def history(said: Sequence[Utterance], seat: int, whole: int) -> Iterator[str]:
@@ -132,9 +121,7 @@ def stage_text(
         )
     if player == TERMINAL:
         return "The game is over without an agreement: both players get nothing."
-    who = "You are" if player == seat else f"player_{player} is"
-    task = "answer the offer" if turn % 2 else "make an offer"
-    return f"Round {turn // 2 + 1} of {num_rounds}. {who} to move: {task}."
+    return turn_text(turn, num_rounds, player, seat, "make an offer")
 
 
 def worth_text(
@@ -194,7 +181,9 @@ def _rejection_text(
             '"reject" ends it, and both players get nothing. Your score is what you get, '
             f"divided by {pie}."
         )
-    first, second = map(_possible, discounts)
+    first, second = (
+        drawn_text(f"{factor:.10g}" for factor in factors) for factors in discounts
+    )
     known = (
         "Both players know both factors."
         if complete_information
@@ -210,57 +199,12 @@ def _rejection_text(
     )
 
 
-def _possible(discounts: Sequence[float]) -> str:
-    *others, last = [f"{discount:.10g}" for discount in discounts]
-    if not others:
-        return last
-    if len(others) > 5:
-        return f"{others[0]}, {others[1]} and so on up to {last} (drawn by chance)"
-    return f"{', '.join(others)} or {last} (drawn by chance)"
-
-
-def checked_discounts(
-    discounts: Sequence[Sequence[float]],
-) -> tuple[tuple[float, ...], ...]:
-    """The factors as tuples of floats.
-
-    Raises:
-        ValueError: they are not two sets of numbers above 0 and at most 1.
-    """
-    try:
-        sets = tuple(tuple(values) for values in discounts)
-        valid = len(sets) == 2 and all(
-            len(values) == len(set(values)) > 0 and all(0 < d <= 1 for d in values)
-            for values in sets
-        )
-    except TypeError:
-        valid = False
-    if not valid:
-        raise ValueError(
-            "want discounts as distinct numbers above 0 and at most 1 for each of two "
-            f"seats, got {discounts!r}"
-        )
-    return tuple(tuple(map(float, values)) for values in sets)
-
-
-Action = Utterance | float  # chance draws a discount factor
-
-ANSWERS = (talk.Move("accept"), talk.Move("reject"))
 ACCEPT, REJECT = Utterance("accept"), Utterance("reject")
-
-
 DISCOUNTS = tuple(n / 100 for n in range(72, 102, 2))
 
 
-class State(NamedTuple):
-    """The discount factors drawn so far, by seat, and all utterances in order."""
-
-    discounts: tuple[float, ...] = ()
-    said: tuple[Utterance, ...] = ()
-
-
 @dataclass(frozen=True)
-class Bargaining(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
+class Bargaining(Haggling):
     """Division of `pie` by alternating offers.
 
     Args:
@@ -286,27 +230,29 @@ class Bargaining(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     max_message: int = 300
     split: str = "train"
 
-    num_players = 2
-    kind: ClassVar[Kind] = "mixed"
-    max_chance_nodes = 2  # both discount factors
+    answers = (talk.Move("accept"), talk.Move("reject"))
+    answers_told = ("accept",)
+    factor = "discount factor"
     min_return = 0.0
     max_return = 1.0
+    default_value = (
+        "subgame-perfect play .295416, .704584; random play .436275, .439616"
+    )
     scene = "arena_envs.games.bargaining:scene"
 
     def __post_init__(self) -> None:
         check_int("pie", self.pie, 1, 1_000_000)
-        check_int("num_rounds", self.num_rounds, 1, 50)
-        check_int("num_offers", self.num_offers, 2, 1001)
-        check_int("max_message", self.max_message, 1, 400)
-        for name in ("complete_information", "messages"):
-            check_bool(name, getattr(self, name))
-        if self.pie * CENT % (self.num_offers - 1):
+        self.check_parameters()
+        if self.unit % (self.num_offers - 1):
             raise ValueError(
                 "want pie / (num_offers - 1) with at most two decimals, got "
                 f"pie={self.pie} and num_offers={self.num_offers}"
             )
-        # YAML and JSON give lists in place of tuples
-        object.__setattr__(self, "discounts", checked_discounts(self.discounts))
+        limits = "above 0 and at most 1"
+        factors = checked_factors(
+            "discounts", self.discounts, limits, lambda d: 0 < d <= 1
+        )
+        object.__setattr__(self, "discounts", factors)
         self.drawn  # noqa: B018 # refuses a split that these factors do not have
 
     @cached_property
@@ -314,66 +260,23 @@ class Bargaining(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
         first, second = self.discounts
         return [(one, other) for one in first for other in second]
 
-    @cached_property
-    def moves(self) -> tuple[talk.Move, ...]:
-        """An offer, and the two answers."""
-        return (talk.Move("offer", (talk.Amount(0, self.pie * CENT),)), *ANSWERS)
-
     @property
-    def information(self) -> Information:
-        return "perfect" if self.complete_information else "imperfect"
-
-    @property
-    def max_turns(self) -> int:
-        return 2 * self.num_rounds
-
-    def initial_state(self) -> State:
-        return State()
-
-    def current_player(self, state: State) -> int:
-        discounts, said = state
-        if len(discounts) < 2:
-            return CHANCE
-        if len(said) == 2 * self.num_rounds or (said and said[-1].move == "accept"):
-            return TERMINAL
-        return speaker_of(len(said))
-
-    def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
-        return next_entries(self.drawn, state.discounts)
-
-    def legal_actions(self, state: State) -> Sequence[Utterance]:
-        if self.current_player(state) < 0:
-            return ()
-        return (ACCEPT, REJECT) if len(state.said) % 2 else self._offers
-
-    @cached_property
-    def _offers(self) -> tuple[Utterance, ...]:
-        step = self.pie * CENT // (self.num_offers - 1)
-        return tuple(Utterance("offer", (step * n,)) for n in range(self.num_offers))
-
-    def core_state(self, state: State) -> State:
-        """The state with the nearest of the legal actions in place of each utterance."""
-        core = (*self._offers, ACCEPT, REJECT)
-        return state._replace(said=talk.nearest(state.said, core))
-
-    def apply(self, state: State, action: Action) -> State:
-        if isinstance(action, Utterance):
-            return State(state.discounts, (*state.said, action))
-        return State((*state.discounts, action), state.said)
+    def unit(self) -> int:
+        return self.pie * CENT
 
     def returns(self, state: State) -> tuple[float, float]:
         shares = self.shares(state)
         if shares is None:
             return (0.0, 0.0)
         past = len(state.said) // 2 - 1
-        first, second = (d**past for d in state.discounts)
+        first, second = (d**past for d in state.factors)
         return (first * shares[0], second * shares[1])
 
     def shares(self, state: State) -> tuple[float, float] | None:
         """Share of the pie of each seat, not discounted; None without an agreement."""
         if not state.said or state.said[-1].move != "accept":
             return None
-        given, whole = state.said[-2].values[0], self.pie * CENT
+        given, whole = state.said[-2].values[0], self.unit
         share, other = (whole - given) / whole, given / whole
         return (share, other) if len(state.said) % 4 == 2 else (other, share)
 
@@ -399,17 +302,10 @@ class Bargaining(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
         return dict.fromkeys(("agreement", "efficiency", "fairness"), (0.0, 1.0))
 
-    @property
-    def known_value(self) -> str | None:
-        if self != type(self)():
-            return None
-        return "subgame-perfect play .295416, .704584; random play .436275, .439616"
-
     def observe(self, state: State, seat: int) -> str:
         discounts, said = state
         player, shares = self.current_player(state), self.shares(state)
-        whole = self.pie * CENT
-        got = None if shares is None else [round(share * whole) for share in shares]
+        got = None if shares is None else [round(share * self.unit) for share in shares]
         stage = stage_text(player, seat, len(said), self.num_rounds, got)
         lines = [f"You are player_{seat}. {stage}"]
         if len(discounts) == 2 and self.num_rounds > 1:
@@ -418,57 +314,12 @@ class Bargaining(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
                 self.complete_information,
             )
             lines.append(worth_text(discounts, seat, past, known))
-        return "\n".join([*lines, *history(said, seat, whole)])
-
-    def information_state(self, state: State, seat: int) -> Hashable:
-        if self.complete_information:
-            return state
-        return (seat, state.discounts[seat : seat + 1], state.said)
-
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        """Seat, who is to do what, discount factors, round; then all offers and answers.
-
-        One-hot seat (2); one-hot: own offer, own answer, the other's offer, its answer (4);
-        own factor and whether it is known, likewise the other's (4); one-hot round; and for
-        each round: whether an offer was made, the share that it gives to the other player,
-        whether it was accepted.
-        """
-        rounds, player = self.num_rounds, self.current_player(state)
-        values = np.zeros(10 + 4 * rounds, np.float32)
-        values[seat] = 1
-        if player >= 0:
-            values[2 + 2 * (player != seat) + len(state.said) % 2] = 1
-            values[10 + len(state.said) // 2] = 1
-        for other, discount in enumerate(state.discounts):
-            if other == seat or self.complete_information:
-                values[6 + 2 * (other != seat) :][:2] = discount, 1
-        past = values[10 + rounds :].reshape(rounds, 3)
-        for turn, said in enumerate(state.said):
-            if said.move == "offer":
-                past[turn // 2, :2] = 1, said.values[0] / (self.pie * CENT)
-            else:
-                past[turn // 2, 2] = said.move == "accept"
-        return values
-
-    def action_text(self, state: State, action: Action) -> str:
-        if isinstance(action, Utterance):
-            return talk.written(action, self.moves)
-        return f"discount factor {action:.10g}"
-
-    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
-        return ANSWERS if len(state.said) % 2 else self.moves[:1]
+        return "\n".join([*lines, *history(said, seat, self.unit)])
 
     def rules(self, seat: int) -> str:
         known = self.complete_information
         rules = rules_text(self.pie, self.num_rounds, self.discounts, known)
         return f"{rules} {talk.how_to_write(self.moves, self.longest)}"
-
-    def resample(self, state: State, seat: int, rng: random.Random) -> State:
-        """Draws the hidden factor of the other seat again."""
-        if self.complete_information:
-            return state
-        discounts = hidden_again(self.drawn, state.discounts, seat, rng)
-        return State(discounts, state.said)
 
 
 def scene(game: Bargaining, state: State, viewer: int | None) -> Scene:

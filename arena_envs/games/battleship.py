@@ -33,19 +33,18 @@ from functools import cached_property
 from itertools import combinations
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     TERMINAL,
     BaseGame,
     IllegalAction,
     Information,
     Kind,
+    Vector,
     check_bool,
     check_int,
     counted,
     fold,
+    np,
 )
 from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
 
@@ -478,7 +477,7 @@ class Battleship(Board, BaseGame[State, int]):
         told = self.outcomes(self.ships(state, 1 - seat), state.shots[seat::2])
         return (state.placed[seat::2], len(state.placed), state.shots, told)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Planes of squares, then whose turn it is, ships placed and shots fired.
 
         Planes: each own ship; shots of the other seat, by time; own shots that missed, hit

@@ -27,9 +27,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -37,7 +34,9 @@ from arena_envs.game import (
     IllegalAction,
     Information,
     Kind,
+    Vector,
     fold,
+    np,
 )
 from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
 
@@ -140,7 +139,7 @@ class Blackjack(BaseGame[State, int]):
     ) -> tuple[tuple[int, ...], tuple[int, ...], int, bool]:
         return (state.player, self._shown(state), state.num_hits, state.stood)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Own cards and the dealer's open cards: number by rank, total, and whether an ace counts 11.
 
         Soft: an ace counts 11. Then whether the player's turns are over.

@@ -25,10 +25,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from arena_envs.game import TERMINAL, check_int, fold
+from arena_envs.game import TERMINAL, Vector, check_int, fold
 from arena_envs.games.kits.board import (
     Squares,
     TwoPlayerGame,
@@ -136,7 +133,7 @@ class Breakthrough(TwoPlayerGame[State]):
         headline, letters = self._headline(state, seat), f"  {self._grid.header}"
         return "\n".join([headline, letters, *lines])
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Two numbers per square, from the top: own piece, other's; then two flags.
 
         The flags are whether the seat moves up, and whether it is to move.

@@ -44,14 +44,14 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 import chess
-import numpy as np
-from numpy.typing import NDArray
 
 from arena_envs.game import (
     TERMINAL,
     IllegalAction,
+    Vector,
     check_int,
     counted,
+    np,
 )
 from arena_envs.games.kits.board import TwoPlayerGame
 from arena_envs.scenes.shapes import Cell, Grid, Scene, Table, turn_title
@@ -222,6 +222,7 @@ class Chess(TwoPlayerGame[State]):
 
     num_actions = len(MOVES)
     scene = "arena_envs.games.chess:scene"
+    is_spelled = True
 
     def __post_init__(self) -> None:
         check_int("max_plies", self.max_plies, 1, MAX_PLIES)
@@ -290,7 +291,7 @@ class Chess(TwoPlayerGame[State]):
         lines.append(turn + ("you are to move." if own else f"{mover} is to move."))
         return "\n".join(lines)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Twelve planes of squares (a1, b1, ... h8) and seventeen numbers.
 
         Planes: own pawns, knights, bishops, rooks, queens and king, then the other's.

@@ -71,9 +71,6 @@ from math import comb
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
@@ -81,7 +78,9 @@ from arena_envs.game import (
     IllegalAction,
     Information,
     Kind,
+    Vector,
     check_int,
+    np,
 )
 from arena_envs.games.kits.clues import fault_of, vocabulary
 from arena_envs.games.kits.words import (
@@ -185,7 +184,7 @@ def after_loss(state: State, place: int) -> State:
 
 def features(
     state: State, words: Sequence[str], seat: int, key: str, is_mover: bool
-) -> NDArray[np.float32]:
+) -> Vector:
     """The knowledge of a seat as numbers, which `Codenames.features` lists.
 
     Args:
@@ -541,7 +540,7 @@ class Codenames(talk.TalkGame[State, Action]):
             said.append(HIDDEN if is_refused and speaker != seat else each)
         return (seat, state.board, key, tuple(said), state.seats, state.winner)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """The knowledge of a seat as numbers.
 
         One-hot seat (4); whether the seat is to move; guesses left; one-hot winner (2); number

@@ -28,17 +28,16 @@ from functools import cache, cached_property
 from math import comb
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     TERMINAL,
     BaseGame,
     IllegalAction,
     Information,
     Kind,
+    Vector,
     check_int,
     fold,
+    np,
     over_text,
 )
 from arena_envs.scenes.shapes import (
@@ -161,7 +160,7 @@ class ColonelBlotto(BaseGame[State, int]):
     def information_state(self, state: State, seat: int) -> State:
         return state if len(state) == self.num_players else state[seat : seat + 1]
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Whether the seat has chosen, and whether all have; then the coins by field.
 
         The own coins come first, then those of the others, zeros until the end.

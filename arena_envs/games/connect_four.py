@@ -25,10 +25,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from arena_envs.game import TERMINAL, check_int, fold
+from arena_envs.game import TERMINAL, Vector, check_int, fold
 from arena_envs.games.kits.board import (
     LETTERS,
     Squares,
@@ -127,7 +124,7 @@ class ConnectFour(TwoPlayerGame[State]):
         rows += [self._grid.header, f"You are {'XO'[seat]}. {turn}"]
         return "\n".join(reversed(rows))
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Two numbers per square, from the lowest row up: own disc, other's disc."""
         return self._grid.values(state[seat], state[1 - seat])
 

@@ -44,9 +44,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -54,10 +51,12 @@ from arena_envs.game import (
     Information,
     Kind,
     Pays,
+    Vector,
     check_bool,
     check_int,
     counted,
     fold,
+    np,
     over_text,
 )
 from arena_envs.scenes.shapes import Cell, Scene, chosen_cells, rounds_table, turn_title
@@ -160,6 +159,7 @@ class DonorGame(BaseGame[State, int]):
     kind: ClassVar[Kind] = "mixed"
     information: ClassVar[Information] = "imperfect"
     simultaneous = True
+    default_value = "in equilibrium 0 each; all always give everything: 630 each"
     scene = "arena_envs.games.donor_game:scene"
 
     def __post_init__(self) -> None:
@@ -233,14 +233,6 @@ class DonorGame(BaseGame[State, int]):
     def pays(self) -> Pays:
         return "on_the_way" if self.num_rounds > 1 else "end"
 
-    @property
-    def known_value(self) -> str | None:
-        return (
-            "in equilibrium 0 each; all always give everything: 630 each"
-            if self == type(self)()
-            else None
-        )
-
     def measures(self, state: State) -> dict[str, float]:
         """The mean share given; a punishment gives nothing."""
         shares = [
@@ -278,7 +270,7 @@ class DonorGame(BaseGame[State, int]):
     ) -> tuple[int, tuple[int, ...], tuple[tuple[int, ...], ...], tuple[int, ...]]:
         return (seat, state.shifts, state.rounds, state.chosen[seat : seat + 1])
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Logarithms of all units, then the rounds; seats in order from the own one on.
 
         A round is a 1 if it is over, its one-hot shift, and what each seat did: the share

@@ -31,15 +31,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     TERMINAL,
     IllegalAction,
+    Vector,
     check_bool,
     check_int,
     fold,
+    np,
 )
 from arena_envs.games.kits.board import TwoPlayerGame, turn_text
 from arena_envs.scenes.shapes import Cell, Grid, Scene, seat_tone, turn_title
@@ -110,6 +109,7 @@ class DotsAndBoxes(TwoPlayerGame[State]):
     num_cols: int = 2
     utility_margin: bool = False
 
+    default_value = "player_0 wins by 3 to 1; random play: 42.0 % wins of each"
     scene = "arena_envs.games.dots_and_boxes:scene"
 
     def __post_init__(self) -> None:
@@ -164,21 +164,13 @@ class DotsAndBoxes(TwoPlayerGame[State]):
             margin = float((first > second) - (first < second))
         return (margin, 0.0 - margin)
 
-    @property
-    def known_value(self) -> str | None:
-        return (
-            "player_0 wins by 3 to 1; random play: 42.0 % wins of each"
-            if self == type(self)()
-            else None
-        )
-
     def observe(self, state: State, seat: int) -> str:
         own, other = (state.boxes[s].bit_count() for s in (seat, 1 - seat))
         head = f"You are player_{seat}. Boxes: you {own}, player_{1 - seat} {other}."
         turn = turn_text(self.current_player(state), seat, self.returns(state))
         return "\n".join([head, *self._drawing(state), turn])
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Lines drawn, own boxes, boxes of the other seat; whether the next turn is own."""
         boxes = range(self.num_rows * self.num_cols)
         own, other = state.boxes[seat], state.boxes[1 - seat]

@@ -45,9 +45,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -55,12 +52,14 @@ from arena_envs.game import (
     IllegalAction,
     Information,
     Kind,
+    Vector,
     check_bool,
     check_int,
     check_split,
     counted,
     fitting,
     fold,
+    np,
     over_text,
     split_of,
 )
@@ -152,11 +151,7 @@ def fixed_lake(rows: tuple[str, ...]) -> Lake:
 
 
 def check_rows(name: str, rows: Sequence[str], max_size: int) -> None:
-    """Refuses rows that are no map.
-
-    Raises:
-        ValueError: names the parameter and the fault.
-    """
+    """Raises ValueError for rows that are no map."""
     sizes = range(1, max_size + 1)
     is_map = len(rows) in sizes and all(
         isinstance(row, str) and len(row) in sizes and set(row) <= set("SFHG")
@@ -338,7 +333,7 @@ class FrozenLake(BaseGame[State, int]):
             last = f"You are to make {move}."
         return "\n".join(["You are player_0 (P).", *rows, f"{place}. {last}"])
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """For each cell, whether it is the player's, a hole, a goal; then moves and choice.
 
         These are the share of the moves that are made, and one-hot the move before its step.

@@ -34,9 +34,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -44,8 +41,10 @@ from arena_envs.game import (
     IllegalAction,
     Information,
     Kind,
+    Vector,
     check_int,
     fold,
+    np,
     over_text,
 )
 from arena_envs.scenes.shapes import (
@@ -344,7 +343,7 @@ class Goofspiel(Setup, BaseGame[State, int]):
             lines.append(f"Your bid in this round: {own[0] + 1}.")
         return "\n".join(lines + _past(self, state, seat))
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """The present, then the past rounds; the own seat first, others in order after it.
 
         Prize in play (one-hot); hands and own bid in this round (ones); points, as shares.

@@ -41,16 +41,15 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     TERMINAL,
     IllegalAction,
+    Vector,
     check_int,
     check_split,
     fitting,
     fold,
+    np,
     of_split,
 )
 from arena_envs.games.kits.secrets import SecretGame, State, secret_scene
@@ -128,7 +127,7 @@ class GuessNumber(SecretGame):
     def information_state(self, state: State, seat: int) -> tuple[Any, ...]:
         return (self.before(state), *super().information_state(state, seat))
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """As in all games of secrets; then the range, as the number before it / all numbers."""
         before = self.before(state) / (2 * self.num_secrets)
         return np.append(super().features(state, seat), np.float32(before))

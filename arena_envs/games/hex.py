@@ -35,15 +35,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     TERMINAL,
     IllegalAction,
+    Vector,
     check_bool,
     check_int,
     fold,
+    np,
 )
 from arena_envs.games.kits.board import LETTERS, TwoPlayerGame, piece_rows
 from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
@@ -197,7 +196,7 @@ class Hex(TwoPlayerGame[State]):
             lines.append(" " * row + f"{row + 1:>{width}} {' '.join(marks)}")
         return "\n".join([*lines, turn])
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Planes of own and of other stones; being o, being to move, `player_1` swapped."""
         bits = self._grid.bits
         own, other = (state.x, state.o)[:: -1 if seat else 1]

@@ -58,6 +58,8 @@ class IteratedMatrixGame(MatrixRounds):
     actions: Sequence[Any] = ("Cooperate", "Defect")
     num_rounds: int = 10
 
+    default_value = "10 each, as both always defect; both always cooperate: 50 each"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         check_int("num_rounds", self.num_rounds, 1, 100)
@@ -65,12 +67,6 @@ class IteratedMatrixGame(MatrixRounds):
     @property
     def pays(self) -> Pays:
         return "on_the_way" if self.num_rounds > 1 else "end"
-
-    @property
-    def known_value(self) -> str | None:
-        if self != type(self)():
-            return None
-        return "10 each, as both always defect; both always cooperate: 50 each"
 
 
 COOPERATE, DEFECT = 0, 1

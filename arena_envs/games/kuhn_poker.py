@@ -24,10 +24,16 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind, check_int
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    BaseGame,
+    Information,
+    Kind,
+    Vector,
+    check_int,
+    np,
+)
 from arena_envs.games.kits.cards import hand_of, over_text, pot_table, taken_track
 from arena_envs.scenes.shapes import Scene, turn_title
 
@@ -53,6 +59,7 @@ class KuhnPoker(BaseGame[State, int]):
     information: ClassVar[Information] = "imperfect"
     zero_sum = True
     min_return = -2.0
+    default_value = "-1/18 for player_0; NashConv of uniform play 11/12"
     scene = "arena_envs.games.kuhn_poker:scene"
 
     def __post_init__(self) -> None:
@@ -102,12 +109,6 @@ class KuhnPoker(BaseGame[State, int]):
             for seat, chips in enumerate(paid)
         )
 
-    @property
-    def known_value(self) -> str | None:
-        if self.num_players != 2:
-            return None
-        return "-1/18 for player_0; NashConv of uniform play 11/12"
-
     def observe(self, state: State, seat: int) -> str:
         card = self._card_name(state.cards[seat]) if seat < len(state.cards) else None
         hand = f"and hold {card}" if card else "and have no card yet"
@@ -125,7 +126,7 @@ class KuhnPoker(BaseGame[State, int]):
         shown = self._shown(state)
         return (seat, card, state.bets, shown) if shown else (seat, card, state.bets)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """One-hot seat, one-hot own card, then one-hot pass or bet for each turn."""
         n = self.num_players
         values = np.zeros(n + (n + 1) + 2 * self.max_turns, np.float32)

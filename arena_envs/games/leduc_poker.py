@@ -26,17 +26,13 @@ Suits do not matter, so texts and features leave them out; information states ke
 as OpenSpiel does. Hands are shown at a showdown; OpenSpiel never shows them.
 """
 
-import random
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind, check_int
+from arena_envs.game import TERMINAL, Vector, check_int
 from arena_envs.games.kits import cards as limit
-from arena_envs.games.kits.cards import NOBODY, Betting, Round, betting_shapes, hand_of
+from arena_envs.games.kits.cards import FixedLimit, Hand, betting_shapes, hand_of
 from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
 
 SIZES = (2, 4)  # of a raise, by round
@@ -45,16 +41,8 @@ MAX_PAID = 1 + MAX_RAISES * sum(SIZES)
 NUM_SUITS = 2
 
 
-class State(NamedTuple):
-    """A hand of Leduc poker."""
-
-    cards: tuple[int, ...]  # dealt so far: one to each seat, then the public one
-    betting: Betting
-    history: tuple[Round, ...]  # of each round that has begun
-
-
 @dataclass(frozen=True)
-class LeducPoker(BaseGame[State, int]):
+class LeducPoker(FixedLimit):
     """Leduc poker.
 
     Args:
@@ -66,19 +54,20 @@ class LeducPoker(BaseGame[State, int]):
 
     num_players: int = 2
 
-    num_actions = 3
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "imperfect"
-    zero_sum = True
-    min_return = -float(MAX_PAID)
+    num_own, board_sizes = 1, (0, 1)
+    max_raises, max_paid = MAX_RAISES, MAX_PAID
+    default_value = "-0.085606 for player_0; NashConv of uniform play 4.747222"
     scene = "arena_envs.games.leduc_poker:scene"
 
     def __post_init__(self) -> None:
         check_int("num_players", self.num_players, 2, 3)
 
     @property
-    def max_return(self) -> float:
-        return float(MAX_PAID * (self.num_players - 1))
+    def num_cards(self) -> int:
+        return NUM_SUITS * (self.num_players + 1)
+
+    def raise_size(self, number: int) -> int:
+        return SIZES[number]
 
     @property
     def max_turns(self) -> int:
@@ -86,46 +75,11 @@ class LeducPoker(BaseGame[State, int]):
         n = self.num_players
         return len(SIZES) * (n + MAX_RAISES * (n - 1))
 
-    @property
-    def max_chance_nodes(self) -> int:
-        return self.num_players + 1
-
-    def initial_state(self) -> State:
+    def initial_state(self) -> Hand:
         n = self.num_players
-        return State((), limit.new_round((1,) * n, (False,) * n, 0), ((),))
+        return Hand((), limit.new_round((1,) * n, (False,) * n, 0), ((),))
 
-    def current_player(self, state: State) -> int:
-        if len(state.cards) < self.num_players:
-            return CHANCE
-        betting = state.betting
-        if betting.player != NOBODY:
-            return betting.player
-        alone = betting.folded.count(False) == 1
-        return TERMINAL if alone or len(state.history) == len(SIZES) else CHANCE
-
-    def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
-        deck = range(NUM_SUITS * (self.num_players + 1))
-        left = [card for card in deck if card not in state.cards]
-        return [(card, 1 / len(left)) for card in left]
-
-    def legal_actions(self, state: State) -> Sequence[int]:
-        if self.current_player(state) < 0:
-            return ()
-        return limit.legal_actions(state.betting, MAX_RAISES)
-
-    def apply(self, state: State, action: int) -> State:
-        cards, betting, history = state
-        if len(cards) < self.num_players:
-            return State((*cards, action), betting, history)
-        if betting.player == NOBODY:
-            second = limit.new_round(betting.paid, betting.folded, 0)
-            return State((*cards, action), second, (*history, ()))
-        *past, now = history
-        now = (*now, (betting.player, action))
-        after = limit.act(betting, action, SIZES[len(past)])
-        return State(cards, after, (*past, now))
-
-    def returns(self, state: State) -> Sequence[float]:
+    def returns(self, state: Hand) -> Sequence[float]:
         if self.current_player(state) != TERMINAL:
             return (0.0,) * self.num_players
 
@@ -137,39 +91,19 @@ class LeducPoker(BaseGame[State, int]):
 
         return limit.net_chips(state.betting, strength)
 
-    @property
-    def known_value(self) -> str | None:
-        if self.num_players != 2:
-            return None
-        return "-0.085606 for player_0; NashConv of uniform play 4.747222"
-
-    def observe(self, state: State, seat: int) -> str:
-        hands, public = self._visible(state, seat)
+    def observe(self, state: Hand, seat: int) -> str:
+        hands, public = self.visible(state, seat)
         own, board = ("no card yet", "not dealt")
-        lines = [
-            f"You are player_{seat} and hold {self._name(hands[seat]) or own}.",
-            f"Public card: {self._name(public) or board}.",
-            *(
-                limit.round_text(f"Round {number}", actions)
-                for number, actions in enumerate(state.history, 1)
-            ),
-            limit.pot_text(state.betting),
-        ]
-        others = ", ".join(
-            f"player_{other} {self._name(card)}"
-            for other, card in enumerate(hands)
-            if card is not None and other != seat
+        names = [self._name(card) for card in hands]
+        return "\n".join(
+            [
+                f"You are player_{seat} and hold {names[seat] or own}.",
+                f"Public card: {self._name(public) or board}.",
+                self.betting_text(state, seat, ("Round 1", "Round 2"), names),
+            ]
         )
-        if others:
-            lines.append(f"Shown: {others}.")
-        player, returns = self.current_player(state), self.returns(state)
-        lines.append(limit.turn_text(player, seat, state.betting, returns))
-        return "\n".join(lines)
 
-    def information_state(self, state: State, seat: int) -> Hashable:
-        return (seat, *self._visible(state, seat), state.history)
-
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: Hand, seat: int) -> Vector:
         """One-hot: own seat, own rank, public rank, whose turn; then chips and actions.
 
         Ranks and turns have one more place, for none. Chips are shares of the most that a
@@ -177,30 +111,13 @@ class LeducPoker(BaseGame[State, int]):
         one-hot by round, seat and turn of the seat in that round.
         """
         n = self.num_players
-        hands, public = self._visible(state, seat)
-        player = self.current_player(state)
+        hands, public = self.visible(state, seat)
         own, board = (
             n + 1 if card is None else card // NUM_SUITS
             for card in (hands[seat], public)
         )
-        turn = n if player < 0 else (player - seat) % n
-        ones = [seat, n + own, 2 * n + 2 + board, 3 * n + 4 + turn]
-        chips, start = 4 * n + 5, 5 * n + 5
-        places = limit.action_places(state.history, seat, n, MAX_RAISES)
-        ones += [start + place for place in places]
-        size = start + limit.num_places(len(SIZES), n, MAX_RAISES)
-        values = np.zeros(size, np.float32)
-        values[ones] = 1
-        paid = (*state.betting.paid[seat:], *state.betting.paid[:seat])
-        values[chips:start] = [each / MAX_PAID for each in paid]
-        return values
-
-    def action_text(self, state: State, action: int) -> str:
-        return limit.NAMES[action]
-
-    def parse(self, state: State, text: str) -> int:
-        """Reads "check" and "bet" as well, where there is nothing to pay."""
-        return super().parse(state, limit.spelled_out(text, state.betting))
+        ones = [seat, n + own, 2 * n + 2 + board]
+        return self.encoded(state, seat, ones, 3 * n + 4)
 
     def rules(self, seat: int) -> str:
         n = self.num_players
@@ -222,32 +139,14 @@ class LeducPoker(BaseGame[State, int]):
             "number of chips that you win or lose."
         )
 
-    def resample(self, state: State, seat: int, rng: random.Random) -> State:
-        """Deals the hidden hands again, uniformly, from the cards this seat cannot see."""
-        hands, public = self._visible(state, seat)
-        known = {*hands, public}
-        deck = range(NUM_SUITS * (self.num_players + 1))
-        unseen = [card for card in deck if card not in known]
-        rng.shuffle(unseen)
-        num = self.num_players
-        cards = [
-            unseen.pop() if card is None else card
-            for card in hands[: len(state.cards[:num])]
-        ]
-        return state._replace(cards=(*cards, *state.cards[num:]))
-
-    def _visible(
-        self, state: State, seat: int
+    def visible(
+        self, state: Hand, seat: int
     ) -> tuple[tuple[int | None, ...], int | None]:
         """The hands that a seat sees, None for those it does not, and the public card."""
-        num, cards, folded = self.num_players, state.cards, state.betting.folded
-        over = self.current_player(state) == TERMINAL
-        showdown = over and folded.count(False) > 1
+        num, cards = self.num_players, state.cards
         hands = tuple(
-            cards[s]
-            if s < len(cards) and (s == seat or (showdown and not folded[s]))
-            else None
-            for s in range(num)
+            cards[s] if s < len(cards) and is_seen else None
+            for s, is_seen in enumerate(self.seen(state, seat))
         )
         return hands, cards[num] if len(cards) > num else None
 
@@ -257,7 +156,7 @@ class LeducPoker(BaseGame[State, int]):
         return ("10", "J", "Q", "K")[card // NUM_SUITS + 3 - self.num_players]
 
 
-def scene(game: LeducPoker, state: State, viewer: int | None) -> Scene:
+def scene(game: LeducPoker, state: Hand, viewer: int | None) -> Scene:
     """A card for each seat, the public card, the rounds and the chips."""
     num, cards = game.num_players, state.cards
     hands: Sequence[int | None] = cards[:num]

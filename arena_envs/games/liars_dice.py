@@ -33,9 +33,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -43,8 +40,10 @@ from arena_envs.game import (
     IllegalAction,
     Information,
     Kind,
+    Vector,
     check_int,
     fold,
+    np,
 )
 from arena_envs.games.kits.cards import hand_of, taken_track
 from arena_envs.scenes.shapes import Scene, turn_title
@@ -85,6 +84,7 @@ class LiarsDice(BaseGame[State, int]):
     zero_sum = True
     min_return = -1.0
     max_return = 1.0
+    default_value = "-0.027132 for player_0; NashConv of uniform play 1.561489"
     scene = "arena_envs.games.liars_dice:scene"
 
     def __post_init__(self) -> None:
@@ -142,12 +142,6 @@ class LiarsDice(BaseGame[State, int]):
             returns[winner], returns[loser] = 1.0, -1.0
         return tuple(returns)
 
-    @property
-    def known_value(self) -> str | None:
-        if self != type(self)():
-            return None
-        return "-0.027132 for player_0; NashConv of uniform play 1.561489"
-
     def observe(self, state: State, seat: int) -> str:
         n, total = self.num_players, self.num_players * self.num_dice
         hands = self._visible(state, seat)
@@ -179,7 +173,7 @@ class LiarsDice(BaseGame[State, int]):
         """The dice that the seat sees, in ascending order, and all actions."""
         return (seat, self._visible(state, seat), state.actions)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """One-hot seat, one-hot own dice, then what everybody has done.
 
         That is, by seat from the own one on: a number for each action, 1 if it was taken.

@@ -11,8 +11,6 @@
 | Known value | two players: 319,365,922,522,608 information states                    |
 | Source      | Bowling et al., *Heads-up limit hold'em poker is solved* (2015)        |
 
-Needs the extra `poker`: `pip install 'arena-envs[poker]'`.
-
 Everybody is dealt two cards. The last player is the dealer. The next two, `player_0` and
 `player_1`, pay the small and the big blind, which is the small bet; with two players the
 dealer pays the small blind and `player_0` the big one. There are four rounds of betting:
@@ -32,43 +30,21 @@ Two players have the seats and rules of the game that Bowling et al. solved. Han
 at a showdown; if all but one have folded, none are shown.
 """
 
-import random
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from phevaluator.evaluator import evaluate_cards
-
-from arena_envs.game import (
-    CHANCE,
-    TERMINAL,
-    BaseGame,
-    Information,
-    Kind,
-    check_int,
-    counted,
-)
+from arena_envs.game import TERMINAL, Vector, check_int, counted
 from arena_envs.games.kits import cards as limit
-from arena_envs.games.kits.cards import NOBODY, Betting, Round, betting_shapes
+from arena_envs.games.kits.cards import FixedLimit, Hand, betting_shapes
 from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
 
 CARDS = tuple(rank + suit for rank in "23456789TJQKA" for suit in "cdhs")
 ROUNDS = ("Before the flop", "Flop", "Turn", "River")
-BOARD_SIZES = (0, 3, 4, 5)  # by round
-
-
-class State(NamedTuple):
-    """A hand of hold'em."""
-
-    cards: tuple[int, ...]  # dealt so far, those on the board last
-    betting: Betting
-    history: tuple[Round, ...]  # of each round that has begun
 
 
 @dataclass(frozen=True)
-class LimitHoldem(BaseGame[State, int]):
+class LimitHoldem(FixedLimit):
     """Limit Texas hold'em.
 
     Args:
@@ -88,11 +64,10 @@ class LimitHoldem(BaseGame[State, int]):
     big_bet: int = 4
     max_bets: int = 4
 
-    num_actions = 3
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "imperfect"
-    zero_sum = True
+    num_own, board_sizes = 2, (0, 3, 4, 5)
+    num_cards = len(CARDS)
     scene = "arena_envs.games.limit_holdem:scene"
+    is_spelled = True
 
     def __post_init__(self) -> None:
         check_int("num_players", self.num_players, 2, 6)
@@ -102,17 +77,15 @@ class LimitHoldem(BaseGame[State, int]):
         check_int("max_bets", self.max_bets, 1, 10)
 
     @property
+    def max_raises(self) -> int:
+        return self.max_bets
+
+    @property
     def max_paid(self) -> int:
-        """Most chips that a player can pay."""
         return 2 * self.max_bets * (self.small_bet + self.big_bet)
 
-    @property
-    def min_return(self) -> float:
-        return -float(self.max_paid)
-
-    @property
-    def max_return(self) -> float:
-        return float(self.max_paid * (self.num_players - 1))
+    def raise_size(self, number: int) -> int:
+        return self.small_bet if number < 2 else self.big_bet
 
     @property
     def max_turns(self) -> int:
@@ -121,85 +94,36 @@ class LimitHoldem(BaseGame[State, int]):
         num_raises = len(ROUNDS) * self.max_bets - 1
         return len(ROUNDS) * self.num_players + num_raises * (self.num_players - 1)
 
-    @property
-    def max_chance_nodes(self) -> int:
-        return 2 * self.num_players + 5  # the board
-
-    def initial_state(self) -> State:
+    def initial_state(self) -> Hand:
         n = self.num_players
         small, big = (1, 0) if n == 2 else (0, 1)
         paid = [0] * n
         paid[small], paid[big] = self.small_blind, self.small_bet
         first = limit.new_round(tuple(paid), (False,) * n, (big + 1) % n, num_raises=1)
-        return State((), first, ((),))
+        return Hand((), first, ((),))
 
-    def current_player(self, state: State) -> int:
-        betting = state.betting
-        if len(state.cards) < 2 * self.num_players:
-            return CHANCE
-        if betting.player != NOBODY:
-            return betting.player
-        alone = betting.folded.count(False) == 1
-        return TERMINAL if alone or len(state.history) == len(ROUNDS) else CHANCE
-
-    def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
-        chance = 1 / (len(CARDS) - len(state.cards))
-        return [(c, chance) for c in range(len(CARDS)) if c not in state.cards]
-
-    def legal_actions(self, state: State) -> Sequence[int]:
-        if self.current_player(state) < 0:
-            return ()
-        return limit.legal_actions(state.betting, self.max_bets)
-
-    def apply(self, state: State, action: int) -> State:
-        cards, betting, history = state
-        if len(cards) < 2 * self.num_players:
-            return State((*cards, action), betting, history)
-        if betting.player == NOBODY:
-            cards = (*cards, action)
-            if len(cards) - 2 * self.num_players == BOARD_SIZES[len(history)]:
-                betting = limit.new_round(betting.paid, betting.folded, 0)
-                history = (*history, ())
-            return State(cards, betting, history)
-        *past, now = history
-        now = (*now, (betting.player, action))
-        size = self.small_bet if len(history) <= 2 else self.big_bet
-        return State(cards, limit.act(betting, action, size), (*past, now))
-
-    def returns(self, state: State) -> Sequence[float]:
+    def returns(self, state: Hand) -> Sequence[float]:
         n = self.num_players
         if self.current_player(state) != TERMINAL:
             return (0.0,) * n
 
-        def strength(seat: int) -> int:
-            own, board = state.cards[seat : 2 * n : n], state.cards[2 * n :]
-            return -int(evaluate_cards(*own, *board))
+        def strength(seat: int) -> tuple[int, ...]:
+            return hand_strength(state.cards[seat : 2 * n : n] + state.cards[2 * n :])
 
         return limit.net_chips(state.betting, strength)
 
-    def observe(self, state: State, seat: int) -> str:
-        hands, board = self._visible(state, seat)
-        lines = [
-            f"You are player_{seat} and hold {_text(hands[seat]) or 'no cards yet'}.",
-            f"Board: {_text(board) or 'empty'}.",
-            *map(limit.round_text, ROUNDS, state.history),
-            limit.pot_text(state.betting),
-        ]
-        others = ", ".join(
-            f"player_{other} {_text(hand)}"
-            for other, hand in enumerate(hands)
-            if hand and other != seat
+    def observe(self, state: Hand, seat: int) -> str:
+        hands, board = self.visible(state, seat)
+        names = [_text(hand) for hand in hands]
+        return "\n".join(
+            [
+                f"You are player_{seat} and hold {names[seat] or 'no cards yet'}.",
+                f"Board: {_text(board) or 'empty'}.",
+                self.betting_text(state, seat, ROUNDS, names),
+            ]
         )
-        if others:
-            lines.append(f"Shown: {others}.")
-        player, returns = self.current_player(state), self.returns(state)
-        lines.append(limit.turn_text(player, seat, state.betting, returns))
-        return "\n".join(lines)
 
-    def information_state(self, state: State, seat: int) -> Hashable:
-        return (seat, *self._visible(state, seat), state.history)
-
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: Hand, seat: int) -> Vector:
         """Cards, seat, turn, chips and actions.
 
         Four times 52 places hold the own cards, the flop, the turn and the river. Then
@@ -207,29 +131,10 @@ class LimitHoldem(BaseGame[State, int]):
         shares of the most that a seat can pay, and one-hot actions by round, seat and
         turn of the seat in that round; all but the first from the own seat on.
         """
-        n, most = self.num_players, self.max_bets
-        hands, board = self._visible(state, seat)
-        player = self.current_player(state)
-        turn = n if player < 0 else (player - seat) % n
-        ones = [208 + seat, 208 + n + turn]
+        hands, board = self.visible(state, seat)
         planes = (hands[seat], board[:3], board[3:4], board[4:])
-        ones += [52 * i + card for i, cards in enumerate(planes) for card in cards]
-        chips, start = 208 + 2 * n + 1, 208 + 3 * n + 1
-        places = limit.action_places(state.history, seat, n, most)
-        ones += [start + place for place in places]
-        size = start + limit.num_places(len(ROUNDS), n, most)
-        values = np.zeros(size, np.float32)
-        values[ones] = 1
-        paid = (*state.betting.paid[seat:], *state.betting.paid[:seat])
-        values[chips:start] = [each / self.max_paid for each in paid]
-        return values
-
-    def action_text(self, state: State, action: int) -> str:
-        return limit.NAMES[action]
-
-    def parse(self, state: State, text: str) -> int:
-        """Reads "check" and "bet" as well, where there is nothing to pay."""
-        return super().parse(state, limit.spelled_out(text, state.betting))
+        ones = [52 * i + card for i, cards in enumerate(planes) for card in cards]
+        return self.encoded(state, seat, [*ones, 208 + seat], 208 + self.num_players)
 
     def rules(self, seat: int) -> str:
         n = self.num_players
@@ -265,33 +170,49 @@ class LimitHoldem(BaseGame[State, int]):
             "the first one before the flop."
         )
 
-    def resample(self, state: State, seat: int, rng: random.Random) -> State:
-        """Deals the hidden hands again, uniformly, from the cards this seat cannot see."""
-        n = self.num_players
-        hands, board = self._visible(state, seat)
-        known = {card for hand in (*hands, board) for card in hand}
-        unseen = [card for card in range(len(CARDS)) if card not in known]
-        rng.shuffle(unseen)
-        dealt = [
-            card if hands[i % n] else unseen.pop()
-            for i, card in enumerate(state.cards[: 2 * n])
-        ]
-        return state._replace(cards=(*dealt, *board))
-
-    def _visible(
-        self, state: State, seat: int
+    def visible(
+        self, state: Hand, seat: int
     ) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
         """The hands that a seat sees, highest card first, and the board."""
-        n, cards, folded = self.num_players, state.cards, state.betting.folded
-        over = self.current_player(state) == TERMINAL
-        showdown = over and folded.count(False) > 1
+        n, cards = self.num_players, state.cards
         hands = tuple(
-            tuple(sorted(cards[s : 2 * n : n], reverse=True))
-            if s == seat or (showdown and not folded[s])
-            else ()
-            for s in range(n)
+            tuple(sorted(cards[s : 2 * n : n], reverse=True)) if is_seen else ()
+            for s, is_seen in enumerate(self.seen(state, seat))
         )
         return hands, cards[2 * n :]
+
+
+def hand_strength(cards: Sequence[int]) -> tuple[int, ...]:
+    """The best five of seven cards: their category, 0 to 8, then ranks that break ties."""
+    ranks, suits = list(range(13)), [0] * 4  # a rank plus 16 for each of its cards
+    for card in cards:
+        ranks[card >> 2] += 16
+        suits[card & 3] |= 1 << (card >> 2)
+    for held in suits:
+        if held.bit_count() >= 5:  # then no rank comes often enough for more
+            if top := _straight(held):
+                return 8, top
+            return 5, *[rank for rank in range(12, -1, -1) if held >> rank & 1][:5]
+    ranks.sort(reverse=True)
+    first, second = ranks[:2]
+    order = [rank & 15 for rank in ranks]
+    if first >= 64:
+        return 7, order[0], max(rank & 15 for rank in ranks[1:] if rank > 15)
+    if first >= 48 and second >= 32:
+        return 6, *order[:2]
+    if top := _straight(suits[0] | suits[1] | suits[2] | suits[3]):
+        return 4, top
+    if first >= 48:
+        return 3, *order[:3]
+    if second >= 32:
+        return 2, *order[:2], max(order[2:4])
+    return (1, *order[:4]) if first >= 32 else (0, *order[:5])
+
+
+def _straight(ranks: int) -> int:
+    """The place of the highest five ranks in a row, with aces low too; 0 without any."""
+    ranks = ranks << 1 | ranks >> 12
+    return (ranks & ranks >> 1 & ranks >> 2 & ranks >> 3 & ranks >> 4).bit_length()
 
 
 def _text(cards: Sequence[int]) -> str:
@@ -301,7 +222,7 @@ def _text(cards: Sequence[int]) -> str:
 SUITS = {"c": "green", "d": "blue", "h": "red", "s": "dark"}
 
 
-def scene(game: LimitHoldem, state: State, viewer: int | None) -> Scene:
+def scene(game: LimitHoldem, state: Hand, viewer: int | None) -> Scene:
     """The hands, the board, the rounds and the chips."""
     num, cards = game.num_players, state.cards
     hands: Any = [cards[seat : 2 * num : num] for seat in range(num)]

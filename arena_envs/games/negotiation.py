@@ -26,8 +26,10 @@ have no limit; outside options are worth 0, which is the default; GLEE also play
 that the players know, and with products of 100, 10,000 and 1,000,000 (`scale`). A forfeit is no sale,
 and costs a tenth of the range of returns.
 
-Cheapest trick known: against `negotiator:honest`, which believes what it is told, claim 20 more than
-the truth (as a buyer, less). It pays 0.242, and honest play 0.183. Leaving at once pays 0.
+Cheapest trick known: none beats honest play with `negotiator:honest`, 0.149 as a seller and 0.122 as a
+buyer. It sells or buys at the mean price of all values that may be drawn, whatever it is told: of all
+mechanisms only a posted price makes lies worthless (K. Hagerty and W. Rogerson, *Robust Trading
+Mechanisms*, 1987). False claims pay the same, harder bargains the same or less, leaving at once 0.
 
 History: version 1 draws from 210 pairs of factors with a gain from trade, a half for each split; in
 version 0 half of the 16 pairs had no gain, an honest pair got 0.065 each, and a forfeit cost 0.75.
@@ -37,8 +39,9 @@ other player accepts what its outside option is worth, and waiting costs nothing
 and one round, the best price of the seller maximizes (p - value) times the chance that the buyer's
 value is at least p.
 
-Texts are read as in `bargaining-v1`: a move stands alone in the last line or sentence, and what
-stands before it is the message, of at most `max_message` characters. The legal actions are a finite
+A reply gives one move in a sentence of its own, and all other words are the message, of at most
+`max_message` characters (`docs/replies.md` shows how replies are read). With `parsing="strict"` the move
+stands alone in the last line or sentence, as in `bargaining-v1`. The legal actions are a finite
 set without messages: the answers, or `num_offers` evenly spaced prices. The prompt shows the latest
 three utterances in full and, of the earlier ones, the prices of the latest six offers.
 
@@ -49,30 +52,23 @@ the mean of both values, and 1 without a sale). GLEE's self-gain is the return.
 """
 
 import random
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from arena_envs import talk
-from arena_envs.game import (
-    CHANCE,
-    TERMINAL,
-    HoldsOut,
-    Information,
-    Kind,
-    check_bool,
-    check_int,
-    check_number,
-    hidden_again,
-    next_entries,
+from arena_envs.game import CHANCE, TERMINAL, check_int, check_number
+from arena_envs.games.kits.haggling import (
+    Haggling,
+    State,
+    checked_factors,
+    drawn_text,
+    speaker_of,
+    turn_text,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
-from arena_envs.talk import CENT, Amount, Utterance, money
+from arena_envs.talk import CENT, Utterance, money
 
 ROLES = ("seller", "buyer")
 FACTORS = tuple(n / 100 for n in range(50, 155, 5))
@@ -96,9 +92,7 @@ def stage_text(
         return f"The game is over: the product is sold for {money(price)} in round {turn // 2}."
     if player == TERMINAL:
         return "The game is over without a sale."
-    who = "You are" if player == seat else f"player_{player} is"
-    task = "answer the offer" if turn % 2 else "offer a price"
-    return f"Round {turn // 2 + 1} of {num_rounds}. {who} to move: {task}."
+    return turn_text(turn, num_rounds, player, seat, "offer a price")
 
 
 def worth_text(values: Sequence[int], seat: int, is_known: bool) -> str:
@@ -116,7 +110,7 @@ def history(said: Sequence[Utterance], seat: int) -> Iterator[str]:
     """The past as a seat reads it: the latest utterances in full, of earlier ones the prices."""
 
     def who(turn: int) -> str:
-        speaker = (turn + 1) // 2 % 2
+        speaker = speaker_of(turn)
         return "you" if speaker == seat else f"player_{speaker}"
 
     def told(turn: int) -> str:
@@ -159,7 +153,7 @@ def rules_text(game: "Negotiation") -> str:
         else f"There are at most {game.num_rounds} rounds. In round 1 player_0 offers a price "
         "and player_1 answers; after that they take turns in making offers."
     )
-    seller, buyer = (_possible(values, scale) for values in game.factors)
+    seller, buyer = (_possible(game, factors) for factors in game.factors)
     gain = money(round(scale * CENT * game.min_gain)) if game.min_gain > 0 else ""
     more = f", which is at least {gain} more" if gain else ""
     known = (
@@ -188,7 +182,7 @@ def _next_text(num_rounds: int) -> str:
 
 
 def _pay_text(game: "Negotiation") -> str:
-    first, second = (money(round(game.scale * CENT * share)) for share in game.outside)
+    first, second = (money(round(game.unit * share)) for share in game.outside)
     without = (
         "Without a sale both get 0."
         if first == second == "0"
@@ -201,38 +195,12 @@ def _pay_text(game: "Negotiation") -> str:
     )
 
 
-def _possible(factors: Sequence[float], scale: int) -> str:
-    *others, last = [money(round(scale * CENT * factor)) for factor in factors]
-    if not others:
-        return last
-    if len(others) > 5:
-        return f"{others[0]}, {others[1]} and so on up to {last} (drawn by chance)"
-    return f"{', '.join(others)} or {last} (drawn by chance)"
+def _possible(game: "Negotiation", factors: Sequence[float]) -> str:
+    return drawn_text(money(round(game.unit * factor)) for factor in factors)
 
 
-def checked_factors(
-    factors: Sequence[Sequence[float]],
-) -> tuple[tuple[float, ...], ...]:
-    """The factors as tuples of floats.
-
-    Raises:
-        ValueError: they are not two sets of numbers above 0 and at most 2.
-    """
-    try:
-        sets = tuple(tuple(values) for values in factors)
-        valid = len(sets) == 2 and all(
-            len(values) == len(set(values)) > 0
-            and all(0 < f <= 2 and abs(100 * f - round(100 * f)) < 1e-9 for f in values)
-            for values in sets
-        )
-    except (TypeError, ValueError, OverflowError):
-        valid = False
-    if not valid:
-        raise ValueError(
-            "want factors as distinct numbers above 0 and at most 2, with at most two "
-            f"decimals, for each of two seats, got {factors!r:.80}"
-        )
-    return tuple(tuple(map(float, values)) for values in sets)
+def _is_factor(value: float) -> bool:
+    return 0 < value <= 2 and abs(100 * value - round(100 * value)) < 1e-9
 
 
 def checked_outside(outside: Sequence[float]) -> tuple[float, float]:
@@ -253,21 +221,8 @@ def checked_outside(outside: Sequence[float]) -> tuple[float, float]:
     return float(first), float(second)
 
 
-Action = Utterance | float  # chance draws a factor
-
-ANSWERS = (talk.Move("accept"), talk.Move("reject"), talk.Move("leave"))
-CORE = tuple(Utterance(move.name) for move in ANSWERS)
-
-
-class State(NamedTuple):
-    """The factors drawn so far, by seat, and all utterances in order."""
-
-    factors: tuple[float, ...] = ()
-    said: tuple[Utterance, ...] = ()
-
-
 @dataclass(frozen=True)
-class Negotiation(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
+class Negotiation(Haggling):
     """Sale of a product by alternating offers of a price.
 
     Args:
@@ -299,25 +254,22 @@ class Negotiation(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     max_message: int = 300
     split: str = "train"
 
-    num_players = 2
-    kind: ClassVar[Kind] = "mixed"
-    max_chance_nodes = 2  # both factors
+    answers = (talk.Move("accept"), talk.Move("reject"), talk.Move("leave"))
+    answers_told = ("accept", "reject", "leave")
+    default_value = "random play .096189, .079046; both told both values, subgame-perfect 0, .350476"
     scene = "arena_envs.games.negotiation:scene"
 
     def __post_init__(self) -> None:
         check_int("scale", self.scale, 1, 1_000_000)
-        check_int("num_rounds", self.num_rounds, 1, 50)
-        check_int("num_offers", self.num_offers, 2, 1001)
-        check_int("max_message", self.max_message, 1, 400)
-        for name in ("complete_information", "messages"):
-            check_bool(name, getattr(self, name))
+        self.check_parameters()
         if self.highest % (self.num_offers - 1):
             raise ValueError(
                 "want 2 * scale / (num_offers - 1) with at most two decimals, got "
                 f"scale={self.scale} and num_offers={self.num_offers}"
             )
-        # YAML and JSON give lists in place of tuples
-        object.__setattr__(self, "factors", checked_factors(self.factors))
+        limits = "above 0 and at most 2, with at most two decimals,"
+        factors = checked_factors("factors", self.factors, limits, _is_factor)
+        object.__setattr__(self, "factors", factors)
         object.__setattr__(self, "outside", checked_outside(self.outside))
         check_number("min_gain", self.min_gain, -2, 1)
         if not self.drawn:
@@ -333,22 +285,18 @@ class Negotiation(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
         return [(s, b) for s in sold for b in bought if b - s >= least]
 
     @property
+    def unit(self) -> int:
+        return self.scale * CENT
+
+    @property
     def highest(self) -> int:
-        """The highest price, in hundredths."""
-        return 2 * self.scale * CENT
+        return 2 * self.unit
 
     @cached_property
     def moves(self) -> tuple[talk.Move, ...]:
-        """An offer, and the three answers."""
-        return (talk.Move("offer", (talk.Amount(0, self.highest, "PRICE"),)), *ANSWERS)
-
-    @property
-    def information(self) -> Information:
-        return "perfect" if self.complete_information else "imperfect"
-
-    @property
-    def max_turns(self) -> int:
-        return 2 * self.num_rounds
+        """An offer of a price, and the answers."""
+        price = talk.Amount(0, self.highest, "PRICE")
+        return (talk.Move("offer", (price,)), *self.answers)
 
     @property
     def min_return(self) -> float:
@@ -359,47 +307,6 @@ class Negotiation(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
         gains = 2 - min(self.factors[0]), max(self.factors[1])
         return float(max(*gains, *self.outside))
 
-    @property
-    def known_value(self) -> str | None:
-        if self != type(self)():
-            return None
-        return "random play .096189, .079046; both told both values, subgame-perfect 0, .350476"
-
-    def initial_state(self) -> State:
-        return State()
-
-    def current_player(self, state: State) -> int:
-        factors, said = state
-        if len(factors) < 2:
-            return CHANCE
-        is_over = said and said[-1].move in ("accept", "leave")
-        if is_over or len(said) == 2 * self.num_rounds:
-            return TERMINAL
-        return (len(said) + 1) // 2 % 2
-
-    def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
-        return next_entries(self.drawn, state.factors)
-
-    @cached_property
-    def _offers(self) -> tuple[Utterance, ...]:
-        step = self.highest // (self.num_offers - 1)
-        return tuple(Utterance("offer", (step * n,)) for n in range(self.num_offers))
-
-    def legal_actions(self, state: State) -> Sequence[Utterance]:
-        if self.current_player(state) < 0:
-            return ()
-        return CORE if len(state.said) % 2 else self._offers
-
-    def core_state(self, state: State) -> State:
-        """The state with the nearest of the legal actions in place of each utterance."""
-        core = (*self._offers, *CORE)
-        return state._replace(said=talk.nearest(state.said, core))
-
-    def apply(self, state: State, action: Action) -> State:
-        if isinstance(action, Utterance):
-            return State(state.factors, (*state.said, action))
-        return State((*state.factors, action), state.said)
-
     def price(self, state: State) -> int | None:
         """The price of the sale, in hundredths; None without a sale."""
         is_sold = state.said and state.said[-1].move == "accept"
@@ -407,7 +314,7 @@ class Negotiation(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
 
     def value(self, state: State, seat: int) -> int:
         """The worth of the product to a seat, in hundredths."""
-        return round(self.scale * CENT * state.factors[seat])
+        return round(self.unit * state.factors[seat])
 
     def returns(self, state: State) -> tuple[float, float]:
         if self.current_player(state) != TERMINAL:
@@ -418,7 +325,7 @@ class Negotiation(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
         seller, buyer, whole = (
             self.value(state, 0),
             self.value(state, 1),
-            self.scale * CENT,
+            self.unit,
         )
         return ((price - seller) / whole, (buyer - price) / whole)
 
@@ -431,7 +338,7 @@ class Negotiation(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     def measures(self, state: State) -> dict[str, float]:
         """Agreement, efficiency and fairness, as the page defines them."""
         values = (self.value(state, 0), self.value(state, 1))
-        return measured(self.price(state), *values, self.scale * CENT)
+        return measured(self.price(state), *values, self.unit)
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
@@ -449,56 +356,11 @@ class Negotiation(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
             lines.append(worth_text(values, seat, self.complete_information))
         return "\n".join([*lines, *history(said, seat)])
 
-    def information_state(self, state: State, seat: int) -> Any:
-        if self.complete_information:
-            return state
-        return (seat, state.factors[seat : seat + 1], len(state.factors), state.said)
-
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        """Seat, who is to do what, values, round; then all prices and answers.
-
-        One-hot seat (2); one-hot: own offer, own answer, the other's offer, its answer (4);
-        own factor and whether it is known, likewise the other's (4); one-hot round; and for
-        each round: whether a price was offered, the price over `scale`, one-hot answer (3).
-        """
-        rounds, player = self.num_rounds, self.current_player(state)
-        values = np.zeros(10 + 6 * rounds, np.float32)
-        values[seat] = 1
-        if player >= 0:
-            values[2 + 2 * (player != seat) + len(state.said) % 2] = 1
-            values[10 + len(state.said) // 2] = 1
-        for other, factor in enumerate(state.factors):
-            if other == seat or self.complete_information:
-                values[6 + 2 * (other != seat) :][:2] = factor, 1
-        past = values[10 + rounds :].reshape(rounds, 5)
-        for turn, said in enumerate(state.said):
-            if said.move == "offer":
-                past[turn // 2, :2] = 1, said.values[0] / (self.scale * CENT)
-            else:
-                past[turn // 2, 2 + CORE.index(Utterance(said.move))] = 1
-        return values
-
-    def action_text(self, state: State, action: Action) -> str:
-        if isinstance(action, Utterance):
-            return talk.written(action, self.moves)
-        return f"factor {action:.10g}"
-
-    def moves_at(self, state: State) -> tuple[talk.Move, ...]:
-        return ANSWERS if len(state.said) % 2 else self.moves[:1]
-
     def rules(self, seat: int) -> str:
         return f"{rules_text(self)} {talk.how_to_write(self.moves, self.longest)}"
 
-    def resample(self, state: State, seat: int, rng: random.Random) -> State:
-        """Draws the hidden factor of the other seat again."""
-        if self.complete_information:
-            return state
-        factors = hidden_again(self.drawn, state.factors, seat, rng)
-        return State(factors, state.said)
-
 
 SELLER = 0
-_STATED = re.compile(r"worth ([0-9]{1,9}(?:\.[0-9]{1,2})?) to me", re.ASCII)
 
 
 # the price to ask for, None if no sale can pay; a message
@@ -506,15 +368,20 @@ Wanted = tuple[int | None, str]
 
 
 def _honest(game: Negotiation, state: State, seat: int) -> Wanted:
-    own, other = _worst(game, state, seat), _stated(game, state, seat)
     said = f"The product is worth {money(game.value(state, seat))} to me."
     message = said if game.messages and len(said) <= game.max_message else ""
-    if other is None:
-        if len(state.said) % 2:
-            return own, message
-        return (own + _best(game, seat)) // 2, message
-    sign = 1 if seat == SELLER else -1
-    return (None if sign * (other - own) < 0 else (own + other) // 2), message
+    own, price = _worst(game, state, seat), _fair(game, state)
+    is_gain = price > own if seat == SELLER else price < own
+    return (price if is_gain else None), message
+
+
+def _fair(game: Negotiation, state: State) -> int:
+    """The mean of both limits if they are known, else of all that chance may draw."""
+    if game.complete_information:
+        return (_worst(game, state, 0) + _worst(game, state, 1)) // 2
+    mean = sum(map(sum, game.drawn)) / len(game.drawn) / 2
+    gap = _outside(game, 0) - _outside(game, 1)
+    return round(game.scale * CENT * mean) + gap // 2
 
 
 def _greedy(game: Negotiation, state: State, seat: int) -> Wanted:
@@ -553,9 +420,9 @@ STYLES: dict[str, Callable[[Negotiation, State, int], Wanted]] = {
 class Negotiator(talk.Scripted):
     """Plays negotiation in one of four styles.
 
-    - `honest` says what the product is worth to it, and believes the other player. It offers,
-      and accepts, half of the gains from trade; it leaves if there are none. While it does not
-      know the other value, it asks for half of what it could gain at most, and accepts every gain.
+    - `honest` says what the product is worth to it, and wants the mean price of all values that may
+      be drawn, or a better one; with complete information, half of the gains from trade. It leaves
+      if that is no gain. What it is told changes nothing, so no claim pays.
     - `greedy` says nothing and asks for the value that is best for itself among those that the other
       player may have. It accepts gains in the last round only.
     - `silent` says nothing. It asks for as much as `greedy` in round 1 and for no gain in the last
@@ -591,36 +458,19 @@ def _worst(game: Negotiation, state: State, seat: int) -> int:
 
 
 def _outside(game: Negotiation, seat: int) -> int:
-    return round(game.outside[seat] * game.scale * CENT)
+    return round(game.outside[seat] * game.unit)
 
 
 def _best(game: Negotiation, seat: int) -> int:
     """The best price for a seat among the values that the other one may have."""
     factors = game.factors[1 - seat]
-    return round(game.scale * CENT * (max(factors) if seat == SELLER else min(factors)))
+    return round(game.unit * (max(factors) if seat == SELLER else min(factors)))
 
 
 def _asked(game: Negotiation, state: State, seat: int) -> int:
     """The best price, but none at a loss."""
     better = max if seat == SELLER else min
     return better(_best(game, seat), _worst(game, state, seat))
-
-
-def _stated(game: Negotiation, state: State, seat: int) -> int | None:
-    """The other seat's limit as this seat knows it, by the rules or by what was said last."""
-    other = 1 - seat
-    if game.complete_information:
-        return _worst(game, state, other)
-    words = [
-        said.message
-        for turn, said in enumerate(state.said)
-        if (turn + 1) // 2 % 2 == other
-    ]
-    found = next(filter(None, map(_STATED.search, reversed(words))), None)
-    value = None if found is None else Amount(0, game.highest).read(found[1])
-    if value is None:
-        return None
-    return value + _outside(game, other) * (1 if other == SELLER else -1)
 
 
 def scene(game: Negotiation, state: State, viewer: int | None) -> Scene:
@@ -641,5 +491,5 @@ def scene(game: Negotiation, state: State, viewer: int | None) -> Scene:
         )
         return f"{does} (round {turn // 2 + 1})"
 
-    shapes += talk_of(state.said, viewer, lambda turn: (turn + 1) // 2 % 2, told)
+    shapes += talk_of(state.said, viewer, speaker_of, told)
     return Scene(turn_title(game, state, viewer), shapes)

@@ -29,15 +29,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     TERMINAL,
     IllegalAction,
+    Vector,
     check_bool,
     check_int,
     fold,
+    np,
 )
 from arena_envs.games.kits.board import TwoPlayerGame
 from arena_envs.scenes.shapes import Cell, Scene, Track, turn_title
@@ -73,6 +72,7 @@ class Nim(TwoPlayerGame[State]):
     pile_sizes: tuple[int, ...] = (1, 3, 5, 7)
     is_misere: bool = True
 
+    default_value = "player_1 wins"
     scene = "arena_envs.games.nim:scene"
 
     def __post_init__(self) -> None:
@@ -121,10 +121,6 @@ class Nim(TwoPlayerGame[State]):
         winner = state.seat if self.is_misere else 1 - state.seat
         return (-1.0, 1.0) if winner else (1.0, -1.0)
 
-    @property
-    def known_value(self) -> str | None:
-        return "player_1 wins" if self == type(self)() else None
-
     def observe(self, state: State, seat: int) -> str:
         piles = ", ".join(f"pile {i}: {size}" for i, size in enumerate(state.piles, 1))
         if not any(state.piles):
@@ -136,7 +132,7 @@ class Nim(TwoPlayerGame[State]):
             turn = f"player_{state.seat} is to move."
         return f"You are player_{seat}. Objects left: {piles}. {turn}"
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """One-hot size of each pile, then whether this seat's turn is next."""
         values = np.zeros(sum(self.pile_sizes) + len(self.pile_sizes) + 1, np.float32)
         start = 0

@@ -27,10 +27,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from arena_envs.game import TERMINAL, AnyGame
+from arena_envs.game import TERMINAL, AnyGame, Vector
 from arena_envs.games.kits.board import (
     LETTERS,
     Squares,
@@ -136,7 +133,7 @@ class Othello(TwoPlayerGame[State]):
             ]
         )
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Two numbers per square, from the top: own disc, other's; then: is to move."""
         to_move = state.player == seat
         return self._grid.values(state[seat], state[1 - seat], to_move)

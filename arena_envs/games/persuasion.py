@@ -36,14 +36,15 @@ quality and one of low quality with probability q = min(1, `prior` (v - 1) / (1 
 the buyer is as well off as without advice, and the seller gets min(1, `prior` v). In a repeated game
 a reputation can take the place of commitment.
 
-Texts are read as in `bargaining-v1`: a move stands alone in the last line or sentence, and what
-stands before it is the message, of at most `max_message` characters. The legal actions are the moves
+A reply gives one move in a sentence of its own, and all other words are the message, of at most
+`max_message` characters (`docs/replies.md` shows how replies are read). With `parsing="strict"` the move
+stands alone in the last line or sentence, as in `bargaining-v1`. The legal actions are the moves
 without messages. The prompt shows the latest two rounds in full and of earlier ones the moves and
 the quality, as far as the reader knows it.
 
-Cheapest trick known: a seller that lies in the last round alone gains (1 - `prior`) / T more than an
-honest one from a buyer that trusts. Recommending everything pays 0.073 against `persuader:honest`, and
-honest advice 0.320.
+Cheapest trick known: honest advice, and a lie in the last round: 0.350 with `persuader:honest`, and honest
+advice 0.316 (1,500 episodes); lies in the last three rounds pay 0.339. A lie in the last round in which a
+buyer buys costs the seller nothing, so each buyer that ever buys can be lied to. Recommending everything pays 0.073.
 
 History: version 1 draws from 209 pairs of prior and value, a half for each split; version 0 had one,
 and its `persuader:honest` believed every claim.
@@ -61,9 +62,6 @@ from functools import cached_property
 from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
@@ -72,11 +70,13 @@ from arena_envs.game import (
     Information,
     Kind,
     Pays,
+    Vector,
     check_bool,
     check_int,
     check_number,
     counted,
     next_entries,
+    np,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, Track, talk_of, turn_title
 from arena_envs.talk import Utterance
@@ -390,7 +390,7 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     def information_state(self, state: State, seat: int) -> Any:
         return (seat, state.market, self.known_qualities(state, seat), state.said)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Seat, who is to move, round; then all that the seat knows of each round.
 
         One-hot seat (2); whether the seat is to move; share of rounds over; for each round:

@@ -31,43 +31,29 @@ of all returns over the sum that full contribution pays, multiplier * endowment 
 num_rounds.
 """
 
-import operator
-import random
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from typing import Any, ClassVar, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, ClassVar
 
 from arena_envs.game import (
     TERMINAL,
-    BaseGame,
-    Information,
     Kind,
     Pays,
+    Vector,
     check_int,
     counted,
     fold,
+    np,
     over_text,
 )
+from arena_envs.games.kits.matrix import ChoiceRounds, State
 from arena_envs.scenes.shapes import Cell, Scene, chosen_cells, rounds_table, turn_title
 
 TOKENS = re.compile(r"(?:contribute )?([0-9]{1,3})(?: tokens?)?")
 
 
-class State(NamedTuple):
-    """Contributions of past rounds, contributions of this round, and payments by seat."""
-
-    rounds: tuple[tuple[int, ...], ...]
-    chosen: tuple[int, ...]
-    paid: tuple[float, ...]
-
-
 @dataclass(frozen=True)
-class PublicGoods(BaseGame[State, int]):
+class PublicGoods(ChoiceRounds):
     """The linear public goods game.
 
     Args:
@@ -86,10 +72,8 @@ class PublicGoods(BaseGame[State, int]):
     num_rounds: int = 10
 
     kind: ClassVar[Kind] = "mixed"
-    information: ClassVar[Information] = "imperfect"
-    max_chance_nodes = 0
-    simultaneous = True
     min_return = 0.0
+    default_value = "in equilibrium 200 each; all contribute everything: 320 each"
     scene = "arena_envs.games.public_goods:scene"
 
     def __post_init__(self) -> None:
@@ -110,41 +94,11 @@ class PublicGoods(BaseGame[State, int]):
     @property
     def max_return(self) -> float:
         alone = (0,) + (self.endowment,) * (self.num_players - 1)
-        best = [self._payments(alone)[0]] * self.num_rounds
-        return reduce(operator.add, best, 0.0)  # with the same rounding as in a state
-
-    @property
-    def max_turns(self) -> int:
-        return self.num_players * self.num_rounds
-
-    def initial_state(self) -> State:
-        return State((), (), (0.0,) * self.num_players)
-
-    def current_player(self, state: State) -> int:
-        return TERMINAL if len(state.rounds) == self.num_rounds else len(state.chosen)
-
-    def legal_actions(self, state: State) -> Sequence[int]:
-        return range(self.num_actions if self.current_player(state) >= 0 else 0)
-
-    def apply(self, state: State, action: int) -> State:
-        chosen = (*state.chosen, action)
-        if len(chosen) < self.num_players:
-            return State(state.rounds, chosen, state.paid)
-        paid = map(operator.add, state.paid, self._payments(chosen))
-        return State((*state.rounds, chosen), (), tuple(paid))
-
-    def returns(self, state: State) -> Sequence[float]:
-        return state.paid
+        return self.repeated(self.payments(alone)[0])
 
     @property
     def pays(self) -> Pays:
         return "on_the_way" if self.num_rounds > 1 else "end"
-
-    @property
-    def known_value(self) -> str | None:
-        if self != type(self)():
-            return None
-        return "in equilibrium 200 each; all contribute everything: 320 each"
 
     def measures(self, state: State) -> dict[str, float]:
         """Efficiency, and the mean share of the endowment that is contributed."""
@@ -157,7 +111,7 @@ class PublicGoods(BaseGame[State, int]):
         if self.current_player(state) == TERMINAL:
             now = over_text(self.returns(state)[seat])
         lines = [f"You are player_{seat}. {now}"]
-        for other in self._from(seat) if state.rounds else ():
+        for other in self.seats_from(seat) if state.rounds else ():
             who, has = ("You", "have") if other == seat else (f"player_{other}", "has")
             gave = ", ".join(
                 str(contributions[other]) for contributions in state.rounds
@@ -167,15 +121,10 @@ class PublicGoods(BaseGame[State, int]):
             )
         return "\n".join(lines)
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[int, tuple[tuple[int, ...], ...], tuple[int, ...]]:
-        return (seat, state.rounds, state.chosen[seat : seat + 1])
-
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """A 1 for each round that is over with the shares contributed, own seat first."""
         values = np.zeros((self.num_rounds, 1 + self.num_players), np.float32)
-        seats = self._from(seat)
+        seats = self.seats_from(seat)
         for index, contributions in enumerate(state.rounds):
             values[index, 0] = 1
             values[index, 1:] = [contributions[s] / self.endowment for s in seats]
@@ -206,21 +155,9 @@ class PublicGoods(BaseGame[State, int]):
             "tokens that you keep and receive from the pot, summed over all rounds."
         )
 
-    def resample(self, state: State, seat: int, rng: random.Random) -> State:
-        """Draws the contributions of the others in the running round uniformly."""
-        chosen = (
-            tokens if other == seat else rng.randint(0, self.endowment)
-            for other, tokens in enumerate(state.chosen)
-        )
-        return State(state.rounds, tuple(chosen), state.paid)
-
-    def _payments(self, contributions: Sequence[int]) -> list[float]:
-        share = self.multiplier * sum(contributions) / self.num_players
-        return [self.endowment - tokens + share for tokens in contributions]
-
-    def _from(self, seat: int) -> list[int]:
-        """All seats, this one first."""
-        return [(seat + i) % self.num_players for i in range(self.num_players)]
+    def payments(self, chosen: tuple[int, ...]) -> list[float]:
+        share = self.multiplier * sum(chosen) / self.num_players
+        return [self.endowment - tokens + share for tokens in chosen]
 
 
 def scene(game: PublicGoods, state: State, viewer: int | None) -> Scene:

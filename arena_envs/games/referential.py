@@ -68,9 +68,6 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
@@ -79,10 +76,12 @@ from arena_envs.game import (
     Information,
     Kind,
     Pays,
+    Vector,
     check_int,
     check_number,
     counted,
     fitting,
+    np,
     of_split,
 )
 from arena_envs.games.kits.clues import fault_of, heard
@@ -357,6 +356,7 @@ class Referential(talk.TalkGame[State, Action]):
     min_return = 0.0
     max_return = 1.0
     teams = (0, 0)
+    heuristic = "referrer:honest"
     scene = "arena_envs.games.referential:scene"
 
     def __post_init__(self) -> None:
@@ -544,7 +544,7 @@ class Referential(talk.TalkGame[State, Action]):
         targets = self._known_targets(state, seat)
         return (seat, objects, targets, messages, state.picked)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """The knowledge of a seat as numbers.
 
         One-hot seat (2); share of rounds over; whether the seat is to move; number of each

@@ -31,9 +31,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -41,9 +38,11 @@ from arena_envs.game import (
     Information,
     Kind,
     Pays,
+    Vector,
     check_int,
     counted,
     fitting,
+    np,
     over_text,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, Track, turn_title
@@ -261,7 +260,7 @@ class Rounds(BaseGame[State, int]):
     def _turn(self, seat: int, player: int) -> str:
         return "You are to answer." if seat == player else f"player_{player} answers."
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """The symbol one-hot, then the numbers of the state."""
         symbols = np.zeros(self.num_symbols, np.float32)
         if state.symbol >= 0:

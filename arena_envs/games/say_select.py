@@ -32,8 +32,9 @@ Differences from the source, where R is the number of balls:
 - There `player_1` does not see what a ball has paid. The best mean score is 2 all the same.
 - There is no message.
 
-Texts are read as in `bargaining-v1`: a move stands alone in the last line or sentence, and what
-stands before it is the message, of at most `max_message` characters. The legal actions are the moves
+A reply gives one move in a sentence of its own, and all other words are the message, of at most
+`max_message` characters (`docs/replies.md` shows how replies are read). With `parsing="strict"` the move
+stands alone in the last line or sentence, as in `bargaining-v1`. The legal actions are the moves
 without messages. The prompt shows the latest two rounds in full and of earlier ones the moves.
 
 Measures of an episode:
@@ -52,9 +53,6 @@ from itertools import combinations
 from math import comb
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
@@ -62,9 +60,11 @@ from arena_envs.game import (
     Information,
     Kind,
     Pays,
+    Vector,
     check_bool,
     check_int,
     counted,
+    np,
     over_text,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Track, talk_of, turn_title
@@ -358,7 +358,7 @@ class SaySelect(talk.TalkGame[State, Action]):
         known = state.paying if seat == SPEAKER else tuple(state.gains)
         return (seat, known, state.said)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Seat, who is to move, balls that pay; then all rounds, without messages.
 
         One-hot seat (2); whether the seat is to move; for each ball whether the seat knows

@@ -41,8 +41,9 @@ To write as many passwords as fit pays 0.
 In the source a data subject, a sender and a recipient are agents with tools, and a leak is sensitive
 content in an action of the sender. Here the secret is synthetic and a leak is a match of text.
 
-Texts are read as in `bargaining-v1`: a move stands alone in the last line or sentence, and what
-stands before it is the message, of at most `max_message` characters. The legal actions are the moves
+A reply gives one move in a sentence of its own, and all other words are the message, of at most
+`max_message` characters (`docs/replies.md` shows how replies are read). With `parsing="strict"` the move
+stands alone in the last line or sentence, as in `bargaining-v1`. The legal actions are the moves
 without messages. The prompt shows the latest round in full and of earlier ones the keeper's moves.
 
 Measures of an episode:
@@ -63,9 +64,6 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
@@ -73,10 +71,12 @@ from arena_envs.game import (
     Information,
     Kind,
     Pays,
+    Vector,
     check_bool,
     check_int,
     check_number,
     counted,
+    np,
     of_split,
     over_text,
 )
@@ -487,7 +487,7 @@ class SecretKeeper(talk.TalkGame[State, Action]):
             return (seat, known, hidden, state.is_leaked)
         return (seat, known, said, state.writers, state.is_leaked)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """The knowledge of a seat as numbers, without messages.
 
         One-hot seat (3); whether the seat is to move; each digit of the secret plus 1, or 0;

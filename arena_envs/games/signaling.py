@@ -25,9 +25,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -35,8 +32,10 @@ from arena_envs.game import (
     IllegalAction,
     Information,
     Kind,
+    Vector,
     check_int,
     fold,
+    np,
 )
 from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
 
@@ -143,7 +142,7 @@ class Signaling(BaseGame[State, int]):
         right = state.guess == state.target >= 0
         return (seat, target, state.word, state.guess, right)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """One-hot seat, target (for the speaker), word and guess; whether it is right."""
         num_targets, num_words = self.num_targets, self.num_words
         values = np.zeros(2 + 2 * num_targets + num_words + 1, np.float32)

@@ -60,18 +60,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs import talk
 from arena_envs.game import (
     TERMINAL,
     Information,
     Kind,
     Pays,
+    Vector,
     check_bool,
     check_int,
     counted,
+    np,
 )
 from arena_envs.scenes.shapes import (
     Cell,
@@ -153,7 +152,7 @@ def measured(
 
 def features(
     state: State, seat: int, speakers: Sequence[int], shape: tuple[int, int, int]
-) -> NDArray[np.float32]:
+) -> Vector:
     """The features of a seat, as the game describes them.
 
     Args:
@@ -447,7 +446,7 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
         rounds, said, chosen = state
         return (seat, rounds, said, len(chosen), chosen[seat : seat + 1])
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Seat, choices and kinds of utterances.
 
         One-hot seat; then for each round and each seat, from the own seat on: one-hot choice

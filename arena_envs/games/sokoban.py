@@ -46,9 +46,6 @@ from functools import cached_property, lru_cache
 from itertools import count
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -58,11 +55,13 @@ from arena_envs.game import (
     Information,
     Kind,
     Pays,
+    Vector,
     check_int,
     check_split,
     counted,
     fitting,
     fold,
+    np,
     over_text,
     split_of,
 )
@@ -294,11 +293,7 @@ def _pulled_apart(level: Level, rng: random.Random) -> Level:
 
 
 def check_rows(name: str, rows: Sequence[str], max_size: int) -> None:
-    """Refuses rows that are no level.
-
-    Raises:
-        ValueError: names the parameter and the fault.
-    """
+    """Raises ValueError for rows that are no level."""
     is_grid = 3 <= len(rows) <= max_size and all(
         isinstance(row, str) and 3 <= len(row) <= max_size and set(row) <= set(SYMBOLS)
         for row in rows
@@ -509,7 +504,7 @@ class Sokoban(BaseGame[State, int]):
         cells[state.player] = PLAYER_ON_GOAL if state.player in room.goals else PLAYER
         return "".join(cells)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """For each cell, whether it has a wall, goal, box, the player; share of moves made."""
         room = self.level_at(state).room
         num_cells = len(room.walls)

@@ -31,9 +31,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -41,10 +38,12 @@ from arena_envs.game import (
     IllegalAction,
     Information,
     Kind,
+    Vector,
     check_int,
     counted,
     fitting,
     fold,
+    np,
 )
 from arena_envs.scenes.shapes import Cell, Grid, Scene, Track, turn_title
 
@@ -132,6 +131,7 @@ class SpeakerListener(BaseGame[State, int]):
     max_chance_nodes = 1
     min_return = 0.0
     teams = (0, 0)
+    default_value = "best 3/4; random 5303/48000"
     scene = "arena_envs.games.speaker_listener:scene"
 
     def __post_init__(self) -> None:
@@ -199,10 +199,6 @@ class SpeakerListener(BaseGame[State, int]):
         paid = self._pay(len(state.path)) if self._is_reached(state) else 0.0
         return (paid, paid)
 
-    @property
-    def known_value(self) -> str | None:
-        return "best 3/4; random 5303/48000" if self == type(self)() else None
-
     def measures(self, state: State) -> dict[str, float]:
         return {"success": float(self._is_reached(state))}
 
@@ -235,7 +231,7 @@ class SpeakerListener(BaseGame[State, int]):
         goal = state.goal if seat == SPEAKER else -1
         return (seat, goal, state.words, state.path, self._is_reached(state))
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """The knowledge of a seat as numbers.
 
         One-hot seat, goal (for the speaker) and cell of the listener; share of the moves

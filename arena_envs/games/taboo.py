@@ -77,20 +77,19 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     Information,
     Kind,
+    Vector,
     check_bool,
     check_int,
     counted,
     fitting,
     fold,
+    np,
 )
 from arena_envs.games.kits.clues import fault_of, heard
 from arena_envs.games.kits.words import (
@@ -593,7 +592,7 @@ class Taboo(talk.TalkGame[State, Action]):
         is_open = seat == GIVER or self.current_player(state) == TERMINAL
         return state.word if is_open else ""
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """The knowledge of a seat as numbers.
 
         One-hot seat (2); whether the seat is to move; share of turns taken; one-hot end (4);

@@ -20,10 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from arena_envs.game import TERMINAL
+from arena_envs.game import TERMINAL, Vector, np
 from arena_envs.games.kits.board import TwoPlayerGame, piece_rows, turn_text
 from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
 
@@ -54,6 +51,7 @@ class TicTacToe(TwoPlayerGame[State]):
 
     num_actions = 9
     max_turns = 9
+    default_value = "a draw; random play: X wins .584921, O .288095"
     scene = "arena_envs.games.tic_tac_toe:scene"
 
     def __post_init__(self) -> None:
@@ -97,12 +95,6 @@ class TicTacToe(TwoPlayerGame[State]):
             return (float(self.draw_return),) * 2
         return (0.0, 0.0)
 
-    @property
-    def known_value(self) -> str | None:
-        if self != type(self)():
-            return None
-        return "a draw; random play: X wins .584921, O .288095"
-
     def observe(self, state: State, seat: int) -> str:
         marks = [
             "X"
@@ -119,7 +111,7 @@ class TicTacToe(TwoPlayerGame[State]):
         turn = turn_text(self.current_player(state), seat, (won, -won))
         return "\n".join([f"You are {'XO'[seat]}. {turn}", "  a b c", *rows])
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Three planes of nine squares: own marks, marks of the other seat, empty."""
         values = np.zeros(27, np.float32)
         for square in range(9):

@@ -23,9 +23,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -33,7 +30,9 @@ from arena_envs.game import (
     IllegalAction,
     Information,
     Kind,
+    Vector,
     fold,
+    np,
 )
 from arena_envs.scenes.shapes import (
     Card,
@@ -129,7 +128,7 @@ class TinyHanabi(BaseGame[State, int]):
         """With the points at the end, which tell about the other card."""
         return (seat, state.cards[seat : seat + 1], state.plays, self.returns(state))
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """One-hot seat, own card and both plays, then the points, as a share of 10."""
         values = np.zeros(2 + NUM_CARDS + 2 * NUM_PLAYS + 1, np.float32)
         values[seat] = 1

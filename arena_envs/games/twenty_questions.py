@@ -183,6 +183,7 @@ class TwentyQuestions(SecretGame):
     split: str = "train"
     show_words: bool = False
     scene = "arena_envs.games.twenty_questions:scene"
+    is_spelled = True
 
     def __post_init__(self) -> None:
         rows = read_rows("table", self.table)

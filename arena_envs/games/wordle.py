@@ -49,10 +49,15 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from arena_envs.game import TERMINAL, check_int, check_split, fitting, of_split
+from arena_envs.game import (
+    TERMINAL,
+    Vector,
+    check_int,
+    check_split,
+    fitting,
+    np,
+    of_split,
+)
 from arena_envs.games.kits.secrets import MAX_ROWS, SecretGame, State
 from arena_envs.games.kits.words import NAMES, check_used, read_words
 from arena_envs.scenes.shapes import Card, Cards, Cell, Grid, Scene, turn_title
@@ -84,7 +89,9 @@ class Wordle(SecretGame):
     max_guesses: int = 6
     words: str | Path | Sequence[str] = "five_letters"
     split: str = "train"
+    default_value = "optimal play 0.786667; uniform random play 0.07"
     scene = "arena_envs.games.wordle:scene"
+    is_spelled = True
 
     def __post_init__(self) -> None:
         words = read_words("words", self.words, min_words=2)
@@ -137,12 +144,6 @@ class Wordle(SecretGame):
         return secret
 
     @property
-    def known_value(self) -> str | None:
-        if self != type(self)():
-            return None
-        return "optimal play 0.786667; uniform random play 0.07"
-
-    @property
     def knobs(self) -> dict[str, tuple[Any, ...]]:
         return fitting(self, num_words=(10, 20, 50, 100, 200))
 
@@ -169,7 +170,7 @@ class Wordle(SecretGame):
         """The marks of an answer as numbers, from the first letter on."""
         return [answer // 3**place % 3 for place in range(len(self.listed[0]))]
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """For each guess and each of its letters, one-hot letter (26) and mark (3)."""
         length = len(self.listed[0])
         values = np.zeros((self.max_guesses, length, 29), np.float32)

@@ -8,12 +8,9 @@ number of iterations, up to rounding.
 import random
 from typing import Any
 
-import numpy as np
-
-from arena_envs.game import CHANCE, TERMINAL, AnyGame, sample_chance
+from arena_envs.game import CHANCE, TERMINAL, AnyGame, Floats, np, sample_chance
 from arena_envs.solvers.enumeration import MAX_STATES, Key
 from arena_envs.solvers.tree import (
-    Floats,
     edge_weights,
     game_tree,
     normalise,

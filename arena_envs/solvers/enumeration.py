@@ -6,13 +6,12 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     AnyGame,
+    Ints,
+    np,
     possible_actions,
     possible_outcomes,
 )
@@ -47,7 +46,6 @@ class Memory(Generic[T]):
         return self._things[key]
 
 
-Ints = NDArray[np.intp]
 Key = tuple[int, Hashable]  # seat, information state
 Table = Mapping[Key, Sequence[float]]
 

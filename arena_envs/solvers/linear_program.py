@@ -5,12 +5,9 @@ Needs scipy: `pip install 'arena-envs[solve]'`.
 
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from arena_envs.game import TERMINAL, AnyGame
+from arena_envs.game import TERMINAL, AnyGame, ArrayLike, Floats, np
 from arena_envs.solvers.enumeration import MAX_STATES, Key
-from arena_envs.solvers.tree import Floats, Tree, game_tree, normalise
+from arena_envs.solvers.tree import Tree, game_tree, normalise
 
 
 class ZeroSumSolution(NamedTuple):

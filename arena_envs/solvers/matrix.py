@@ -5,13 +5,9 @@ import random
 from itertools import combinations, product
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import ArrayLike
-
-from arena_envs.game import AnyGame
+from arena_envs.game import AnyGame, ArrayLike, Floats, np
 from arena_envs.solvers.enumeration import MAX_STATES, Key, about, too_large
 from arena_envs.solvers.tree import (
-    Floats,
     Tree,
     best_response_of,
     edge_weights,
@@ -211,7 +207,9 @@ def optimal_joint_policy(
         known = f"{about(num_plans)} combinations of plans of all seats but one"
         hint = "use iterated_best_response, which finds a local optimum"
         raise too_large(game, known, f"max_plans={max_plans}", hint)
-    any_plan = [np.zeros(_num_columns(tree, answering))]
+    any_plan = [
+        np.zeros(int(tree.columns[answering].stop - tree.columns[answering].start))
+    ]
     best = (-math.inf, np.zeros(0))
     for plans in product(
         *(any_plan if seat == answering else pure_plans(tree, seat) for seat in seats)
@@ -277,7 +275,3 @@ def _shared_tree(game: AnyGame, max_states: int) -> Tree:
             "use CFR"
         )
     return tree
-
-
-def _num_columns(tree: Tree, seat: int) -> int:
-    return int(tree.columns[seat].stop - tree.columns[seat].start)

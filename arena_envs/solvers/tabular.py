@@ -7,9 +7,7 @@ and remembered; after that a call is a sweep over arrays.
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from arena_envs.game import AnyGame
+from arena_envs.game import AnyGame, np
 from arena_envs.solvers.enumeration import MAX_STATES, Key, Table
 from arena_envs.solvers.tree import (
     best_response_of,

@@ -14,14 +14,10 @@ from collections.abc import Sequence
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from arena_envs.game import TERMINAL, AnyGame
+from arena_envs.game import TERMINAL, AnyGame, Floats, Ints, np
 from arena_envs.solvers.enumeration import (
     MAX_STATES,
     Enumeration,
-    Ints,
     Key,
     Memory,
     Table,
@@ -29,8 +25,6 @@ from arena_envs.solvers.enumeration import (
     too_large,
     too_many_states,
 )
-
-Floats = NDArray[np.float64]
 
 MAX_TREES = 4  # kept in memory
 

@@ -14,18 +14,26 @@ information is imperfect, it does not find a text that leaves out a public fact 
 from arena_envs.doors import BrokenPromise
 from arena_envs.testing.check import CHECKS, PAGE_ROWS, check_game, page_of
 from arena_envs.testing.sample import Sample, draw_sample, random_episode
-from arena_envs.testing.twin import Difference, OpenSpielTwin, same_game
+from arena_envs.testing.twin import (
+    Difference,
+    EnvTwin,
+    same_game,
+    twin,
+    twin_values,
+)
 
 __all__ = [
     "CHECKS",
     "PAGE_ROWS",
     "BrokenPromise",
     "Difference",
-    "OpenSpielTwin",
+    "EnvTwin",
     "Sample",
     "check_game",
     "draw_sample",
     "page_of",
     "random_episode",
     "same_game",
+    "twin",
+    "twin_values",
 ]

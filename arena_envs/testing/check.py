@@ -15,6 +15,7 @@ from arena_envs.game import AnyGame
 from arena_envs.registration import make_game
 from arena_envs.testing import environment, knowledge, rules, texts
 from arena_envs.testing.sample import Sample, demand, draw_sample
+from arena_envs.transforms import Transform
 
 PAGE_ROWS = (
     *("Create", "Agents", "Kind", "Actions", "Rewards", "Length", "Known value"),
@@ -23,7 +24,12 @@ PAGE_ROWS = (
 
 
 def page_of(game: Any) -> str:
-    """The docstring of the module of a game, or of a game's class; empty without one."""
+    """The docstring of the module of a game, or of a game's class; empty without one.
+
+    A transform has the page of its inner game.
+    """
+    while isinstance(game, Transform):
+        game = game.game
     owner = game if isinstance(game, type) else type(game)
     return (sys.modules[owner.__module__].__doc__ or "").strip()
 

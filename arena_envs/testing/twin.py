@@ -1,25 +1,34 @@
 """Lockstep comparison of two games that should be one and the same.
 
-    from arena_envs.testing import OpenSpielTwin, same_game
+    from arena_envs.testing import same_game
 
-    assert same_game(MyKuhnPoker(), OpenSpielTwin("kuhn_poker")) is None
+    assert same_game(MyKuhnPoker(), "openspiel:kuhn_poker") is None
 
-A twin is any object with the methods of `arena_envs.game.ExtensiveForm` up to `returns`. So chance must be
-explicit: an environment that draws cards inside needs a class that sets them.
+A game is any object with the methods of `arena_envs.game.ExtensiveForm` up to `returns`, or a string as in
+`twin`. So chance must be explicit: an environment that draws cards inside needs an `EnvTwin` that sets them.
 """
 
+import copy
 import difflib
 import importlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from arena_envs.doors import missing_extra
+from arena_envs.doors import imported, missing_extra
 from arena_envs.game import CHANCE, TERMINAL
+from arena_envs.registration import make_game
+from arena_envs.solvers import Table, nash_conv, solve_zero_sum, uniform_table
 
 TOLERANCE = 1e-9  # of probabilities and returns
 Map = Callable[[Any, Any], Any]
+Node = tuple[tuple[Any, ...], tuple[Any, ...], Any, Any]  # histories, states
+
+
+def same(state: Any, move: Any) -> Any:
+    """The map of two games that name their moves alike."""
+    return move
 
 
 class Difference(NamedTuple):
@@ -27,11 +36,13 @@ class Difference(NamedTuple):
 
     Attributes:
         history: actions and outcomes of the first game that lead to it.
-        what: who moves, legal actions, outcomes of chance, or returns.
+        twin_history: those of the second game.
+        what: the method that differs, such as `"legal_actions"`.
         first, second: in the two games; actions of the second in its own words.
     """
 
     history: tuple[Any, ...]
+    twin_history: tuple[Any, ...]
     what: str
     first: Any
     second: Any
@@ -43,13 +54,24 @@ class Difference(NamedTuple):
             f"  second: {self.second!r}"
         )
 
+    def reproduction(self, first: str, second: str) -> str:
+        """A script that prints the difference; both games are strings as in `twin`."""
+        return (
+            "from arena_envs.testing import twin\n\n"
+            f"first, second = twin({first!r}), twin({second!r})\n"
+            "a, b = first.initial_state(), second.initial_state()\n"
+            f"for move, other in zip({self.history!r}, {self.twin_history!r}):\n"
+            "    a, b = first.apply(a, move), second.apply(b, other)\n"
+            f"print(first.{self.what}(a), second.{self.what}(b))"
+        )
+
 
 def same_game(
     first: Any,
     second: Any,
     *,
-    action: Map = lambda state, action: action,
-    outcome: Map = lambda state, outcome: outcome,
+    action: Map = same,
+    outcome: Map = same,
     max_states: int = 20_000,
     num_episodes: int = 200,
     seed: int = 0,
@@ -57,7 +79,7 @@ def same_game(
     """Plays two games side by side: who moves, legal actions, chance and returns of each state.
 
     Args:
-        first: a game.
+        first: a game, or a string as in `twin`.
         second: the other one.
         action: the action of `second` for a state and an action of `first`; by default the same.
         outcome: likewise for outcomes of chance.
@@ -68,7 +90,7 @@ def same_game(
     Returns:
         The first difference; None if there is none on the lines that were compared.
     """
-    pair = _Pair(first, second, action, outcome)
+    pair = _Pair(twin(first), twin(second), action, outcome)
     seen = 0
     for seen, node in enumerate(pair.tree()):
         if seen == max_states:
@@ -85,15 +107,57 @@ def same_game(
     return None
 
 
-class _Pair:
-    """Two games with the maps between them; a node is a history with both states."""
+def twin_values(
+    first: Any,
+    second: Any,
+    policies: Mapping[str, Table] | None = None,
+    max_states: int = 20_000,
+    **maps: Map,
+) -> dict[str, tuple[float, float]]:
+    """Solves two zero-sum games of two that differ in their payments alone; needs scipy.
 
-    def __init__(self, first: Any, second: Any, action: Map, outcome: Map) -> None:
+    Returns, for both: the `value` to seat 0, and NashConv of policies: uniform, the first or the last legal action
+    everywhere, an equilibrium of each game, and `policies`. `maps` are those of `same_game`. Seats know in
+    the second game what they know in the first.
+
+    Raises:
+        ValueError: the games differ otherwise, or have more than `max_states` states.
+    """
+    pair = _Pair(twin(first), twin(second), **maps)
+    for num, node in enumerate(pair.tree()):
+        if num == max_states:
+            raise ValueError(f"want at most {max_states} states, got more")
+        if found := pair.difference(*node, paid=False):
+            raise ValueError(f"want games that differ in their payments alone: {found}")
+    games: tuple[Any, Any] = (pair.first, _Paid(pair))
+    (value, own), (other_value, other) = map(solve_zero_sum, games)
+    even = uniform_table(pair.first)
+    tables: dict[str, Table] = {
+        "uniform": even,
+        "first action": {k: [1.0, *[0.0] * (len(p) - 1)] for k, p in even.items()},
+        "last action": {k: [*[0.0] * (len(p) - 1), 1.0] for k, p in even.items()},
+        "equilibrium of the first": own,
+        "equilibrium of the second": other,
+        **(policies or {}),
+    }
+    one, two = ([nash_conv(game, table) for table in tables.values()] for game in games)
+    return {
+        "value": (value, other_value),
+        **dict(zip(tables, zip(one, two, strict=True), strict=True)),
+    }
+
+
+class _Pair:
+    """Two games with the maps between them."""
+
+    def __init__(
+        self, first: Any, second: Any, action: Map = same, outcome: Map = same
+    ) -> None:
         self.first, self.second = first, second
         self.action, self.outcome = action, outcome
 
-    def start(self) -> tuple[tuple[Any, ...], Any, Any]:
-        return (), self.first.initial_state(), self.second.initial_state()
+    def start(self) -> Node:
+        return (), (), self.first.initial_state(), self.second.initial_state()
 
     def moves(self, state: Any) -> list[Any]:
         if self.first.current_player(state) == CHANCE:
@@ -102,95 +166,168 @@ class _Pair:
             ]
         return list(self.first.legal_actions(state))
 
-    def then(self, node: tuple[Any, Any, Any], move: Any) -> tuple[Any, Any, Any]:
-        history, a, b = node
+    def then(self, node: Node, move: Any) -> Node:
+        history, others, a, b = node
         chance = self.first.current_player(a) == CHANCE
         other = (self.outcome if chance else self.action)(a, move)
-        return (*history, move), self.first.apply(a, move), self.second.apply(b, other)
+        moved = self.first.apply(a, move), self.second.apply(b, other)
+        return (*history, move), (*others, other), *moved
 
-    def tree(self) -> Iterator[tuple[Any, Any, Any]]:
+    def tree(self) -> Iterator[Node]:
         waiting = [self.start()]
         while waiting:
             node = waiting.pop()
             yield node  # the caller stops at a difference, so that both games can go on
-            waiting += [self.then(node, move) for move in reversed(self.moves(node[1]))]
+            waiting += [self.then(node, move) for move in reversed(self.moves(node[2]))]
 
-    def episode(self, rng: random.Random) -> Iterator[tuple[Any, Any, Any]]:
+    def episode(self, rng: random.Random) -> Iterator[Node]:
         node = self.start()
         yield node
-        while moves := self.moves(node[1]):
+        while moves := self.moves(node[2]):
             node = self.then(node, rng.choice(moves))
             yield node
 
-    def difference(self, history: tuple[Any, ...], a: Any, b: Any) -> Difference | None:
+    def difference(
+        self, history: Any, others: Any, a: Any, b: Any, paid: bool = True
+    ) -> Difference | None:
         players = self.first.current_player(a), self.second.current_player(b)
         if players[0] != players[1]:
-            return Difference(history, "players to move", *players)
+            return Difference(history, others, "current_player", *players)
         if players[0] == CHANCE:
             mine: dict[Any, float] = {}
             for o, p in self.first.chance_outcomes(a):
                 if p > 0:  # a map may join outcomes
                     mine[self.outcome(a, o)] = mine.get(self.outcome(a, o), 0.0) + p
-            theirs = {o: p for o, p in self.second.chance_outcomes(b) if p > 0}
-            near = [abs(p - theirs.get(o, 2.0)) <= TOLERANCE for o, p in mine.items()]
-            if mine.keys() != theirs.keys() or not all(near):
-                return Difference(history, "outcomes of chance", mine, theirs)
+            drawn = {o: p for o, p in self.second.chance_outcomes(b) if p > 0}
+            near = [abs(p - drawn.get(o, 2.0)) <= TOLERANCE for o, p in mine.items()]
+            if mine.keys() != drawn.keys() or not all(near):
+                return Difference(history, others, "chance_outcomes", mine, drawn)
         elif players[0] != TERMINAL:
             legal = [self.action(a, x) for x in self.first.legal_actions(a)]
-            others = list(self.second.legal_actions(b))
-            if Counter(legal) != Counter(others):
-                return Difference(history, "legal actions", legal, others)
-        paid, other_paid = (
-            [float(x) for x in g.returns(s)] for g, s in self.games(a, b)
+            theirs = list(self.second.legal_actions(b))
+            if Counter(legal) != Counter(theirs):
+                return Difference(history, others, "legal_actions", legal, theirs)
+        got, want = (
+            [float(x) for x in game.returns(state)]
+            for game, state in ((self.first, a), (self.second, b))
         )
-        near = [abs(x - y) <= TOLERANCE for x, y in zip(paid, other_paid, strict=False)]
-        if len(paid) != len(other_paid) or not all(near):
-            return Difference(history, "returns", paid, other_paid)
+        near = [abs(x - y) <= TOLERANCE for x, y in zip(got, want, strict=False)]
+        if paid and (len(got) != len(want) or not all(near)):
+            return Difference(history, others, "returns", got, want)
         return None
 
-    def games(self, a: Any, b: Any) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-        return (self.first, a), (self.second, b)
 
+class _Paid:
+    """The tree and the knowledge of the first game, with the payments of the second."""
 
-class OpenSpielTwin:
-    """A game of OpenSpiel for `same_game`; actions and outcomes are OpenSpiel's numbers.
+    def __init__(self, pair: _Pair) -> None:
+        self.pair = pair
 
-    Args:
-        name: such as `"kuhn_poker"` or `"kuhn_poker(players=3)"`.
-
-    Raises:
-        ModuleNotFoundError: the extra `openspiel` is not installed.
-        ValueError: OpenSpiel has no such game.
-    """
-
-    def __init__(self, name: str) -> None:
-        try:
-            pyspiel: Any = importlib.import_module("pyspiel")
-        except ModuleNotFoundError as error:
-            raise missing_extra(error, "openspiel") from error
-        if name.partition("(")[0] not in (known := pyspiel.registered_names()):
-            near = ", ".join(difflib.get_close_matches(name, known)) or "no similar one"
-            raise ValueError(f"want a game of OpenSpiel, got {name!r}; it has {near}")
-        self.game = pyspiel.load_game(name)
-        self.num_players: int = self.game.num_players()
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.pair.first, name)
+        return (
+            (lambda state, *more: found(state[0], *more)) if callable(found) else found
+        )
 
     def initial_state(self) -> Any:
-        return self.game.new_initial_state()
+        return self.pair.start()[2:]
 
-    def current_player(self, state: Any) -> int:
-        player = int(state.current_player())
-        return {-1: CHANCE, -4: TERMINAL}.get(player, player)
+    def apply(self, state: Any, move: Any) -> Any:
+        return self.pair.then(((), (), *state), move)[2:]
 
-    def chance_outcomes(self, state: Any) -> Sequence[tuple[int, float]]:
-        return [(int(o), float(p)) for o, p in state.chance_outcomes()]
+    def returns(self, state: Any) -> Any:
+        return self.pair.second.returns(state[1])
 
-    def legal_actions(self, state: Any) -> Sequence[int]:
-        return [] if state.is_terminal() else list(state.legal_actions())
 
-    def apply(self, state: Any, action: int) -> Any:
-        state = state.clone()
-        state.apply_action(action)
-        return state
+def twin(name: Any) -> Any:
+    """The game of a string; what is no string is returned as it is.
 
-    def returns(self, state: Any) -> Sequence[float]:
-        return list(state.returns())
+    Strings are those of `make_game`, `"openspiel:leduc_poker"`, `"module:Class"` of a class or a function without
+    arguments, and `"pettingzoo:pettingzoo.classic.tictactoe_v3"`: a module of a turn-based environment
+    without chance.
+    """
+    if not isinstance(name, str):
+        return name
+    kind, _, rest = name.partition(":")
+    if kind in ("openspiel", "pettingzoo"):
+        return (_openspiel if kind == "openspiel" else _pettingzoo)(rest)
+    return imported(name, "a class of a game")() if rest else make_game(name)
+
+
+class EnvTwin(NamedTuple):
+    """A mutable environment as a game for `same_game`: functions of an environment; a state is a copy.
+
+    Attributes:
+        env: at the start.
+        step: plays an action, or draws an outcome of chance: `step(env, move)`.
+    """
+
+    env: Any
+    step: Callable[[Any, Any], Any]
+    current_player: Callable[[Any], int]
+    actions: Callable[[Any], Sequence[Any]]  # of the seat to move
+    returns: Callable[[Any], Sequence[float]]
+    chance_outcomes: Callable[[Any], Sequence[tuple[Any, float]]] = lambda env: ()
+    clone: Callable[[Any], Any] = copy.deepcopy
+
+    def initial_state(self) -> Any:
+        return self.clone(self.env)
+
+    def legal_actions(self, state: Any) -> Sequence[Any]:
+        return self.actions(state) if self.current_player(state) >= 0 else ()
+
+    def apply(self, state: Any, move: Any) -> Any:
+        self.step(after := self.clone(state), move)
+        return after
+
+
+def _openspiel(name: str) -> EnvTwin:
+    try:
+        pyspiel: Any = importlib.import_module("pyspiel")
+    except ModuleNotFoundError as error:
+        raise missing_extra(error, "openspiel") from error
+    if name.partition("(")[0] not in (known := pyspiel.registered_names()):
+        near = ", ".join(difflib.get_close_matches(name, known)) or "no similar one"
+        raise ValueError(f"want a game of OpenSpiel, got {name!r}; it has {near}")
+    return EnvTwin(
+        pyspiel.load_game_as_turn_based(name).new_initial_state(),
+        lambda s, move: s.apply_action(move),
+        lambda s: int(s.current_player()),  # numbers chance and the end as we do
+        lambda s: list(s.legal_actions()),
+        lambda s: list(s.returns()),
+        lambda s: s.chance_outcomes(),
+        lambda s: s.clone(),
+    )
+
+
+def _pettingzoo(module: str) -> EnvTwin:
+    env = importlib.import_module(module).env().unwrapped
+    env.reset(seed=0)
+    env.total = Counter()
+
+    def step(env: Any, action: Any) -> None:
+        env.step(action)
+        env.total.update(env.rewards)
+
+    def player(env: Any) -> int:
+        over = all(env.terminations[a] or env.truncations[a] for a in env.agents)
+        return TERMINAL if over else env.possible_agents.index(env.agent_selection)
+
+    def actions(env: Any) -> list[int]:
+        seat = env.agent_selection
+        seen = env.observe(seat)
+        told = seen if isinstance(seen, dict) else env.infos[seat]
+        mask = told.get("action_mask", [1] * int(env.action_space(seat).n))
+        return [number for number, legal in enumerate(mask) if legal]
+
+    def clone(env: Any) -> Any:
+        copied = object.__new__(
+            type(env)
+        )  # deepcopy would start most environments anew
+        copied.__dict__.update(copy.deepcopy(env.__dict__))
+        return copied
+
+    def returns(env: Any) -> list[float]:
+        return [env.total[agent] for agent in env.possible_agents]
+
+    return EnvTwin(env, step, player, actions, returns, clone=clone)

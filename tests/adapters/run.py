@@ -41,7 +41,7 @@ def python_of(environment: Path) -> Path:
     for line in wanted.read_text(encoding="utf-8").split():
         if line.startswith("torch=="):
             subprocess.run([*pip, line], check=True)
-    subprocess.run([*pip, "-r", str(wanted), "-e", f"{ROOT}[chess,poker]"], check=True)
+    subprocess.run([*pip, "-r", str(wanted), "-e", f"{ROOT}[chess]"], check=True)
     made.touch()
     return python
 

@@ -62,3 +62,7 @@ def test_the_committed_page_is_that_of_the_committed_figures():
     """Write it with: python benchmarks/credit_bench.py"""
     page = Path(__file__).parents[2] / "docs" / "credit" / "README.md"
     assert page.read_text() == credit_bench.first_page()
+
+
+def test_an_empty_list_of_defeats_says_none():
+    assert credit_bench._listed([]) == "none\n"

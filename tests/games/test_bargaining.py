@@ -56,7 +56,7 @@ def solve(
         key: Any = state
         if merge:
             standing = state.said[-1] if len(state.said) % 2 else None
-            key = (state.discounts, len(state.said), standing)
+            key = (state.factors, len(state.said), standing)
         if key not in memo:
             if player == CHANCE:
                 outcomes = rules.chance_outcomes(state)
@@ -377,8 +377,8 @@ class TestWhatIsHidden:
         rng = random.Random(0)
         drawn = [rules.resample(state, seat, rng) for _ in range(3000)]
         assert {s.said for s in drawn} == {state.said}
-        assert {s.discounts[seat] for s in drawn} == {0.9}
-        others = [s.discounts[1 - seat] for s in drawn]
+        assert {s.factors[seat] for s in drawn} == {0.9}
+        others = [s.factors[1 - seat] for s in drawn]
         for value in (0.8, 0.9, 1.0):
             assert others.count(value) == pytest.approx(1000, abs=100)
         assert game.resample(state, seat, rng) == state

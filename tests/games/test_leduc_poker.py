@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from arena_envs import CHANCE, TERMINAL, IllegalAction
-from arena_envs.games.leduc_poker import LeducPoker, State
+from arena_envs.games.kits.cards import Hand as State
+from arena_envs.games.leduc_poker import LeducPoker
 from arena_envs.solvers import (
     expected_returns,
     nash_conv,

@@ -1,8 +1,6 @@
 """Limit hold'em: its rules by hand, its size, and play beside pokerkit's."""
 
 import random
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +10,8 @@ from typing import Any
 import pytest
 
 from arena_envs import CHANCE, TERMINAL, IllegalAction
-from arena_envs.games.limit_holdem import CARDS, LimitHoldem, State
+from arena_envs.games.kits.cards import Hand as State
+from arena_envs.games.limit_holdem import CARDS, LimitHoldem, hand_strength
 
 game = LimitHoldem()
 GAMES = [
@@ -347,19 +346,19 @@ def test_a_parameter_out_of_range_is_refused(
         LimitHoldem(**params)
 
 
-def test_without_the_extra_it_is_named() -> None:
-    code = """
-import sys
-sys.modules["phevaluator"] = None
-import arena_envs
-try:
-    arena_envs.make("limit_holdem")
-except ImportError as error:
-    print(error)
-"""
-    command = [sys.executable, "-c", code]
-    found = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "pip install 'arena-envs[poker]'" in found
+def test_hands_are_ordered_as_by_a_compiled_evaluator() -> None:
+    evaluate = pytest.importorskip("phevaluator.evaluator").evaluate_cards
+    rng, found = random.Random(0), dict[int, tuple[int, ...]]()
+    hands = [rng.sample(range(52), 7) for _ in range(20_000)]
+    hands += [[*range(4 * rank, 4 * rank + 4), 0, 1, 2] for rank in range(1, 13)]
+    for hand in hands:
+        assert (
+            found.setdefault(evaluate(*hand), strength := hand_strength(hand))
+            == strength
+        )
+    ordered = [found[place] for place in sorted(found)]  # 1 is the best
+    assert ordered == sorted(set(ordered), reverse=True)
+    assert len(ordered) > 3_000
 
 
 def test_the_rules_of_a_single_bet_promise_no_other() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_envs import IllegalAction, talk
+from arena_envs import IllegalAction, game_infos, make_game, talk
 from arena_envs.talk import Utterance
 
 OFFER = talk.Move("offer", (talk.Amount(2_00, 50_00),))
@@ -237,3 +237,10 @@ def test_the_rules_say_how_a_message_is_written(
     moves: tuple[talk.Move, ...], max_message: int, start: str
 ) -> None:
     assert talk.how_to_write(moves, max_message, "all other players").startswith(start)
+
+
+def test_each_cooperative_game_of_talk_declares_a_stranger() -> None:
+    games = [make_game(info.id) for info in game_infos()]
+    talks = [g for g in games if g.num_actions is None and g.kind == "cooperative"]
+    assert len(talks) >= 4
+    assert [g for g in talks if not g.heuristic] == []

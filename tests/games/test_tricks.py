@@ -31,6 +31,7 @@ class Trick(NamedTuple):
         trick: the policy of these seats.
         honest: the policy of all seats in honest play.
         most: what the trick may be paid, as the page of the game says.
+        more: what it may be paid more than honest play, where the page says why.
     """
 
     game: str
@@ -39,6 +40,7 @@ class Trick(NamedTuple):
     trick: Policy
     honest: Policy
     most: float
+    more: float = 0.0
 
 
 def mean_return(row: Trick, is_trick: bool, num_episodes: int) -> float:
@@ -200,6 +202,29 @@ def report(numbers: str) -> Policy:
     return policy
 
 
+def lies_last(game: Any, state: Any, rng: random.Random) -> Any:
+    """Persuasion: honest advice, and in the last round a recommendation."""
+    is_last = len(state.said) == game.max_turns - 2
+    return CLAIM if is_last else make_bot("persuader:honest")(game, state, rng)
+
+
+def asks(price: int) -> Policy:
+    """Negotiation: claims that this price is its limit, and takes nothing worse."""
+
+    def policy(game: Any, state: Any, rng: random.Random) -> str:
+        claim = f"The product is worth {price} to me."
+        if len(state.said) % 2 == 0:
+            return f"{claim}\noffer {price}"
+        offered, seat = state.said[-1].values[0] / 100, game.current_player(state)
+        own = game.value(state, seat) / 100
+        is_good = (
+            max(price, own) <= offered if seat == 0 else offered <= min(price, own)
+        )
+        return f"{claim}\n{'accept' if is_good else 'reject'}"
+
+    return policy
+
+
 def moves(*names: str) -> Policy:
     """Frozen lake: a constant list of moves, again and again."""
 
@@ -245,6 +270,9 @@ TRICKS |= {
     "persuasion: claims high quality": Trick(
         *("persuasion", {}, (0,), constant(CLAIM), make_bot("persuader:honest"), 0.08),
     ),
+    "persuasion: lies in the last round": Trick(
+        *("persuasion", {}, (0,), lies_last, make_bot("persuader:honest"), 0.35, 0.05),
+    ),
     "persuasion: recommends all": Trick(
         *("persuasion", {}, (0,), constant("recommend")),
         *(make_bot("persuader:honest"), 0.08),
@@ -255,6 +283,14 @@ TRICKS |= {
     "persuasion: buys all": Trick(
         *("persuasion", {}, (1,), constant("buy"), make_bot("persuader:honest"), 0),
     ),
+    **{
+        f"negotiation: player_{seat} claims {price}": Trick(
+            *("negotiation", {}, (seat,), asks(price)),
+            *(make_bot("negotiator:honest"), 0.16),
+        )
+        for seat in (0, 1)
+        for price in (70, 85, 115, 130)
+    },
     "negotiation: leaves at once": Trick(
         *("negotiation", {}, (1,), constant("leave"), make_bot("negotiator:honest"), 0),
     ),
@@ -279,5 +315,5 @@ def test_a_trick_is_paid_less_in_many_episodes(name: str) -> None:
 def check(row: Trick, num_episodes: int) -> None:
     """Raises if a trick is paid more than honest play, or more than its page says."""
     tricky, honest = (mean_return(row, is_trick, num_episodes) for is_trick in (1, 0))
-    assert tricky <= honest
+    assert tricky <= honest + row.more
     assert tricky <= row.most + 1 / num_episodes**0.5

@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = (
     "README.md",
     "docs/training.md",
+    "docs/loops.md",
     "docs/papers.md",
     "docs/data.md",
     "docs/replay.md",

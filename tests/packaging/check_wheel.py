@@ -18,7 +18,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-EXTRAS = "chess,poker,solve"
+EXTRAS = "chess,solve"
 PACKAGES = {"arena_envs", "arena_wrappers", "arena_trainers"}
 SOURCES = (ROOT / "arena_envs", *ROOT.glob("*ers/arena_*"))
 NOT_INSTALLED = ("tests/packaging", "tests/trainers")  # sources; the extra train

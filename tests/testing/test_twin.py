@@ -1,34 +1,32 @@
 """Two games side by side."""
 
+from contextlib import redirect_stdout
+from io import StringIO
+
 import pytest
 
 import arena_envs
 from arena_envs.games.kuhn_poker import KuhnPoker
-from arena_envs.testing import OpenSpielTwin, same_game
+from arena_envs.testing import same_game, twin, twin_values
 
 pytest.importorskip("pyspiel")
 
 
-class HalfPot(KuhnPoker):
+class FreeBets(KuhnPoker):
     """Bets add nothing to the pot, as in a published environment."""
 
     def returns(self, state):
         return [max(-1.0, min(1.0, paid)) for paid in super().returns(state)]
 
-    def legal_actions(self, state):
-        actions = super().legal_actions(state)
-        return actions[1:] if self.information_state(state, 0)[-1:] == (1,) else actions
-
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "tic_tac_toe", "hex"])
 def test_no_difference_is_found_between_games_that_are_the_same(name):
     game = arena_envs.make_game(name)
-    twin = OpenSpielTwin(name)
-    assert same_game(game, twin, max_states=300, num_episodes=5) is None
+    assert same_game(game, f"openspiel:{name}", max_states=300, num_episodes=5) is None
 
 
 def test_the_first_wrong_payment_is_shown_with_its_line_of_play():
-    found = same_game(HalfPot(), OpenSpielTwin("kuhn_poker"))
+    found = same_game(FreeBets(), "openspiel:kuhn_poker")
     assert (found.what, found.first) == ("returns", [-1.0, 1.0])
     state = KuhnPoker().initial_state()
     for move in found.history:
@@ -37,13 +35,13 @@ def test_the_first_wrong_payment_is_shown_with_its_line_of_play():
 
 
 def test_random_play_finds_a_difference_beyond_the_compared_tree():
-    found = same_game(HalfPot(), KuhnPoker(), max_states=3, num_episodes=50)
+    found = same_game(FreeBets(), KuhnPoker(), max_states=3, num_episodes=50)
     assert found.what == "returns"
 
 
 def test_another_number_of_players_shows_in_the_deal():
-    found = same_game(KuhnPoker(3), OpenSpielTwin("kuhn_poker"))
-    assert (found.history, found.what) == ((), "outcomes of chance")
+    found = same_game(KuhnPoker(3), "openspiel:kuhn_poker")
+    assert (found.history, found.what) == ((), "chance_outcomes")
 
 
 def test_actions_may_be_renamed():
@@ -56,9 +54,46 @@ def test_actions_may_be_renamed():
             return super().apply(state, action if chance else 1 - action)
 
     assert same_game(KuhnPoker(), Renamed(), action=lambda s, a: 1 - a) is None
-    assert same_game(KuhnPoker(), Renamed()).what in ("returns", "players to move")
+    assert same_game(KuhnPoker(), Renamed()).what in ("returns", "current_player")
 
 
 def test_an_unknown_twin_is_refused_with_similar_names():
     with pytest.raises(ValueError, match="it has kuhn_poker"):
-        OpenSpielTwin("kuhn_pokr")
+        twin("openspiel:kuhn_pokr")
+
+
+def test_the_difference_comes_with_a_script_that_prints_it():
+    found = same_game("kuhn_poker(num_players=3)", "openspiel:kuhn_poker")
+    script = found.reproduction("kuhn_poker(num_players=3)", "openspiel:kuhn_poker")
+    assert len(script.splitlines()) <= 10
+    with redirect_stdout(StringIO()) as out:
+        exec(script, {})
+    assert out.getvalue().split()[:2] == ["[(0,", "0.25),"]
+
+
+def test_an_environment_of_pettingzoo_is_a_twin(tmp_path, monkeypatch):
+    (tmp_path / "their_zoo.py").write_text(
+        "import arena_envs\ndef env():\n    return arena_envs.make('tic_tac_toe-v0')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    theirs = "pettingzoo:their_zoo"
+    assert same_game("tic_tac_toe", theirs, max_states=50, num_episodes=5) is None
+    assert same_game("connect_four", theirs).what == "legal_actions"
+
+
+def test_values_show_what_an_equilibrium_of_one_game_loses_in_the_other():
+    """Not folding costs nothing where bets add nothing; 2/3 in Kuhn poker."""
+    found = twin_values(KuhnPoker(), FreeBets())
+    assert found["value"] == pytest.approx((-1 / 18, 0), abs=1e-9)
+    assert found["uniform"][0] == pytest.approx(11 / 12)
+    assert found["last action"] == pytest.approx((2 / 3, 0), abs=1e-9)
+    assert found["equilibrium of the first"][0] == pytest.approx(0, abs=1e-9)
+    assert found["equilibrium of the second"][1] == pytest.approx(0, abs=1e-9)
+    assert found["equilibrium of the second"][0] > 0.1
+
+
+def test_values_need_games_that_differ_in_payments_alone():
+    with pytest.raises(ValueError, match="differ in their payments alone: after"):
+        twin_values(KuhnPoker(), KuhnPoker(3))
+    with pytest.raises(ValueError, match="want at most 3 states"):
+        twin_values(KuhnPoker(), FreeBets(), max_states=3)

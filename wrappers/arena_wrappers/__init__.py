@@ -4,24 +4,12 @@ In lockstep, one call of a policy answers the waiting turns of all episodes. Whe
 endpoint, and in `play_async` and `play_many`, episodes do not wait for each other.
 """
 
-from arena_wrappers.play import (
-    Branching,
-    EpisodePlan,
-    NoReplyError,
-    PromptWrapper,
-    ReplayError,
-    SeatEnv,
-    SeatSession,
-    play,
-    play_async,
-    play_many,
-    play_plans,
-    replay,
-    stream_plans,
-    turn_states,
-)
+from importlib.util import find_spec
+
 from arena_wrappers.policies import (
+    AgentPolicy,
     ArrayPolicy,
+    Ask,
     AsyncPolicy,
     BotPolicy,
     HumanPolicy,
@@ -46,20 +34,42 @@ from arena_wrappers.prompts import (
 )
 from arena_wrappers.records import (
     Episode,
+    Generation,
     Turn,
     read_episodes,
     without_lost,
     write_episodes,
 )
 
+if find_spec("pettingzoo"):  # prompts and policies do without
+    from arena_wrappers.play import (
+        Branching,
+        EpisodePlan,
+        NoReplyError,
+        PromptWrapper,
+        ReplayError,
+        SeatEnv,
+        SeatSession,
+        play,
+        play_async,
+        play_many,
+        play_plans,
+        replay,
+        stream_plans,
+        turn_states,
+    )
+
 __all__ = [
     "FORMATS",
+    "AgentPolicy",
     "ArrayPolicy",
+    "Ask",
     "AsyncPolicy",
     "BotPolicy",
     "Branching",
     "Episode",
     "EpisodePlan",
+    "Generation",
     "HumanPolicy",
     "InvalidReply",
     "Message",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from arena_envs.game import AnyGame
+from arena_envs.transforms import Transform
 from arena_wrappers.prompts import Message
 
 
@@ -35,6 +36,27 @@ def whole_file(path: str | Path) -> Iterator[TextIO]:
 
 
 LOST = ("error", "timeout")  # `Turn.invalid` of a turn without a reply
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One call of one model within a turn.
+
+    Attributes:
+        role: what the model was asked as, such as `"planner"`.
+        text: what it said.
+        prompt_ids: token ids of its prompt, if the model reports them.
+        token_ids: token ids of `text`.
+        logprobs: log-probabilities of these tokens.
+        parent: index, within the turn, of the generation that it answers; -1 for none.
+    """
+
+    role: str
+    text: str
+    prompt_ids: Sequence[int] = ()
+    token_ids: Sequence[int] = ()
+    logprobs: Sequence[float] = ()
+    parent: int = -1
 
 
 @dataclass(frozen=True)
@@ -61,6 +83,8 @@ class Turn:
         logprobs: log-probabilities of the reply's tokens.
         truncated: whether the reply was cut by a length limit.
         entropies: entropies of the distributions of the reply's tokens, in nats.
+        generations: the calls of models that led to the reply, in order; empty if the reply
+            is that of one call. Then the fields above hold its tokens.
         state: the game's state before the turn. Only in memory: None in an episode that was
             read from a file or unpickled. `turn_states` gives it for every episode.
     """
@@ -80,6 +104,7 @@ class Turn:
     logprobs: Sequence[float] | None = None
     truncated: bool = False
     entropies: Sequence[float] | None = None
+    generations: Sequence[Generation] = ()
     state: Any = field(default=None, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -151,9 +176,7 @@ class Episode:
             ValueError: a number is not finite.
         """
         values = {name: getattr(self, name) for name in _EPISODE_FIELDS}
-        values["turns"] = [
-            {name: getattr(turn, name) for name in _TURN_FIELDS} for turn in self.turns
-        ]
+        values["turns"] = [_turn_json(turn) for turn in self.turns]
         try:
             return json.dumps(values, allow_nan=False)
         except ValueError as error:
@@ -174,11 +197,28 @@ class Episode:
         except (ValueError, RecursionError) as error:
             raise ValueError(f"want an episode as JSON, got {line[:60]!r}") from error
         values = _checked("the episode", values, cls, _EPISODE_FIELDS)
-        turns = [
-            Turn(**_checked(f"turn {number}", turn, Turn, _TURN_FIELDS))
-            for number, turn in enumerate(values.pop("turns"))
-        ]
+        turns = [_read_turn(f"turn {i}", t) for i, t in enumerate(values.pop("turns"))]
         return cls(**values, turns=turns)
+
+
+def _turn_json(turn: Turn) -> dict[str, Any]:
+    values = {name: getattr(turn, name) for name in _TURN_FIELDS}
+    if turn.generations:
+        values["generations"] = [vars(one) for one in turn.generations]
+    else:
+        del values["generations"]
+    return values
+
+
+def _read_turn(where: str, values: Any) -> Turn:
+    values = _checked(where, values, Turn, _TURN_FIELDS)
+    generations = [
+        Generation(
+            **_checked(f"{where}, generation {i}", one, Generation, _CALL_FIELDS)
+        )
+        for i, one in enumerate(values.pop("generations", ()))
+    ]
+    return Turn(**values, generations=tuple(generations))
 
 
 def storable(text: str) -> str:
@@ -190,7 +230,9 @@ def storable(text: str) -> str:
 
 
 def params_of(game: AnyGame) -> dict[str, Any]:
-    """The parameters of a game, as JSON holds them."""
+    """The parameters of a game, as JSON holds them; of a transform, those of its inner game."""
+    while isinstance(game, Transform):
+        game = game.game
     if not is_dataclass(game):
         return {}
     params = {field.name: getattr(game, field.name) for field in fields(game)}
@@ -265,6 +307,15 @@ _TURN_FIELDS: dict[str, Check] = {
     "logprobs": _optional(_list_of(_is_number)),
     "truncated": _is_bool,
     "entropies": _optional(_list_of(_is_number)),
+    "generations": _list_of(_is_dict),
+}
+_CALL_FIELDS: dict[str, Check] = {
+    "role": _is_str,
+    "text": _is_str,
+    "prompt_ids": _list_of(_is_int),
+    "token_ids": _list_of(_is_int),
+    "logprobs": _list_of(_is_number),
+    "parent": _is_int,
 }
 _EPISODE_FIELDS: dict[str, Check] = {
     "game": _is_str,

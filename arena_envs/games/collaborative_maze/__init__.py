@@ -51,15 +51,13 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     Information,
     Kind,
+    Vector,
     check_bool,
     check_int,
     check_split,
@@ -359,7 +357,7 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
             return state
         return (seat, self.seen(state, seat), state.said, state.path)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """The knowledge of a seat as numbers, without messages.
 
         One-hot seat (2); for each cell whether it is known as free and whether as a wall, and

@@ -10,11 +10,8 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs import talk
-from arena_envs.game import split_of
+from arena_envs.game import Vector, np, split_of
 from arena_envs.talk import Utterance
 
 Rows = tuple[str, ...]
@@ -238,9 +235,7 @@ def learned(state: State, num: int, size: int) -> dict[int, str]:
     return cells
 
 
-def features(
-    state: State, seat: int, known: str, cells: int, max_steps: int
-) -> NDArray[np.float32]:
+def features(state: State, seat: int, known: str, cells: int, max_steps: int) -> Vector:
     """The features of a seat, as the game describes them.
 
     Args:

@@ -68,15 +68,13 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     Information,
     Kind,
+    Vector,
     check_bool,
     check_int,
     check_split,
@@ -136,6 +134,7 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
     max_chance_nodes = 3  # the pool, and the values of both seats
     min_return = 0.0
     max_return = 1.0
+    default_value = "together: largest Nash product 1.515763, silent .984430; random play .020859 each"
     scene = "arena_envs.games.deal_or_no_deal.scene:scene"
 
     def __post_init__(self) -> None:
@@ -231,14 +230,6 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
         return dict.fromkeys(MEASURES, (0.0, 1.0))
 
-    @property
-    def known_value(self) -> str | None:
-        return (
-            "together: largest Nash product 1.515763, silent .984430; random play .020859 each"
-            if self == type(self)()
-            else None
-        )
-
     def moves(self, pool: Numbers) -> tuple[talk.Move, ...]:
         """The moves of the talk, then the claim."""
         return moves_of(self.items, pool, self.points, self.messages)
@@ -257,7 +248,7 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
         known = claims if len(claims) == 2 else claims[seat : seat + 1]
         return (seat, len(claims), pool, values[seat : seat + 1], said, known)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """The knowledge of a seat as numbers, without messages.
 
         One-hot seat (2); one-hot: own talk, the other's talk, own claim, the other's claim

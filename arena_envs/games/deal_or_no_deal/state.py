@@ -8,11 +8,8 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs import talk
-from arena_envs.game import of_split
+from arena_envs.game import Vector, np, of_split
 from arena_envs.talk import Utterance
 
 Numbers = tuple[int, ...]  # one for each kind of item
@@ -264,7 +261,7 @@ def measured(state: State, points: tuple[int, int] | None) -> dict[str, float]:
 
 def features(
     state: State, seat: int, doing: int, items: Sequence[int], max_talk: int
-) -> NDArray[np.float32]:
+) -> Vector:
     """The features of a seat, as the game describes them.
 
     Args:

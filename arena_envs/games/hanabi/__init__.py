@@ -43,10 +43,17 @@ from math import perm
 from operator import getitem
 from typing import Any, ClassVar, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind, Pays, fitting
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    BaseGame,
+    Information,
+    Kind,
+    Pays,
+    Vector,
+    fitting,
+    np,
+)
 from arena_envs.games.hanabi.state import Pieces, Setup, State, Turn, latest, places
 from arena_envs.games.hanabi.texts import Texts
 
@@ -100,9 +107,6 @@ def _placements(slots: int, copies: int) -> list[tuple[int, int]]:
         chosen = (chosen - 1) & slots
 
 
-FLOAT32 = np.dtype(np.float32)
-
-
 class Features:
     """The knowledge of the text as numbers, seats counted from the own one.
 
@@ -129,7 +133,7 @@ class Features:
         self._no_cards = [bytes(4 * num_cards * num) for num in missing]
         self._turns = Pieces(self._make_turn)
 
-    def __call__(self, state: State, seat: int) -> NDArray[np.float32]:
+    def __call__(self, state: State, seat: int) -> Vector:
         player, _, size, hands, hints, tops, discards, tokens, lives, left, _ = state
         to_move = (player - seat) % self._setup.num_players if player >= 0 else -1
         pieces = [
@@ -151,7 +155,7 @@ class Features:
             pieces += map(self._cards.__getitem__, hand)
             pieces.append(self._no_cards[len(hand)])
         pieces += map(self._turns.__getitem__, latest(state, seat))
-        return np.frombuffer(bytearray(b"".join(pieces)), FLOAT32)
+        return np.frombuffer(bytearray(b"".join(pieces)), np.float32)
 
     def _make_discards(self, row: bytes) -> bytes:
         copies = self._setup.copies[: len(row)]
@@ -168,7 +172,7 @@ class Features:
 
 
 def _floats(values: Iterable[float]) -> bytes:
-    return np.array(list(values), FLOAT32).tobytes()
+    return np.array(list(values), np.float32).tobytes()
 
 
 def _one_hot(index: int, size: int) -> bytes:
@@ -322,7 +326,7 @@ class Hanabi(Setup, BaseGame[State, int]):
         others = tuple(map(tuple, _put(state.hands, seat, b"")))
         return (seat, len(state.hands[seat]), others, state.history)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         return self.numbers(state, seat)
 
     def action_text(self, state: State, action: int) -> str:

@@ -5,21 +5,19 @@ one bit that is no square, so that shifting a board by a step in any direction n
 a piece from the end of one row to the start of another.
 """
 
+import struct
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import ClassVar, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from arena_envs.game import TERMINAL, BaseGame, Information, Kind
+from arena_envs.game import TERMINAL, BaseGame, Information, Kind, Vector, np
 from arena_envs.scenes.shapes import Cell
 
 S = TypeVar("S")
 
 MAX_ROWS = 20_000  # cached rows
 EMPTY, LETTERS = Cell(), "abcdefghijklmnopqrstuvwxyz"
-FLAGS = (np.float32(0).tobytes(), np.float32(1).tobytes())
+FLAGS = (struct.pack("f", 0), struct.pack("f", 1))
 
 
 class TwoPlayerGame(BaseGame[S, int]):
@@ -65,7 +63,7 @@ class Squares:
             for shift in self._shifts
         ]
 
-    def values(self, own: int, other: int, *flags: bool) -> NDArray[np.float32]:
+    def values(self, own: int, other: int, *flags: bool) -> Vector:
         """Two numbers per square, then the flags.
 
         They are 1, 0 if the square is in `own`, 0, 1 if it is in `other`, else 0, 0.

@@ -1,9 +1,19 @@
 """Parts of the poker games: fixed-limit betting, the pot, and the words for them."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+import random
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, ClassVar, NamedTuple
 
-from arena_envs.game import CHANCE, TERMINAL, fold
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    BaseGame,
+    Information,
+    Kind,
+    Vector,
+    fold,
+    np,
+)
 from arena_envs.scenes.shapes import Card, Cards, Cell, Table, Track, seat_tone
 
 FOLD, CALL, RAISE = range(3)
@@ -75,7 +85,7 @@ def remaining(betting: Betting) -> list[int]:
     return [seat for seat, folded in enumerate(betting.folded) if not folded]
 
 
-def net_chips(betting: Betting, strength: Callable[[int], int]) -> tuple[float, ...]:
+def net_chips(betting: Betting, strength: Callable[[int], Any]) -> tuple[float, ...]:
     """The chips that each seat wins or loses; the strongest hands share the pot equally.
 
     Args:
@@ -200,3 +210,172 @@ def betting_shapes(betting: Betting, names: Sequence[str], history: Any) -> list
         for name, actions in zip(names, history, strict=False)
     ]
     return [*tracks, pot_table(betting.paid, betting.folded)]
+
+
+class Hand(NamedTuple):
+    """A hand of poker."""
+
+    cards: tuple[int, ...]  # dealt so far: to each seat in turn, then the public ones
+    betting: Betting
+    history: tuple[Round, ...]  # of each round that has begun
+
+
+class FixedLimit(BaseGame[Hand, int]):
+    """Rules that games of fixed-limit betting share.
+
+    A subclass is a frozen dataclass with `num_players`. `num_own` cards are dealt to each seat, and
+    `board_sizes` has the number of public cards in each round.
+    """
+
+    num_players: int
+
+    num_actions = 3
+    kind: ClassVar[Kind] = "competitive"
+    information: ClassVar[Information] = "imperfect"
+    zero_sum = True
+    num_own: ClassVar[int]
+    board_sizes: ClassVar[Sequence[int]]
+
+    @property
+    def num_cards(self) -> int:
+        """The size of the deck."""
+        raise NotImplementedError
+
+    @property
+    def max_raises(self) -> int:
+        """Most raises in a round."""
+        raise NotImplementedError
+
+    @property
+    def max_paid(self) -> int:
+        """Most chips that a player can pay."""
+        raise NotImplementedError
+
+    def raise_size(self, number: int) -> int:
+        """The chips of a raise in a round, counted from 0."""
+        raise NotImplementedError
+
+    def returns(self, state: Hand) -> Sequence[float]:
+        raise NotImplementedError
+
+    @property
+    def min_return(self) -> float:
+        return -float(self.max_paid)
+
+    @property
+    def max_return(self) -> float:
+        return float(self.max_paid * (self.num_players - 1))
+
+    @property
+    def max_chance_nodes(self) -> int:
+        return self.num_own * self.num_players + self.board_sizes[-1]
+
+    def current_player(self, state: Hand) -> int:
+        betting = state.betting
+        if len(state.cards) < self.num_own * self.num_players:
+            return CHANCE
+        if betting.player != NOBODY:
+            return betting.player
+        alone = betting.folded.count(False) == 1
+        is_last = len(state.history) == len(self.board_sizes)
+        return TERMINAL if alone or is_last else CHANCE
+
+    def chance_outcomes(self, state: Hand) -> list[tuple[int, float]]:
+        chance = 1 / (self.num_cards - len(state.cards))
+        return [(c, chance) for c in range(self.num_cards) if c not in state.cards]
+
+    def legal_actions(self, state: Hand) -> Sequence[int]:
+        if self.current_player(state) < 0:
+            return ()
+        return legal_actions(state.betting, self.max_raises)
+
+    def apply(self, state: Hand, action: int) -> Hand:
+        cards, betting, history = state
+        num_dealt = self.num_own * self.num_players
+        if len(cards) < num_dealt:
+            return Hand((*cards, action), betting, history)
+        if betting.player == NOBODY:
+            cards = (*cards, action)
+            if len(cards) - num_dealt == self.board_sizes[len(history)]:
+                betting = new_round(betting.paid, betting.folded, 0)
+                history = (*history, ())
+            return Hand(cards, betting, history)
+        *past, now = history
+        now = (*now, (betting.player, action))
+        return Hand(
+            cards, act(betting, action, self.raise_size(len(past))), (*past, now)
+        )
+
+    def seen(self, state: Hand, seat: int) -> list[bool]:
+        """The seats whose cards a seat sees: its own, and at a showdown all that did not fold."""
+        folded = state.betting.folded
+        over = self.current_player(state) == TERMINAL
+        showdown = over and folded.count(False) > 1
+        return [s == seat or (showdown and not out) for s, out in enumerate(folded)]
+
+    def visible(self, state: Hand, seat: int) -> tuple[Any, Any]:
+        """The hands that a seat sees, and the public cards."""
+        raise NotImplementedError
+
+    def information_state(self, state: Hand, seat: int) -> Hashable:
+        return (seat, *self.visible(state, seat), state.history)
+
+    def betting_text(
+        self,
+        state: Hand,
+        seat: int,
+        rounds: Sequence[str],
+        others: Sequence[str | None],
+    ) -> str:
+        """The actions by round, the pot, cards that others show, and the seat to move."""
+        lines = [*map(round_text, rounds, state.history), pot_text(state.betting)]
+        shown = ", ".join(
+            f"player_{other} {hand}"
+            for other, hand in enumerate(others)
+            if hand and other != seat
+        )
+        if shown:
+            lines.append(f"Shown: {shown}.")
+        player, returns = self.current_player(state), self.returns(state)
+        lines.append(turn_text(player, seat, state.betting, returns))
+        return "\n".join(lines)
+
+    def encoded(
+        self, state: Hand, seat: int, ones: Sequence[int], start: int
+    ) -> Vector:
+        """Features: ones at some places, then one-hot whose turn it is, chips and actions.
+
+        Turns, or nobody's, begin at `start`. Chips are shares of the most that a seat can pay.
+        Actions are one-hot by round, seat and turn of the seat in that round. Seats go from the
+        own one on.
+        """
+        n, player = self.num_players, self.current_player(state)
+        turn, chips = n if player < 0 else (player - seat) % n, start + n + 1
+        first = chips + n
+        places = action_places(state.history, seat, n, self.max_raises)
+        size = first + num_places(len(self.board_sizes), n, self.max_raises)
+        values = np.zeros(size, np.float32)
+        values[[*ones, start + turn, *(first + place for place in places)]] = 1
+        paid = (*state.betting.paid[seat:], *state.betting.paid[:seat])
+        values[chips:first] = [each / self.max_paid for each in paid]
+        return values
+
+    def action_text(self, state: Hand, action: int) -> str:
+        return NAMES[action]
+
+    def parse(self: Any, state: Hand, text: str) -> Any:
+        """Reads "check" and "bet" as well, where there is nothing to pay."""
+        return BaseGame.parse(self, state, spelled_out(text, state.betting))
+
+    def resample(self, state: Hand, seat: int, rng: random.Random) -> Hand:
+        """Deals the hidden hands again, uniformly, from the cards this seat cannot see."""
+        n, seen = self.num_players, self.seen(state, seat)
+        known = [i >= self.num_own * n or seen[i % n] for i in range(len(state.cards))]
+        held = {c for c, is_known in zip(state.cards, known, strict=True) if is_known}
+        unseen = [card for card in range(self.num_cards) if card not in held]
+        rng.shuffle(unseen)
+        cards = (
+            card if is_known else unseen.pop()
+            for card, is_known in zip(state.cards, known, strict=True)
+        )
+        return state._replace(cards=tuple(cards))

@@ -9,10 +9,7 @@ from functools import cached_property, reduce
 from itertools import product
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from arena_envs.game import TERMINAL, BaseGame, Information, Kind, fold
+from arena_envs.game import TERMINAL, BaseGame, Information, Kind, Vector, fold, np
 from arena_envs.scenes.shapes import (
     Cell,
     Scene,
@@ -60,11 +57,7 @@ def _fits(level: Any, sizes: Sequence[int]) -> bool:
 
 
 def check_names(actions: Any, shape: Sequence[int]) -> None:
-    """Refuses names that do not fit the table or cannot be told apart.
-
-    Raises:
-        ValueError: says which names are wanted.
-    """
+    """Raises ValueError for names that do not fit the table or cannot be told apart."""
     shared = isinstance(actions, tuple) and all(
         isinstance(name, str) for name in actions
     )
@@ -107,16 +100,79 @@ class State(NamedTuple):
     paid: tuple[float, ...]
 
 
-class MatrixRounds(BaseGame[State, int]):
-    """The game of a table, played `num_rounds` times with all choices shown after each round."""
+class ChoiceRounds(BaseGame[State, int]):
+    """Rounds in which all seats choose at once; after each, all choices are shown and paid.
 
-    payoffs: Sequence[Any]
-    actions: Sequence[Any]
+    A subclass has `num_players`, `num_actions` and `num_rounds`.
+    """
+
     num_rounds: int
 
     information: ClassVar[Information] = "imperfect"
     max_chance_nodes = 0
     simultaneous = True
+
+    def payments(self, chosen: tuple[int, ...]) -> Sequence[float]:
+        """The payments of a round, by the choices of all seats."""
+        raise NotImplementedError
+
+    def num_choices(self: Any, seat: int) -> int:
+        """Number of actions of a seat."""
+        return self.num_actions  # type: ignore[no-any-return]
+
+    @property
+    def max_turns(self: Any) -> int:
+        return self.num_rounds * self.num_players  # type: ignore[no-any-return]
+
+    def initial_state(self: Any) -> State:
+        return State((), (), (0.0,) * self.num_players)
+
+    def current_player(self, state: State) -> int:
+        return TERMINAL if len(state.rounds) == self.num_rounds else len(state.chosen)
+
+    def legal_actions(self, state: State) -> Sequence[int]:
+        player = self.current_player(state)
+        return range(self.num_choices(player)) if player >= 0 else ()
+
+    def apply(self: Any, state: State, action: int) -> State:
+        chosen = (*state.chosen, action)
+        if len(chosen) < self.num_players:
+            return State(state.rounds, chosen, state.paid)
+        paid = map(operator.add, state.paid, self.payments(chosen))
+        return State((*state.rounds, chosen), (), tuple(paid))
+
+    def returns(self, state: State) -> Sequence[float]:
+        return state.paid
+
+    def information_state(
+        self, state: State, seat: int
+    ) -> tuple[int, tuple[tuple[int, ...], ...], tuple[int, ...]]:
+        return (seat, state.rounds, state.chosen[seat : seat + 1])
+
+    def resample(self, state: State, seat: int, rng: random.Random) -> State:
+        """Draws the choices of the others in the running round uniformly."""
+        chosen = (
+            choice if other == seat else rng.randrange(self.num_choices(other))
+            for other, choice in enumerate(state.chosen)
+        )
+        return State(state.rounds, tuple(chosen), state.paid)
+
+    def seats_from(self: Any, seat: int) -> Sequence[int]:
+        """All seats, this one first."""
+        seats = range(self.num_players)
+        return (*seats[seat:], *seats[:seat])
+
+    def repeated(self, payment: float) -> float:
+        """The sum of a payment over all rounds, with the same rounding as in a state."""
+        return reduce(operator.add, [payment] * self.num_rounds, 0.0)
+
+
+class MatrixRounds(ChoiceRounds):
+    """The game of a table, played `num_rounds` times."""
+
+    payoffs: Sequence[Any]
+    actions: Sequence[Any]
+
     scene = "arena_envs.games.kits.matrix:scene"
 
     def __post_init__(self) -> None:
@@ -168,35 +224,17 @@ class MatrixRounds(BaseGame[State, int]):
 
     @property
     def min_return(self) -> float:
-        return self._repeated(min(0.0, *map(min, self.cells.values())))
+        return self.repeated(min(0.0, *map(min, self.cells.values())))
 
     @property
     def max_return(self) -> float:
-        return self._repeated(max(0.0, *map(max, self.cells.values())))
+        return self.repeated(max(0.0, *map(max, self.cells.values())))
 
-    @property
-    def max_turns(self) -> int:
-        return self.num_rounds * self.num_players
+    def payments(self, chosen: tuple[int, ...]) -> Sequence[float]:
+        return self.cells[chosen]
 
-    def initial_state(self) -> State:
-        return State((), (), (0.0,) * self.num_players)
-
-    def current_player(self, state: State) -> int:
-        return TERMINAL if len(state.rounds) == self.num_rounds else len(state.chosen)
-
-    def legal_actions(self, state: State) -> Sequence[int]:
-        player = self.current_player(state)
-        return range(self.shape[player]) if player >= 0 else ()
-
-    def apply(self, state: State, action: int) -> State:
-        chosen = (*state.chosen, action)
-        if len(chosen) < self.num_players:
-            return State(state.rounds, chosen, state.paid)
-        paid = map(operator.add, state.paid, self.cells[chosen])
-        return State((*state.rounds, chosen), (), tuple(paid))
-
-    def returns(self, state: State) -> Sequence[float]:
-        return state.paid
+    def num_choices(self, seat: int) -> int:
+        return self.shape[seat]
 
     def measures(self, state: State) -> dict[str, float]:
         """The share of "Cooperate" among all choices, where every seat has this action."""
@@ -216,21 +254,16 @@ class MatrixRounds(BaseGame[State, int]):
         elif self.num_rounds == 1:
             now = "All players choose."
         lines = [f"You are player_{seat}. {now}"]
-        for other in self._from(seat) if state.rounds else ():
+        for other in self.seats_from(seat) if state.rounds else ():
             names = self.names[other]
             chose = ", ".join([names[choices[other]] for choices in state.rounds])
             who, has = ("You", "have") if other == seat else (f"player_{other}", "has")
             lines.append(f"{who} chose {chose} and {has} {_number(state.paid[other])}.")
         return "\n".join(lines)
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[int, tuple[tuple[int, ...], ...], tuple[int, ...]]:
-        return (seat, state.rounds, state.chosen[seat : seat + 1])
-
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """One-hot seat, then the one-hot choices of each round, from the own seat on."""
-        n, k, seats = self.num_players, self.num_actions, self._from(seat)
+        n, k, seats = self.num_players, self.num_actions, self.seats_from(seat)
         ones, row = [seat], n
         for choices in state.rounds:
             for other in seats:
@@ -271,17 +304,9 @@ class MatrixRounds(BaseGame[State, int]):
         ]
         return "\n".join(lines)
 
-    def resample(self, state: State, seat: int, rng: random.Random) -> State:
-        """Draws the choices of the others in the running round uniformly."""
-        chosen = (
-            choice if other == seat else rng.randrange(self.shape[other])
-            for other, choice in enumerate(state.chosen)
-        )
-        return State(state.rounds, tuple(chosen), state.paid)
-
     def _table(self, seat: int) -> Iterator[str]:
         """A line for each cell, the own choices in order."""
-        seats = self._from(seat)
+        seats = self.seats_from(seat)
         for own_first in product(*(range(self.shape[other]) for other in seats)):
             chosen = dict(zip(seats, own_first, strict=True))
             cell = self.cells[tuple(chosen[other] for other in sorted(seats))]
@@ -291,15 +316,6 @@ class MatrixRounds(BaseGame[State, int]):
                 lefts.append(f"player_{other} {self.names[other][chosen[other]]}")
                 rights.append(f"player_{other} gets {_number(cell[other])}")
             yield f"{', '.join(lefts)}: {', '.join(rights)}"
-
-    def _from(self, seat: int) -> Sequence[int]:
-        """All seats, this one first."""
-        seats = range(self.num_players)
-        return (*seats[seat:], *seats[:seat])
-
-    def _repeated(self, payoff: float) -> float:
-        """The sum of a payoff over all rounds, with the same rounding as in a state."""
-        return reduce(operator.add, [payoff] * self.num_rounds, 0.0)
 
 
 def _number(value: float) -> str:

@@ -16,9 +16,6 @@ from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -27,7 +24,9 @@ from arena_envs.game import (
     IllegalAction,
     Information,
     Kind,
+    Vector,
     fold,
+    np,
     over_text,
 )
 from arena_envs.scenes.shapes import Card, Cards, Cell, Scene, Table, turn_title
@@ -131,7 +130,7 @@ class SecretGame(BaseGame[State, int]):
         shown = state.secret if self.current_player(state) == TERMINAL else -1
         return (state.secret >= 0, state.asked, self.answers(state), shown)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """For each action, share of the turns at which it was taken, and its answer; else 0."""
         values = np.zeros((self.num_actions, 2), np.float32)
         pairs = zip(state.asked, self.answers(state), strict=True)

@@ -37,8 +37,9 @@ This is (n-1)!!/n!! for odd n (P. Migdał, *A mathematical model of the Mafia ga
 that for even n. The village wins with probability 1/3 of 4 players, 1/4 of 5, 7/15 of 6, 3/8 of 7.
 So without a seer words are worth nothing.
 
-Texts are read as in `bargaining-v1`: a move stands alone in the last line or sentence, and what
-stands before it is the message, of at most `max_message` characters. The legal actions are the moves
+A reply gives one move in a sentence of its own, and all other words are the message, of at most
+`max_message` characters (`docs/replies.md` shows how replies are read). With `parsing="strict"` the move
+stands alone in the last line or sentence, as in `bargaining-v1`. The legal actions are the moves
 without messages. The prompt shows all deaths and votes, as many of the latest statements in full as
 fit (1,000 / `max_message`, at least 3), and the claims of the earlier ones.
 
@@ -60,11 +61,17 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from arena_envs import talk
-from arena_envs.game import CHANCE, TERMINAL, Information, Kind, check_bool, check_int
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    Information,
+    Kind,
+    Vector,
+    check_bool,
+    check_int,
+    np,
+)
 from arena_envs.games.werewolf import state as states
 from arena_envs.games.werewolf import texts
 from arena_envs.games.werewolf.state import (
@@ -84,9 +91,7 @@ from arena_envs.talk import Utterance
 __all__ = ["State", "Werewolf"]
 
 
-def _past(
-    state: State, seat: int, num_players: int, num_statements: int
-) -> NDArray[np.float32]:
+def _past(state: State, seat: int, num_players: int, num_statements: int) -> Vector:
     width = 2 + 2 * num_statements
     days = np.zeros((num_players - 2, 2 + num_players * width), np.float32)
     for death in state.deaths:
@@ -277,7 +282,7 @@ class Werewolf(talk.TalkGame[State, Action]):
         public = (len(state.roles), state.phase, state.day, state.turn, state.deaths)
         return (seat, known, public, past)
 
-    def features(self, state: State, seat: int) -> NDArray[np.float32]:
+    def features(self, state: State, seat: int) -> Vector:
         """Seat, phase, who lives, known roles, deaths, and moves by day and player.
 
         One-hot seat (N); one-hot phase (5); turn and day (2); living (N); one-hot known role or

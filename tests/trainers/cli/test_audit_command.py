@@ -29,8 +29,6 @@ def test_games_are_compared_with_openspiel():
     pytest.importorskip("pyspiel")
     done = run("game", "kuhn_poker", "--twin", "openspiel:kuhn_poker")
     assert (done.exit_code, done.output[:13]) == (0, "no difference")
-    done = run(
-        "game", "kuhn_poker", "--twin", "openspiel:kuhn_poker", "-p", "num_players=3"
-    )
+    done = run("game", "kuhn_poker(num_players=3)", "--twin", "openspiel:kuhn_poker")
     assert done.exit_code == 1
-    assert "outcomes of chance differ" in done.output
+    assert "chance_outcomes differ" in done.output

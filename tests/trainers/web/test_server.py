@@ -419,7 +419,7 @@ def test_the_page_runs_its_own_script_only(server) -> None:
 
 def test_wrong_options_are_refused_before_the_server_starts(arena_here, tmp_path):
     for options, told in (
-        (["--token", "short"], "want --token of at least 8 characters"),
+        (["--token", "short"], "got 5; give a longer one, or leave it out"),
         (["--against", "mcst:3"], "mcst"),
         (["--file", tmp_path], "cannot keep games"),
     ):

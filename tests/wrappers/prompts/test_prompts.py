@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import arena_envs
 from arena_envs.game import TERMINAL, random_states, sample_chance
+from arena_envs.games.hanabi.state import COLORS
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_wrappers import (
     FORMATS,
@@ -20,6 +21,7 @@ from arena_wrappers import (
     parse_reply,
 )
 from arena_wrappers.prompts import legal_texts, neutralise
+from arena_wrappers.prompts.languages import language_named
 
 KUHN = arena_envs.make_game("kuhn_poker")
 DEALT = KUHN.apply(KUHN.apply(KUHN.initial_state(), 2), 0)
@@ -336,6 +338,15 @@ def test_translated_prompts_say_all_that_english_ones_say(id, language):
             assert not english.search(
                 messages(game, state, seat, options)[-1]["content"].split('"')[0]
             )
+
+
+@pytest.mark.parametrize("language", ["de", "es", "zh"])
+@pytest.mark.parametrize("num_colors", range(1, 6))
+def test_hanabi_of_any_size_is_translated(language, num_colors):
+    game = arena_envs.make_game("hanabi", num_colors=num_colors)
+    told = language_named(language).translated(game, game.rules(1))
+    assert "in each color" not in told
+    assert all(color in told for color in COLORS[:num_colors])
 
 
 def system_of(game, state, seat, options):

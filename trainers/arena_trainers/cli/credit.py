@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-import arena_envs
 from arena_envs import make_game
 from arena_envs.doors import imported
 from arena_trainers.cli.options import (
     GameName,
-    Params,
     print_tables,
-    read_params,
     usage_errors,
 )
 
@@ -32,10 +29,11 @@ credit_app = typer.Typer(
 )
 
 
-def add_credit(app: typer.Typer) -> None:
-    """Adds the commands to the `arena` command."""
-    app.add_typer(credit_app)
-
+audit_app = typer.Typer(
+    name="audit",
+    no_args_is_help=True,
+    help="Check anyone's credit or game against exact ones.",
+)
 
 NUM_SAMPLES = 8  # of a start in `arena train`, by default
 
@@ -197,16 +195,7 @@ def _games_to_advise(
     return specs, used, settings.get("num_generations", NUM_SAMPLES)
 
 
-def add_audit(app: typer.Typer) -> None:
-    """Adds the commands to the `arena` command."""
-    audit = typer.Typer(
-        no_args_is_help=True, help="Check anyone's credit or game against exact ones."
-    )
-    audit.command("credit")(audit_credit)
-    audit.command("game")(audit_game)
-    app.add_typer(audit, name="audit")
-
-
+@audit_app.command("credit")
 def audit_credit(
     function: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION")],
     signature: Annotated[
@@ -250,12 +239,15 @@ def _verdict_word(verdict: "Verdict | None") -> str:
     return "-" if verdict is None else f"{verdict.kind} ({verdict.cosine:.2f})"
 
 
+@audit_app.command("game")
 def audit_game(
     name: GameName,
     twin: Annotated[
-        str, typer.Option(help="The other game: an id, module:Class or openspiel:NAME.")
+        str,
+        typer.Option(
+            help="The other game: an id, openspiel:NAME, pettingzoo:MODULE or module:Class."
+        ),
     ],
-    params: Params = None,
     num_episodes: Annotated[
         int,
         typer.Option("--episodes", "-n", min=1, help="Random episodes of large games."),
@@ -268,33 +260,42 @@ def audit_game(
         ),
     ] = None,
 ) -> None:
-    """Play two games side by side, and print the first difference.
+    """Play two games side by side, and print the first difference with a script that shows it.
 
     Compared are who moves, legal actions, chance and returns: in all states of a small game, else
-    in random play. Status 1: they differ.
+    in random play. Zero-sum games of two that differ in their payments alone are solved, too:
+    what each is worth, and what policies lose in each. Status 1: the games differ.
 
-    Example: arena audit game kuhn_poker --twin openspiel:kuhn_poker
+    Example: arena audit game "kuhn_poker(num_players=3)" --twin "openspiel:kuhn_poker(players=3)"
     """
     from arena_envs.testing import same_game
+    from arena_envs.testing import twin as game
 
+    given: dict[str, Any] = {}
     with usage_errors():
-        first, second = arena_envs.make_game(name, **read_params(params)), _twin(twin)
-        given: dict[str, Any] = {}
+        first, second = game(name), game(twin)
         if actions is not None:
             given["action"] = imported(actions, "a function of a state and an action")
     found = same_game(first, second, num_episodes=num_episodes, **given)
-    if found is not None:
-        typer.echo(str(found), err=True)
-        raise typer.Exit(1)
-    typer.echo(f"no difference between {first!r} and {twin} in the states compared")
+    if found is None:
+        typer.echo(f"no difference between {name} and {twin} in the states compared")
+        return
+    typer.echo(f"{found}\n\n{found.reproduction(name, twin)}", err=True)
+    if found.what == "returns":
+        _print_values(first, second, given)
+    raise typer.Exit(1)
 
 
-def _twin(name: str) -> Any:
-    from arena_envs.testing import OpenSpielTwin
+def _print_values(first: Any, second: Any, maps: dict[str, Any]) -> None:
+    from arena_envs.testing import twin_values
 
-    kind, _, rest = name.partition(":")
-    if kind == "openspiel":
-        return OpenSpielTwin(rest)
-    if ":" in name:
-        return imported(name, "a class of a game")()
-    return arena_envs.make_game(name)
+    try:
+        values = twin_values(first, second, **maps)
+    except (ImportError, ValueError) as error:
+        typer.echo(f"values not computed: {error}")
+        return
+    table = Table("", "first game", "second game")
+    for row, (one, other) in values.items():
+        label = row if row == "value" else f"NashConv: {row}"
+        table.add_row(label, f"{one:+.4f}", f"{other:+.4f}")
+    print_tables([table])

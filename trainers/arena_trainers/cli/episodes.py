@@ -70,11 +70,6 @@ HOW_MANY = (
 )
 
 
-def add_replay(app: typer.Typer) -> None:
-    """Adds the command to the `arena` command."""
-    app.command("replay")(replay)
-
-
 def replay(
     file: Annotated[Path, typer.Argument(metavar="FILE")],
     html: Annotated[
@@ -144,13 +139,7 @@ def step_through(
     full: bool,
     read_key: Callable[[], str] = typer.getchar,
 ) -> None:
-    """Shows one turn at a time, until the reader quits.
-
-    Args:
-        lines: what to show.
-        full: whether to show whole prompts.
-        read_key: waits for a key, and returns its character or escape sequence.
-    """
+    """Shows one turn at a time, until the reader quits."""
     stepper, terminal = Stepper(lines, full), Console()
     while not stepper.is_over:
         terminal.clear()
@@ -268,11 +257,6 @@ Follow = Annotated[
         help=f"Write the page anew, at most every {SECONDS} s, until the runs end.",
     ),
 ]
-
-
-def add_report(app: typer.Typer) -> None:
-    """Adds the command to the `arena` command."""
-    app.command("report")(report)
 
 
 def report(
@@ -399,11 +383,6 @@ def _tell_bad(bad: Iterable[tuple[str, BadLine]], name: str) -> None:
 PARQUET = (b"PAR1", b"prompt", b"reason")  # what our files hold
 CARD = (b"---\n# arena data", b"---")  # what our dataset cards hold
 OTHER = ", held out"  # what the title of a table says
-
-
-def add_data(app: typer.Typer) -> None:
-    """Adds the command to the `arena` command."""
-    app.command("data")(data)
 
 
 Files = Annotated[
@@ -650,11 +629,6 @@ def _print_selectors() -> None:
     for name, options, summary in described():
         table.add_row(name, escape(options), escape(summary))
     print_tables([table])
-
-
-def add_export(app: typer.Typer) -> None:
-    """Adds the command to the `arena` command."""
-    app.command("export")(export)
 
 
 def export(

@@ -81,11 +81,7 @@ if TYPE_CHECKING:
     from arena_trainers.tournament import Tournament
 
 
-def add_evaluate(app: typer.Typer) -> None:
-    """Adds the command to the `arena` command."""
-    app.command("eval")(takes_policy_options(evaluate))
-
-
+@takes_policy_options
 def evaluate(
     policy: PolicyName,
     game: OptionalGame = None,
@@ -358,11 +354,7 @@ def _print(
 RESULTS, SUMMARY, PICTURE = "results.jsonl", "summary.json", "matrix.png"
 
 
-def add_tournament(app: typer.Typer) -> None:
-    """Adds the command to the `arena` command."""
-    app.command("tournament")(takes_policy_options(tournament))
-
-
+@takes_policy_options
 def tournament(
     policies: PolicyNames,
     games: Games,
@@ -444,11 +436,7 @@ def _text(found: "Tournament") -> str:
 MODEL = re.compile(r"\b(lm|past|vllm|best_of):")  # in strings of policies
 
 
-def add_play(app: typer.Typer) -> None:
-    """Adds the command to the `arena` command."""
-    app.command("play")(takes_policy_options(play))
-
-
+@takes_policy_options
 def play(
     game: GameName,
     against: Opponents = None,

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,19 +39,7 @@ from arena_trainers.cli.options import (
 SKELETONS = Path(__file__).with_name("skeletons")
 
 
-def add_games(app: typer.Typer) -> None:
-    """Adds the commands to the `arena` command."""
-    app.command("games")(list_games)
-    app.command("show")(show_game)
-    app.command("check")(check)
-    app.command("new-game")(new_game)
-
-
-def list_games(
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document.")
-    ] = False,
-) -> None:
+def list_games(as_json: AsJson = False) -> None:
     """List all games.
 
     Pays: whether rewards come at the end or on the way. Longest: most turns of an episode, all
@@ -279,11 +268,6 @@ class Solution:
     seconds: float
 
 
-def add_solve(app: typer.Typer) -> None:
-    """Adds the command to the `arena` command."""
-    app.command("solve")(solve)
-
-
 def solve(
     game: GameName,
     solver: Solver = "auto",
@@ -385,14 +369,8 @@ def _joint(game: AnyGame, iterations: int, max_states: int) -> Any:
     return solvers.optimal_joint_policy(game, max_states=max_states).table, []
 
 
-def _cfr(game: AnyGame, iterations: int, max_states: int) -> Any:
-    run = solvers.CFR(game, max_states=max_states)
-    run.run(iterations)
-    return run.average_policy(), []
-
-
-def _cfr_plus(game: AnyGame, iterations: int, max_states: int) -> Any:
-    run = solvers.CFRPlus(game, max_states=max_states)
+def _cfr(kind: Any, game: AnyGame, iterations: int, max_states: int) -> Any:
+    run = kind(game, max_states=max_states)
     run.run(iterations)
     return run.average_policy(), []
 
@@ -400,8 +378,8 @@ def _cfr_plus(game: AnyGame, iterations: int, max_states: int) -> Any:
 SOLVERS: dict[str, Callable[[AnyGame, int, int], Any]] = {
     "minimax": _minimax,
     "lp": _lp,
-    "cfr": _cfr,
-    "cfr+": _cfr_plus,
+    "cfr": partial(_cfr, solvers.CFR),
+    "cfr+": partial(_cfr, solvers.CFRPlus),
     "joint": _joint,
 }
 

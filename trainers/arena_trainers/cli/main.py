@@ -16,10 +16,8 @@ from rich.console import Console
 from arena_envs.doors import find_modules_here, missing_extra
 from arena_trainers import extras
 from arena_trainers.checkpoint import newest_checkpoint, step_of
-from arena_trainers.cli.credit import add_audit, add_credit
-from arena_trainers.cli.episodes import add_data, add_export, add_replay, add_report
-from arena_trainers.cli.evaluate import add_evaluate, add_play, add_tournament
-from arena_trainers.cli.games import add_games, add_solve
+from arena_trainers.cli import episodes, evaluate, games
+from arena_trainers.cli.credit import audit_app, credit_app
 from arena_trainers.cli.options import UsageError, usage_errors
 from arena_trainers.cli.serve import add_serve
 from arena_trainers.cli.train import (
@@ -221,11 +219,18 @@ def _how_it_stopped(folder: Path) -> str:
     )
 
 
-for add in (
-    *(add_games, add_evaluate, add_play, add_replay, add_report, add_data, add_export),
-    *(add_serve, add_solve, add_tournament, add_credit, add_audit),
+for name, command in (
+    *(("games", games.list_games), ("show", games.show_game), ("check", games.check)),
+    *(("new-game", games.new_game), ("eval", evaluate.evaluate)),
+    *(("play", evaluate.play), ("replay", episodes.replay)),
+    *(("report", episodes.report), ("data", episodes.data)),
+    *(("export", episodes.export), ("solve", games.solve)),
+    ("tournament", evaluate.tournament),
 ):
-    add(app)
+    app.command(name)(command)
+add_serve(app)
+app.add_typer(credit_app)
+app.add_typer(audit_app)
 
 
 def _quiet_libraries() -> None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
@@ -407,55 +407,32 @@ def read_params(params: list[str] | None) -> dict[str, Any]:
 SAMPLING = ("max_new_tokens", "temperature")  # arguments of `LMPolicy`
 
 
+def told(text: str, default: Any = None, **limits: int) -> Any:
+    """A field of `PolicyOptions`, with its help."""
+    return field(default=default, metadata={"help": text, **limits})
+
+
 @dataclass(frozen=True)
 class PolicyOptions:
     """Options that a command was given; None keeps the policy's own."""
 
-    reply_format: Annotated[
-        str | None,
-        typer.Option(
-            help="answer, boxed, bracket or bare; by default the policy's own."
-        ),
-    ] = None
-    rules: Annotated[
-        bool | None,
-        typer.Option("--rules/--no-rules", help="Whether prompts tell the rules."),
-    ] = None
-    show_legal_actions: Annotated[
-        bool | None,
-        typer.Option(
-            "--show-legal-actions/--no-show-legal-actions",
-            help="Whether prompts list the legal actions.",
-        ),
-    ] = None
-    history: Annotated[
-        str | None,
-        typer.Option(help="state, or transcript for the whole conversation."),
-    ] = None
-    parsing: Annotated[
-        str | None, typer.Option(help="How replies are read: tolerant or strict.")
-    ] = None
-    persona: Annotated[
-        str | None, typer.Option(help="Who the player is, in a sentence of its prompt.")
-    ] = None
-    language: Annotated[
-        str | None, typer.Option(help="Language of the prompts: en, de, es or zh.")
-    ] = None
-    on_invalid: Annotated[
-        str,
-        typer.Option(help="What follows an invalid reply: forfeit, retry or random."),
-    ] = "forfeit"
-    max_retries: Annotated[
-        int, typer.Option(min=0, help="Retries per turn with --on-invalid retry.")
-    ] = 2
-    max_new_tokens: Annotated[
-        int | None,
-        typer.Option(min=1, help="Longest reply of language models, in tokens."),
-    ] = None
-    temperature: Annotated[
-        float | None,
-        typer.Option(min=0, help="Sampling temperature of language models."),
-    ] = None
+    reply_format: str | None = told(
+        "answer, boxed, bracket or bare; by default the policy's own."
+    )
+    rules: bool | None = told("Whether prompts tell the rules.")
+    show_legal_actions: bool | None = told("Whether prompts list the legal actions.")
+    history: str | None = told("state, or transcript for the whole conversation.")
+    parsing: str | None = told("How replies are read: tolerant or strict.")
+    persona: str | None = told("Who the player is, in a sentence of its prompt.")
+    language: str | None = told("Language of the prompts: en, de, es or zh.")
+    on_invalid: str = told(
+        "What follows an invalid reply: forfeit, retry or random.", "forfeit"
+    )
+    max_retries: int = told("Retries per turn with --on-invalid retry.", 2, min=0)
+    max_new_tokens: int | None = told(
+        "Longest reply of language models, in tokens.", min=1
+    )
+    temperature: float | None = told("Sampling temperature of language models.", min=0)
 
     @property
     def prompt(self) -> dict[str, Any]:
@@ -557,12 +534,12 @@ def takes_policy_options(command: Callable[..., None]) -> Callable[..., None]:
     own = inspect.signature(command, eval_str=True).parameters
     declared = [
         inspect.Parameter(
-            field.name,
+            one.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=None if field.default is MISSING else field.default,
-            annotation=field.type,
+            default=one.default,
+            annotation=Annotated[one.type, typer.Option(**one.metadata)],
         )
-        for field in fields(PolicyOptions)
+        for one in fields(PolicyOptions)
     ]
     names = [parameter.name for parameter in declared]
 

@@ -169,7 +169,7 @@ def web(
 
     For example:
 
-    arena serve web --against lm:runs/first
+    arena serve web --against lm:runs/first/model
     """
     with usage_errors():
         _check_port(port)
@@ -194,7 +194,10 @@ def _checked_token(token: str | None, is_wanted: bool) -> str | None:
     if token is None:
         return secrets.token_urlsafe(16) if is_wanted else None
     if len(token) < 8:
-        raise ValueError(f"want --token of at least 8 characters, got {len(token)}")
+        told = f"want --token of at least 8 characters, got {len(token)}"
+        raise ValueError(
+            f"{told}; give a longer one, or leave it out to have one drawn"
+        )
     return token
 
 

@@ -26,6 +26,7 @@ ALPHA = 0.05  # p below it is significant
 SMALL_GROUP = 4  # the largest small group: half way between 2 and 8 in ratio
 NUM_STARTS, NUM_SAMPLES = 10, 4  # random episodes; those of a start share chance
 NUM_GROUPS, GROUP = 8, 8  # random episodes in which noise is measured
+WIDE = 2.365 / NUM_GROUPS**0.5  # half a 95 % interval over them (Student's t)
 BY_TURN = ("game", "seat", "turn")
 COMPARED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "episode (game, seat)": ("rloo", {"pool": BY_TURN[:2]}),
@@ -157,10 +158,10 @@ def _play(game: AnyGame, luck: list[float], rng: random.Random) -> _Episode:
     return _Episode(tuple(map(len, paid)), on_the_way, draws > 0, rewards)
 
 
-def noise_of(game: AnyGame, group: int) -> dict[str, float]:
+def noise_of(game: AnyGame, group: int) -> dict[str, tuple[float, float]]:
     """The noise of `COMPARED` in random play, relative to that of the default; all unbiased.
 
-    So it is the mean square of the advantage.
+    So it is the mean square of the advantage: a ratio, and half its 95 % interval over starts.
 
     Args:
         game: the rules.
@@ -183,13 +184,15 @@ def noise_of(game: AnyGame, group: int) -> dict[str, float]:
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FlatPoolWarning)
-        found = {
-            title: float((estimate(name, turns, **options).advantage ** 2).mean())
-            for title, (name, options) in COMPARED.items()
-            if group > 1 or "pool" in options
-        }
-        own = float((estimate(DEFAULT, turns).advantage ** 2).mean())
-    return {title: noise / own for title, noise in found.items() if own}
+        own = np.bincount(of, estimate(DEFAULT, turns).advantage ** 2)  # of each start
+        found = {}
+        for title, (name, options) in COMPARED.items():
+            if own.any() and (group > 1 or "pool" in options):
+                noise = np.bincount(of, estimate(name, turns, **options).advantage ** 2)
+                ratio = noise.sum() / own.sum()
+                spread = np.std(noise - ratio * own, ddof=1) / own.mean()
+                found[title] = (float(ratio), WIDE * float(spread))
+    return found
 
 
 class Difference(NamedTuple):
@@ -349,15 +352,13 @@ def _by_play(game: AnyGame, facts: Facts) -> list[str]:
     """The default, and its noise in random play of the game."""
     group = facts.group or GROUP
     noise = noise_of(game, group)
-    lines = [
-        f"  Take credit: {DEFAULT}, credit_args: {{pool: [{', '.join(BY_TURN)}]}} (the default)"
-    ]
+    pool = ", ".join(BY_TURN)
+    lines = [f"  Take credit: {DEFAULT}, credit_args: {{pool: [{pool}]}} (the default)"]
     if noise:
-        (first, gain), *rest = noise.items()
-        others = ", ".join(f"{title} {value:.1f}" for title, value in rest)
+        first, *others = (f"{name} {x:.2f} ± {y:.2f}" for name, (x, y) in noise.items())
         lines += [
-            f"    Expected gain: {first} has {gain:.1f} times its noise",
-            f"    Noise relative to {DEFAULT}: {others}; in {NUM_GROUPS * group} random "
+            f"    Expected gain, as noise relative to {DEFAULT}: {first}",
+            f"    Likewise: {', '.join(others)}; 95 % intervals, {NUM_GROUPS * group} random "
             f"episodes, groups of {group}",
         ]
     return lines

@@ -108,7 +108,7 @@ def credited(
     batch = _batch(episodes, places, dict(columns or {}))
     result = estimate(estimator, batch, within_turn=within_turn, **options)
     advantage = np.asarray(result.advantage, np.float64)
-    counts = [_num_tokens(turn) for _, turn in places]
+    counts = [len(turn.token_ids or ()) for _, turn in places]
     if per_token(estimator, within_turn):
         parts = np.split(advantage, np.cumsum(counts)[:-1])
         means = [float(part.mean()) if part.size else 0.0 for part in parts]
@@ -219,10 +219,6 @@ def _token_columns(turns: Sequence[Any]) -> dict[str, Any]:
         "row_length": [len(t.prompt_ids or ()) + len(t.token_ids) for t in turns],
         "tokens": tokens or None,
     }
-
-
-def _num_tokens(turn: Any) -> int:
-    return len(turn.token_ids or ())
 
 
 def _reward(turn: Any) -> float:
@@ -397,10 +393,6 @@ def _as_messages(trajectory: CreditedTrajectory) -> list[dict[str, Any]]:
     ]
 
 
-def _as_trace(trajectory: CreditedTrajectory) -> list[dict[str, Any]]:
-    return [trace(trajectory)]
-
-
 def _as_steps(trajectory: CreditedTrajectory) -> list[dict[str, Any]]:
     """Steps with the fields of OpenEnv's `StepResult`, and rewards of steps as a rubric's."""
     episode, last = trajectory.episode, len(trajectory.turns) - 1
@@ -440,6 +432,6 @@ def _ints(ids: Sequence[int] | None) -> list[int] | None:
 
 _FORMS: Mapping[str, Callable[[CreditedTrajectory], list[dict[str, Any]]]] = {
     "messages": _as_messages,
-    "verifiers": _as_trace,
+    "verifiers": lambda trajectory: [trace(trajectory)],
     "openenv": _as_steps,
 }

@@ -100,11 +100,6 @@ def repetition_warnings(
     games, and uniform random play shows more than twice as many distinct games in as many
     episodes. Games that begin with chance, such as a deal, get no warning: their episodes
     are independent even between deterministic policies.
-
-    Args:
-        game: the rules.
-        rows: rows of an evaluation.
-        make: makes an environment of the game.
     """
     if game.current_player(game.initial_state()) == CHANCE:
         return ()
@@ -540,16 +535,14 @@ class SuiteGame:
         self.score, self.formula = score, formula
 
 
-def _board_score(game: AnyGame, mean: float) -> float:
-    return 100 * (1 + mean)
-
-
-def _hanabi_score(game: AnyGame, mean: float) -> float:
-    return 100 * mean / game.max_return
-
-
-BOARD: Any = (_board_score, "100 (1 + mean return): 100 if every episode is a draw")
-HANABI: Any = (_hanabi_score, "100 mean return / largest return")
+BOARD: Any = (
+    lambda game, mean: 100 * (1 + mean),
+    "100 (1 + mean return): 100 if every episode is a draw",
+)
+HANABI: Any = (
+    lambda game, mean: 100 * mean / game.max_return,
+    "100 mean return / largest return",
+)
 
 
 SUITES = {

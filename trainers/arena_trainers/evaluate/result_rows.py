@@ -20,7 +20,7 @@ from arena_trainers.evaluate.baselines import MAX_SOLVED_STATES, is_small
 from arena_trainers.evaluate.exploit import SHORT, is_tabular, tabular
 from arena_trainers.evaluate.intervals import mean_interval
 from arena_wrappers import NoReplyError, Policy
-from arena_wrappers.records import Episode, append_bytes
+from arena_wrappers.records import Episode, Turn, append_bytes
 
 Role = Literal["policy", "uniform", "constant", "solver"]
 Result = Literal["win", "draw", "loss"]
@@ -108,6 +108,13 @@ def rows_of(
     return rows
 
 
+def _token_ids(turn: Turn) -> list[Sequence[int]]:
+    """Token ids of a turn's calls of models, where they are known."""
+    if turn.generations:
+        return [one.token_ids for one in turn.generations if one.token_ids]
+    return [] if turn.token_ids is None else [turn.token_ids]
+
+
 def _row(
     game: AnyGame, policy: str, role: Role, opponent: str, episodes: Episodes
 ) -> ResultRow:
@@ -128,7 +135,7 @@ def _row(
     )
     turns = [turn for seat, e in played for turn in e.turns if turn.seat == seat]
     reasons = Counter(turn.invalid for turn in turns if turn.invalid)
-    tokens = [turn.token_ids for turn in turns if turn.token_ids is not None]
+    tokens = [ids for turn in turns for ids in _token_ids(turn)]
     return ResultRow(
         policy=policy,
         role=role,

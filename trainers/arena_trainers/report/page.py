@@ -132,6 +132,7 @@ def _turn(
         "messages": [[m["role"], texts(m["content"])] for m in turn.messages],
         "legal": texts(", ".join(turn.legal)),
         "reply": turn.reply,
+        "generations": [[g.role, g.text, g.parent] for g in turn.generations],
         "parsed": parsed_part(episode, turn),
         "invalid": turn.invalid,
         "detail": turn.detail,

@@ -340,6 +340,10 @@
 
   function replyParts(t) {
     const parts = [];
+    t.generations.forEach(([role, text, parent], i) => {
+      const after = parent < 0 ? "" : `, after call ${parent + 1}`;
+      parts.push(make("h3", `Call ${i + 1}: ${role}${after}`), make("pre", text));
+    });
     const reply = make("pre");
     const [start, end] = t.parsed || [0, 0];
     reply.append(t.reply.slice(0, start), ...(t.parsed ? [make("mark", t.reply.slice(start, end))] : []), t.reply.slice(end));

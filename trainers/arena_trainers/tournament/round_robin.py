@@ -123,7 +123,7 @@ class TournamentPlan:
         self._given = dict(prompt or {})
         options = {"on_invalid": "forfeit", **self._given}
         wrappers = [PromptWrapper(env_of(game), **options) for game in games]
-        labels = [_label(wrapper.env) for wrapper in wrappers]
+        labels = [wrapper.env.id or repr(wrapper.env.game) for wrapper in wrappers]
         _want_different("games", labels, at_least=1)
         self._wrappers = dict(zip(labels, wrappers, strict=True))
         for wrapper in wrappers:
@@ -251,10 +251,6 @@ def _want_planned(others: Set[Match], out: Any) -> None:
             f"{out} holds {min(others)}, which is no match of this tournament; give a new "
             "file"
         )
-
-
-def _label(env: GameEnv) -> str:
-    return env.id or repr(env.game)
 
 
 def _want_different(what: str, names: Sequence[str], at_least: int) -> None:

@@ -105,7 +105,10 @@ class FeatureCritic:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             self.networks = nn.ModuleList(
-                _network(_num_features(game) + game.num_players, hidden_size)
+                _network(
+                    len(game.features(game.initial_state(), 0)) + game.num_players,
+                    hidden_size,
+                )
                 for game in games
             )
         self.optimizer = torch.optim.Adam(self.networks.parameters(), learning_rate)
@@ -206,10 +209,6 @@ def feature_critic(
     discount = discount_of(args.credit, args.credit_args)
     games = [plan.game for plan in plans]
     return FeatureCritic(games, discount=discount, seed=args.seed, **args.critic_args)
-
-
-def _num_features(game: AnyGame) -> int:
-    return len(game.features(game.initial_state(), 0))
 
 
 def _network(num_inputs: int, hidden_size: int) -> nn.Module:

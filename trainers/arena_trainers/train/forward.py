@@ -84,20 +84,12 @@ def is_zero3(accelerator: Any) -> bool:
     return plugin is not None and plugin.zero_stage == 3
 
 
-def is_sharded(accelerator: Any) -> bool:
-    """Whether each process stores only a part of the weights."""
-    return bool(accelerator.is_fsdp2) or is_zero3(accelerator)
-
-
 def check_sharding(accelerator: Any, has_reference: bool) -> None:
-    """Refuses ways of sharding that give wrong weights, or have not been tested.
+    """Raises ValueError for sharding that gives wrong weights, or has not been tested.
 
     Args:
         accelerator: of the trainer.
         has_reference: whether there is a reference model of its own.
-
-    Raises:
-        ValueError: names the setting of accelerate's configuration, and the one to choose.
     """
     fsdp = getattr(accelerator.state, "fsdp_plugin", None)
     if fsdp is not None and fsdp.fsdp_version != 2:
@@ -133,10 +125,6 @@ def whole_weights(model: Module, accelerator: Any) -> Iterator[None]:
 
     Every process must enter and leave it. It must not be nested. Where weights are not
     sharded, nothing happens.
-
-    Args:
-        model: as `accelerator.prepare` made it.
-        accelerator: of the trainer.
     """
     if accelerator.is_fsdp2:
         with _unsharded(model, accelerator.state.fsdp_plugin.reshard_after_forward):
@@ -252,20 +240,13 @@ class Shards:
 
         Every process must enter it, outside of play and training. Evaluations by one process
         need it; see `arena_trainers.train.forward.whole_weights`.
-
-        Args:
-            model: by default the one that is trained.
         """
         own = self.trainer.model_wrapped
         is_own = model is None or model is self.trainer.model
         return whole_weights(own if is_own else model, self.accelerator)
 
     def weights_for_play(self, scores: bool = False) -> AbstractContextManager[None]:
-        """`whole_weights`, unless all replies of the model come from a server.
-
-        Args:
-            scores: whether the model also gives probabilities of actions.
-        """
+        """`whole_weights`, unless all replies of the model come from a server."""
         policy = self.trainer.policy
         players = (policy, *self.trainer.games.models)
         generates = any(
@@ -286,7 +267,7 @@ class Shards:
             model: runs the rows.
             num_passes: forward passes of this process.
         """
-        sharded = is_sharded(self.accelerator)
+        sharded = bool(self.accelerator.is_fsdp2) or is_zero3(self.accelerator)
         if not sharded or max(gather_object([num_passes])) == 1:
             return nullcontext()
         is_own = model is self.trainer.model_wrapped

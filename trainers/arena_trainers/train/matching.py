@@ -340,7 +340,10 @@ class Matching:
             self._advance(matchmaker, step)
             matched = [k for k in gather_object(keys) if plans[k[0]].seats is None]
             matched = list(dict.fromkeys(matched))
-            asked = [_start(plans[game], seed) for game, seed in matched]
+            asked = [
+                Start(plans[game].name, plans[game].game.num_players, seed)
+                for game, seed in matched
+            ]
             rng = np.random.default_rng([self.args.seed, batch, purpose])
             given = matchmaker.assign(asked, step, rng) if asked else ()
             for key, start, seats in zip(matched, asked, given, strict=True):
@@ -539,10 +542,6 @@ def _match_seeds(matches: Sequence[Match], rng: np.random.Generator) -> list[lis
 def _inner(policy: Any) -> Any:
     """The backend of a snapshot without the clock that `Matching._policy` gave it."""
     return policy.backend.inner
-
-
-def _start(plan: GamePlan, seed: int) -> Start:
-    return Start(plan.name, plan.game.num_players, seed)
 
 
 def check_exact(

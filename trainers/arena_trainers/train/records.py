@@ -99,10 +99,6 @@ def reward_columns_of(columns: Mapping[str, Supplier]) -> dict[str, RewardColumn
 def check_functions(functions: Mapping[str, Any], taken: Collection[str]) -> None:
     """Raises for columns that functions or reward models cannot give.
 
-    Args:
-        functions: functions and reward models by column.
-        taken: columns that the trainer gives.
-
     Raises:
         ValueError: no mapping; an unknown column; a column that is taken; no function; a
             column that a reward model cannot give, see `arena_trainers.train.batch`.
@@ -146,12 +142,6 @@ def supplied_by(
     functions: Mapping[str, ColumnFunction], episode: Episode, turn: Turn, state: Any
 ) -> dict[str, float]:
     """Values of the functions for one turn, by column.
-
-    Args:
-        functions: functions by column.
-        episode: the episode of the turn.
-        turn: the turn.
-        state: the state before the turn.
 
     Raises:
         ValueError: a value that is not a finite number; in an integer column, one that is
@@ -378,12 +368,7 @@ def _with_state(
 
 
 def with_supplied(record: TurnRecord, values: Mapping[str, float]) -> TurnRecord:
-    """The record with further columns; parts of the reward go to `rewards`.
-
-    Args:
-        record: of a turn.
-        values: of functions or reward models, by column.
-    """
+    """The record with further columns; parts of the reward go to `rewards`."""
     parts = {part: x for name, x in values.items() if (part := part_of(name))}
     supplied = {**(record.supplied or {}), **values}
     return record._replace(rewards={**record.rewards, **parts}, supplied=supplied)
@@ -401,12 +386,7 @@ def _with_features(
 
 
 def per_episode(episodes: Sequence[Episode], values: Sequence[T]) -> list[T]:
-    """The value of each episode's plan; an episode that branched has its parent's.
-
-    Args:
-        episodes: what was played.
-        values: of each plan, such as its game.
-    """
+    """The value of each episode's plan; an episode that branched has its parent's."""
     plans = np.cumsum([episode.parent is None for episode in episodes]) - 1
     return [values[plan] for plan in plans]
 
@@ -484,12 +464,7 @@ def turn_batch(
 
 
 def rows_of_process(shares: Sequence[Sequence[TurnRecord]], rank: int) -> range:
-    """The place of a process's turns in the global batch of `turn_batch`.
-
-    Args:
-        shares: the records of each process.
-        rank: index of the process.
-    """
+    """The place of a process's turns in the global batch of `turn_batch`."""
     first = sum(len(share) for share in shares[:rank])
     return range(first, first + len(shares[rank]))
 

@@ -375,8 +375,8 @@ class SelfPlay:
             )
         if self.on_invalid == "forfeit":
             raise ValueError(
-                "oversample prefers wins with few invalid replies, and with "
-                "on_invalid='forfeit' no win has any; set on_invalid='retry' or 'random'"
+                "oversample prefers wins with few invalid replies, and on_invalid='forfeit' "
+                "ends games of two seats there; set on_invalid='retry' or 'random'"
             )
         if self.branch is not None:
             raise ValueError(

@@ -413,10 +413,6 @@ def relog_advantages(logged: Any, rows: Sequence[TrainingRow]) -> None:
     """Replaces the advantages that TRL has just logged by the mean of each row's own.
 
     Every process has to call it.
-
-    Args:
-        logged: the deque of TRL's table of completions.
-        rows: this process's rows.
     """
     means = [
         0.0 if row.advantage is None else float(row.advantage.mean()) for row in rows

@@ -289,6 +289,7 @@ class LiveEpisode:
             legal=env.legal_texts(),
             seed=turn_seed(plan.seed, plan.sample, turn, seat),
             reply_format=env.options_of(seat).reply_format,
+            turns=self.turns,
         )
         return self.pending
 
@@ -331,6 +332,7 @@ class LiveEpisode:
             logprobs=_plain(reply.logprobs),
             entropies=_plain(reply.entropies),
             truncated=reply.truncated,
+            generations=tuple(reply.generations),
         )
         self.turns.append(turn)
         self.last_turn[self.base.possible_agents[request.seat]] = turn

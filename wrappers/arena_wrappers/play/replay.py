@@ -147,6 +147,7 @@ class _Recorded:
             entropies=turn.entropies,
             timed_out=turn.invalid == "timeout",
             instead=cast(Any, turn.invalid if turn.invalid in INSTEAD else None),
+            generations=turn.generations,
         )
 
 

@@ -1,5 +1,18 @@
-"""Policies: requests in, replies out; a model, a bot, a person or an endpoint."""
+"""Policies: requests in, replies out; a model, a bot, a person, an endpoint or an agent."""
 
+from arena_wrappers.policies.agents import (
+    AgentPolicy,
+    Ask,
+    Asks,
+    AsyncAgentPolicy,
+    Rollouts,
+    Scorer,
+    Seen,
+    agents,
+    roles,
+    scorers,
+    told,
+)
 from arena_wrappers.policies.arrays import ArrayPolicy
 from arena_wrappers.policies.basic import (
     INSTEAD,
@@ -24,7 +37,11 @@ from arena_wrappers.policies.policy_strings import Maker, make_policy, policies
 
 __all__ = [
     "INSTEAD",
+    "AgentPolicy",
     "ArrayPolicy",
+    "Ask",
+    "Asks",
+    "AsyncAgentPolicy",
     "AsyncPolicy",
     "BotPolicy",
     "HumanPolicy",
@@ -33,16 +50,23 @@ __all__ = [
     "Policy",
     "RandomPolicy",
     "Reply",
+    "Rollouts",
+    "Scorer",
     "ScoringBotPolicy",
     "ScoringNoisyPolicy",
     "ScoringPolicy",
     "ScriptedPolicy",
+    "Seen",
     "TurnRequest",
     "addressed",
+    "agents",
     "make_policy",
     "names_person",
     "own_prompt",
     "policies",
+    "roles",
+    "scorers",
+    "told",
     "turn_seed",
     "without_noise",
     "wrapped",

@@ -7,7 +7,7 @@ import hashlib
 import random
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from arena_envs.bots import Bot
@@ -20,6 +20,7 @@ from arena_wrappers.prompts import (
     messages,
     reply_format_named,
 )
+from arena_wrappers.records import Generation, Turn
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class TurnRequest:
         legal: canonical texts of the legal actions.
         seed: seed of all random choices of this turn.
         reply_format: name of the reply format.
+        turns: all turns of the episode so far, of every seat; for agents, which see their own.
     """
 
     episode: int
@@ -50,6 +52,7 @@ class TurnRequest:
     legal: Sequence[str]
     seed: int
     reply_format: str = "bare"
+    turns: Sequence[Turn] = field(default=(), repr=False)
 
     def wrap(self, action_text: str) -> str:
         """The reply that names this action in the reply format."""
@@ -83,6 +86,7 @@ class Reply:
             `"content_filter"`, or `"context_length"` for a prompt beyond its context; None if
             it sent text. Such a reply is invalid.
         entropies: entropy of the distribution of each reply token, in nats.
+        generations: the calls of models that led to it, where there were several.
     """
 
     text: str
@@ -94,6 +98,7 @@ class Reply:
     timed_out: bool = False
     instead: Instead | None = None
     entropies: Sequence[float] | None = None
+    generations: Sequence[Generation] = ()
 
     @property
     def invalid(self) -> InvalidReply | None:

@@ -54,6 +54,7 @@ policies: Door[Policy] = Door(
         "noisy": noisy,
         "api": "arena_wrappers.policies.api:load",
         "array": "arena_wrappers.policies.arrays:load",
+        "agent": "arena_wrappers.policies.agents:load",
     },
     given=("make", "spec"),
 )
@@ -78,6 +79,7 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     | `"array:FORMAT:PATH"` | a numeric agent, see `arena_wrappers.policies.arrays.load` |
     | `"noisy:P(STRING)"` | any of these but a person, with a random legal action at probability P |
     | `"best_of:N(STRING, reward:PATH)"` | the best of N replies of any of these but a person or an endpoint, by a reward model |
+    | `"agent:NAME(STRING)"` | an agent of `arena_wrappers.policies.agents`, whose turn takes several calls of these |
     | a name of the entry-point group `arena.policies`, or `module:name` | its function or class, called with the argument and options |
 
     Options may follow the name or the URL of an endpoint:

@@ -328,6 +328,7 @@ _MARKDOWN = re.compile(
 )
 _BULLET = re.compile(r"\s*(?:(?:[-*+\u2022>]|#{1,6}|\(?\d{1,2}[.)])\s+){1,3}")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+")
+_MARK = re.compile(r"[:;]\s|\s[-\u2013\u2014]{1,3}\s")  # between a move and its message
 _CLAUSE = re.compile(r"[,:]\s|\s[-\u2013\u2014]{1,3}\s")
 _PLAYER = re.compile(r"\bplayer[\s_#-]{0,3}([0-9]{1,3})\b", re.IGNORECASE)
 _HEDGE = re.compile(
@@ -367,6 +368,10 @@ _DENIED = re.compile(
 MAX_ANSWERS = 8  # marked answers that are read
 
 
+# "play my card 1" is "play 1"
+_KIND = r"(?:(?:the |my |your )?(?:card|slot|position|colou?r)s? (?:number )?)?"
+
+
 class _Found(NamedTuple):
     """A move that a text orders: canonical text, move, and the place of its own words."""
 
@@ -388,7 +393,7 @@ class _Moves:
         self.silent = tuple(m for m in moves or () if m.message != "must")
         longest_first = sorted(set(map(_key, legal)), key=lambda t: (-len(t), t))
         listed = "|".join(
-            re.escape(text).replace(r"\ ", ":?\\s", 1) for text in longest_first
+            re.escape(text).replace(r"\ ", rf":?\s{_KIND}", 1) for text in longest_first
         )
         pattern = natural(self.silent) if moves is not None else f"(?P<m>{listed})"
         flags = re.IGNORECASE
@@ -407,7 +412,9 @@ class _Moves:
     def named(self, found: re.Match[str]) -> tuple[str, Move | None]:
         """The canonical text of a match, and its move in a language game."""
         if self.moves is None:
-            return _key(found["m"]), None
+            return _key(
+                re.sub(rf"(?<=[\s:]){_KIND}", "", _key(found["m"]), count=1)
+            ), None
         move, text = restated(found, self.silent)
         return text, move
 
@@ -418,7 +425,8 @@ class _Moves:
             if said.endswith("?"):
                 continue
             if found := self.ordered.match(said):
-                yield from self._with_rest(found, said, (start, end))
+                cut = self._cut(text, start, end, own)
+                yield from self._with_rest(found, said, (start, end), cut)
                 continue
             clauses = _places(_CLAUSE, text, start, end)
             if len(clauses) > 1 and not _HEDGE.search(said):
@@ -427,8 +435,25 @@ class _Moves:
                     if found and _FILLED.fullmatch(found.string, found.end()):
                         yield _Found(*self.named(found), clause)
 
+    def _cut(self, text: str, start: int, end: int, own: str) -> int | None:
+        """Where the words of "offer 40: Hello" begin; None if the move has no mark after it."""
+        cuts = _MARK.finditer(text, start, end)
+        moves = (
+            c for c in cuts if self._is_order(_plain(text[start : c.start()], own))
+        )
+        return next((cut.end() for cut in moves), None)
+
+    def _is_order(self, said: str) -> bool:
+        """Whether a text is an order and nothing else, not even a greeting."""
+        found = self.ordered.fullmatch(said)
+        return bool(found and not found["greeting"])
+
     def _with_rest(
-        self, found: re.Match[str], said: str, place: tuple[int, int]
+        self,
+        found: re.Match[str],
+        said: str,
+        place: tuple[int, int],
+        cut: int | None,
     ) -> Iterator[_Found]:
         """The order at the start of a sentence, if what follows leaves it an order."""
         (name, move), rest = self.named(found), said[found.end() :]
@@ -442,7 +467,7 @@ class _Moves:
             and not _OPEN_TO_DOUBT.search(rest)
             and not (move and _goes_on(move, rest))
         ):
-            yield _Found(name, move, None)
+            yield _Found(name, move, None if cut is None else (place[0], cut))
             for other in self.inside.finditer(rest):
                 yield _Found(*self.named(other), None)
 
@@ -667,7 +692,12 @@ def _bare_values(known: _Moves, said: str) -> list[_Found]:
         is_open = any(isinstance(field, Word) for field in move.fields)
         if move.fields and (len(known.silent) == 1 or not is_open):
             pattern = re.compile(natural((move,)), re.IGNORECASE)
-            if match := pattern.fullmatch(f"{move.name} {said}"):
+            alone = (
+                _OPENING.sub("", said)
+                if is_open and len(known.moves or ()) == 1
+                else said
+            )
+            if match := pattern.fullmatch(f"{move.name} {alone}"):
                 found.append(_Found(restated(match, (move,))[1], move, None))
     return found
 

@@ -87,7 +87,7 @@ class Claims:
     noise: float = math.inf
 
     def __post_init__(self) -> None:
-        for size in ("bias_two", "bias_infinite", "bias_shared_chance"):
+        for size in BIASES:
             check_choice(size, getattr(self, size), KINDS)
         check_choice("singleton_pool", self.singleton_pool, SINGLETON_POOL)
         if not self.noise > 0:
@@ -100,61 +100,50 @@ class Claims:
                 raise ValueError(f"claim {name}: {error}") from error
 
 
+BIASES = ("bias_two", "bias_infinite", "bias_shared_chance")
+UNBIASED: Mapping[str, Any] = dict.fromkeys(BIASES, "exact")
+UNBIASED_IF_LARGE: Mapping[str, Any] = dict.fromkeys(BIASES[1:], "exact")
+APART: Mapping[str, Any] = {
+    "games_apart": True,
+    "groups_apart": True,
+    "seats_apart": True,
+}
+TOGETHER: Mapping[str, Any] = dict.fromkeys(APART, False)
 OUTCOME = Claims(
-    bias_two="reversed",
-    bias_infinite="scaled",
-    bias_shared_chance="reversed",
-    shift=True,
-    games_apart=True,
-    groups_apart=True,
-    seats_apart=True,
-    tokens=True,
-    singleton_pool="zero",
+    bias_infinite="scaled", shift=True, **APART, tokens=True, singleton_pool="zero"
 )  # z-scores of trajectories, in pools of (group, seat)
 CRITIC = Claims(
-    bias_two="exact",
-    bias_infinite="exact",
-    bias_shared_chance="exact",
-    bootstraps=True,
-    games_apart=True,
-    groups_apart=True,
-    seats_apart=True,
-    tokens=True,
+    **UNBIASED, bootstraps=True, **APART, tokens=True
 )  # no pools; the critic gives the policy's exact values
+BY_TOKENS = replace(
+    OUTCOME,
+    bias_infinite="direction",
+    groups_apart=False,
+    seats_apart=False,
+    tokens=False,
+)
+BY_STATE = replace(OUTCOME, bias_infinite="direction", shift=False)
 
 CLAIMS: Mapping[str, Claims] = {
     "adca": replace(OUTCOME, bias_infinite="direction"),
     "advevo_public_baseline": replace(
         OUTCOME,
-        zero_sum=("group", "team"),
+        **UNBIASED_IF_LARGE,
         bias_two="scaled",
-        bias_infinite="exact",
-        bias_shared_chance="exact",
+        zero_sum=("group", "team"),
         shift=False,
         seats_apart=False,
     ),
-    "aepo": replace(
-        OUTCOME,
-        bias_infinite="direction",
-        groups_apart=False,
-        seats_apart=False,
-        tokens=False,
-    ),
+    "aepo": BY_TOKENS,
     "agentprm": replace(
         OUTCOME,
+        **UNBIASED_IF_LARGE,
         bias_two="direction",
-        bias_infinite="exact",
-        bias_shared_chance="exact",
         zero_mean=("game", "seat", "state_key"),
         groups_apart=False,
     ),
     "archer": CRITIC,
-    "at_grpo": replace(
-        OUTCOME,
-        bias_infinite="direction",
-        zero_mean=("group", "seat", "state_key"),
-        shift=False,
-    ),
+    "at_grpo": replace(BY_STATE, zero_mean=("group", "seat", "state_key")),
     "bi_level_gae": replace(CRITIC, tokens=False),
     "bnpo": replace(
         OUTCOME,
@@ -173,38 +162,22 @@ CLAIMS: Mapping[str, Claims] = {
     "counterfactual": replace(CRITIC, shift=True),
     "dr_grpo": replace(
         OUTCOME,
-        zero_sum=("group", "seat"),
+        **UNBIASED_IF_LARGE,
         bias_two="scaled",
-        bias_infinite="exact",
-        bias_shared_chance="exact",
+        zero_sum=("group", "seat"),
         noise=1.0,
     ),
     "episode": replace(OUTCOME, zero_sum=("group", "seat")),
     "flow_grpo": replace(OUTCOME, zero_sum=("group", "seat")),
     "gae": replace(CRITIC, noise=1.2),
-    "gigpo": replace(OUTCOME, bias_infinite="direction", shift=False),
+    "gigpo": BY_STATE,
     "grpo_passk": replace(OUTCOME, bias_infinite="zero", bias_shared_chance="zero"),
-    "hapo": replace(
-        OUTCOME,
-        bias_infinite="direction",
-        groups_apart=False,
-        seats_apart=False,
-        tokens=False,
-    ),
+    "hapo": BY_TOKENS,
     "mars": replace(
-        OUTCOME,
-        bias_infinite="exact",
-        bias_shared_chance="exact",
-        zero_mean=("game", "seat"),
-        groups_apart=False,
+        OUTCOME, **UNBIASED_IF_LARGE, zero_mean=("game", "seat"), groups_apart=False
     ),
     "mars_loo": replace(
-        OUTCOME,
-        bias_two="exact",
-        bias_infinite="exact",
-        bias_shared_chance="exact",
-        groups_apart=False,
-        singleton_pool="return",
+        OUTCOME, **UNBIASED, groups_apart=False, singleton_pool="return"
     ),
     "mars_released": Claims(labels=False),
     "matpo": replace(OUTCOME, zero_sum=("group",), shift=False, seats_apart=False),
@@ -217,31 +190,16 @@ CLAIMS: Mapping[str, Claims] = {
         CRITIC, bootstraps=False, groups_apart=False, singleton_pool="return"
     ),
     "random_effects": replace(
-        OUTCOME,
-        bias_two="exact",
-        bias_infinite="exact",
-        bias_shared_chance="exact",
-        groups_apart=False,
-        singleton_pool="return",
-        noise=1.2,
+        OUTCOME, **UNBIASED, groups_apart=False, singleton_pool="return", noise=1.2
     ),
     "reinforce_plus_plus_baseline": replace(
         OUTCOME,
         bias_shared_chance="scaled",
-        games_apart=False,
-        groups_apart=False,
-        seats_apart=False,
+        **TOGETHER,
         tokens=False,
         singleton_pool="other",
     ),
-    "rloo": replace(
-        OUTCOME,
-        bias_two="exact",
-        bias_infinite="exact",
-        bias_shared_chance="exact",
-        singleton_pool="return",
-        noise=1.0,
-    ),
+    "rloo": replace(OUTCOME, **UNBIASED, singleton_pool="return", noise=1.0),
     "salt": OUTCOME,
     "stratified_grpo": replace(
         OUTCOME, zero_sum=("group", "seat"), bias_infinite="direction"

@@ -301,36 +301,21 @@ def _rounded(column: Floats) -> Any:
     return column.astype(np.float32)
 
 
-@raises_broken_claim
-def check_games_apart(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """`games_apart`: other games of the batch change nothing."""
-    _held_apart(name, turns, rng, "game")
+def held_apart(column: str) -> Check:
+    """The check that other games, groups or seats of the batch change nothing."""
 
+    def check(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
+        values = getattr(turns, column)
+        own: Bools = values == rng.choice(values)
+        rows = np.flatnonzero(own)
+        want = part(turns, advantage(name, turns), rows)
+        other = np.where(own, turns.reward, rng.integers(-3, 4) * turns.reward)
+        got = part(turns, advantage(name, paid(turns, other)), rows)
+        same(turns, got, want, 1e-12, rows)
+        same(turns, advantage(name, take(turns, rows)), want, 1e-8, rows)
 
-@raises_broken_claim
-def check_groups_apart(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """`groups_apart`: other groups of the batch change nothing."""
-    _held_apart(name, turns, rng, "group")
-
-
-@raises_broken_claim
-def check_seats_apart(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """`seats_apart`: other seats of the batch change nothing."""
-    _held_apart(name, turns, rng, "seat")
-
-
-def _held_apart(
-    name: Named, turns: TurnBatch, rng: np.random.Generator, column: str
-) -> None:
-    """Changes the rewards of the others, then leaves the others out."""
-    values = getattr(turns, column)
-    own: Bools = values == rng.choice(values)
-    rows = np.flatnonzero(own)
-    want = part(turns, advantage(name, turns), rows)
-    other = np.where(own, turns.reward, rng.integers(-3, 4) * turns.reward)
-    got = part(turns, advantage(name, paid(turns, other)), rows)
-    same(turns, got, want, 1e-12, rows)
-    same(turns, advantage(name, take(turns, rows)), want, 1e-8, rows)
+    check.__doc__ = f"`{column}s_apart`: other {column}s of the batch change nothing."
+    return raises_broken_claim(check)
 
 
 @raises_broken_claim
@@ -355,33 +340,23 @@ def check_shift(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None
     same(turns, advantage(name, more), advantage(name, turns), 1e-8)
 
 
-@raises_broken_claim
-def check_zero_mean(
-    name: Named, turns: TurnBatch, rng: np.random.Generator, columns: Sequence[str]
-) -> None:
-    """`zero_mean`: the advantages of all turns of a pool sum to 0."""
-    _sums_to_zero(name, turns, columns, np.ones(len(turns.reward), bool))
+def summed_to_zero(field: str, whose: str, is_counted: Callable[[Any], Any]) -> Any:
+    """The check that advantages sum to 0 over each pool: of turns, or of trajectories."""
 
+    def check(
+        name: Named, turns: TurnBatch, rng: np.random.Generator, columns: Sequence[str]
+    ) -> None:
+        got, counted = credit_of(name, turns).advantage, is_counted(turns.turn)
+        demand(got.shape == turns.reward.shape, "an advantage per turn", got.shape)
+        keys = np.stack([getattr(turns, column)[counted] for column in columns])
+        pools, of = np.unique(keys, axis=1, return_inverse=True)
+        total = np.bincount(of.ravel(), got[counted])
+        worst = int(np.abs(total).argmax())
+        pool = dict(zip(columns, pools[:, worst].tolist(), strict=True))
+        demand(abs(total[worst]) <= 1e-8, f"a sum of 0 over {pool}", total[worst])
 
-@raises_broken_claim
-def check_zero_sum(
-    name: Named, turns: TurnBatch, rng: np.random.Generator, columns: Sequence[str]
-) -> None:
-    """`zero_sum`: the advantages of all trajectories of a pool sum to 0."""
-    _sums_to_zero(name, turns, columns, turns.turn == 0)
-
-
-def _sums_to_zero(
-    name: Named, turns: TurnBatch, columns: Sequence[str], counted: Bools
-) -> None:
-    got = credit_of(name, turns).advantage
-    demand(got.shape == turns.reward.shape, "an advantage per turn", got.shape)
-    keys = np.stack([getattr(turns, column)[counted] for column in columns])
-    pools, of = np.unique(keys, axis=1, return_inverse=True)
-    total = np.bincount(of.ravel(), got[counted])
-    worst = int(np.abs(total).argmax())
-    pool = dict(zip(columns, pools[:, worst].tolist(), strict=True))
-    demand(abs(total[worst]) <= 1e-8, f"a sum of 0 over {pool}", total[worst])
+    check.__doc__ = f"`{field}`: the advantages of all {whose} of a pool sum to 0."
+    return raises_broken_claim(check)
 
 
 @raises_broken_claim
@@ -456,9 +431,7 @@ def check_bias(name: Named, claims: Claims) -> Mapping[str, Finding]:
 FLAGS: Mapping[str, Check] = {
     "labels": check_labels,
     "continuous": check_continuous,
-    "games_apart": check_games_apart,
-    "groups_apart": check_groups_apart,
-    "seats_apart": check_seats_apart,
+    **{f"{column}s_apart": held_apart(column) for column in ("game", "group", "seat")},
     "tokens": check_tokens,
     "shift": check_shift,
 }
@@ -467,8 +440,8 @@ SINGLETON_POOL: Mapping[str, Check] = {
     "return": check_singleton_return,
 }
 SUMS: Mapping[str, Callable[..., None]] = {
-    "zero_mean": check_zero_mean,
-    "zero_sum": check_zero_sum,
+    "zero_mean": summed_to_zero("zero_mean", "turns", lambda turn: turn >= 0),
+    "zero_sum": summed_to_zero("zero_sum", "trajectories", lambda turn: turn == 0),
 }
 POOLS = (
     ("group", "seat", "state_key"),

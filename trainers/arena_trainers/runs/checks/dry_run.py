@@ -383,11 +383,6 @@ def plan_lines(
 ) -> list[str]:
     """The size, memory and time of a run; writes nothing, and needs no weights.
 
-    Args:
-        settings: options by name.
-        folder: the run folder.
-        resume: whether the folder's run goes on.
-
     Raises:
         ValueError: an option or a game is unknown or of another type, or nothing is known
             of the model's sizes.
@@ -539,7 +534,7 @@ def memory_table(method: Method, load: Load) -> list[str]:
     """The memory of the supervised start and of self-play, by part."""
     start = start_memory(method) if method.has_start else {}
     play = play_memory(method)
-    bound = min(_bound(method), load.tokens)
+    bound = min(method.max_tokens or SAMPLE, load.tokens)
     name = f"activations of {bound:,} tokens{'' if method.max_tokens else ' *'}"
     play[name] = float(bound * method.token_bytes)
     if start:
@@ -556,11 +551,6 @@ def memory_table(method: Method, load: Load) -> list[str]:
     if not method.max_tokens:
         lines.append("* max_tokens_per_forward is not given: half of the free memory")
     return [*lines, f"KV cache: {method.kv_bytes:,} bytes per token"]
-
-
-def _bound(method: Method) -> int:
-    """Tokens that run at once in training; `SAMPLE` where memory decides."""
-    return method.max_tokens or SAMPLE
 
 
 def _gib(size: float | None) -> str:

@@ -1,0 +1,47 @@
+"""Transforms: games around games, by strings such as `misere(nim)` wherever a game is named.
+
+| String | Changes | Accepts |
+|---|---|---|
+| `disguise:SEED(game)` | names of actions, cards, symbols and the story; the tree stays | games without talk whose letters carry no rules |
+| `misere(game)` | who would win loses | two seats, zero-sum, perfect information, no chance |
+| `start:FILE@SHARE(game)` | starts after this share of the turns of an episode of FILE, drawn equally | games without talk; FILE holds episodes of the same game |
+| `vanish(game)` | a seat's oldest mark vanishes when it puts its fourth | tic-tac-toe |
+| `goal(game, at=MODULE:FUNCTION)` | ends where the function of game and state gives returns instead of None | all |
+
+Parameters of the game stand in its own parentheses, `misere(nim(pile_sizes=[2, 3]))`, or go through:
+`make("misere(nim)", pile_sizes=(2, 3))`. A transform of a transform is a game, too. Other
+distributions add transforms by the entry-point group `arena.transforms`: a function or class that
+takes its arguments and `game`, and returns a game. `Transform` passes on what it does not change.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+__all__ = ["Transform"]
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A game around a game, which does what it does not define itself.
+
+    What is made for the class of the inner game is left out: knobs, instances, bots and pictures.
+    """
+
+    game: Any = field(kw_only=True)
+
+    knobs: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    instances: ClassVar[Sequence[Hashable]] = ()
+    heuristic: ClassVar[str | None] = None
+    known_value: ClassVar[Any] = None
+    scene: ClassVar[str | None] = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "game" or name.startswith("__"):  # while it is copied
+            raise AttributeError(name)
+        return getattr(self.game, name)
+
+    def _want(self, holds: bool, wanted: str) -> None:
+        if not holds:
+            name = type(self).__name__.lower()
+            raise ValueError(f"want {wanted} for {name}(...), got {self.game!r:.200}")
