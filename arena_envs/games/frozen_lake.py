@@ -128,11 +128,6 @@ def random_lake(size: int, number: int, split: str = "train") -> Lake:
     Start and goal are opposite corners; each other cell is frozen with probability
     `FROZEN_SHARE`. Maps without a path are drawn again, as in Gymnasium, and so are those of
     the other split.
-
-    Args:
-        size: rows and columns.
-        number: of the map; the seed of its generator.
-        split: of instances.
     """
     rng = random.Random(number)
     while True:

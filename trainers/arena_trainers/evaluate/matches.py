@@ -514,6 +514,7 @@ def _fixed_baselines(game: AnyGame) -> dict[Role, Policy]:
     return found
 
 
+@dataclass(frozen=True)
 class SuiteGame:
     """A game of a suite.
 
@@ -524,15 +525,10 @@ class SuiteGame:
         formula: the same formula in words.
     """
 
-    def __init__(
-        self,
-        id: str,
-        opponents: tuple[str, ...],
-        score: Callable[[AnyGame, float], float] | None = None,
-        formula: str = "unknown",
-    ) -> None:
-        self.id, self.opponents = id, opponents
-        self.score, self.formula = score, formula
+    id: str
+    opponents: tuple[str, ...]
+    score: Callable[[AnyGame, float], float] | None = None
+    formula: str = "unknown"
 
 
 BOARD: Any = (

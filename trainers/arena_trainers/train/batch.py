@@ -66,7 +66,7 @@ Reinforcement Learning System at Scale", https://arxiv.org/abs/2503.14476, secti
 import hashlib
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -427,6 +427,7 @@ class Player:
         return int(step * math.ceil(self.args.generations_per_step)) + within
 
 
+@dataclass(frozen=True)
 class Filter:
     """The part of `TurnGRPOTrainer` that chooses what is trained; equal for all processes.
 
@@ -439,17 +440,12 @@ class Filter:
         clock: counts the time.
     """
 
-    def __init__(
-        self,
-        args: TurnGRPOConfig,
-        games: PreparedGames,
-        player: Player,
-        credit: BatchCredit,
-        process: int,
-        clock: Clock,
-    ) -> None:
-        self.args, self.games, self.player, self.credit = args, games, player, credit
-        self.process, self.clock = process, clock
+    args: TurnGRPOConfig
+    games: PreparedGames
+    player: Player
+    credit: BatchCredit
+    process: int
+    clock: Clock
 
     def __call__(self, played: Played) -> Kept:
         """The turns of a batch that are trained."""
