@@ -447,7 +447,8 @@ class TextArenaEnv(Env):  # type: ignore[misc]  # TextArena is not annotated
       wrapper that shows the prompt and the latest board.
     - Action: a reply with the action in `[...]`.
     - An invalid reply changes nothing: the player reads the reason and replies again. Beyond
-      `error_allowance` in one turn, the player forfeits as `Game.forfeit` says.
+      `error_allowance` in one turn, the player forfeits (`GameEnv.forfeit`): with three or more
+      seats, it plays the default action, and the game goes on.
     - Rewards of `close()`: the return of each player.
 
     Args:
@@ -499,7 +500,9 @@ class TextArenaEnv(Env):  # type: ignore[misc]  # TextArena is not annotated
             text = told[0] if len(told) == 1 else f"{told[0]}\n{told[-1]}"
             self.state.add_observation(text, board, to_id=seat)
         if not session.done:
-            self.state.manually_set_current_player_id(session.seat)
+            # TextArena keeps a player who made an invalid move, also after a default action
+            is_new = len(told) == 1
+            self.state.manually_set_current_player_id(session.seat, force=is_new)
             return
         loser = session.environment.env.forfeited_by
         reason = "The game is over." if loser is None else f"Player {loser} forfeited."
