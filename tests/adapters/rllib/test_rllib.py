@@ -15,7 +15,7 @@ os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # a busy machine
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
 from arena_wrappers import play
-from arena_wrappers.adapters.rllib import RLlibEnv, frozen_opponent, seat_policies
+from arena_wrappers.adapters.rllib import RLlibEnv, seat_policies
 
 all_games = pytest.mark.parametrize("id", [i.id for i in arena_envs.game_infos()])
 
@@ -51,9 +51,10 @@ def test_an_illegal_action_raises_and_changes_nothing() -> None:
 
 
 def test_policies_are_mapped_to_seats() -> None:
-    frozen = frozen_opponent(seat=1)["policy_mapping_fn"]
-    assert [frozen(f"player_{i}", None) for i in (0, 1)] == ["frozen", "main"]
-    assert seat_policies(3)["policies"] == {"player_0", "player_1", "player_2"}
+    found = seat_policies("past", "main", frozen=["past"])
+    of_agent = found["policy_mapping_fn"]
+    assert [of_agent(f"player_{i}", None) for i in (0, 1)] == ["past", "main"]
+    assert found["policies_to_train"] == ["main"]
 
 
 def mean_returns(module, num_games: int = 200) -> list[float]:

@@ -106,7 +106,7 @@ def openenv(
 
     arena serve openenv kuhn_poker --seat random --against cfr
 
-    In Python: arena_wrappers.adapters.openenv.GameClient(base_url="http://127.0.0.1:8000")
+    In Python: openenv.core.GenericEnvClient(base_url="http://127.0.0.1:8000").sync()
     """
     with usage_errors():
         _check_port(port)

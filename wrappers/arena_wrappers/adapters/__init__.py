@@ -50,6 +50,10 @@ def _parts(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"(?:^|\.)(\d+)", version))
 
 
+class UnsupportedGame(ValueError):
+    """A framework's game lacks what a game needs here; the message says what."""
+
+
 class OpenMasks(BaseWrapper[str, Any, Any]):
     """A `GameEnv` that observes masks, with masks of ones for agents that may not act.
 

@@ -1,17 +1,15 @@
-"""OpenEnv: a game behind a server, and its client. `arena serve openenv GAME` starts it."""
+"""OpenEnv: a game behind a server. `arena serve openenv GAME` starts it."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from arena_envs.checks import did_you_mean, short
+from arena_envs.checks import did_you_mean
 from arena_wrappers.adapters import check_version
 
 check_version("openenv", "openenv", "0.10", "0.11")
 
-from openenv.core.client_types import StepResult  # noqa: E402  # after the check
-from openenv.core.env_client import EnvClient  # noqa: E402
-from openenv.core.env_server.interfaces import Environment  # noqa: E402
+from openenv.core.env_server.interfaces import Environment  # noqa: E402  # after check
 from openenv.core.env_server.types import (  # noqa: E402
     Action,
     ConcurrencyConfig,
@@ -130,33 +128,6 @@ class Served(Environment):  # type: ignore[misc]
         """A button for each legal action on the web page."""
         legal = observation["legal_actions"]
         return [(text, {"text": self._wrap(text)}) for text in legal]
-
-
-class GameClient(EnvClient):  # type: ignore[misc]
-    """A client of `arena serve openenv`; `step` takes a `GameAction` or its text.
-
-    Observations are `GameObservation`. `GameClient(base_url=URL).sync()` is for code that
-    does not await. OpenEnv's `GenericEnvClient` works, too, without this package; its actions
-    are dicts, `{"text": "<answer>bet</answer>"}`.
-    """
-
-    def _step_payload(self, action: GameAction | str) -> dict[str, Any]:
-        if isinstance(action, GameAction):
-            return {"text": action.text}
-        if not isinstance(action, str):
-            raise TypeError(
-                f"want the text of a reply or a GameAction, got {short(action)}; give a "
-                "text such as '<answer>bet</answer>'"
-            )
-        return {"text": action}
-
-    def _parse_result(self, payload: dict[str, Any]) -> StepResult[GameObservation]:
-        done, reward = payload["done"], payload["reward"]
-        seen = GameObservation(**payload["observation"], done=done, reward=reward)
-        return StepResult(observation=seen, reward=reward, done=done)
-
-    def _parse_state(self, payload: dict[str, Any]) -> State:
-        return State(**payload)
 
 
 def environment_maker(game: str, *arguments: Any, **params: Any) -> Any:

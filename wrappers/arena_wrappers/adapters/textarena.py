@@ -33,7 +33,7 @@ from arena_envs.game import (
     fold,
 )
 from arena_envs.hostile import break_markup
-from arena_wrappers.adapters import check_version
+from arena_wrappers.adapters import UnsupportedGame, check_version
 from arena_wrappers.play import SeatSession
 
 check_version("textarena", "textarena", "0.7.4", "0.8")
@@ -57,10 +57,6 @@ LISTED = re.compile(r"\[([^\[\]\n]{1,60})\]")
 NOISE = re.compile(r"\x1b\[[0-9;]*m|\*{3,}")  # colours and lines of error messages
 MARKS = re.compile(r"[<>\[\]{},\s]+")
 DRAWN = str.maketrans("│┃─━┌┐└┘├┤┬┴┼═║♠♥♦♣", "||--+++++++++=|SHDC")
-
-
-class UnsupportedGame(ValueError):
-    """TextArena's game lacks what a game needs here; the message says what."""
 
 
 class Position:
@@ -512,15 +508,10 @@ class TextArenaEnv(Env):  # type: ignore[misc]  # TextArena is not annotated
 to_textarena = TextArenaEnv
 
 
-def register_games() -> None:
-    """Registers every game as `arena/ID`."""
-    for info in arena_envs.game_infos():
-        register(
-            f"arena/{info.id}",
-            to_textarena,
-            default_wrappers=[GameBoardObservationWrapper],
-            game=info.id,
-        )
-
-
-register_games()
+for _info in arena_envs.game_infos():
+    register(
+        f"arena/{_info.id}",
+        to_textarena,
+        default_wrappers=[GameBoardObservationWrapper],
+        game=_info.id,
+    )

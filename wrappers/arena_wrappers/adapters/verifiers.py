@@ -67,19 +67,6 @@ class GameTask(vf.Task[GameData]):  # type: ignore[misc]
     """One start; the rewards come from the game."""
 
 
-class _Seeds:
-    """Starts without end: seeds 0, 1, 2, ..."""
-
-    INFINITE = True
-    config: Any
-    game_id: str
-
-    def load(self) -> Iterator[GameTask]:
-        for seed in itertools.count():
-            data = GameData(name=f"{self.game_id}#{seed}", seed=seed)
-            yield GameTask(data, self.config.task)
-
-
 class _Game:
     """Plays an episode with an agent in each seat."""
 
@@ -185,14 +172,17 @@ def environment(game: EnvFn | str) -> tuple[type[Any], type[Any], type[Any]]:
 
     class GameEnv(_Game, vf.Env[config]):  # type: ignore[misc]
         seated = staticmethod(make)
-        rules = [_rules(session.prompt(seat)) for seat in seats]  # noqa: RUF012
+        rules = [  # noqa: RUF012
+            next((m["content"] for m in shown if m["role"] == "system"), None)
+            for shown in map(session.prompt, seats)
+        ]
 
-    class GameTaskset(_Seeds, vf.Taskset[GameTask, vf.TasksetConfig]):  # type: ignore[misc]
-        game_id = session.episode.game
+    class GameTaskset(vf.Taskset[GameTask, vf.TasksetConfig]):  # type: ignore[misc]
+        INFINITE = True
+
+        def load(self) -> Iterator[GameTask]:
+            for seed in itertools.count():
+                name = f"{session.episode.game}#{seed}"
+                yield GameTask(GameData(name=name, seed=seed), self.config.task)
 
     return GameEnv, GameTaskset, ChatHarness
-
-
-def _rules(prompt: list[Any]) -> str | None:
-    """The system message of a prompt, if there is one."""
-    return next((m["content"] for m in prompt if m["role"] == "system"), None)

@@ -30,12 +30,13 @@ from arena_wrappers.play.replay import (
     turn_states,
 )
 from arena_wrappers.play.seat_env import (
+    Opponents,
     Seat,
     SeatEnv,
     bot_of,
     make_seat_env,
 )
-from arena_wrappers.play.session import Opponents, SeatSession, transcript
+from arena_wrappers.play.session import SeatSession, transcript
 from arena_wrappers.play.wrapper import MAX_REFUSED, PromptWrapper
 
 __all__ = [

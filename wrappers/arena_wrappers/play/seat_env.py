@@ -24,6 +24,7 @@ from arena_envs.env import AnyText, GameEnv
 from arena_envs.game import MAX_TEXT, AnyGame
 from arena_envs.nodes import Content, action_mask
 from arena_envs.registration import game_parameters
+from arena_wrappers.play.live_episodes import measures_of
 from arena_wrappers.play.play import ask
 from arena_wrappers.policies import (
     BotPolicy,
@@ -85,10 +86,35 @@ def checked_sample(options: Any, seed: int | None) -> int:
     return sample
 
 
-def checked_opponent(opponent: str | Policy) -> Policy:
-    """The policy of another seat; raises ValueError for a string that names none here."""
-    if not isinstance(opponent, str):
-        return opponent
+Opponents = str | Policy | Sequence[str | Policy]
+
+
+def checked_opponents(
+    opponents: Opponents, num: int, made: dict[str, Policy]
+) -> list[Policy]:
+    """The policies of the other seats.
+
+    Args:
+        opponents: a policy or a string for `make_policy`, or one per other seat.
+        num: number of other seats.
+        made: policies by string, to which new ones are added.
+
+    Raises:
+        ValueError: a string names no policy here, or the number does not fit.
+    """
+    single = isinstance(opponents, str) or not isinstance(opponents, Sequence)
+    named: Any = [opponents] * num if single else opponents
+    if len(named) != num:
+        raise ValueError(f"want {num} opponents, one per other seat, got {len(named)}")
+    for one in named:
+        if isinstance(one, str) and one not in made:
+            made[one] = _opponent_of(one)
+        elif not isinstance(one, str) and not callable(getattr(one, "act", None)):
+            raise ValueError(f"want a policy as opponent, got {one!r:.80}")
+    return [made[one] if isinstance(one, str) else one for one in named]
+
+
+def _opponent_of(opponent: str) -> Policy:
     if opponent == "self":
         raise ValueError(
             "opponent 'self' is the model that trains, which an environment of one seat "
@@ -139,6 +165,15 @@ def _prompt_of(policy: Policy) -> PromptOptions:
     return options
 
 
+def outcome_of(env: GameEnv) -> dict[str, Any]:
+    """What `info["outcome"]` holds at the end of an episode."""
+    return {
+        "returns": [float(paid) for paid in env.returns],
+        "measures": measures_of(env.game, env.game_state),
+        "forfeited_by": env.forfeited_by,
+    }
+
+
 Seat = int | Literal["random"]
 
 
@@ -151,8 +186,8 @@ class SeatEnv(gymnasium.Env[Any, Any]):
       first turn are in no reward; they are in `info["outcome"]["returns"]`.
     - `info` holds `"agent"`, the name of this seat; `"legal"`, the canonical texts of the
       legal actions; and, except in language games, `"action_mask"`, int8[n]. At the end,
-      `info["outcome"]` holds `"returns"` of all seats, `"measures"` of the game and, after
-      a forfeit, `"forfeited_by"`, a seat.
+      `info["outcome"]` holds `"returns"` of all seats, `"measures"` of the game and
+      `"forfeited_by"`, a seat or None.
     - Action masks are all ones after the end, also in observations, since trainers sample
       once more. `GameEnv` has zeros there.
     - An illegal action forfeits, since a Gymnasium agent may sample any action of the space:
@@ -166,7 +201,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
     Args:
         env_fn: makes the environment.
         seat: the seat of this environment; `"random"` draws one for each episode.
-        opponents: one policy for all other seats, or one per other seat in seat order.
+        opponents: a policy or a string for `make_policy`, or one per other seat in seat order.
         reply: `"action"`, or `"text"` for actions as text. Language games take texts.
 
     Raises:
@@ -180,21 +215,13 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         self,
         env_fn: Callable[[], GameEnv],
         seat: Seat,
-        opponents: Policy | Sequence[Policy],
+        opponents: Opponents,
         reply: Literal["action", "text"] = "action",
     ) -> None:
         self.env = env_fn()
         num_players = self.env.game.num_players
-        if isinstance(opponents, str) or not isinstance(opponents, Sequence):
-            opponents = [opponents] * (num_players - 1)
-        for policy in opponents:
-            if not callable(getattr(policy, "act", None)):
-                raise ValueError(f"want a policy as opponent, got {policy!r:.80}")
-        self._others = [(p, bot_of(p), _prompt_of(p)) for p in opponents]
-        if len(opponents) != num_players - 1:
-            raise ValueError(
-                f"want {num_players - 1} opponents, one per other seat, got {len(opponents)}"
-            )
+        others = checked_opponents(opponents, num_players - 1, {})
+        self._others = [(p, bot_of(p), _prompt_of(p)) for p in others]
         if reply not in ("action", "text"):
             raise ValueError(f"want reply 'action' or 'text', got {reply!r:.80}")
         self._draws_seat = isinstance(seat, str) and seat == "random"
@@ -376,13 +403,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         return info
 
     def _ending(self) -> dict[str, Any]:
-        env = self.env
-        outcome: dict[str, Any] = {
-            "returns": [float(paid) for paid in env.returns],
-            "measures": dict(env.game.measures(env.game_state)),
-        }
-        if env.forfeited_by is not None:
-            outcome["forfeited_by"] = env.forfeited_by
+        env, outcome = self.env, outcome_of(self.env)
         if env.forfeited_by != self.seat and not env.num_bad[self.seat]:
             return {"outcome": outcome}
         return {"outcome": outcome, "illegal_action": True}
@@ -404,7 +425,7 @@ def _check_names(game: str, params: Mapping[str, Any]) -> None:
 def make_seat_env(
     game: str | AnyGame,
     seat: Seat = 0,
-    opponents: str | Policy | Sequence[str | Policy] = "random",
+    opponents: Opponents = "random",
     observation: Content | None = None,
     reply: Literal["action", "text"] = "action",
     **params: Any,
@@ -414,7 +435,7 @@ def make_seat_env(
     Args:
         game: id of a registered game, or the rules.
         seat: the seat of the environment, or `"random"`.
-        opponents: a policy or a string for `make_policy`, or one per other seat.
+        opponents: as for `SeatEnv`.
         observation: as for `GameEnv`. None is `"features"`; in language games, where
             features leave out the words, it is `"all"`.
         reply: as for `SeatEnv`.
@@ -430,9 +451,6 @@ def make_seat_env(
     if params.get("render_mode") == "rgb_array" and missing_package():
         # Stable-Baselines3's `make_vec_env` asks for pictures, and after a TypeError without
         raise TypeError(f"'rgb_array' needs resvg-py; {install_advice('render')}")
-    single = isinstance(opponents, str) or not isinstance(opponents, Sequence)
-    named: Any = [opponents] if single else opponents
-    others = [checked_opponent(o) for o in named]
 
     def make_with(content: Content) -> GameEnv:
         if isinstance(game, str):
@@ -445,4 +463,4 @@ def make_seat_env(
             return make_with("all")
         return env
 
-    return SeatEnv(make_env, seat, others[0] if single else others, reply)
+    return SeatEnv(make_env, seat, opponents, reply)

@@ -13,13 +13,14 @@ from arena_wrappers.play.live_episodes import (
     EnvFn,
     EpisodePlan,
     LiveEpisode,
-    measures_of,
 )
 from arena_wrappers.play.play import NoReplyError, ask, checked_timeout
 from arena_wrappers.play.seat_env import (
-    checked_opponent,
+    Opponents,
+    checked_opponents,
     checked_sample,
     checked_seat,
+    outcome_of,
 )
 from arena_wrappers.play.wrapper import PromptWrapper
 from arena_wrappers.policies import INSTEAD, Policy, Reply, ScriptedPolicy, turn_seed
@@ -27,7 +28,6 @@ from arena_wrappers.prompts import InvalidReply, Message
 from arena_wrappers.records import Episode, Turn
 
 Seats = int | Literal["random", "all"] | Sequence[int]
-Opponents = str | Policy | Sequence[str | Policy]
 
 NO_EPISODE = "no episode is running: call reset()"
 
@@ -298,26 +298,10 @@ class SeatSession:
         own = sorted({checked_seat(one, num_players) for one in listed})
         if not own:
             raise ValueError("want at least one seat, got none; give seat=0")
-        single = isinstance(opponents, str) or not isinstance(opponents, Sequence)
         num_others = num_players - len(own)
-        named: Any = [opponents] * num_others if single else opponents
-        if len(named) != num_others:
-            raise ValueError(
-                f"want {num_others} opponents, one per other seat, got {len(named)}"
-            )
-        policies = [self._policy(one) for one in named]
+        policies = checked_opponents(opponents, num_others, self._made)
         self.seats, self.opponents = seat, policies
         self._sit(own)
-
-    def _policy(self, named: str | Policy) -> Policy:
-        """The policy of another seat; a string's is made once."""
-        if not isinstance(named, str):
-            if not callable(getattr(named, "act", None)):
-                raise ValueError(f"want a policy as opponent, got {named!r:.80}")
-            return named
-        if named not in self._made:
-            self._made[named] = checked_opponent(named)
-        return self._made[named]
 
     def _begin(self, seed: int, sample: int, options: Mapping[str, Any]) -> None:
         if self._draws:
@@ -365,17 +349,10 @@ class SeatSession:
         return self._live
 
     def _ending(self, live: LiveEpisode) -> dict[str, Any]:
-        base, turns = live.base, live.turns
-        own = [turn.seat in self._seats for turn in turns]
+        own = [turn.seat in self._seats for turn in live.turns]
         found: dict[str, Any] = {
-            "outcome": {
-                "returns": self.returns,
-                "measures": measures_of(base.game, base.game_state),
-                "forfeited_by": base.forfeited_by,
-            },
-            "turn_rewards": [
-                t.reward for t, is_own in zip(turns, own, strict=True) if is_own
-            ],
+            "outcome": outcome_of(live.base),
+            "turn_rewards": [t.reward for t in live.turns if t.seat in self._seats],
         }
         if self._credit is not None:
             values = zip(own, self._credit(live.record()), strict=True)

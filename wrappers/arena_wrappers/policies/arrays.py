@@ -38,14 +38,11 @@ class ArrayPolicy:
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
         found = []
-        for request, row in zip(requests, self._rows(requests), strict=True):
-            game, state = request.game, request.state
-            (action,) = random.Random(request.seed).choices(range(len(row)), row)
-            if action in game.legal_actions(state):
-                reply = Reply(request.wrap(game.action_text(state, action)))
-            else:
-                reply = Reply("", instead="empty")
-            found.append(reply)
+        for asked, probs in zip(requests, self.action_probs(requests), strict=True):
+            shares, illegal = probs
+            weights = [*((1 - illegal) * share for share in shares), illegal]
+            (text,) = random.Random(asked.seed).choices([*asked.legal, ""], weights)
+            found.append(Reply(asked.wrap(text), instead=None if text else "empty"))
         return found
 
     def action_probs(
