@@ -278,6 +278,29 @@ def _advice(turns: Sequence[Turn], job: JobConfig, args: TurnGRPOConfig) -> list
     return advice
 
 
+def play_frame(
+    job: JobConfig,
+    args: TurnGRPOConfig,
+    plans: Sequence[GamePlan],
+    outcomes: Sequence[GameOutcome],
+) -> Frame:
+    """Title, ranges and reference lines of the curves of self-play."""
+    games = ", ".join(plan.name for plan in plans)
+    every = args.ref_model_sync_steps  # when TRL's `SyncRefModelCallback` does it
+    return frame_of(
+        f"{games}: model {job.model}, credit {args.credit}, seed {args.seed}",
+        plans,
+        outcomes,
+        values={
+            f"{found.name}/player_{seat}": value
+            for found in outcomes
+            if found.comparison is not None
+            for seat, value in enumerate(found.comparison.values or ())
+        },
+        moves=range(every, args.max_steps, every) if args.sync_ref_model else (),
+    )
+
+
 EVALUATION = "evaluation after training"  # for the watchdog
 
 
@@ -394,7 +417,8 @@ class SelfPlay(Run):
     ) -> None:
         plans = [meter.plan for meter in self.meters]
         comparisons = [o.comparison for o in outcomes if o.comparison is not None]
-        given = self.folder, self.results, self._frame(plans, outcomes), episodes
+        frame = play_frame(self.job, self.args, plans, outcomes)
+        given = self.folder, self.results, frame, episodes
         write_results(*given, self.job.saved_episodes)
         if comparisons:
             draw_comparisons(comparisons, self.folder / "policy.png")
@@ -408,23 +432,6 @@ class SelfPlay(Run):
         ]
         save_cards(CardSource(self.folder, base, *told, "by self-play", TAGS, rows))
         write_last_report(self.folder)
-
-    def _frame(self, plans: list[GamePlan], outcomes: list[GameOutcome]) -> Frame:
-        games, args = ", ".join(plan.name for plan in plans), self.args
-        every = args.ref_model_sync_steps  # when TRL's `SyncRefModelCallback` does it
-        return frame_of(
-            f"{games}: model {self.job.model}, credit {args.credit}, seed {args.seed}",
-            plans,
-            outcomes,
-            values={
-                f"{o.name}/player_{seat}": value
-                for o in outcomes
-                for seat, value in enumerate(
-                    (o.comparison and o.comparison.values) or ()
-                )
-            },
-            moves=range(every, args.max_steps, every) if args.sync_ref_model else (),
-        )
 
     def _show(self, outcomes: list[GameOutcome]) -> None:
         plans = [meter.plan for meter in self.meters]
