@@ -280,12 +280,10 @@ def solve(
         if name not in SOLVERS:
             raise ValueError(f"want a solver among {', '.join(SOLVERS)}, got {name!r}")
         table, values = SOLVERS[name](rules, iterations, max_states)
-        if table is not None:
-            values = list(solvers.expected_returns(rules, table))
         found = {
             "game": repr(rules),
             "solver": name,
-            "values": values,
+            "values": values or [*solvers.expected_returns(rules, table)],
             "nash_conv": None if table is None else solvers.nash_conv(rules, table),
             "num_information_states": None if table is None else len(table),
             "seconds": time.perf_counter() - start,

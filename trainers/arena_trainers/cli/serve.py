@@ -93,11 +93,10 @@ def openenv(
         from arena_wrappers.adapters.openenv import environment_maker, make_app
 
         options = {"max_turns": max_turns, **read_params(params)}
-        own: Any = int(seat) if seat.isdecimal() else seat
+        own: Any = None if seat == "all" else int(seat) if seat.isdecimal() else seat
         named = against or ["random"]
         others = named[0] if len(named) == 1 else named  # of all other seats
-        given = None if seat == "all" else own, others, reply_format
-        maker = environment_maker(game, *given, **options)
+        maker = environment_maker(game, own, others, reply_format, **options)
         app = make_app(maker, sessions, timeout)
     typer.echo(f"{game} at http://{host}:{port}, for people at /web; Ctrl-C stops")
     uvicorn.run(app, host=host, port=port, log_level="warning")
