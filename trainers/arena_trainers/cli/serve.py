@@ -109,7 +109,6 @@ def openenv(
     In Python: openenv.core.GenericEnvClient(base_url="http://127.0.0.1:8000").sync()
     """
     with usage_errors():
-        _check_port(port)
         if not timeout > 0:
             raise ValueError(f"want --timeout above 0, got {timeout}")
         if against and seat == "all":
@@ -122,23 +121,13 @@ def openenv(
         from arena_wrappers.adapters.openenv import environment_maker, make_app
 
         options = {"max_turns": max_turns, **read_params(params)}
-        own, others = _seat(seat), _opponents(against)
+        own: Any = None if seat == "all" else int(seat) if seat.isdecimal() else seat
+        named = against or ["random"]
+        others = named[0] if len(named) == 1 else named  # of all other seats
         maker = environment_maker(game, own, others, reply_format, **options)
         app = make_app(maker, sessions, timeout)
     typer.echo(f"{game} at http://{host}:{port}, for people at /web; Ctrl-C stops")
     uvicorn.run(app, host=host, port=port, log_level="warning")
-
-
-def _seat(text: str) -> Any:
-    if text == "all":
-        return None
-    return int(text) if text.isdecimal() else text
-
-
-def _opponents(against: list[str] | None) -> str | list[str]:
-    """One policy for all other seats, or one for each."""
-    named = against or ["random"]
-    return named[0] if len(named) == 1 else named
 
 
 def web(
@@ -172,7 +161,6 @@ def web(
     arena serve web --against lm:runs/first/model
     """
     with usage_errors():
-        _check_port(port)
         _check_free(host, port)
         extras.require(["starlette", "uvicorn"], "web")
         import uvicorn
@@ -251,6 +239,7 @@ def _check_port(port: int) -> None:
 
 def _check_free(host: str, port: int) -> None:
     """Listens at the address for a moment, as the server will."""
+    _check_port(port)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         socket.create_server((host, port), family=family).close()
