@@ -122,12 +122,17 @@ def openenv(
 
         options = {"max_turns": max_turns, **read_params(params)}
         own: Any = None if seat == "all" else int(seat) if seat.isdecimal() else seat
-        named = against or ["random"]
-        others = named[0] if len(named) == 1 else named  # of all other seats
+        others = _opponents(against)
         maker = environment_maker(game, own, others, reply_format, **options)
         app = make_app(maker, sessions, timeout)
     typer.echo(f"{game} at http://{host}:{port}, for people at /web; Ctrl-C stops")
     uvicorn.run(app, host=host, port=port, log_level="warning")
+
+
+def _opponents(against: list[str] | None) -> str | list[str]:
+    """One policy for all other seats, or one for each."""
+    named = against or ["random"]
+    return named[0] if len(named) == 1 else named
 
 
 def web(
