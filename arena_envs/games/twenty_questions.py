@@ -42,26 +42,29 @@ History: v1 hides the things, has 281 of them in two splits, 45 questions instea
 of things that may not be drawn. Things with the same answers are allowed.
 """
 
-import csv
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
-from importlib import resources
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from arena_envs.game import TERMINAL, check_bool, check_int, fitting
+from arena_envs.game import TERMINAL, param
 from arena_envs.games.kits.clues import vocabulary
 from arena_envs.games.kits.secrets import SecretGame, State, secret_scene
-from arena_envs.games.kits.words import check_used, check_words, of_list
+from arena_envs.games.kits.words import (
+    Rows,
+    check_used,
+    check_words,
+    of_list,
+    rows_of,
+    shipped_rows,
+)
 from arena_envs.scenes.shapes import Cell, Scene
 
 SHIPPED = "things"  # arena_envs/words/things.csv
 CELLS = {"yes": True, "no": False}
-
-Rows = Sequence[Sequence[str]]
 
 
 class AttributeTable(NamedTuple):
@@ -92,19 +95,8 @@ def read_rows(param: str, source: str | Path | Rows) -> tuple[tuple[str, ...], .
         ValueError: there is no such file, or a row is malformed. Names the file and the line.
     """
     if source == SHIPPED:
-        return shipped_rows()
-    if isinstance(source, str | Path):
-        where = f"{param} ({source}), line {{}}"
-        rows: Rows = _rows_of_file(param, source)
-    elif isinstance(source, Sequence) and all(
-        isinstance(row, Sequence) and not isinstance(row, str) for row in source
-    ):
-        rows, where = source, f"{param}, row {{}}"
-    else:
-        raise ValueError(
-            f"want {param} as {SHIPPED!r}, the path of a file or a sequence of rows, got "
-            f"{source!r:.80}"
-        )
+        return shipped_rows(SHIPPED)
+    rows, where = rows_of(param, source, SHIPPED, "row")
     if len(rows) < 3 or len(rows[0]) < 2:
         raise ValueError(
             f"want a header with questions and two things or more in {param}, got "
@@ -132,25 +124,6 @@ def table_of(rows: Rows) -> AttributeTable:
     )
 
 
-@cache
-def shipped_rows() -> tuple[tuple[str, ...], ...]:
-    """The rows of the shipped table, which the tests have checked."""
-    file = resources.files("arena_envs") / "words" / f"{SHIPPED}.csv"
-    lines = file.read_text(encoding="utf-8").splitlines()
-    return tuple(map(tuple, csv.reader(lines)))
-
-
-def _rows_of_file(param: str, source: str | Path) -> list[list[str]]:
-    try:
-        text = Path(source).read_text(encoding="utf-8")
-        return list(csv.reader(text.splitlines()))
-    except (OSError, ValueError, csv.Error) as error:
-        raise ValueError(
-            f"want {param} as {SHIPPED!r} or the path of a UTF-8 file of comma-separated "
-            f"values, got {str(source)[:80]!r}: {error}"
-        ) from error
-
-
 NO_THING = frozenset(["or", "and", "not", "guess", "is", "it", "do", "does", "can"])
 NAMING = ("guess ", "is it a ", "is it an ", "it is a ", "it is an ")
 # in this order
@@ -175,14 +148,13 @@ class TwentyQuestions(SecretGame):
         ValueError: a parameter is out of range, or a row of the table is malformed.
     """
 
-    num_things: int = 140
+    num_things: int = param(140, knob=(8, 16, 32, 64, 128))
     num_questions: int = 45
-    max_questions: int = 20
+    max_questions: int = param(20, 1, lambda game: game.num_actions)
     show_table: bool = False
     table: str | Path | Rows = SHIPPED
     split: str = "train"
     show_words: bool = False
-    scene = "arena_envs.games.twenty_questions:scene"
     is_spelled = True
 
     def __post_init__(self) -> None:
@@ -192,9 +164,7 @@ class TwentyQuestions(SecretGame):
         check_used("num_things", self.num_things, 2, "table", len(self._things))
         num = len(rows[0]) - 1
         check_used("num_questions", self.num_questions, 1, "table", num)
-        check_int("max_questions", self.max_questions, 1, self.num_actions)
-        check_bool("show_table", self.show_table)
-        check_bool("show_words", self.show_words)
+        super().__post_init__()
 
     @cached_property
     def _things(self) -> Rows:
@@ -204,10 +174,6 @@ class TwentyQuestions(SecretGame):
     @property
     def instances(self) -> Sequence[str]:
         return self.facts.things if self.table == SHIPPED else ()
-
-    @property
-    def knobs(self) -> dict[str, tuple[Any, ...]]:
-        return fitting(self, num_things=(8, 16, 32, 64, 128))
 
     @cached_property
     def facts(self) -> AttributeTable:

@@ -16,8 +16,6 @@ from arena_envs.game import (
     Information,
     Kind,
     Vector,
-    check_bool,
-    check_int,
     hidden_again,
     next_entries,
     np,
@@ -37,13 +35,6 @@ class State(NamedTuple):
 def speaker_of(turn: int) -> int:
     """The seat that speaks in a turn: player_0 offers first, and the seat that answers offers next."""
     return (turn + 1) // 2 % 2
-
-
-def turn_text(turn: int, num_rounds: int, player: int, seat: int, offer: str) -> str:
-    """The round and the seat to move, as a seat reads it; `offer` is the task in odd turns."""
-    who = "You are" if player == seat else f"player_{player} is"
-    task = "answer the offer" if turn % 2 else offer
-    return f"Round {turn // 2 + 1} of {num_rounds}. {who} to move: {task}."
 
 
 def drawn_text(values: Iterable[str]) -> str:
@@ -93,6 +84,7 @@ class Haggling(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     num_offers: int
     complete_information: bool
 
+    first_state = State()
     num_players = 2
     kind: ClassVar[Kind] = "mixed"
     max_chance_nodes = 2  # both factors
@@ -110,14 +102,6 @@ class Haggling(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
         """The highest offer."""
         return self.unit
 
-    def check_parameters(self) -> None:
-        """Raises ValueError for a shared parameter that is out of range."""
-        check_int("num_rounds", self.num_rounds, 1, 50)
-        check_int("num_offers", self.num_offers, 2, 1001)
-        check_int("max_message", self.max_message, 1, 400)
-        check_bool("complete_information", self.complete_information)
-        check_bool("messages", self.messages)
-
     @property
     def information(self) -> Information:
         return "perfect" if self.complete_information else "imperfect"
@@ -125,9 +109,6 @@ class Haggling(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     @property
     def max_turns(self) -> int:
         return 2 * self.num_rounds
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         factors, said = state
@@ -147,6 +128,20 @@ class Haggling(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
         step = self.highest // (self.num_offers - 1)
         offers = tuple(Utterance("offer", (step * n,)) for n in range(self.num_offers))
         return offers, tuple(Utterance(move.name) for move in self.answers)
+
+    def turn_text(self, turn: int, player: int, seat: int, offer: str) -> str:
+        """The round and the seat to move, as a seat reads it; `offer` is the task in odd turns."""
+        moves = talk.to_move(player, seat, "answer the offer" if turn % 2 else offer)
+        return f"Round {turn // 2 + 1} of {self.num_rounds}. {moves}"
+
+    def order_text(self, offer: str, offers: str) -> str:
+        """The order of the turns, as rules tell it."""
+        if self.num_rounds == 1:
+            return f"There is 1 round: player_0 {offer} and player_1 answers."
+        return (
+            f"There are at most {self.num_rounds} rounds. In round 1 player_0 {offer} and "
+            f"player_1 answers; after that they take turns in {offers}."
+        )
 
     def legal_actions(self, state: State) -> Sequence[Utterance]:
         return () if self.current_player(state) < 0 else self._core[len(state.said) % 2]
