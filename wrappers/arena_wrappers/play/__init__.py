@@ -27,6 +27,7 @@ from arena_wrappers.play.replay import (
     final_state,
     game_of,
     replay,
+    replay_seat,
     tell_people,
     turn_states,
 )
@@ -69,6 +70,7 @@ __all__ = [
     "play_many",
     "play_plans",
     "replay",
+    "replay_seat",
     "said",
     "stream_plans",
     "tell_people",

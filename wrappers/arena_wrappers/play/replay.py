@@ -1,7 +1,7 @@
 """Replays recorded episodes, compares them with their records, and shows people the end."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any, cast
 
 from arena_envs import GameEnv, make_game
@@ -64,6 +64,32 @@ def replay(episode: Episode, game: AnyGame | None = None) -> Episode:
             raise policy.error
     _compare(episode, again)
     return again
+
+
+def replay_seat(
+    episode: Episode,
+    plan: EpisodePlan,
+    seat: int,
+    stored: Callable[[Episode], Episode] = lambda episode: episode,
+) -> None:
+    """Plays a plan with the recorded replies of one seat; chance and the others play themselves.
+
+    Args:
+        episode: the record.
+        plan: what is to be played; the policy of the seat only gives the name.
+        seat: the seat whose replies are read.
+        stored: what the record keeps of an episode.
+
+    Raises:
+        ReplayError: the record is not what was played; says where.
+    """
+    own = _Recorded([turn for turn in episode.turns if turn.seat == seat])
+    own.name = plan.policies[seat].name
+    policies = [own if number == seat else p for number, p in enumerate(plan.policies)]
+    (again,) = play_plans([replace(plan, policies=policies)])
+    if own.error is not None:
+        raise own.error
+    _compare(episode, stored(again))
 
 
 def game_of(episode: Episode) -> AnyGame:
