@@ -113,3 +113,9 @@ def check_render_mode(mode: object) -> None:
             "pip install 'arena-envs[render]'",
             name=name,
         )
+
+
+def check_count(name: str, value: Any) -> None:
+    """Raises ValueError unless an option is an integer of at least 1."""
+    if type(value) is not int or value < 1:
+        raise ValueError(f"want {name} as an integer of at least 1, got {value!r:.80}")

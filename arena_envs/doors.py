@@ -81,6 +81,8 @@ def expression(text: str | Mapping[str, Any]) -> Expression:
         return _of_mapping(text)
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"want a name, got {text!r:.80}")
+    if text.isidentifier():
+        return Expression(text)
     head, inside = _apart(text.strip())
     name, colon, argument = head.partition(":")
     inner, options = [], {}

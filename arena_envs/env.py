@@ -67,12 +67,7 @@ def _refuse_shared_memory(space: AnyText, n: int = 1, ctx: Any = None) -> Any:
 def make_spaces(
     game: AnyGame, content: Content = "all"
 ) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
-    """The observation space and the action space of every agent of a game.
-
-    Args:
-        game: the rules.
-        content: what an observation holds; see `GameEnv`.
-    """
+    """The observation space and the action space of every agent of a game."""
     num_actions = game.num_actions
     played: spaces.Space[Any] = AnyText(MAX_TEXT)
     if num_actions is not None:

@@ -9,7 +9,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from arena_trainers.credit import default_options, needed_columns
@@ -80,16 +80,16 @@ well: 1 where an action is worth at least the policy's value, -1 elsewhere.
 """
 
 
-def report() -> str:
-    """The whole report, in Markdown."""
-    known = [name for name in NAMES if not undefined(name)]
+def report(names: Sequence[str] = NAMES) -> str:
+    """The report, in Markdown; about some estimators only, it has only their rows."""
+    known = [name for name in names if not undefined(name)]
     found = {n: {game: examine(n, game) for game in DIAGNOSTICS} for n in known}
     reinforce = {game: examine(REINFORCE, game) for game in DIAGNOSTICS}
     lines = [
         REPORT + "| Estimator | Batches of two | One large group | Shared chance | "
         "Limit of turns | Biased by |",
         "|---|---|---|---|---|---|",
-        *(_summary(name, found.get(name)) for name in NAMES),
+        *(_summary(name, found.get(name)) for name in names),
     ]
     for game, diagnostic in DIAGNOSTICS.items():
         play, more = play_of(game), " Shared | cosine | factor |"

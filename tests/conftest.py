@@ -9,7 +9,9 @@ from hypothesis import settings
 from arena_envs import make_game, registration
 
 # The same examples in every run; no time limit, as the machine may be busy.
-settings.register_profile("arena", derandomize=True, database=None, deadline=None)
+settings.register_profile(
+    "arena", derandomize=True, database=None, deadline=None, max_examples=50
+)
 settings.load_profile("arena")
 
 

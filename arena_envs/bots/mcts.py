@@ -55,11 +55,7 @@ class MCTS:
 
 
 def check_search(num_simulations: int, exploration: float) -> None:
-    """Refuses options of a tree search.
-
-    Raises:
-        ValueError: a number is out of range.
-    """
+    """Raises ValueError for options of a tree search that are out of range."""
     if num_simulations < 1:
         raise ValueError(f"want num_simulations of 1 or more, got {num_simulations}")
     if not exploration >= 0:

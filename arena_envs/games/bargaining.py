@@ -103,15 +103,7 @@ def _told(said: Utterance, speaker: int, seat: int, whole: int) -> str:
 def stage_text(
     player: int, seat: int, turn: int, num_rounds: int, got: Sequence[int] | None
 ) -> str:
-    """The seat to move, or the end of the game.
-
-    Args:
-        player: what `current_player` returns.
-        seat: who reads the text.
-        turn: number of utterances so far.
-        num_rounds: of the game.
-        got: hundredths of money that each seat gets by an agreement; None without one.
-    """
+    """The seat to move, or the end of the game."""
     if player == CHANCE:
         return "The discount factors are being drawn."
     if got is not None:
@@ -127,14 +119,7 @@ def stage_text(
 def worth_text(
     discounts: Sequence[float], seat: int, num_past: int, complete_information: bool
 ) -> str:
-    """The worth of money to a seat, and to the other one where the seat knows it.
-
-    Args:
-        discounts: the discount factors of both seats.
-        seat: who reads the text.
-        num_past: rounds that have passed, each of which discounts once.
-        complete_information: whether both seats know both factors.
-    """
+    """The worth of money to a seat, and to the other one where the seat knows it."""
     own, its = discounts[seat], discounts[1 - seat]
     text = (
         f"Money is worth {100 * own**num_past:.4g}% to you (discount factor {own:.10g})"

@@ -185,15 +185,7 @@ def after_loss(state: State, place: int) -> State:
 def features(
     state: State, words: Sequence[str], seat: int, key: str, is_mover: bool
 ) -> Vector:
-    """The knowledge of a seat as numbers, which `Codenames.features` lists.
-
-    Args:
-        state: of the game.
-        words: on the board.
-        seat: who knows it.
-        key: the roles that the seat knows.
-        is_mover: whether the seat is to move.
-    """
+    """The knowledge of a seat as numbers, which `Codenames.features` lists."""
     num, num_clues = len(key), len(CLUES)
     head = np.zeros(9, np.float32)
     roles = np.zeros((num, len(ROLES) + 1), np.float32)
@@ -225,13 +217,7 @@ ROLE_NAMES = {"0": "red", "1": "blue", ASSASSIN: "the assassin", NEUTRAL: "neutr
 
 
 def stage_text(state: State, player: int, seat: int) -> str:
-    """The reader of the text, and the seat to move.
-
-    Args:
-        state: of the game.
-        player: what `current_player` returns.
-        seat: who reads the text.
-    """
+    """The reader of the text, and the seat to move."""
     start = f"You are player_{seat}, {SEATS[seat]}."
     if player == CHANCE:
         return f"{start} Chance draws."

@@ -128,11 +128,6 @@ def random_lake(size: int, number: int, split: str = "train") -> Lake:
     Start and goal are opposite corners; each other cell is frozen with probability
     `FROZEN_SHARE`. Maps without a path are drawn again, as in Gymnasium, and so are those of
     the other split.
-
-    Args:
-        size: rows and columns.
-        number: of the map; the seed of its generator.
-        split: of instances.
     """
     rng = random.Random(number)
     while True:
@@ -151,11 +146,7 @@ def fixed_lake(rows: tuple[str, ...]) -> Lake:
 
 
 def check_rows(name: str, rows: Sequence[str], max_size: int) -> None:
-    """Refuses rows that are no map.
-
-    Raises:
-        ValueError: names the parameter and the fault.
-    """
+    """Raises ValueError for rows that are no map."""
     sizes = range(1, max_size + 1)
     is_map = len(rows) in sizes and all(
         isinstance(row, str) and len(row) in sizes and set(row) <= set("SFHG")

@@ -77,15 +77,7 @@ FACTORS = tuple(n / 100 for n in range(50, 155, 5))
 def stage_text(
     player: int, seat: int, turn: int, num_rounds: int, price: int | None
 ) -> str:
-    """The seat to move, or the end of the game.
-
-    Args:
-        player: what `current_player` returns.
-        seat: who reads the text.
-        turn: number of utterances so far.
-        num_rounds: of the game.
-        price: of the sale, in hundredths; None without one.
-    """
+    """The seat to move, or the end of the game."""
     if player == CHANCE:
         return "The values are being drawn."
     if price is not None:

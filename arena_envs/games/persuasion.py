@@ -91,14 +91,7 @@ MYOPIC = (
 
 
 def stage_text(player: int, seat: int, number: int, num_rounds: int) -> str:
-    """The reader of the text, and the seat to move.
-
-    Args:
-        player: what `current_player` returns.
-        seat: who reads the text.
-        number: rounds that are over.
-        num_rounds: of the game.
-    """
+    """The reader of the text, and the seat to move."""
     start = f"You are player_{seat}, the {ROLES[seat]}."
     if player == TERMINAL:
         return f"{start} The game is over after {counted(num_rounds, 'round')}."

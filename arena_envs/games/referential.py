@@ -207,14 +207,7 @@ ROLES = ("describer", "picker")
 
 
 def stage_text(player: int, seat: int, number: int, num_rounds: int) -> str:
-    """The reader of the text, and the seat to move.
-
-    Args:
-        player: what `current_player` returns.
-        seat: who reads the text.
-        number: rounds that are over.
-        num_rounds: of the game.
-    """
+    """The reader of the text, and the seat to move."""
     start = f"You are player_{seat}, the {ROLES[seat]}."
     if player == TERMINAL:
         return f"{start} The game is over after {counted(num_rounds, 'round')}."
@@ -238,14 +231,7 @@ def objects_text(names: Sequence[str], seat: int) -> str:
 def history(
     said: Sequence[Utterance], targets: Sequence[str], picked: Sequence[str], seat: int
 ) -> Iterator[str]:
-    """The past as a seat reads it: the latest rounds in full, of earlier ones the picks.
-
-    Args:
-        said: all utterances.
-        targets: names of the targets that the seat knows.
-        picked: names of the objects picked so far.
-        seat: who reads the text.
-    """
+    """The past as a seat reads it: the latest rounds in full, of earlier ones the picks."""
 
     def told(turn: int) -> str:
         number, speaker = turn // 2, turn % 2
@@ -472,14 +458,7 @@ class Referential(talk.TalkGame[State, Action]):
         return (paid / self.num_rounds, paid / self.num_rounds)
 
     def measures(self, state: State) -> dict[str, float]:
-        """Success, truthfulness and words, as the page defines them.
-
-        Args:
-            state: of the game.
-            names: of all objects.
-            words: all values of attributes.
-            num_rounds: of the game.
-        """
+        """Success, truthfulness and words, as the page defines them."""
         pairs = list(zip(state.targets, state.said[::2], strict=False))
         true = total = 0
         for target, said in pairs:

@@ -105,15 +105,7 @@ def _share(kept: Sequence[bool]) -> float:
 def stage_text(
     player: int, seat: int, number: int, num_rounds: int, score: float
 ) -> str:
-    """The reader of the text, and the seat to move.
-
-    Args:
-        player: what `current_player` returns.
-        seat: who reads the text.
-        number: rounds that are over.
-        num_rounds: of the game.
-        score: so far.
-    """
+    """The reader of the text, and the seat to move."""
     start = f"You are player_{seat}."
     if player == TERMINAL:
         return f"{start} {over_text(score)}"
@@ -138,13 +130,7 @@ def left_text(left: Sequence[int]) -> str:
 def history(
     said: Sequence[Utterance], gains: Sequence[int], seat: int
 ) -> Iterator[str]:
-    """The past as a seat reads it: the latest rounds in full, earlier selections in short.
-
-    Args:
-        said: all utterances.
-        gains: what the selections have paid.
-        seat: the reader.
-    """
+    """The past as a seat reads it: the latest rounds in full, earlier selections in short."""
 
     def told(turn: int) -> str:
         number, speaker = turn // 2, turn % 2
@@ -171,14 +157,7 @@ def history(
 
 
 def rules_text(num_balls: int, max_paying: int, num_rounds: int, speaks: bool) -> str:
-    """The rules, for every seat, without the paragraph about messages.
-
-    Args:
-        num_balls: of the game.
-        max_paying: most balls that pay.
-        num_rounds: of the game.
-        speaks: whether `player_0` may add a message.
-    """
+    """The rules, for every seat, without the paragraph about messages."""
     some = "One of them pays 1, the others -1"
     if max_paying > 1:
         some = (

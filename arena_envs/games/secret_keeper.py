@@ -172,11 +172,6 @@ def with_writers(state: State, attacks: float, rng: random.Random) -> State:
 
     A writer who was told the secret while the game went on is the subject; the seat that is to
     move now stays.
-
-    Args:
-        state: any state.
-        attacks: probability that the attacker writes.
-        rng: source of the draws.
     """
     told, writers, said = state.told, list(state.writers), list(state.said)
     for number in range((len(said) + 1) // 2):

@@ -185,14 +185,7 @@ def choices_lines(
     seat: int,
     names: Sequence[str],
 ) -> Iterator[str]:
-    """The choices of each player in past rounds and its points, the own ones first.
-
-    Args:
-        rounds: the choices of all seats, by round.
-        paid: points of each seat.
-        seat: who reads the lines.
-        names: of the choices.
-    """
+    """The choices of each player in past rounds and its points, the own ones first."""
     if not rounds:
         return
     num = len(paid)
@@ -208,14 +201,7 @@ def said_lines(
     seat: int,
     num_in_round: int,
 ) -> Iterator[str]:
-    """The talk as a seat reads it.
-
-    Args:
-        said: all utterances.
-        speakers: the seats that said them.
-        seat: who reads the lines.
-        num_in_round: utterances in a round.
-    """
+    """The talk as a seat reads it."""
 
     def told(turn: int) -> str:
         who = "you" if speakers[turn] == seat else f"player_{speakers[turn]}"

@@ -146,12 +146,6 @@ def shortest(
 
     A* search with `Room.bound`, which a move changes by 1 at most.
 
-    Args:
-        room: walls and goals.
-        player: cell of the player.
-        boxes: cells of the boxes, ascending.
-        max_nodes: limit of the states that are visited.
-
     Raises:
         TooManyNodes: the search has not ended by then.
     """
@@ -235,12 +229,6 @@ def random_level(size: int, num_boxes: int, number: int, split: str = "train") -
     The boxes start on the goals and are pulled away at random, so the way back solves the
     level. It is drawn anew until no box stands on a goal and the shortest solution has
     `MIN_PER_BOX` to `MAX_PER_BOX` moves per box, and it belongs to the split.
-
-    Args:
-        size: rows and columns, with the walls around.
-        num_boxes: boxes, and goals.
-        number: of the level; the seed of its generator.
-        split: of instances.
     """
     rng = random.Random(number)
     while True:
@@ -293,11 +281,7 @@ def _pulled_apart(level: Level, rng: random.Random) -> Level:
 
 
 def check_rows(name: str, rows: Sequence[str], max_size: int) -> None:
-    """Refuses rows that are no level.
-
-    Raises:
-        ValueError: names the parameter and the fault.
-    """
+    """Raises ValueError for rows that are no level."""
     is_grid = 3 <= len(rows) <= max_size and all(
         isinstance(row, str) and 3 <= len(row) <= max_size and set(row) <= set(SYMBOLS)
         for row in rows

@@ -252,14 +252,7 @@ TASKS = {
 def stage_text(
     player: int, seat: int, rounds: tuple[int, int], adversarial: bool
 ) -> str:
-    """The reader of the text, and the seat to move.
-
-    Args:
-        player: what `current_player` returns.
-        seat: who reads the text.
-        rounds: those that are over, and all.
-        adversarial: whether the players are opponents.
-    """
+    """The reader of the text, and the seat to move."""
     start = f"You are player_{seat}, the {ROLES[adversarial][seat]}."
     if player == TERMINAL:
         return f"{start} The game is over."

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
 
@@ -12,6 +13,7 @@ TOLERANCE = 1e-9  # values that differ by less are equal; relative to values abo
 NUM_REPLIES = 2  # replies of the other seat that are taken to be random
 
 
+@dataclass
 class TieWeights:
     """Weights of best actions in a two-player zero-sum game of perfect information.
 
@@ -21,20 +23,14 @@ class TieWeights:
         value: the minimax value of a state to seat 0.
     """
 
-    def __init__(
-        self,
-        game: AnyGame,
-        best: Callable[[Any], Sequence[Any]],
-        value: Callable[[Any], float],
-    ) -> None:
-        self.game = game
-        self._best = best
-        self._value = value
-        self._hopes: dict[tuple[Any, int, int], float] = {}
+    game: AnyGame
+    best: Callable[[Any], Sequence[Any]]
+    value: Callable[[Any], float]
+    _hopes: dict[tuple[Any, int, int], float] = field(default_factory=dict)
 
     def weights(self, state: Any, best: Sequence[Any]) -> dict[Any, float]:
         """Probabilities of the best actions, see `PerfectInformation.policy`."""
-        value, game = self._value(state), self.game
+        value, game = self.value(state), self.game
         player = game.current_player(state)
         gains = [
             abs(self._hoped(game.apply(state, action), player, NUM_REPLIES) - value)
@@ -60,14 +56,14 @@ class TieWeights:
         game = self.game
         mover = game.current_player(state)
         if mover == TERMINAL or num_replies == 0:
-            return self._value(state)
+            return self.value(state)
         if mover == CHANCE:
             return sum(
                 p * self._hoped(game.apply(state, a), player, num_replies)
                 for a, p in possible_outcomes(game, state)
             )
         if mover == player:
-            actions = self._best(state)
+            actions = self.best(state)
         else:
             actions, num_replies = game.legal_actions(state), num_replies - 1
         return fmean(

@@ -14,13 +14,7 @@ information is imperfect, it does not find a text that leaves out a public fact 
 from arena_envs.doors import BrokenPromise
 from arena_envs.testing.check import CHECKS, PAGE_ROWS, check_game, page_of
 from arena_envs.testing.sample import Sample, draw_sample, random_episode
-from arena_envs.testing.twin import (
-    Difference,
-    EnvTwin,
-    same_game,
-    twin,
-    twin_values,
-)
+from arena_envs.testing.twin import Difference, EnvTwin, same_game, twin, twin_values
 
 __all__ = [
     "CHECKS",

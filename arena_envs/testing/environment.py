@@ -204,8 +204,8 @@ def shown(env: GameEnv) -> list[Any]:
         )
         values = observation.values()
         views.append([v.tobytes() if hasattr(v, "tobytes") else v for v in values])
-    facts = (env.rewards, env.terminations, env.truncations, env.actions)
-    return [views, *copy.deepcopy([*facts, env.game_state, env.legal_actions()])]
+    flags = dict(env.terminations), dict(env.truncations), dict(env.rewards)
+    return [views, *flags, [*env.actions], env.game_state, [*env.legal_actions()]]
 
 
 def _global_generators() -> tuple[Any, str]:

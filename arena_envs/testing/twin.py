@@ -22,6 +22,7 @@ from arena_envs.registration import make_game
 from arena_envs.solvers import Table, nash_conv, solve_zero_sum, uniform_table
 
 TOLERANCE = 1e-9  # of probabilities and returns
+MAX_STATES = 20_000  # of a tree that is compared whole
 Map = Callable[[Any, Any], Any]
 Node = tuple[tuple[Any, ...], tuple[Any, ...], Any, Any]  # histories, states
 
@@ -32,20 +33,13 @@ def same(state: Any, move: Any) -> Any:
 
 
 class Difference(NamedTuple):
-    """The first state in which two games differ.
+    """The first state in which two games differ, and what its method gives in both."""
 
-    Attributes:
-        history: actions and outcomes of the first game that lead to it.
-        twin_history: those of the second game.
-        what: the method that differs, such as `"legal_actions"`.
-        first, second: in the two games; actions of the second in its own words.
-    """
-
-    history: tuple[Any, ...]
-    twin_history: tuple[Any, ...]
-    what: str
+    history: tuple[Any, ...]  # actions and outcomes of the first game
+    twin_history: tuple[Any, ...]  # of the second
+    what: str  # "current_player", "chance_outcomes", "legal_actions" or "returns"
     first: Any
-    second: Any
+    second: Any  # actions in the words of the second
 
     def __str__(self) -> str:
         moves = ", ".join(map(repr, self.history)) or "the start"
@@ -72,7 +66,8 @@ def same_game(
     *,
     action: Map = same,
     outcome: Map = same,
-    max_states: int = 20_000,
+    returns: bool = True,
+    max_states: int = MAX_STATES,
     num_episodes: int = 200,
     seed: int = 0,
 ) -> Difference | None:
@@ -83,6 +78,7 @@ def same_game(
         second: the other one.
         action: the action of `second` for a state and an action of `first`; by default the same.
         outcome: likewise for outcomes of chance.
+        returns: False leaves payments out.
         max_states: a tree with at most so many states is compared whole.
         num_episodes: of random play, where the tree is larger.
         seed: of random play.
@@ -95,56 +91,45 @@ def same_game(
     for seen, node in enumerate(pair.tree()):
         if seen == max_states:
             break
-        if found := pair.difference(*node):
+        if found := pair.difference(*node, returns):
             return found
     if seen < max_states:
         return None
     rng = random.Random(seed)
     for _ in range(num_episodes):
         for node in pair.episode(rng):
-            if found := pair.difference(*node):
+            if found := pair.difference(*node, returns):
                 return found
     return None
 
 
 def twin_values(
-    first: Any,
-    second: Any,
-    policies: Mapping[str, Table] | None = None,
-    max_states: int = 20_000,
-    **maps: Map,
-) -> dict[str, tuple[float, float]]:
+    first: Any, second: Any, policies: Mapping[str, Table] | None = None, **maps: Any
+) -> dict[str, tuple[float, ...]]:
     """Solves two zero-sum games of two that differ in their payments alone; needs scipy.
 
-    Returns, for both: the `value` to seat 0, and NashConv of policies: uniform, the first or the last legal action
-    everywhere, an equilibrium of each game, and `policies`. `maps` are those of `same_game`. Seats know in
-    the second game what they know in the first.
+    Returns, for both: the `value` to seat 0, and NashConv of policies: uniform, the last legal action everywhere, an
+    equilibrium of each game, and `policies`. `maps` are those of `same_game`. Seats know in the
+    second game what they know in the first.
 
     Raises:
-        ValueError: the games differ otherwise, or have more than `max_states` states.
+        ValueError: the games differ otherwise, or are too large.
     """
-    pair = _Pair(twin(first), twin(second), **maps)
-    for num, node in enumerate(pair.tree()):
-        if num == max_states:
-            raise ValueError(f"want at most {max_states} states, got more")
-        if found := pair.difference(*node, paid=False):
-            raise ValueError(f"want games that differ in their payments alone: {found}")
-    games: tuple[Any, Any] = (pair.first, _Paid(pair))
-    (value, own), (other_value, other) = map(solve_zero_sum, games)
-    even = uniform_table(pair.first)
+    first, second = twin(first), twin(second)
+    if found := same_game(first, second, returns=False, **maps):
+        raise ValueError(f"want games that differ in their payments alone: {found}")
+    games = first, _Paid(_Pair(first, second, **maps))
+    one, other = (solve_zero_sum(game, MAX_STATES) for game in games)
+    even = uniform_table(first)
     tables: dict[str, Table] = {
         "uniform": even,
-        "first action": {k: [1.0, *[0.0] * (len(p) - 1)] for k, p in even.items()},
-        "last action": {k: [*[0.0] * (len(p) - 1), 1.0] for k, p in even.items()},
-        "equilibrium of the first": own,
-        "equilibrium of the second": other,
+        "last action": {k: [0.0] * (len(p) - 1) + [1.0] for k, p in even.items()},
+        "equilibrium of the first": one.table,
+        "equilibrium of the second": other.table,
         **(policies or {}),
     }
-    one, two = ([nash_conv(game, table) for table in tables.values()] for game in games)
-    return {
-        "value": (value, other_value),
-        **dict(zip(tables, zip(one, two, strict=True), strict=True)),
-    }
+    lost = {n: tuple(nash_conv(g, t) for g in games) for n, t in tables.items()}
+    return {"value": (one.value, other.value), **lost}
 
 
 class _Pair:
@@ -188,7 +173,7 @@ class _Pair:
             yield node
 
     def difference(
-        self, history: Any, others: Any, a: Any, b: Any, paid: bool = True
+        self, history: Any, others: Any, a: Any, b: Any, returns: bool
     ) -> Difference | None:
         players = self.first.current_player(a), self.second.current_player(b)
         if players[0] != players[1]:
@@ -212,7 +197,7 @@ class _Pair:
             for game, state in ((self.first, a), (self.second, b))
         )
         near = [abs(x - y) <= TOLERANCE for x, y in zip(got, want, strict=False)]
-        if paid and (len(got) != len(want) or not all(near)):
+        if returns and (len(got) != len(want) or not all(near)):
             return Difference(history, others, "returns", got, want)
         return None
 
@@ -240,30 +225,24 @@ class _Paid:
 
 
 def twin(name: Any) -> Any:
-    """The game of a string; what is no string is returned as it is.
+    """The game of a string; anything else is returned as it is.
 
-    Strings are those of `make_game`, `"openspiel:leduc_poker"`, `"module:Class"` of a class or a function without
-    arguments, and `"pettingzoo:pettingzoo.classic.tictactoe_v3"`: a module of a turn-based environment
-    without chance.
+    Strings: as in `make_game`; `"openspiel:leduc_poker"`; `"module:Class"`, a class or a function, which is
+    called without arguments.
     """
     if not isinstance(name, str):
         return name
     kind, _, rest = name.partition(":")
-    if kind in ("openspiel", "pettingzoo"):
-        return (_openspiel if kind == "openspiel" else _pettingzoo)(rest)
+    if kind == "openspiel":
+        return _openspiel(rest)
     return imported(name, "a class of a game")() if rest else make_game(name)
 
 
 class EnvTwin(NamedTuple):
-    """A mutable environment as a game for `same_game`: functions of an environment; a state is a copy.
+    """A mutable environment as a game for `same_game`, by functions of it; a state is a copy."""
 
-    Attributes:
-        env: at the start.
-        step: plays an action, or draws an outcome of chance: `step(env, move)`.
-    """
-
-    env: Any
-    step: Callable[[Any, Any], Any]
+    env: Any  # at the start
+    step: Callable[[Any, Any], Any]  # plays an action, or an outcome of chance
     current_player: Callable[[Any], int]
     actions: Callable[[Any], Sequence[Any]]  # of the seat to move
     returns: Callable[[Any], Sequence[float]]
@@ -298,36 +277,3 @@ def _openspiel(name: str) -> EnvTwin:
         lambda s: s.chance_outcomes(),
         lambda s: s.clone(),
     )
-
-
-def _pettingzoo(module: str) -> EnvTwin:
-    env = importlib.import_module(module).env().unwrapped
-    env.reset(seed=0)
-    env.total = Counter()
-
-    def step(env: Any, action: Any) -> None:
-        env.step(action)
-        env.total.update(env.rewards)
-
-    def player(env: Any) -> int:
-        over = all(env.terminations[a] or env.truncations[a] for a in env.agents)
-        return TERMINAL if over else env.possible_agents.index(env.agent_selection)
-
-    def actions(env: Any) -> list[int]:
-        seat = env.agent_selection
-        seen = env.observe(seat)
-        told = seen if isinstance(seen, dict) else env.infos[seat]
-        mask = told.get("action_mask", [1] * int(env.action_space(seat).n))
-        return [number for number, legal in enumerate(mask) if legal]
-
-    def clone(env: Any) -> Any:
-        copied = object.__new__(
-            type(env)
-        )  # deepcopy would start most environments anew
-        copied.__dict__.update(copy.deepcopy(env.__dict__))
-        return copied
-
-    def returns(env: Any) -> list[float]:
-        return [env.total[agent] for agent in env.possible_agents]
-
-    return EnvTwin(env, step, player, actions, returns, clone=clone)

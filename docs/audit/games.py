@@ -10,6 +10,7 @@ import json
 import random
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -21,6 +22,41 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # this checkout first
 from arena_envs import make_game
 from arena_envs.game import CHANCE, TERMINAL
 from arena_envs.testing import EnvTwin, same_game, twin, twin_values
+
+
+def zoo(module: str) -> EnvTwin:
+    """A turn-based environment of PettingZoo without chance, by its module."""
+    env = importlib.import_module(module).env().unwrapped
+    env.reset(seed=0)
+    env.total = Counter()
+
+    def step(env: Any, action: Any) -> None:
+        env.step(action)
+        env.total.update(env.rewards)
+
+    def player(env: Any) -> int:
+        over = all(env.terminations[a] or env.truncations[a] for a in env.agents)
+        return TERMINAL if over else env.possible_agents.index(env.agent_selection)
+
+    def actions(env: Any) -> list[int]:
+        seat = env.agent_selection
+        seen = env.observe(seat)
+        told = seen if isinstance(seen, dict) else env.infos[seat]
+        mask = told.get("action_mask", [1] * int(env.action_space(seat).n))
+        return [number for number, legal in enumerate(mask) if legal]
+
+    def clone(env: Any) -> Any:
+        copied = object.__new__(
+            type(env)
+        )  # deepcopy would start most environments anew
+        copied.__dict__.update(copy.deepcopy(env.__dict__))
+        return copied
+
+    agents = tuple(env.possible_agents)
+    paid = EnvTwin(
+        env, step, player, actions, lambda env: [env.total[a] for a in agents]
+    )
+    return paid._replace(clone=clone)
 
 
 class Pair(NamedTuple):
@@ -183,7 +219,7 @@ def card_leduc() -> EnvTwin:
 def zoo_chess() -> EnvTwin:
     """PettingZoo's chess with moves in UCI notation."""
     utils = importlib.import_module("pettingzoo.classic.chess.chess_utils")
-    made: EnvTwin = twin("pettingzoo:pettingzoo.classic.chess_v6")
+    made: EnvTwin = zoo("pettingzoo.classic.chess_v6")
 
     def moves(env: Any) -> dict[str, int]:
         seat = env.possible_agents.index(env.agent_selection)
@@ -288,17 +324,17 @@ PAIRS = {
     ),
     "pettingzoo-tic-tac-toe": Pair(
         *("pettingzoo", "tictactoe_v3", "tic_tac_toe"),
-        partial(twin, "pettingzoo:pettingzoo.classic.tictactoe_v3"),
+        partial(zoo, "pettingzoo.classic.tictactoe_v3"),
         *(500, 50),
     ),
     "pettingzoo-connect-four": Pair(
         *("pettingzoo", "connect_four_v3", "connect_four"),
-        partial(twin, "pettingzoo:pettingzoo.classic.connect_four_v3"),
+        partial(zoo, "pettingzoo.classic.connect_four_v3"),
         *(300, 20),
     ),
     "pettingzoo-rock-paper-scissors": Pair(
         *("pettingzoo", "rps_v2", "iterated_rock_paper_scissors"),
-        partial(twin, "pettingzoo:pettingzoo.classic.rps_v2"),
+        partial(zoo, "pettingzoo.classic.rps_v2"),
         *(200, 20),
         params={"num_rounds": 15},
     ),

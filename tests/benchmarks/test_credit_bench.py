@@ -241,6 +241,7 @@ def test_the_committed_page_is_that_of_the_committed_results():
     assert (DOCS / credit_bench.PICTURE).exists()
 
 
+@pytest.mark.slow
 def test_the_command_does_what_is_missing_and_draws_it(tmp_path, monkeypatch):
     short = Setting("Kuhn poker", "kuhn_poker-v0", 20, 2.0, 0.1)
     monkeypatch.setitem(SETTINGS, "kuhn", short)

@@ -149,6 +149,7 @@ def test_samples_of_a_start_are_dealt_alike():
     assert all(len(set(dealt[i : i + 4])) == 1 for i in range(0, len(dealt), 4))
 
 
+@pytest.mark.slow
 def test_a_run_does_not_depend_on_what_the_graph_knows():
     """Runs of a process share a graph; a fresh graph, and one that forgets, give the same."""
     known = learn("kuhn3", "mars", 1)

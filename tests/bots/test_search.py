@@ -123,7 +123,13 @@ def test_ismcts_calls_with_a_king_and_folds_a_jack():
             assert bot(game, state, random.Random(seed)) == want
 
 
-@pytest.mark.parametrize(("id", "num_games"), [("leduc_poker", 300), ("goofspiel", 40)])
+@pytest.mark.parametrize(
+    ("id", "num_games"),
+    [
+        pytest.param("leduc_poker", 300, marks=pytest.mark.slow),
+        ("goofspiel", 40),
+    ],
+)
 def test_ismcts_beats_random_play(id, num_games, play):
     game = arena_envs.make_game(id)
     bots = [make_bot("ismcts:50"), *[make_bot("random")] * (game.num_players - 1)]

@@ -59,7 +59,11 @@ def test_a_game_too_large_for_cfr_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("spec", "id"), [("minimax", "connect_four"), ("cfr", "goofspiel")]
+    ("spec", "id"),
+    [
+        pytest.param("minimax", "connect_four", marks=pytest.mark.slow),
+        ("cfr", "goofspiel"),
+    ],
 )
 def test_bots_give_up_sooner_than_solvers(spec, id):
     game = arena_envs.make_game(id)

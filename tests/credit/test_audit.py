@@ -58,7 +58,7 @@ def test_z_scores_of_two_reverse_the_bandit():
     """Winning the arm that pays more often: worked by hand, (0.8 - 0.2) / 4 = 0.15."""
     pytest.importorskip("torch")
     found = audit(grpo, "trl", games=["bandit"])
-    assert found.rows[0].two.kind == "reversed"
+    assert found.rows[0].verdicts["2"].kind == "reversed"
     assert found.counterexample.lines[0][4] == pytest.approx(0.15, abs=1e-4)
 
 

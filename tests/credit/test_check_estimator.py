@@ -365,7 +365,7 @@ def test_an_author_may_bring_batches():
 
 
 def test_what_holds_is_told_although_nobody_claims_it():
-    evidence = check_estimator(mars, Claims())
+    evidence = check_estimator(mars, Claims(), num_batches=20)
     assert evidence.claimed == Claims()
     assert evidence.found == Claims(
         bias_infinite="exact",

@@ -43,7 +43,7 @@ def test_equal_returns_of_any_size_have_no_scale(batch, value):
 
 def test_mars_sums_to_zero_in_units_of_the_deviation_too():
     kept = Claims(zero_mean=("game", "seat"), singleton_pool="zero")
-    evidence = check_estimator(partial(mars, scale="std"), kept)
+    evidence = check_estimator(partial(mars, scale="std"), kept, num_batches=10)
     assert evidence.found.bias_infinite == "scaled"
 
 

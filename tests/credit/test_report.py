@@ -37,6 +37,12 @@ FEW = (
 
 def test_the_report_is_up_to_date():
     """Write it with: python docs/build_credit.py --write"""
+    written = (DOCS / "report.md").read_text().splitlines()
+    assert set(report(FEW).splitlines()) <= set(written)
+
+
+@pytest.mark.slow
+def test_the_report_on_all_estimators_is_up_to_date():
     assert (DOCS / "report.md").read_text() == report()
 
 
@@ -148,7 +154,7 @@ def test_what_is_unbiased_is_so_in_kuhn_poker(kuhn, name):
 @pytest.mark.parametrize("name", ["grpo_passk", "normalise_then_sum", "hapo"])
 def test_what_is_biased_is_found_out_in_kuhn_poker(kuhn, name):
     """The same test refuses these, or it could not refuse anything."""
-    found = expected_gradient(name, kuhn, 8, 1000, seed=1)
+    found = expected_gradient(name, kuhn, 8, 400, seed=1)
     assert not agrees(found, kuhn.gradient)
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from arena_envs import CHANCE, TERMINAL, GameEnv
 from arena_envs.game import AnyGame
-from arena_envs.games.bargaining import Bargaining, State
+from arena_envs.games.bargaining import Bargaining
+from arena_envs.games.kits.haggling import State
 from arena_envs.solvers import (
     best_response_value,
     expected_returns,

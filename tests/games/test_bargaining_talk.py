@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from arena_envs import IllegalAction
-from arena_envs.games.bargaining import ACCEPT, REJECT, Bargaining, State
+from arena_envs.games.bargaining import ACCEPT, REJECT, Bargaining
+from arena_envs.games.kits.haggling import State
 from arena_envs.talk import Utterance
 
 game = Bargaining()

@@ -116,6 +116,7 @@ def deals() -> Iterator[tuple[Hand, int, float]]:
             yield add(add(EMPTY, first), second), up, chance
 
 
+@pytest.mark.slow
 def test_optimal_and_random_play_have_their_known_values() -> None:
     sums = sum(chance * np.array(values(hand, up)[1:]) for hand, up, chance in deals())
     assert sums == pytest.approx([-0.042462, -0.392658, 1.374734], abs=1e-6)

@@ -113,6 +113,7 @@ def test_the_first_turns_lead_to_the_published_numbers_of_positions() -> None:
     assert [next(counts) for _ in published] == published
 
 
+@pytest.mark.slow
 def test_four_by_four_has_its_published_number_of_positions() -> None:
     assert sum(num_positions(ConnectFour(4, 4))) == 161_029
 

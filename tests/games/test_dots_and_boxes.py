@@ -32,7 +32,13 @@ def states(rules: DotsAndBoxes) -> set[State]:
 
 @pytest.mark.parametrize(
     ("rows", "cols", "margin"),
-    [(1, 1, -1), (1, 2, 0), (1, 3, -1), (2, 2, 2), (2, 3, -2)],
+    [
+        (1, 1, -1),
+        (1, 2, 0),
+        (1, 3, -1),
+        (2, 2, 2),
+        pytest.param(2, 3, -2, marks=pytest.mark.slow),
+    ],
 )
 def test_best_play_has_the_documented_margin(rows: int, cols: int, margin: int) -> None:
     """By search; whose lines they were makes no difference to the boxes still to come."""

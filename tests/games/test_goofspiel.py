@@ -198,7 +198,6 @@ def consistent(rules: Goofspiel, state: State, seat: int) -> set[State]:
 @pytest.mark.parametrize(
     ("rules", "bids"),
     [
-        (Goofspiel(num_cards=4, imp_info=True), (1, 2, 2, 0)),
         (Goofspiel(num_cards=4, imp_info=True), (1, 2, 2, 0, 3)),
         (Goofspiel(num_cards=4, imp_info=True), (1, 1)),
         (Goofspiel(3, 4, imp_info=True), (1, 3, 3)),

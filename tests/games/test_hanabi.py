@@ -156,6 +156,7 @@ def test_always_playing_card_0_of_mini_hanabi_is_worth_its_known_value() -> None
     assert value(Fraction, lambda state: [3]) == Fraction(23, 10)
 
 
+@pytest.mark.slow
 def test_random_play_of_mini_hanabi_is_worth_its_known_value() -> None:
     assert value(float, mini.legal_actions) == pytest.approx(1.436136, abs=1e-6)
 

@@ -96,6 +96,7 @@ def test_more_players_bid_and_win_as_two_do_with_as_many_dice(
         assert list(rules.returns(state)) == expected
 
 
+@pytest.mark.slow
 def test_uniform_play_has_its_known_values() -> None:
     table = uniform_table(game)
     assert len(table) == 24_576

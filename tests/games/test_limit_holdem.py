@@ -93,11 +93,11 @@ def play_beside(rules: LimitHoldem, rng: random.Random, weights: list[int]) -> S
 @pytest.mark.parametrize("rules", GAMES, ids=repr)
 def test_play_is_as_in_pokerkit(rules: LimitHoldem) -> None:
     rng, num_showdowns = random.Random(0), 0
-    for _ in range(30):
+    for _ in range(15):
         play_beside(rules, rng, [1, 1, 1])
         state = play_beside(rules, rng, [1, 20, 10])
         num_showdowns += state.betting.folded.count(False) > 1
-    assert num_showdowns > 10
+    assert num_showdowns > 5
 
 
 @pytest.mark.slow

@@ -10,7 +10,8 @@ import pytest
 
 from arena_envs import CHANCE, TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
-from arena_envs.games.negotiation import Negotiation, State
+from arena_envs.games.kits.haggling import State
+from arena_envs.games.negotiation import Negotiation
 from arena_envs.talk import Utterance
 
 OLD: Any = {"factors": ((0.8, 1.0, 1.2, 1.5),) * 2, "min_gain": -2}

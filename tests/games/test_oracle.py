@@ -71,7 +71,7 @@ def test_hanabi_with_other_parameters_plays_alike(oracle: Any, game: Hanabi) -> 
     oracle.play_games(game, theirs(game), 500)
 
 
-@pytest.mark.parametrize(("game", "num_games"), [(mini, 600), (Hanabi(3), 30)])
+@pytest.mark.parametrize(("game", "num_games"), [(mini, 200), (Hanabi(3), 10)])
 def test_what_a_seat_of_hanabi_knows_determines_what_openspiel_shows_it(
     oracle: Any, game: Hanabi, num_games: int
 ) -> None:

@@ -138,6 +138,7 @@ def test_the_longest_game_of_size_four_keeps_to_max_turns() -> None:
     assert game.max_turns == 119
 
 
+@pytest.mark.slow
 def test_random_play_has_the_documented_length() -> None:
     num_turns = sum(len(states) - 1 for states in random_games(game, 2000))
     assert num_turns / 2000 == pytest.approx(60.3, abs=0.05)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from arena_envs import TERMINAL, IllegalAction
-from arena_envs.games.public_goods import PublicGoods, State
+from arena_envs.games.kits.matrix import State
+from arena_envs.games.public_goods import PublicGoods
 from arena_envs.solvers import expected_returns, nash_conv, uniform_table
 
 game = PublicGoods()

@@ -1,6 +1,7 @@
 """What the packages may import, and what the distribution says of itself."""
 
 import ast
+import functools
 import re
 import tomllib
 from collections import Counter
@@ -26,9 +27,19 @@ def modules(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.py"))
 
 
-def imports(path: Path, nested: bool = True) -> Iterator[str]:
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@functools.cache
+def imports(path: Path, nested: bool = True) -> tuple[str, ...]:
     """Names that a file imports; `nested`: in functions too."""
-    tree = ast.parse(path.read_text())
+    return tuple(_imports(path, nested))
+
+
+def _imports(path: Path, nested: bool) -> Iterator[str]:
+    tree = parsed(path)
     for node in ast.walk(tree) if nested else tree.body:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

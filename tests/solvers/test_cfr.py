@@ -17,7 +17,7 @@ from arena_envs.solvers import (
 GAMES = [
     ("kuhn_poker", {}, 100),
     ("kuhn_poker", {"players": 3}, 20),
-    ("leduc_poker", {}, 4),
+    ("leduc_poker", {}, 2),
     ("tiny_hanabi", {}, 20),
 ]
 

@@ -79,7 +79,7 @@ def test_records_come_back_equal_and_replay(
         base = GameEnv(game, max_turns=max_turns)
         return PromptWrapper(base, history=history, on_invalid=on_invalid, penalty=0.3)
 
-    episodes = play(env, Sloppy(), range(12), num_samples=2)
+    episodes = play(env, Sloppy(), range(5), num_samples=2)
     path = tmp_path / "episodes.jsonl"
     write_episodes(path, episodes)
     assert list(read_episodes(path)) == episodes

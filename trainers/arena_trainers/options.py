@@ -202,12 +202,7 @@ def unknown_option(name: str, known: typing.Iterable[str]) -> ValueError:
 
 
 def options_of(cls: Any, inherited: frozenset[str] = frozenset()) -> dict[str, Option]:
-    """The fields of a dataclass as options, by name.
-
-    Args:
-        cls: the dataclass.
-        inherited: names of the fields that are TRL's.
-    """
+    """The fields of a dataclass as options, by name."""
     found = {}
     hints = typing.get_type_hints(cls)
     told = {k: v for c in reversed(cls.__mro__) for k, v in documented(c).items()}

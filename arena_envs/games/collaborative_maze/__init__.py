@@ -85,15 +85,7 @@ MAX_MOVES, MAX_MESSAGES = 3, 6  # latest ones that are shown
 
 
 def stage_text(turn: int, seat: int, speaker: int, max_steps: int, num: int) -> str:
-    """The seat to move.
-
-    Args:
-        turn: number of utterances so far.
-        seat: who reads the text.
-        speaker: whose turn it is.
-        max_steps: of the game.
-        num: of players.
-    """
+    """The seat to move."""
     step, place = divmod(turn, num)
     who = "you are" if speaker == seat else f"player_{speaker} is"
     order = "" if num == 1 else " first" if place == 0 else " too"

@@ -235,12 +235,7 @@ def checked_items(items: object) -> tuple[str, ...]:
 
 
 def measured(state: State, points: tuple[int, int] | None) -> dict[str, float]:
-    """The measures of an episode.
-
-    Args:
-        state: the last one.
-        points: of both seats; None without an agreement.
-    """
+    """The measures of an episode."""
     found = dict.fromkeys(MEASURES, 0.0)
     if state.said:
         false = [

@@ -57,11 +57,7 @@ def _fits(level: Any, sizes: Sequence[int]) -> bool:
 
 
 def check_names(actions: Any, shape: Sequence[int]) -> None:
-    """Refuses names that do not fit the table or cannot be told apart.
-
-    Raises:
-        ValueError: says which names are wanted.
-    """
+    """Raises ValueError for names that do not fit the table or cannot be told apart."""
     shared = isinstance(actions, tuple) and all(
         isinstance(name, str) for name in actions
     )

@@ -88,12 +88,7 @@ class Search:
         return total / most / game.num_secrets
 
     def best_actions(self, left: Sequence[int], num_turns: int) -> list[int]:
-        """The best actions.
-
-        Args:
-            left: the secrets that fit the answers, ascending.
-            num_turns: turns that are left.
-        """
+        """The best actions."""
         best, actions = self._total(tuple(left), num_turns), []
         for action in self._useful(left):
             parts = _split(self._game, left, action)

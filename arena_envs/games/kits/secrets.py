@@ -207,16 +207,7 @@ def secret_scene(
     header: tuple[str, str],
     rows: Sequence[tuple[str, Cell]],
 ) -> Scene:
-    """The secret as a card, and a table of actions and answers.
-
-    Args:
-        game: the rules.
-        state: a state.
-        viewer: the seat that looks, or None.
-        secret: what it is called, and its text.
-        header: what actions and answers are called.
-        rows: all actions and answers.
-    """
+    """The secret as a card, and a table of actions and answers."""
     title, text = secret
     is_open = viewer is None or game.current_player(state) == TERMINAL
     cards = [Card(text if is_open else None)] if state.secret >= 0 else []

@@ -219,11 +219,7 @@ def _put_together(parts: Sequence[str]) -> Iterator[str]:
 
 @lru_cache(8192)
 def forms(word: str) -> frozenset[str]:
-    """The forms of a word, by rule 3.
-
-    Args:
-        word: of the letters a to z.
-    """
+    """The forms of a word, by rule 3."""
     found = {word, f"{word}s", IRREGULAR.get(word, word)}
     if word.endswith(("s", "x", "z", "ch", "sh", "o")):
         found.add(f"{word}es")
@@ -243,11 +239,6 @@ def forms(word: str) -> frozenset[str]:
 
 
 def said_among(text: str, words: Iterable[str]) -> str | None:
-    """The first of some words that a text says in any form; None if it says none.
-
-    Args:
-        text: anything.
-        words: of the letters a to z.
-    """
+    """The first of some words that a text says in any form; None if it says none."""
     said = words_of(text)
     return next((word for word in words if not said.isdisjoint(forms(word))), None)

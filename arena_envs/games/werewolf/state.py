@@ -196,12 +196,6 @@ def redrawn(state: State, seat: int, roles: Sequence[str], rng: random.Random) -
 
     Roles are uniform over those that fit what the seat knows. Then hidden moves are drawn that
     lead to the same deaths.
-
-    Args:
-        state: the state.
-        seat: who knows what it knows.
-        roles: all roles of the game.
-        rng: the generator.
     """
     drawn = state._replace(roles=_roles(state, seat, roles, rng))
     if len(state.roles) < len(roles):

@@ -40,14 +40,7 @@ PAST = {
 
 
 def observed(state: State, seat: int, player: int, max_message: int) -> Iterator[str]:
-    """The lines of an observation.
-
-    Args:
-        state: the state.
-        seat: who reads it.
-        player: what `current_player` returns.
-        max_message: longest message in characters.
-    """
+    """The lines of an observation."""
     known = states.known_roles(state, seat)
     role = f", {article(known[seat])}" if len(known) > seat else ""
     alive = " and alive" if seat in state.living else " and dead"

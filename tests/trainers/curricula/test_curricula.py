@@ -157,7 +157,7 @@ BOTH = {**LAST, "steps": 1, "success": 0.5}
         ({"low": 0.2}, "want one name with its options"),
         ({"band": {"hgih": 0.5}}, "no option 'hgih'; did you mean 'high'"),
         ({"band": {"low": 0.9, "high": 0.5}}, "want low of at most high"),
-        ({"band": {"low": -1}}, "want low from 0 to 1, got -1"),
+        ({"band": {"low": -1}}, "want a number low from 0 to 1, got -1"),
         ({"band": {"outside": 0}}, "want outside above 0"),
         ({"horizon": {"horizons": 4}}, "want horizons as a list, got 4"),
         ({"horizon": {"horizons": [8, 4]}}, "in ascending order"),

@@ -556,6 +556,7 @@ evaluate(Slow(), "kuhn_poker", num_episodes=10_000, baselines=False, out=sys.arg
 """
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_readable_episodes(tmp_path: Path):
     out = tmp_path / "log.jsonl"
     process = subprocess.Popen([sys.executable, "-c", SLOW, str(out)])

@@ -42,6 +42,7 @@ def adapters(folder):
     ]
 
 
+@pytest.mark.slow
 def test_an_adapter_goes_on_training_and_plays_from_any_folder(tmp_path, monkeypatch):
     run(tmp_path / "run", "last")
     first, second = adapters(tmp_path / "run")

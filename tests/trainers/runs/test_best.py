@@ -76,6 +76,7 @@ def test_the_best_model_is_the_one_of_the_lowest_nash_conv(run):
     )
 
 
+@pytest.mark.slow
 def test_training_is_the_same_without_best_models_and_sample_replies(run, tmp_path):
     folder = tmp_path / "run"
     printed = trained(folder, save_best=False)

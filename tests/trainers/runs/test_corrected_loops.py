@@ -49,7 +49,7 @@ def smaller(name):
     ("name", "warm_start"),
     [
         ("eto", {}),
-        ("steve", {}),
+        pytest.param("steve", {}, marks=pytest.mark.slow),
         pytest.param("agent-q", WARM, marks=pytest.mark.slow),
         pytest.param("agent-r", WARM, marks=pytest.mark.slow),
     ],

@@ -1,6 +1,7 @@
 """`arena train RECIPE --dry-run`: its arithmetic, its refusals, and that it writes nothing."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,12 @@ from arena_trainers.runs.checks.dry_run import (
 
 DOCS = Path(__file__).parents[3] / "docs" / "training.md"
 LOAD = Load(8, 1.0, 8, 4.0, 5, 32, 110.0, 100.0, 120, 20)
+
+
+@cache
+def plan_of(recipe):
+    """The plan of a recipe as it stands; two tests read it."""
+    return lines(recipe)
 
 
 def lines(recipe, **overrides):
@@ -70,7 +77,7 @@ def test_a_larger_gpu_runs_more_tokens_and_one_that_is_too_small_none():
 )
 def test_every_recipe_has_a_plan_of_at_most_80_columns(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = lines(name)
+    text = plan_of(name)
     assert max(map(len, text)) <= 80
     assert "refused on this machine" in text
     assert list(tmp_path.iterdir()) == []
@@ -81,7 +88,7 @@ def test_a_recipe_has_the_settings_that_its_plan_gives_for_its_gpu(name):
     recipe = load_recipe(name)
     folder = Path(plan.__file__).parents[2] / "recipes" / f"{name}.yaml"
     gib = re.search(r"one GPU of (\d+ GiB)", folder.read_text())[1]
-    row = next(line for line in lines(name) if line.startswith(gib))
+    row = next(line for line in plan_of(name) if line.startswith(gib))
     _, _, tokens, share, _ = row.split()
     assert int(tokens) == recipe["max_tokens_per_forward"]
     assert float(share) == recipe["vllm_gpu_memory_utilization"]
@@ -90,7 +97,7 @@ def test_a_recipe_has_the_settings_that_its_plan_gives_for_its_gpu(name):
 def test_the_page_shows_what_the_command_prints():
     shown = DOCS.read_text().split("arena train qwen3-0.6b --dry-run\n")[-1]
     block = shown.split("```text\n")[1].split("```")[0]
-    printed = lines("qwen3-0.6b")
+    printed = plan_of("qwen3-0.6b")
     assert block.splitlines() == printed[: printed.index("assumed") - 1]
 
 

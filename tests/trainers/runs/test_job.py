@@ -76,11 +76,12 @@ def run_folder(counted_run):
 def test_a_game_is_built_and_a_policy_scored_once(counted_run):
     """The quick checks build the game, then the job. Step 0, 2 and 4, the last, are scored.
 
-    The report builds the game of each episode that it shows.
+    The report builds the game of each episode that it shows, and `known_value` the default
+    game.
     """
     folder, calls = counted_run
     shown = len(read_run_files(folder, NUM_GROUPS).episodes)
-    assert calls == {"KuhnPoker.__init__": 2 + shown, "LMPolicy.action_probs": 3}
+    assert calls == {"KuhnPoker.__init__": 3 + shown, "LMPolicy.action_probs": 3}
 
 
 def test_results_say_what_was_reached_and_by_what(run_folder):
@@ -263,6 +264,7 @@ def test_nash_conv_is_logged_when_it_is_measured(tmp_path, monkeypatch):
     assert yaml.safe_load((folder / "config.yaml").read_text())["seed"] == 42
 
 
+@pytest.mark.slow
 def test_a_transcript_of_a_recipe_with_options_has_no_exact_evaluation(
     tmp_path, monkeypatch
 ):
@@ -309,6 +311,7 @@ def test_a_finished_run_is_not_resumed_to_the_same_steps(
     assert (run_folder / "results.json").read_text() == before
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 def test_a_finished_run_goes_on_to_more_steps_with_the_schedule_of_all(
     run_folder, tmp_path, monkeypatch, capfd

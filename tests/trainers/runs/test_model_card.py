@@ -81,6 +81,7 @@ def base_folder(copy_of, model_folder):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 def test_a_run_pushes_its_model_with_a_card_that_names_the_base(
     base_folder, tmp_path, hub, capsys

@@ -106,7 +106,7 @@ def padded():
     ],
 )
 @pytest.mark.filterwarnings("ignore:TRL's fused output layer switched off")
-@pytest.mark.parametrize("bound", [1000, 12])
+@pytest.mark.parametrize("bound", [pytest.param(1000, marks=pytest.mark.slow), 12])
 def test_padded_rows_train_as_rows_of_their_own(model_type, bound, trainer_of):
     """Log-probabilities to 1e-4, and the gradient of their weighted sum."""
     router = {"router_aux_loss_coef": 0.0} if model_type == "mixtral" else {}

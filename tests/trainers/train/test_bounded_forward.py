@@ -60,20 +60,29 @@ def moved(trainer):
             weight += 0.05 * torch.randn(weight.shape, generator=generator)
 
 
-@pytest.mark.parametrize("beta", [pytest.param(0.0, marks=pytest.mark.slow), 0.3])
+OTHER_LOSSES = (
+    {"loss_type": "bnpo"},
+    {"loss_type": "grpo"},
+    {"loss_type": "dr_grpo"},
+    {"loss_type": "cispo", "epsilon_high": 1.1},
+    {"loss_type": "sapo"},
+    {"loss_type": "vespo"},
+    {"loss_type": "grpo", "importance_sampling_level": "sequence"},
+)
+
+
+def nightly(options):
+    return pytest.param(options, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("beta", [nightly(0.0), 0.3])
 @pytest.mark.parametrize(
     "options",
     [
         {"loss_type": "dapo"},
-        {"loss_type": "bnpo"},
-        {"loss_type": "grpo"},
-        {"loss_type": "dr_grpo"},
-        {"loss_type": "cispo", "epsilon_high": 1.1},
-        {"loss_type": "sapo"},
-        {"loss_type": "vespo"},
+        *map(nightly, OTHER_LOSSES),
         {"loss_type": "luspo", "importance_sampling_level": "sequence"},
-        {"loss_type": "grpo", "importance_sampling_level": "sequence"},
-        {"loss_type": "dapo", "delta": 1.4, "use_bias_correction_kl": True},
+        nightly({"loss_type": "dapo", "delta": 1.4, "use_bias_correction_kl": True}),
         {"loss_type": "dapo", "entropy_coef": 0.1},
         {"loss_type": "dapo", "top_entropy_quantile": 0.5},
         {"loss_type": "dapo", "off_policy_mask_threshold": 0.01},

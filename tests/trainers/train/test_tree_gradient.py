@@ -133,7 +133,10 @@ PLAYED = {
     "random, one state": ("random", 1, "chance"),
 }
 SLOW = pytest.mark.slow
-PARAMS = [pytest.param(name, marks=SLOW if name == "random" else ()) for name in PLAYED]
+PARAMS = [
+    pytest.param(name, marks=SLOW if "random" in name or name == "chance" else ())
+    for name in PLAYED
+]
 
 
 @functools.cache

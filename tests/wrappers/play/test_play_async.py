@@ -116,7 +116,7 @@ def test_records_are_those_of_lockstep(make_env, history):
     for shift in range(2):
         seats = [kinds[(seat + shift) % 4] for seat in range(num_seats)]
         want = lockstep(env, seats, range(6), range(2))
-        for in_flight in (1, 5, 64):
+        for in_flight in (1, 5):
             found = together(
                 env, seats, range(6), num_samples=2, max_in_flight=in_flight
             )

@@ -304,8 +304,10 @@ def test_transcript_keeps_the_attempts_too():
 
 
 @pytest.mark.parametrize("copied", ["clone", "deepcopy", "pickle"])
-@pytest.mark.parametrize("history", ["state", "transcript"])
-@pytest.mark.parametrize("on_invalid", ["forfeit", "retry", "random"])
+@pytest.mark.parametrize(
+    ("history", "on_invalid"),
+    [("state", "forfeit"), ("transcript", "retry"), ("state", "random")],
+)
 def test_a_copy_in_mid_game_continues_identically(
     make_env, copied, history, on_invalid
 ):

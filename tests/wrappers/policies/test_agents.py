@@ -370,7 +370,7 @@ def test_strings_name_agents(spec):
         ("agent:candidates(random, num=0)", "want num from 1 to 64, got 0"),
         ("agent:planner_worker(planner=random)", "each of the roles planner, worker"),
         ("agent:planner_worker(human)", "want no person in a role"),
-        ("agent:verify(random, scorer=best)", "no scorer 'best'"),
+        ("agent:verify(random, scorer=highest)", "no scorer 'highest'"),
     ],
 )
 def test_strings_that_name_no_agent_are_refused(spec, message):

@@ -67,7 +67,7 @@ def test_any_text_is_an_action_or_a_reason(
 
 @both_parsings
 @pytest.mark.parametrize("reply_format", FORMATS)
-@pytest.mark.parametrize("id", ["kuhn_poker", "mini_hanabi", "bargaining"])
+@pytest.mark.parametrize("id", ["mini_hanabi", "bargaining"])
 def test_a_reply_of_a_megabyte_is_read_in_no_time(walk, parsing, reply_format, id):
     game = arena_envs.make_game(id)
     state = next(walk(game, 0))

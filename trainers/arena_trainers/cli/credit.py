@@ -212,18 +212,19 @@ def audit_credit(
     Example: arena audit credit my_trainer.advantages:grpo --signature verl
     """
     from arena_trainers.credit import audit
+    from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 
     with usage_errors():
         found = audit(imported(function, "a function"), signature)  # type: ignore[arg-type]
-    table = Table("game", "batches of two", "large group", "groups that share chance")
+    batches = list(dict.fromkeys(b for row in found.rows for b in row.verdicts))
+    table = Table("game", *batches)
     for row in found.rows:
-        cells = (row.two, row.large, row.shared)
-        table.add_row(
-            row.game, *([row.error, "", ""] if row.error else map(_verdict_word, cells))
-        )
+        cells = [_verdict_word(row.verdicts.get(batch)) for batch in batches]
+        table.add_row(row.game, *([row.error] if row.error else cells))
     print_tables([table])
     if shown := found.counterexample:
-        typer.echo(f"reversed in {shown.game}: {shown.about}")
+        about = DIAGNOSTICS[shown.game].about
+        typer.echo(f"reversed in {shown.game}, batch {shown.batch}: {about}")
         lines = Table("seat", "knows", "action", "true gradient", "expected gradient")
         for seat, state, action, true, got in shown.lines:
             lines.add_row(
@@ -244,9 +245,7 @@ def audit_game(
     name: GameName,
     twin: Annotated[
         str,
-        typer.Option(
-            help="The other game: an id, openspiel:NAME, pettingzoo:MODULE or module:Class."
-        ),
+        typer.Option(help="The other game: an id, openspiel:NAME or module:Class."),
     ],
     num_episodes: Annotated[
         int,

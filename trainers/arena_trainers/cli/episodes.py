@@ -139,13 +139,7 @@ def step_through(
     full: bool,
     read_key: Callable[[], str] = typer.getchar,
 ) -> None:
-    """Shows one turn at a time, until the reader quits.
-
-    Args:
-        lines: what to show.
-        full: whether to show whole prompts.
-        read_key: waits for a key, and returns its character or escape sequence.
-    """
+    """Shows one turn at a time, until the reader quits."""
     stepper, terminal = Stepper(lines, full), Console()
     while not stepper.is_over:
         terminal.clear()

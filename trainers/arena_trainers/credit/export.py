@@ -18,22 +18,6 @@ from arena_trainers.credit.by_name import Estimator, estimate, per_token
 from arena_trainers.credit.pools import check_choice
 
 
-class RecordedTurn(Protocol):
-    """The attributes of `arena_wrappers.Turn` that are read."""
-
-    index: int
-    seat: int
-    policy: str
-    messages: Sequence[Any]
-    reply: str
-    invalid: str | None
-    rewards: dict[str, float]
-    prompt_ids: Sequence[int] | None
-    token_ids: Sequence[int] | None
-    logprobs: Sequence[float] | None
-    entropies: Sequence[float] | None
-
-
 class RecordedEpisode(Protocol):
     """The attributes of `arena_wrappers.Episode` that are read."""
 

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from arena_envs.game import AnyGame
+from arena_envs.game import AnyGame, check_number
 from arena_trainers.curricula.protocol import (
     BaseCurriculum,
     Outcome,
     Task,
-    check_share,
 )
 
 
@@ -45,7 +44,7 @@ class Band(BaseCurriculum):
     ) -> None:
         given = {"low": low, "high": high, "outside": outside, "decay": decay}
         for name, value in given.items():
-            check_share(name, value)
+            check_number(name, value, 0, 1)
         if low > high:
             raise ValueError(f"want low of at most high, got {low} and {high}")
         if outside == 0:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from arena_trainers.curricula.protocol import BaseCurriculum, Task, check_steps
+from arena_envs.checks import check_count
+from arena_trainers.curricula.protocol import BaseCurriculum, Task
 
 
 class Horizon(BaseCurriculum):
@@ -25,12 +26,12 @@ class Horizon(BaseCurriculum):
     """
 
     def __init__(self, *, horizons: Sequence[int | None], steps: int = 100) -> None:
-        check_steps("steps", steps)
+        check_count("steps", steps)
         if not isinstance(horizons, Sequence) or isinstance(horizons, str):
             raise ValueError(f"want horizons as a list, got {horizons!r}")
         limits = [limit for limit in horizons if limit is not None]
         for limit in limits:
-            check_steps("each limit of horizons", limit)
+            check_count("each limit of horizons", limit)
         ascending = sorted(set(limits))
         if not limits or list(horizons) not in (ascending, [*ascending, None]):
             raise ValueError(

@@ -116,19 +116,6 @@ def check_games(named: Iterable[str], games: Mapping[str, AnyGame]) -> None:
             )
 
 
-def check_steps(name: str, value: Any) -> None:
-    """Raises ValueError unless an option is an integer of at least 1."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"want {name} as an integer of at least 1, got {value!r}")
-
-
-def check_share(name: str, value: Any) -> None:
-    """Raises ValueError unless an option is a number from 0 to 1."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= 1:
-        raise ValueError(f"want {name} from 0 to 1, got {value!r}")
-
-
 _HERE = "arena_trainers.curricula"
 curricula: Door[Curriculum] = Door(
     "curriculum",

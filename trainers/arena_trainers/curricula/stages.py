@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from arena_envs.game import AnyGame
+from arena_envs.checks import check_count
+from arena_envs.game import AnyGame, check_number
 from arena_trainers.curricula.protocol import (
     BaseCurriculum,
     Outcome,
     Task,
     check_games,
-    check_share,
-    check_steps,
 )
 
 
@@ -38,7 +37,7 @@ class Stages(BaseCurriculum):
     def __init__(
         self, *, stages: Sequence[Mapping[str, Any]], window: int = 200
     ) -> None:
-        check_steps("window", window)
+        check_count("window", window)
         if not isinstance(stages, Sequence) or isinstance(stages, str) or not stages:
             raise ValueError(f"want stages as a list of mappings, got {stages!r}")
         for number, stage in enumerate(stages):
@@ -89,6 +88,6 @@ def _check_stage(stage: Any, is_last: bool) -> None:
     if not is_list or len(ends & stage.keys()) != (0 if is_last else 1):
         raise ValueError(f"{wanted}, got {stage!r}")
     if "steps" in stage:
-        check_steps("steps of a stage", stage["steps"])
+        check_count("steps of a stage", stage["steps"])
     if "success" in stage:
-        check_share("success of a stage", stage["success"])
+        check_number("success of a stage", stage["success"], 0, 1)

@@ -9,6 +9,7 @@ def test_my_curriculum_keeps_its_promises():
 import copy
 import json
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -41,17 +42,35 @@ def check_curriculum(
     Raises:
         BrokenPromise: names the first promise that is broken.
     """
-    one, other, resumed = (make() for _ in range(3))
-    for made in (one, other, resumed):
-        made.prepare({game: make_game(game) for game in games})
-    for step in STEPS:
-        tasks = _step(one, games, step)
-        if _step(other, games, step) != tasks:
-            broken("same for all processes", f"two propose differently at step {step}")
-        if step == STEPS[-1] // 2:
-            _hand_over(one, resumed)
-        if step > STEPS[-1] // 2 and _step(resumed, games, step) != tasks:
-            broken("state", f"one that loaded it proposes differently at step {step}")
+    made = [make() for _ in range(3)]
+    for curriculum in made:
+        curriculum.prepare({game: make_game(game) for game in games})
+    check_alike(made, lambda one, step: _step(one, games, step), "proposes")
+
+
+def check_alike(
+    made: Sequence[Any], step: Callable[[Any, int], Any], does: str
+) -> None:
+    """Checks that equal objects go on alike, also the third one, which takes a state midway.
+
+    Args:
+        made: three equal objects with a state.
+        step: what one of them gives at a step.
+        does: the verb for that.
+    """
+    one, other, resumed = made
+    for number in STEPS:
+        found = step(one, number)
+        if step(other, number) != found:
+            broken("same for all processes", f"one {does} differently at step {number}")
+        if number == STEPS[-1] // 2:
+            try:
+                state = json.loads(json.dumps(one.state_dict()))
+            except (TypeError, ValueError) as error:
+                broken("state", f"JSON cannot hold it: {error}")
+            resumed.load_state_dict(state)
+        if number > STEPS[-1] // 2 and step(resumed, number) != found:
+            broken("state", f"one that loaded it {does} differently at step {number}")
 
 
 def _step(curriculum: Curriculum, games: Sequence[str], step: int) -> list[Task]:
@@ -73,11 +92,3 @@ def _step(curriculum: Curriculum, games: Sequence[str], step: int) -> list[Task]
     if given != outcomes:
         broken("arguments", "update changes the list of outcomes")
     return tasks
-
-
-def _hand_over(one: Curriculum, resumed: Curriculum) -> None:
-    try:
-        state = json.loads(json.dumps(one.state_dict()))
-    except (TypeError, ValueError) as error:
-        broken("state", f"JSON cannot hold it: {error}")
-    resumed.load_state_dict(state)

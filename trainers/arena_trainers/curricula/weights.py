@@ -11,12 +11,12 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from arena_envs.checks import check_count
 from arena_envs.game import AnyGame
 from arena_trainers.curricula.protocol import (
     BaseCurriculum,
     Task,
     check_games,
-    check_steps,
 )
 
 
@@ -35,7 +35,7 @@ class Weights(BaseCurriculum):
     def __init__(
         self, *, start: Mapping[str, float], end: Mapping[str, float], steps: int
     ) -> None:
-        check_steps("steps", steps)
+        check_count("steps", steps)
         self.steps = steps
         self.games = list(dict.fromkeys([*_checked("start", start), *end]))
         self._start = self._shares(start)

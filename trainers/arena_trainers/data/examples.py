@@ -82,14 +82,7 @@ def legal_play(env_fns: Sequence[EnvFn], num_episodes: int, seed: int) -> list[E
 def solver_replies(
     env_fns: Sequence[EnvFn], solver: Policy, num_episodes: int, seed: int
 ) -> list[Example]:
-    """The replies of a solver in the turns of `legal_play`, which meets bad states, too.
-
-    Args:
-        env_fns: make the environments.
-        solver: a policy that can play all of them.
-        num_episodes: episodes of random legal play.
-        seed: of that play.
-    """
+    """The replies of a solver in the turns of `legal_play`, which meets bad states, too."""
     player = BotPolicy(FixedRandomBot(seed), name="fixed_random")
     recorder = Recorder(player, solver)
     _episodes(env_fns, recorder, num_episodes, seed)

@@ -222,15 +222,7 @@ def check_installed() -> None:
 
 
 def check_engine_columns(args: Any, columns: Collection[str]) -> None:
-    """Refuses estimators that read what the engine does not give.
-
-    Args:
-        args: settings.
-        columns: that the estimator reads.
-
-    Raises:
-        ValueError: names the column and the reason.
-    """
+    """Raises ValueError for estimators that read what the engine does not give."""
     if not args.use_vllm:
         return
     if "tokens.entropy" in columns:

@@ -100,11 +100,6 @@ def repetition_warnings(
     games, and uniform random play shows more than twice as many distinct games in as many
     episodes. Games that begin with chance, such as a deal, get no warning: their episodes
     are independent even between deterministic policies.
-
-    Args:
-        game: the rules.
-        rows: rows of an evaluation.
-        make: makes an environment of the game.
     """
     if game.current_player(game.initial_state()) == CHANCE:
         return ()
@@ -519,6 +514,7 @@ def _fixed_baselines(game: AnyGame) -> dict[Role, Policy]:
     return found
 
 
+@dataclass(frozen=True)
 class SuiteGame:
     """A game of a suite.
 
@@ -529,15 +525,10 @@ class SuiteGame:
         formula: the same formula in words.
     """
 
-    def __init__(
-        self,
-        id: str,
-        opponents: tuple[str, ...],
-        score: Callable[[AnyGame, float], float] | None = None,
-        formula: str = "unknown",
-    ) -> None:
-        self.id, self.opponents = id, opponents
-        self.score, self.formula = score, formula
+    id: str
+    opponents: tuple[str, ...]
+    score: Callable[[AnyGame, float], float] | None = None
+    formula: str = "unknown"
 
 
 BOARD: Any = (

@@ -21,10 +21,6 @@ def given_prompts(
     """Prompt options of each seat: those that its policy carries, overridden by `given`.
 
     None for a policy that carries no options: the `PromptWrapper`'s hold in its seat.
-
-    Args:
-        lineup: a policy for each seat.
-        given: arguments of a `PromptWrapper`.
     """
     changes = {name: given[name] for name in PROMPT_OPTIONS if name in given}
     return [own and replace(own, **changes) for own in map(own_prompt, lineup)]

@@ -66,10 +66,6 @@ def starting_model(base: Path, adapter: Path | None, args: Any) -> Any:
 def count_weights(config: Any, adapter: Any = None) -> tuple[int, int]:
     """Weights of a model, and of an adapter; makes neither.
 
-    Args:
-        config: of the model.
-        adapter: what `lora_config` made; None for none, which has 0 weights.
-
     Raises:
         ValueError: that of peft: the adapter names layers that the model lacks.
     """
@@ -87,10 +83,6 @@ def share_base(policy: LMPolicy, learner: LMPolicy) -> bool:
 
     The learner's adapter has the opponent's weights while the opponent generates or scores,
     and its own again after that. Its own model is not kept.
-
-    Args:
-        policy: the opponent.
-        learner: who trains an adapter, and nothing of the base model.
 
     Returns:
         Whether the model is shared. If not, the opponent plays with a model of its own: it

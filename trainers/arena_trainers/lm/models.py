@@ -144,9 +144,6 @@ def find_model(name: str, asks_hub: bool = True) -> Path | None:
 def local_model(name: str) -> Path | None:
     """The folder of a model on this machine, or None; asks no network.
 
-    Args:
-        name: as for `find_model`.
-
     Raises:
         ValueError: the folder holds no whole model, or a package with the model is missing.
     """
@@ -234,9 +231,6 @@ def _refusal(name: str, error: Exception) -> ValueError:
 
 def check_reward_model(name: str) -> None:
     """Checks what can be known of a reward model without loading or downloading it.
-
-    Args:
-        name: a folder or an id of the hub.
 
     Raises:
         ValueError: there is no such model, or it is no reward model.

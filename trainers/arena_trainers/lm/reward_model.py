@@ -88,12 +88,7 @@ class RewardModel:
         return cls(model, tokenizer, options, f"reward:{path}")
 
     def check_tokenizer(self, tokenizer: Any, who: str) -> None:
-        """Raises ValueError if token ids of a policy mean other words to this model.
-
-        Args:
-            tokenizer: of the policy.
-            who: the policy, for the message.
-        """
+        """Raises ValueError if token ids of a policy mean other words to this model."""
         _check_tokens(self.tokenizer, self.name, tokenizer, repr(who))
 
     def encode(

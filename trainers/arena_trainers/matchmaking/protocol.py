@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from arena_envs.checks import check_count
 from arena_envs.doors import Door
 from arena_envs.game import AnyGame
 
@@ -185,10 +186,6 @@ def missing_snapshot(
     matchmaker: Matchmaker, steps: Sequence[int]
 ) -> tuple[int, int] | None:
     """The first step at which a matchmaker wants a snapshot that was never taken or dropped.
-
-    Args:
-        matchmaker: the matchmaker.
-        steps: the steps at which batches are played.
 
     Returns:
         The step, and the step of the snapshot; None if there is none.
@@ -369,9 +366,3 @@ def against(opponent: str, start: Start, rng: np.random.Generator) -> Seats:
     """
     learner = int(rng.integers(start.num_seats))
     return tuple(SELF if s == learner else opponent for s in range(start.num_seats))
-
-
-def check_count(name: str, value: Any) -> None:
-    """Raises ValueError unless an option is an integer of at least 1."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"want {name} as an integer of at least 1, got {value!r}")

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from arena_envs.checks import check_count
 from arena_envs.game import AnyGame
 from arena_envs.solvers import solve_matrix
 from arena_trainers.matchmaking.protocol import (
@@ -24,7 +25,6 @@ from arena_trainers.matchmaking.protocol import (
     Result,
     Seats,
     Start,
-    check_count,
     snapshot_name,
     snapshot_step,
 )

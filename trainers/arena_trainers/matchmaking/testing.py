@@ -7,7 +7,6 @@ def test_my_matchmaker_keeps_its_promises():
 """
 
 import copy
-import json
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from arena_envs import make_game
 from arena_envs.doors import BrokenPromise, broken
 from arena_envs.game import AnyGame
+from arena_trainers.curricula.testing import STEPS, check_alike
 from arena_trainers.matchmaking.protocol import (
     SELF,
     Matchmaker,
@@ -26,7 +26,6 @@ from arena_trainers.matchmaking.protocol import (
 )
 
 __all__ = ["BrokenPromise", "check_matchmaker"]
-STEPS = range(61)  # at which batches are played
 NUM_STARTS = 6  # of a batch and game
 
 
@@ -53,28 +52,17 @@ def check_matchmaker(
         BrokenPromise: names the first promise that is broken.
     """
     rules = {game: make_game(game) for game in games}
-    one, other, resumed = (_prepared(make, rules) for _ in range(3))
-    missing = missing_snapshot(one, STEPS)
+    made = [make() for _ in range(3)]
+    for matchmaker in made:
+        matchmaker.prepare(rules)
+    missing = missing_snapshot(made[0], STEPS)
     if missing is not None:
         broken(
             "snapshots",
             f"at step {missing[0]} it wants the snapshot of step {missing[1]}, which was "
             "not taken or was dropped",
         )
-    for step in STEPS:
-        seats = _step(one, rules, step)
-        if _step(other, rules, step) != seats:
-            broken("same for all processes", f"two assign differently at step {step}")
-        if step == STEPS[-1] // 2:
-            _hand_over(one, resumed)
-        if step > STEPS[-1] // 2 and _step(resumed, rules, step) != seats:
-            broken("state", f"one that loaded it assigns differently at step {step}")
-
-
-def _prepared(make: Callable[[], Matchmaker], rules: dict[str, AnyGame]) -> Matchmaker:
-    made = make()
-    made.prepare(rules)
-    return made
+    check_alike(made, lambda one, step: _step(one, rules, step), "assigns")
 
 
 def _step(matchmaker: Matchmaker, rules: dict[str, AnyGame], step: int) -> list[Seats]:
@@ -132,14 +120,6 @@ def _update(matchmaker: Matchmaker, results: list[Result], step: int) -> None:
     matchmaker.update(given, step)
     if given != results:
         broken("arguments", "update changes the list of results")
-
-
-def _hand_over(one: Matchmaker, resumed: Matchmaker) -> None:
-    try:
-        state = json.loads(json.dumps(one.state_dict()))
-    except (TypeError, ValueError) as error:
-        broken("state", f"JSON cannot hold it: {error}")
-    resumed.load_state_dict(state)
 
 
 def _returns(game: AnyGame, draw: np.random.Generator) -> tuple[float, ...]:

@@ -137,10 +137,6 @@ def labelled_batch(rows: Rows, pad_id: int) -> dict[str, torch.Tensor]:
     """A batch for a language model: int64[B, W], with labels where the mask is 1.
 
     Rows are padded on the left. `weights` is float32[B].
-
-    Args:
-        rows: completions.
-        pad_id: token id of the padding.
     """
     cpu = torch.device("cpu")
     labels = [

@@ -30,14 +30,7 @@ def _make(given: Given) -> TokenDPOTrainer:
             f"{sorted(whole)}, which is no mean over rows, got {cut.at_once}; give a larger "
             "--max_tokens_per_forward, or another loss_type"
         )
-    return TokenDPOTrainer(
-        given.model,
-        args=given.args,
-        train_dataset=given.rows,
-        processing_class=given.tokenizer,
-        cut=given.cut,
-        data_collator=lambda rows: masked_batch(
-            rows, ("chosen", "rejected"), given.pad_id
-        ),
-        peft_config=given.peft_config,
+    texts = ("chosen", "rejected")
+    return given.trainer(
+        TokenDPOTrainer, lambda rows: masked_batch(rows, texts, given.pad_id)
     )

@@ -67,14 +67,10 @@ def _make(given: Given) -> TokenKTOTrainer:
         raise ValueError(
             "want precompute_ref_log_probs off with rows of tokens and masks; leave it out"
         )
-    trainer = TokenKTOTrainer(
-        given.model,
-        args=given.args,
+    trainer = given.trainer(
+        TokenKTOTrainer,
+        lambda rows: _batch(rows, given.pad_id),
         train_dataset=_repeated(given.rows, given.args.seed),
-        processing_class=given.tokenizer,
-        cut=given.cut,
-        data_collator=lambda rows: _batch(rows, given.pad_id),
-        peft_config=given.peft_config,
     )
     trainer.precompute_ref_logps = True  # by `training_step`, before the loss
     return trainer

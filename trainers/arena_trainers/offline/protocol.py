@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from arena_envs.checks import did_you_mean
 from arena_envs.doors import Door
 
+T = TypeVar("T")
 SELF_PLAY = "turn_grpo"  # the trainer of a run that names none
 
 
@@ -45,6 +46,20 @@ class Given:
     pad_id: int
     cut: Cut
     peft_config: Any
+
+    def trainer(
+        self, kind: Callable[..., T], collate: Callable[[Any], Any], **other: Any
+    ) -> T:
+        """A trainer of a class with these parts, or `other` ones; `collate` makes its batches."""
+        parts: dict[str, Any] = {
+            "args": self.args,
+            "train_dataset": self.rows,
+            "processing_class": self.tokenizer,
+            "cut": self.cut,
+            "data_collator": collate,
+            "peft_config": self.peft_config,
+        }
+        return kind(self.model, **{**parts, **other})
 
 
 @dataclass(frozen=True)

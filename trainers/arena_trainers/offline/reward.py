@@ -29,14 +29,7 @@ def _make(given: Given) -> TokenRewardTrainer:
     pad_id, token = given.pad_id, given.args.pad_token
     if token is not None:  # the model finds the last token by it
         pad_id = given.tokenizer.convert_tokens_to_ids(token)
-    return TokenRewardTrainer(
-        given.model,
-        args=given.args,
-        train_dataset=given.rows,
-        processing_class=given.tokenizer,
-        cut=given.cut,
-        data_collator=lambda rows: _batch(rows, pad_id),
-    )
+    return given.trainer(TokenRewardTrainer, lambda rows: _batch(rows, pad_id))
 
 
 def _batch(rows: Rows, pad_id: int) -> dict[str, torch.Tensor]:

@@ -64,10 +64,6 @@ def token_columns(kind: str) -> list[str]:
 def check_rows(path: Path, kind: str) -> None:
     """Checks the columns of a file, without reading its rows.
 
-    Args:
-        path: the file.
-        kind: of rows that is wanted.
-
     Raises:
         ValueError: the file is missing, no Parquet, empty, or holds other rows.
     """
@@ -188,11 +184,6 @@ def _longest_reply(masks: Any) -> int:
 def check_tokens(path: Path, facts: RowFacts, chat: Any) -> None:
     """Checks that the tokens of some rows are those of a model's tokenizer.
 
-    Args:
-        path: the file.
-        facts: of its rows.
-        chat: the `Chat` of the model.
-
     Raises:
         ValueError: an id is too large, or the tokens do not spell the messages.
     """
@@ -238,12 +229,6 @@ def write_aggregated(dataset: Any, origin: Origin, earlier: Path, path: Path) ->
 
     A new row that equals an earlier one (start, seat, turn, policy, texts and label) is merged
     into it: weights add up, and a pair gets the mean of both margins.
-
-    Args:
-        dataset: the new rows, of the same kind.
-        origin: of the new rows.
-        earlier: the earlier file.
-        path: the file that is written, part by part.
 
     Returns:
         How many rows the file has.

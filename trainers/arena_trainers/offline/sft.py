@@ -280,14 +280,8 @@ def _make(given: Given) -> WeightedSFTTrainer:
             "it out, or choose rows of equal weights"
         )
     args.dataset_kwargs = {"skip_prepare_dataset": True}
-    trainer = WeightedSFTTrainer(
-        given.model,
-        args,
-        train_dataset=given.rows,
-        processing_class=given.tokenizer,
-        cut=given.cut,
-        data_collator=lambda rows: labelled_batch(rows, given.pad_id),
-        peft_config=given.peft_config,
+    trainer = given.trainer(
+        WeightedSFTTrainer, lambda rows: labelled_batch(rows, given.pad_id)
     )
     if trainer.aux_loss_enabled and has_weights:
         raise ValueError(

@@ -94,12 +94,7 @@ def count_lines(path: Path) -> int:
 
 
 def read_line(number: int, line: bytes) -> Recorded | BadLine:
-    """The episode of a line, which may be one of a tournament.
-
-    Args:
-        number: number of the line, from 1.
-        line: its bytes.
-    """
+    """The episode of a line, which may be one of a tournament."""
     record = line
     if line.startswith(LINE):
         record = line.partition(EPISODE)[2].rstrip().removesuffix(b"}")

@@ -205,10 +205,6 @@ def _tournament(path: Path, sources: Collection[str]) -> list[TextTable]:
 def write_played(path: Path, found: PlayedFiles) -> None:
     """Writes the report; the file appears whole or not at all.
 
-    Args:
-        path: the HTML file.
-        found: what `read_evaluation` or `read_tournament` gave.
-
     Raises:
         ModuleNotFoundError: Jinja is not installed.
     """

@@ -35,9 +35,6 @@ def estimates_of(recorded: Sequence[Recorded]) -> list[Estimates]:
     stores a few groups: estimators whose pools are larger than a group give other values
     here than in training.
 
-    Args:
-        recorded: episodes with the credit of their turns.
-
     Returns:
         For each episode, by name of the estimator: one advantage per turn, None for turns
         of policies without credit; or why the estimator refuses the episodes. Empty for
@@ -155,12 +152,7 @@ class MoveSolver:
         self._num_tried = 0
 
     def solve(self, episode: Episode, frames: Frames) -> Solved:
-        """The values at the turns of an episode.
-
-        Args:
-            episode: the record.
-            frames: its rules and states.
-        """
+        """The values at the turns of an episode."""
         none = [None] * len(episode.turns)
         game = frames.game
         if game is None:
@@ -334,12 +326,7 @@ def _rounded(value: float, accuracy: float) -> float:
 
 
 def value_lines(solved: Solved, place: int) -> list[str]:
-    """The values at a turn as lines of text, largest first; the action played has a star.
-
-    Args:
-        solved: the values of the episode.
-        place: number of the turn.
-    """
+    """The values at a turn as lines of text, largest first; the action played has a star."""
     moves = solved.turns[place]
     if moves is None:
         return [f"  values    none: {printable(solved.fault or '')}"]

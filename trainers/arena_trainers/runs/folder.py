@@ -69,10 +69,6 @@ def new_folder(folder: Path, config: str) -> Iterator[None]:
     If two runs want the same folder, the one that creates `config.yaml` first gets it.
     Ctrl-C keeps a finished `start`, because it may have taken long.
 
-    Args:
-        folder: the run folder.
-        config: content of its `config.yaml`.
-
     Raises:
         ValueError: it cannot be made, or is in use.
     """
@@ -288,13 +284,7 @@ def with_start(folder: Path) -> str:
 
 
 def extend(folder: Path, max_steps: int, step: int) -> None:
-    """Writes the new `max_steps` into a run's settings, and renames its old results.
-
-    Args:
-        folder: the run folder.
-        max_steps: the new last step.
-        step: from which the run goes on.
-    """
+    """Writes the new `max_steps` into a run's settings, and renames its old results."""
     text = (folder / CONFIG).read_text(encoding="utf-8")
     line = f"max_steps: {max_steps}"
     changed, count = re.subn(r"(?m)^max_steps:.*$", line, text)

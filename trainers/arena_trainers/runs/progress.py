@@ -359,11 +359,7 @@ class Watchdog(Callback):
 
 
 def waits_for(frame: FrameType | None) -> str:
-    """Names what a thread waits for, by the calls that it is in; the innermost one counts.
-
-    Args:
-        frame: the thread's innermost call.
-    """
+    """Names what a thread waits for, by the calls that it is in; the innermost one counts."""
     own = url = ""
     while frame is not None:
         module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name

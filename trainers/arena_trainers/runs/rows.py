@@ -153,9 +153,6 @@ def without_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
 
     Records hold all parameters.
 
-    Args:
-        spec: `id`, `params` and `max_turns`.
-
     Raises:
         ValueError: the game is unknown.
     """
@@ -188,10 +185,6 @@ def at_the_end(trainer: Any, checkpoint: Path) -> bool:
     """Whether a checkpoint is of the last step; then the trainer takes its weights and state.
 
     `Trainer.train` would make one more step if the last one is not the last of its epoch.
-
-    Args:
-        trainer: a `transformers.Trainer`.
-        checkpoint: folder of the newest checkpoint.
     """
     state = TrainerState.load_from_json(str(checkpoint / "trainer_state.json"))
     last = trainer.args.max_steps if trainer.args.max_steps > 0 else state.max_steps

@@ -295,13 +295,7 @@ class Run(ABC):
         return nullcontext()
 
     def save_start(self, model: Any, tokenizer: Any, options: dict[str, Any]) -> None:
-        """Saves the model that the run starts from.
-
-        Args:
-            model: the model.
-            tokenizer: the model's.
-            options: of `LMPolicy`.
-        """
+        """Saves the model that the run starts from."""
         part = self.folder / partial(START)
         shutil.rmtree(part, ignore_errors=True)  # of a run that was killed
         LMPolicy(model, tokenizer, **options).save_pretrained(part)
@@ -317,10 +311,6 @@ class Run(ABC):
 
     def fit(self, look: ShownFigures, window: int) -> None:
         """Runs the trainer from the checkpoint on.
-
-        Args:
-            look: what is shown of the progress.
-            window: optimizer steps that share a batch.
 
         Raises:
             Stopped: a signal ended training.

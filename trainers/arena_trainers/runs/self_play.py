@@ -248,14 +248,7 @@ def memory_line(max_tokens: int, args: TurnGRPOConfig) -> str:
 def legal_warning(
     game: str, episodes: Sequence[Episode], job: JobConfig, args: TurnGRPOConfig
 ) -> str | None:
-    """A warning, if hardly any reply of the model is a legal action; else None.
-
-    Args:
-        game: name of the game.
-        episodes: self-play before training.
-        job: the job's settings.
-        args: the trainer's settings.
-    """
+    """A warning, if hardly any reply of the model is a legal action; else None."""
     turns = [turn for episode in episodes for turn in episode.turns]
     if not turns or legal_rate(episodes) >= FEW:
         return None

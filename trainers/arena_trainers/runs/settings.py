@@ -261,10 +261,6 @@ def build_configs(
 ) -> tuple[JobConfig, "TurnGRPOConfig"]:
     """The job's configuration and the trainer's, from a mapping of options.
 
-    Args:
-        settings: option values by name.
-        output_dir: the run folder.
-
     Raises:
         ValueError: an unknown option, a value of another type, or one out of range.
     """
@@ -289,12 +285,7 @@ def build_configs(
 
 
 def output_defaults(output_dir: str, options: Container[str]) -> dict[str, Any]:
-    """Defaults of a trainer's options that differ from TRL's.
-
-    Args:
-        output_dir: the run folder.
-        options: the names that the trainer knows.
-    """
+    """Defaults of a trainer's options that differ from TRL's."""
     import torch
 
     defaults: dict[str, Any] = {
@@ -369,12 +360,6 @@ def trainer_args(
     config: type[Any], settings: Mapping[str, Any], output_dir: Path, is_tiny: bool
 ) -> Any:
     """The trainer's own settings.
-
-    Args:
-        config: its dataclass.
-        settings: options by name.
-        output_dir: the run folder.
-        is_tiny: whether the model is the tiny one.
 
     Raises:
         ValueError: an unknown option, a value of another type, or one out of range.
@@ -548,10 +533,6 @@ def read_loop(settings: Mapping[str, Any]) -> tuple[Loop, dict[str, Any]]:
 
 def with_rounds(settings: Mapping[str, Any], num: Any) -> dict[str, Any]:
     """The settings of a loop that goes on to more rounds.
-
-    Args:
-        settings: those of a recipe with rounds.
-        num: the new number of rounds.
 
     Raises:
         ValueError: it is not above the old one.

@@ -162,12 +162,7 @@ def load_tokenizer(
 def tiny_tokenizer_of(
     games: Sequence[Mapping[str, Any]], options: PromptOptions
 ) -> Any:
-    """The tokenizer of the tiny model that plays these games.
-
-    Args:
-        games: dicts of `id`, `params` and `max_turns`.
-        options: what the prompts contain.
-    """
+    """The tokenizer of the tiny model that plays these games."""
     made = [make_game(spec["id"], **spec.get("params", {})) for spec in games]
     return tiny_tokenizer(_words(made, options))
 
@@ -180,11 +175,6 @@ def check_reply_lengths(
     lengths: Sequence[int], plans: Sequence[GamePlan], args: TurnGRPOConfig
 ) -> None:
     """Refuses a `max_completion_length` that cuts legal replies.
-
-    Args:
-        lengths: what `longest_replies` found in each game.
-        plans: the games.
-        args: the trainer's settings.
 
     Raises:
         ValueError: the longest legal reply of random play is longer.

@@ -394,14 +394,7 @@ class AgainstStart(Callback):
 def score_against(
     plan: GamePlan, learner: Policy, start: Policy, num_episodes: int
 ) -> Score:
-    """The score of one policy against another in a game.
-
-    Args:
-        plan: the game.
-        learner: the policy that is measured.
-        start: the other policy.
-        num_episodes: at least 2.
-    """
+    """The score of one policy against another in a game."""
     num_seats, seeds = plan.game.num_players, range(num_episodes)
     if num_seats == 1 or plan.game.kind == "cooperative":
         one, other = (

@@ -301,6 +301,7 @@ def _lineup(row: int, column: int, seat: int, num_players: int) -> Lineup:
     return tuple(row if s == seat else column for s in range(num_players))
 
 
+@dataclass(frozen=True)
 class GameResults:
     """The results of one game of a tournament.
 
@@ -312,16 +313,11 @@ class GameResults:
         done: results; at least all those of this game.
     """
 
-    def __init__(
-        self,
-        game: AnyGame,
-        label: str,
-        policies: Sequence[str],
-        seeds: range,
-        done: Mapping[Match, Result],
-    ) -> None:
-        self.game, self.label, self.policies = game, label, policies
-        self.seeds, self.done = seeds, done
+    game: AnyGame
+    label: str
+    policies: Sequence[str]
+    seeds: range
+    done: Mapping[Match, Result]
 
     def result(self, lineup: Lineup, seed: int) -> Result:
         """The result of an episode."""

@@ -66,7 +66,7 @@ Reinforcement Learning System at Scale", https://arxiv.org/abs/2503.14476, secti
 import hashlib
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -190,11 +190,6 @@ def check_reward_models(
 ) -> None:
     """Checks that reward models were trained on such texts as the learner's; loads none.
 
-    Args:
-        columns: functions and reward models by column.
-        tokenizer: of the model that learns.
-        args: the trainer's settings.
-
     Raises:
         ValueError: a reward model has other tokens or prompts, see `check_same_texts`.
     """
@@ -206,12 +201,7 @@ def check_reward_models(
 def load_reward_models(
     columns: Mapping[str, Supplier], device: torch.device
 ) -> dict[str, RewardModel]:
-    """The reward models of columns, by path, each loaded once.
-
-    Args:
-        columns: functions and reward models by column.
-        device: where they run.
-    """
+    """The reward models of columns, by path, each loaded once."""
     models = _paths(columns)
     return {path: RewardModel.from_pretrained(path, device=device) for path in models}
 
@@ -257,10 +247,6 @@ def with_reward_columns(shares: Shares, columns: Mapping[str, RewardColumn]) -> 
 
     Every process computes them for all turns, so that they have the same numbers. Equal
     texts have the score of the first, whatever process computed it.
-
-    Args:
-        shares: the records of each process, from `scored`.
-        columns: reward models by column.
     """
     turns = [turn for share in shares for turn in share]
     prompt, episode = _prompts_and_episodes(shares)
@@ -284,11 +270,7 @@ def with_reward_columns(shares: Shares, columns: Mapping[str, RewardColumn]) -> 
 
 
 def compared_turns(shares: Shares) -> float:
-    """The share of turns whose prompt another episode of the batch has.
-
-    Args:
-        shares: the records of each process, from `scored`.
-    """
+    """The share of turns whose prompt another episode of the batch has."""
     prompt, episode = _prompts_and_episodes(shares)
     return float(_has_others(prompt, episode).mean()) if len(prompt) else 0.0
 
@@ -445,6 +427,7 @@ class Player:
         return int(step * math.ceil(self.args.generations_per_step)) + within
 
 
+@dataclass(frozen=True)
 class Filter:
     """The part of `TurnGRPOTrainer` that chooses what is trained; equal for all processes.
 
@@ -457,17 +440,12 @@ class Filter:
         clock: counts the time.
     """
 
-    def __init__(
-        self,
-        args: TurnGRPOConfig,
-        games: PreparedGames,
-        player: Player,
-        credit: BatchCredit,
-        process: int,
-        clock: Clock,
-    ) -> None:
-        self.args, self.games, self.player, self.credit = args, games, player, credit
-        self.process, self.clock = process, clock
+    args: TurnGRPOConfig
+    games: PreparedGames
+    player: Player
+    credit: BatchCredit
+    process: int
+    clock: Clock
 
     def __call__(self, played: Played) -> Kept:
         """The turns of a batch that are trained."""

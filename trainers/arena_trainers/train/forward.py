@@ -85,14 +85,11 @@ def is_zero3(accelerator: Any) -> bool:
 
 
 def check_sharding(accelerator: Any, has_reference: bool) -> None:
-    """Refuses ways of sharding that give wrong weights, or have not been tested.
+    """Raises ValueError for sharding that gives wrong weights, or has not been tested.
 
     Args:
         accelerator: of the trainer.
         has_reference: whether there is a reference model of its own.
-
-    Raises:
-        ValueError: names the setting of accelerate's configuration, and the one to choose.
     """
     fsdp = getattr(accelerator.state, "fsdp_plugin", None)
     if fsdp is not None and fsdp.fsdp_version != 2:
@@ -128,10 +125,6 @@ def whole_weights(model: Module, accelerator: Any) -> Iterator[None]:
 
     Every process must enter and leave it. It must not be nested. Where weights are not
     sharded, nothing happens.
-
-    Args:
-        model: as `accelerator.prepare` made it.
-        accelerator: of the trainer.
     """
     if accelerator.is_fsdp2:
         with _unsharded(model, accelerator.state.fsdp_plugin.reshard_after_forward):
@@ -247,20 +240,13 @@ class Shards:
 
         Every process must enter it, outside of play and training. Evaluations by one process
         need it; see `arena_trainers.train.forward.whole_weights`.
-
-        Args:
-            model: by default the one that is trained.
         """
         own = self.trainer.model_wrapped
         is_own = model is None or model is self.trainer.model
         return whole_weights(own if is_own else model, self.accelerator)
 
     def weights_for_play(self, scores: bool = False) -> AbstractContextManager[None]:
-        """`whole_weights`, unless all replies of the model come from a server.
-
-        Args:
-            scores: whether the model also gives probabilities of actions.
-        """
+        """`whole_weights`, unless all replies of the model come from a server."""
         policy = self.trainer.policy
         players = (policy, *self.trainer.games.models)
         generates = any(

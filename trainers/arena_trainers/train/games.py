@@ -47,10 +47,6 @@ MAX_VALUES = 30  # games of one entry
 def checked_entry(spec: Any, keys: Sequence[str] = KEYS) -> dict[str, Any]:
     """An entry as a dict.
 
-    Args:
-        spec: an id, or a dict.
-        keys: the keys that it may have.
-
     Raises:
         ValueError: another key, no id, or a value that means nothing.
     """
@@ -348,10 +344,6 @@ def check_opponents(opponents: Any) -> None:
 def curriculum_of(args: Any, plans: Sequence[GamePlan]) -> Curriculum | None:
     """The curriculum that the settings name, ready for its games; None if they name none.
 
-    Args:
-        args: the trainer's settings.
-        plans: the games.
-
     Raises:
         ValueError: an option or a game does not fit the curriculum, a game is listed twice,
             or the curriculum reads a success that is the same in every episode.
@@ -388,10 +380,6 @@ MAX_CHECKED_STEPS = 10_000  # of a run, to find out which snapshots are wanted w
 
 def matchmaker_of(args: Any, plans: Sequence[GamePlan]) -> Matchmaker | None:
     """The matchmaker of the seats, ready for its games; None if they are fixed.
-
-    Args:
-        args: the trainer's settings.
-        plans: the games.
 
     Raises:
         ValueError: an option or a game does not fit the matchmaker, no game has a seat for

@@ -3,7 +3,7 @@
 import json
 import secrets
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -294,6 +294,7 @@ class Matching:
         accelerator: of the trainer.
         learner: the policy that learns.
         clock: counts the time of snapshots that generate.
+        agent: makes the policy that plays from the learner, and from each snapshot.
 
     Attributes:
         store: the snapshots.
@@ -306,9 +307,11 @@ class Matching:
         accelerator: Any,
         learner: LMPolicy,
         clock: Clock,
+        agent: Callable[[Policy], Policy] | None = None,
     ) -> None:
         self.games, self.args, self.accelerator = games, args, accelerator
-        self.learner, self.clock = learner, clock
+        self.clock, self.agent = clock, agent or (lambda model: model)
+        self.learner = self.agent(learner)
         folder, max_live = Path(str(args.output_dir)), 0
         if games.matchmaker is not None:
             max_live = max(games.matchmaker.max_live, 1)
@@ -320,7 +323,7 @@ class Matching:
             writes=accelerator.is_main_process,
             adapters=backend.adapters if isinstance(backend, VLLMBackend) else None,
         )
-        self._snapshots: dict[int, LMPolicy] = {}
+        self._snapshots: dict[int, Policy] = {}
 
     def assign(
         self, starts: Sequence[Mapping[str, Any]], step: int, batch: int, purpose: int
@@ -498,7 +501,7 @@ class Matching:
         if step not in self._snapshots:
             policy = self.store.policy(step)
             policy.backend = TimedBackend(policy.backend, self.clock)
-            self._snapshots[step] = policy
+            self._snapshots[step] = self.agent(policy)
         return self._snapshots[step]
 
     def _checked(self, seats: Any, start: Start) -> Seats:

@@ -231,13 +231,7 @@ REASONS = ("format", "illegal", "ambiguous", "overlong")
 def tally(
     episodes: Sequence[Episode], games: Sequence[int], seats: Sequence[Sequence[str]]
 ) -> Tally:
-    """Counts the episodes of this process.
-
-    Args:
-        episodes: what was played.
-        games: index of each episode's game.
-        seats: who played each seat of each episode.
-    """
+    """Counts the episodes of this process."""
     returns: dict[tuple[int, int, bool], list[float]] = defaultdict(list)
     against: dict[tuple[int, str], list[float]] = defaultdict(list)
     counts: Counter[str] = Counter()

@@ -13,8 +13,9 @@ This module imports neither TRL nor torch.
 
 import difflib
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, NamedTuple, TypeVar
 
@@ -99,10 +100,6 @@ def reward_columns_of(columns: Mapping[str, Supplier]) -> dict[str, RewardColumn
 def check_functions(functions: Mapping[str, Any], taken: Collection[str]) -> None:
     """Raises for columns that functions or reward models cannot give.
 
-    Args:
-        functions: functions and reward models by column.
-        taken: columns that the trainer gives.
-
     Raises:
         ValueError: no mapping; an unknown column; a column that is taken; no function; a
             column that a reward model cannot give, see `arena_trainers.train.batch`.
@@ -147,12 +144,6 @@ def supplied_by(
 ) -> dict[str, float]:
     """Values of the functions for one turn, by column.
 
-    Args:
-        functions: functions by column.
-        episode: the episode of the turn.
-        turn: the turn.
-        state: the state before the turn.
-
     Raises:
         ValueError: a value that is not a finite number; in an integer column, one that is
             not an integer of 64 bits.
@@ -184,7 +175,8 @@ class TurnRecord(NamedTuple):
     """A learner's turn as all processes know it, to compute its credit.
 
     The process that played it finds the turn itself, with its prompt and its tokens, at
-    `episodes[record.episode].turns[record.place]`.
+    `episodes[record.episode].turns[record.place]`. A turn of several generations has a record for
+    each: to credit, they are turns of their own, and the last of them is paid.
     """
 
     game: int
@@ -192,7 +184,7 @@ class TurnRecord(NamedTuple):
     episode: int  # index within its process
     place: int  # index within the episode's turns
     seat: int
-    turn: int  # index within the seat's turns
+    turn: int  # index within the seat's turns, or within all its generations
     rewards: Mapping[str, float]
     num_tokens: int
     row_length: int
@@ -213,6 +205,7 @@ class TurnRecord(NamedTuple):
     prompt: bytes = b""  # digest of the prompt, for columns of reward models
     text: bytes = b""  # digest of the prompt with its reply
     scores: Mapping[str, float] | None = None  # by reward models, by path
+    call: int = -1  # index among the turn's generations; -1 for the turn itself
 
 
 Shares = list[list[TurnRecord]]  # the records of each process
@@ -307,14 +300,21 @@ def turn_records(
     for number, (episode, game, who) in enumerate(played):
         states = turn_states(episode, rules[game]) if reads_states else []
         last = {turn.seat: place for place, turn in enumerate(episode.turns)}
-        for place in range(episode.branch or 0, len(episode.turns)):
-            turn = episode.turns[place]
-            if who[turn.seat] != SELF:
+        more = Counter[int]()  # generations of each seat beyond one per turn
+        for place, turn in enumerate(episode.turns):
+            before = turn.index + more[turn.seat]
+            more[turn.seat] += max(len(turn.generations) - 1, 0)
+            if place < (episode.branch or 0) or who[turn.seat] != SELF:
                 continue
-            where = game, number, place
+            where, opponent = (game, number, place), others(who, turn.seat)
             is_last = place == last[turn.seat]
+            if turn.generations:
+                _check_calls(reads_states, branching, columns)
+                made = _of_calls(episode, where, is_last, columns, before)
+                records += [one._replace(opponent=opponent) for one in made]
+                continue
             record = _record(episode, where, is_last, columns, branching)
-            record = record._replace(opponent=others(who, turn.seat))
+            record = record._replace(turn=before, opponent=opponent)
             if reads_states:
                 record = _with_state(record, turn, rules[game], states[place])
             if "features" in columns:
@@ -366,6 +366,50 @@ def _record(
     )
 
 
+def _of_calls(
+    episode: Episode,
+    where: tuple[int, int, int],
+    is_last: bool,
+    columns: Collection[str],
+    before: int,
+) -> list[TurnRecord]:
+    """The records of a turn's generations; arguments as for `_record`, and those before."""
+    turn = episode.turns[where[2]]
+    found = []
+    for call, one in enumerate(turn.generations):
+        ends = call == len(turn.generations) - 1
+        alone = replace(
+            turn,
+            index=before + call,
+            rewards=turn.rewards if ends else {},
+            prompt_ids=one.prompt_ids,
+            token_ids=one.token_ids,
+            logprobs=one.logprobs,
+            invalid=turn.invalid if ends else None,
+        )
+        turns = [*episode.turns[: where[2]], alone]
+        record = _record(
+            replace(episode, turns=turns), where, is_last and ends, columns, None
+        )
+        found.append(record._replace(call=call))
+    return found
+
+
+def _check_calls(
+    reads_states: bool,
+    branching: Branching | None,
+    columns: Collection[str],
+) -> None:
+    """Raises ValueError for what turns of several generations do not support."""
+    for problem, advice in (
+        (reads_states, "credit that reads no states, actions or further columns"),
+        (branching is not None, "no branch"),
+        ("tokens.entropy" in columns, "credit that reads no entropies"),
+    ):
+        if problem:
+            raise ValueError(f"turns of several generations: want {advice}")
+
+
 def _with_state(
     record: TurnRecord, turn: Turn, game: AnyGame, state: Any
 ) -> TurnRecord:
@@ -378,12 +422,7 @@ def _with_state(
 
 
 def with_supplied(record: TurnRecord, values: Mapping[str, float]) -> TurnRecord:
-    """The record with further columns; parts of the reward go to `rewards`.
-
-    Args:
-        record: of a turn.
-        values: of functions or reward models, by column.
-    """
+    """The record with further columns; parts of the reward go to `rewards`."""
     parts = {part: x for name, x in values.items() if (part := part_of(name))}
     supplied = {**(record.supplied or {}), **values}
     return record._replace(rewards={**record.rewards, **parts}, supplied=supplied)
@@ -401,12 +440,7 @@ def _with_features(
 
 
 def per_episode(episodes: Sequence[Episode], values: Sequence[T]) -> list[T]:
-    """The value of each episode's plan; an episode that branched has its parent's.
-
-    Args:
-        episodes: what was played.
-        values: of each plan, such as its game.
-    """
+    """The value of each episode's plan; an episode that branched has its parent's."""
     plans = np.cumsum([episode.parent is None for episode in episodes]) - 1
     return [values[plan] for plan in plans]
 
@@ -484,12 +518,7 @@ def turn_batch(
 
 
 def rows_of_process(shares: Sequence[Sequence[TurnRecord]], rank: int) -> range:
-    """The place of a process's turns in the global batch of `turn_batch`.
-
-    Args:
-        shares: the records of each process.
-        rank: index of the process.
-    """
+    """The place of a process's turns in the global batch of `turn_batch`."""
     first = sum(len(share) for share in shares[:rank])
     return range(first, first + len(shares[rank]))
 
@@ -622,13 +651,14 @@ def training_rows(
         if not unselected[n]:
             continue
         turn = episodes[record.episode].turns[record.place]
+        said = turn if record.call < 0 else turn.generations[record.call]
         row = TrainingRow(
-            prompt_ids=turn.prompt_ids or (),
-            completion_ids=turn.token_ids or (),
+            prompt_ids=said.prompt_ids or (),
+            completion_ids=said.token_ids or (),
             advantage=advantage[ends[n] - counts[n] : ends[n]],
             episode_return=returns[batch.episode[n], batch.seat[n]],
             trajectory=(record.episode, record.seat),
-            logprobs=turn.logprobs or (),
+            logprobs=said.logprobs or (),
         )
         rows.append(row)
     return rows

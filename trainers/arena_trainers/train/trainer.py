@@ -36,7 +36,7 @@ TRL's own `reward` metric is the mean return of a trajectory, weighted by its tu
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,10 @@ class TurnGRPOTrainer(GRPOTrainer):
             paid only if `part_weights` names it.
         games: what `prepare_games` made of `args`, `policies` and `columns`; the trainer
             calls it by default.
+        agent: makes the policy that plays from the model that learns, such as
+            `lambda model: AgentPolicy(planner_worker, model)`. Each generation of a turn is
+            trained as a turn of its own, and the last is paid. `arena train` and its evaluations
+            play the model without an agent.
         **kwargs: `callbacks`, `optimizers`, `peft_config` and `quantization_config` of
             `trl.GRPOTrainer`.
 
@@ -151,8 +155,10 @@ class TurnGRPOTrainer(GRPOTrainer):
         policies: Mapping[str, Policy] | None = None,
         columns: Mapping[str, Supplier] | None = None,
         games: PreparedGames | None = None,
+        agent: Callable[[Policy], Policy] | None = None,
         **kwargs: Any,
     ) -> None:
+        self._agent = agent
         self.games = games = _prepared(args, policies, columns, games)
         if train_dataset is None:
             train_dataset = episode_starts(args, [plan.weight for plan in games.plans])
@@ -187,7 +193,9 @@ class TurnGRPOTrainer(GRPOTrainer):
         check_reward_models(games.functions, self._tokenizer, args)
         models = load_reward_models(games.functions, device)
         self.tasks = Tasks(games, args)
-        self.matching = Matching(games, args, self.accelerator, self.policy, clock)
+        self.matching = Matching(
+            games, args, self.accelerator, self.policy, clock, self._agent
+        )
         for policy in (self.policy, *games.models):
             policy.backend = TimedBackend(policy.backend, clock)
         check_replies(args, self.policy)
@@ -413,10 +421,6 @@ def relog_advantages(logged: Any, rows: Sequence[TrainingRow]) -> None:
     """Replaces the advantages that TRL has just logged by the mean of each row's own.
 
     Every process has to call it.
-
-    Args:
-        logged: the deque of TRL's table of completions.
-        rows: this process's rows.
     """
     means = [
         0.0 if row.advantage is None else float(row.advantage.mean()) for row in rows

@@ -45,12 +45,7 @@ def mean_prompt_length(game: AnyGame, seed: int = 0) -> float:
 
 
 def page_text(game: AnyGame, ids: list[str]) -> str:
-    """The page of a game as Markdown: docstrings, ids, and a prompt of each seat.
-
-    Args:
-        game: the rules; their module has a page.
-        ids: ids of the game, its own first.
-    """
+    """The page of a game as Markdown: docstrings, ids, and a prompt of each seat."""
     title, _, rest = page_of(game).partition(":")
     sentence, _, body = rest.strip().partition("\n\n")
     parts = [

@@ -16,59 +16,55 @@ one seat of one episode. A group holds the trajectories of one seat: those of th
 """
 
 import importlib
+import math
+import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from functools import lru_cache
+from itertools import combinations_with_replacement, product
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from arena_trainers.credit.batch import Floats, Ints
-from arena_trainers.credit.pools import Credit, moments, pools_by, with_report
+from arena_trainers.credit.batch import Floats, Ints, TurnBatch
+from arena_trainers.credit.pools import (
+    Credit,
+    FlatPoolWarning,
+    moments,
+    pools_by,
+    with_report,
+)
 from arena_trainers.credit.proofs.claims import KINDS, Kind
 from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
-from arena_trainers.credit.proofs.exact import ExactPlay
-from arena_trainers.credit.proofs.expectation import Verdict, expected_gradient
-from arena_trainers.credit.proofs.findings import examine, has_chance, play_of
+from arena_trainers.credit.proofs.expectation import Verdict, batch_gradient, compare
+from arena_trainers.credit.proofs.findings import TOLERANCE as OF_LARGE
+from arena_trainers.credit.proofs.findings import has_chance, large_group, play_of
 from arena_trainers.credit.trajectories import Trajectories
 
 Signature = Literal["turns", "trl", "verl", "episodes"]
 # Games whose episodes are cut need a critic, which these signatures do not pass on.
 GAMES = tuple(name for name, game in DIAGNOSTICS.items() if game.max_turns is None)
+TOLERANCE = 1e-5  # relative: many functions compute with 32 bits
 
 
 class AuditRow(NamedTuple):
-    """The verdicts in one game; None if the function failed there.
+    """The verdicts in a diagnostic game, by batch; none if the function failed.
 
-    Attributes:
-        game: of the diagnostic games.
-        two: of the expected gradient of batches of two episodes, exactly.
-        large: of one large group, which has every line of play in proportion.
-        shared: of large groups that share the draws of chance; None without chance.
-        error: what the function raised or returned, where it failed.
+    A batch is `"2"` and the like, one group of so many episodes; or `"large"`, every line of play in
+    proportion. Where the game has chance also `"2, shared chance"`: all episodes draw the same.
     """
 
     game: str
-    two: Verdict | None
-    large: Verdict | None
-    shared: Verdict | None
-    error: str = ""
-
-    @property
-    def kinds(self) -> list[Kind]:
-        """The kinds of the verdicts that there are."""
-        return [v.kind for v in (self.two, self.large, self.shared) if v is not None]
+    verdicts: dict[str, Verdict]
+    error: str = ""  # what the function raised or returned, where it failed
 
 
 class Counterexample(NamedTuple):
-    """The smallest game in which batches of two have a reversed gradient.
-
-    Attributes:
-        game: its name.
-        about: what is played.
-        lines: per logit: seat, information state, number of the action, true and expected gradient.
-    """
+    """The smallest game, and its first batch, in which the expected gradient is reversed."""
 
     game: str
-    about: str
+    batch: str
+    # of each logit: seat, information state, number of the action, true and expected gradient
     lines: list[tuple[int, Any, int, float, float]]
 
 
@@ -83,7 +79,8 @@ class Audit(NamedTuple):
         """The worst verdict: exact, scaled, direction, zero, reversed; or error."""
         if any(row.error for row in self.rows):
             return "error"
-        return max((k for row in self.rows for k in row.kinds), key=KINDS.index)
+        kinds = (v.kind for row in self.rows for v in row.verdicts.values())
+        return max(kinds, key=KINDS.index)
 
 
 def audit(
@@ -91,6 +88,7 @@ def audit(
     signature: Signature = "turns",
     *,
     games: Sequence[str] = GAMES,
+    sizes: Sequence[int] = (2, 4),
 ) -> Audit:
     """Compares the expected gradient of an advantage function with the true one.
 
@@ -98,50 +96,93 @@ def audit(
         function: as in the table of this module.
         signature: which row of the table.
         games: diagnostic games.
+        sizes: of the batches, all of which are enumerated; from 3 on in one order each.
 
     Raises:
         ValueError: unknown signature or game.
     """
-    if signature not in get_args(Signature):
-        known = ", ".join(get_args(Signature))
+    if signature not in _CALLS:
+        known = ", ".join(_CALLS)
         raise ValueError(f"want a signature among {known}, got {signature!r}")
     if unknown := [game for game in games if game not in DIAGNOSTICS]:
         raise ValueError(
             f"want games among {', '.join(DIAGNOSTICS)}, got {unknown[0]!r}"
         )
     estimator = _estimator(function, signature)
-    rows = [_row(estimator, game) for game in games]
-    wrong = [r.game for r in rows if r.two is not None and r.two.kind == "reversed"]
-    smallest = min(wrong, key=lambda game: play_of(game).game.num_lines, default=None)
-    found = None if smallest is None else _counterexample(estimator, smallest)
-    return Audit(rows, found)
+    rows, found = {}, None
+    for game in sorted(games, key=lambda game: play_of(game).game.num_lines):
+        play = play_of(game)
+        try:
+            means = _expected(estimator, game, sizes)
+        except Exception as error:  # of a function that is not ours: a finding
+            rows[game] = AuditRow(game, {}, f"{type(error).__name__}: {error}"[:200])
+            continue
+        verdicts = {
+            batch: compare(mean, play.gradient, play.game.seat, near)
+            for batch, (mean, near) in means.items()
+        }
+        rows[game] = AuditRow(game, verdicts)
+        wrong = [batch for batch, v in verdicts.items() if v.kind == "reversed"]
+        if wrong and found is None:
+            found = _counterexample(game, wrong[0], means[wrong[0]][0])
+    return Audit([rows[game] for game in games], found)
 
 
-def _row(estimator: Callable[[Trajectories], Credit], game: str) -> AuditRow:
-    try:
-        found = examine(estimator, game)
-    except (
-        Exception
-    ) as error:  # of a function that is not ours: its failure is the finding
-        return AuditRow(
-            game, None, None, None, f"{type(error).__name__}: {error}"[:200]
-        )
-    shared = found.bias_shared_chance if has_chance(game) else None
-    return AuditRow(game, found.bias_two, found.bias_infinite, shared)
+def _expected(
+    estimator: Callable[[Trajectories], Credit], game: str, sizes: Sequence[int]
+) -> dict[str, tuple[Floats, float]]:
+    """The expected gradient by batch, and the relative tolerance of its comparison."""
+    play, means = play_of(game), {}
+    names = ("", ", shared chance")[: 1 + has_chance(game)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FlatPoolWarning)
+        for size in sizes:
+            batches, weights = _batches(game, size)
+            found = np.array([batch_gradient(estimator, play, *b) for b in batches])
+            for name, weight in zip(names, weights, strict=False):
+                means[f"{size}{name}"] = weight @ found, TOLERANCE
+        for name in names:
+            group = large_group(game, shared=bool(name))
+            means[f"large{name}"] = batch_gradient(estimator, play, *group), OF_LARGE
+    return means
 
 
-def _counterexample(
-    estimator: Callable[[Trajectories], Credit], name: str
-) -> Counterexample:
-    play: ExactPlay = play_of(name)
-    mean, game = expected_gradient(estimator, play, 2).mean, play.game
+@lru_cache(maxsize=4 * len(GAMES))
+def _batches(game: str, size: int) -> tuple[list[tuple[Ints, TurnBatch]], Floats]:
+    """All batches of one group, and float64[2, N], their probabilities: own chance, shared chance.
+
+    Batches of more than two, which are many, have one random order each.
+    """
+    play, rng = play_of(game), np.random.default_rng(0)
+    start, allowed = play.game.starts
+    likely = np.where(allowed, play.probability / play.game.flat.chance, 0.0)
+    lines, ordered = range(play.game.num_lines), size <= 2
+    every = (
+        product(lines, repeat=size)
+        if ordered
+        else combinations_with_replacement(lines, size)
+    )
+    batches, weights = [], []
+    for batch in every:
+        drawn, orders = np.array(batch), 1
+        if not ordered:
+            drawn = rng.permutation(drawn)
+            alike = map(math.factorial, Counter(batch).values())
+            orders = math.factorial(size) // math.prod(alike)
+        batches.append((drawn, play.batch(drawn)))
+        shared = start @ likely[:, drawn].prod(axis=1)
+        weights.append([orders * play.probability[drawn].prod(), orders * shared])
+    return batches, np.transpose(weights)
+
+
+def _counterexample(name: str, batch: str, mean: Floats) -> Counterexample:
+    play = play_of(name)
     lines = []
-    for column, infoset in enumerate(game.infoset):
-        seat, state = game.keys[infoset]
-        number = column - int(np.flatnonzero(game.infoset == infoset)[0])
+    for column, infoset in enumerate(play.game.infoset):
+        number = column - int(np.flatnonzero(play.game.infoset == infoset)[0])
         true, got = float(play.gradient[column]), float(mean[column])
-        lines.append((seat, state, number, true, got))
-    return Counterexample(name, DIAGNOSTICS[name].about, lines)
+        lines.append((*play.game.keys[infoset], number, true, got))
+    return Counterexample(name, batch, lines)
 
 
 def _estimator(

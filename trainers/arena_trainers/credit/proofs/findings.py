@@ -64,17 +64,16 @@ def has_chance(game: str) -> bool:
 
 
 @cache
-def _large_group(game: str, size: int) -> tuple[Ints, TurnBatch]:
-    """One large group, shared by all estimators."""
-    drawn = play_of(game).population(size)
-    return drawn, play_of(game).batch(drawn)
-
-
-@cache
-def _large_groups(game: str) -> tuple[Ints, TurnBatch]:
-    """Large groups, each of which shares the draws of chance."""
-    drawn, groups = play_of(game).grouped_population(LARGE)
-    return drawn, play_of(game).batch(drawn, groups)
+def large_group(
+    game: str, size: int = LARGE, shared: bool = False
+) -> tuple[Ints, TurnBatch]:
+    """One large group; or large groups, each of which shares the draws of chance."""
+    play = play_of(game)
+    if shared:
+        drawn, groups = play.grouped_population(size)
+        return drawn, play.batch(drawn, groups)
+    drawn = play.population(size)
+    return drawn, play.batch(drawn)
 
 
 @cache
@@ -105,10 +104,12 @@ def examine(name: str | Estimator, game: str) -> Finding:
             name != REINFORCE and estimate(name, play.batch([0])).state is not None
         )
         size = ORDERED if ordered else LARGE
-        large = batch_gradient(name, play, *_large_group(game, size), **options)
+        large = batch_gradient(name, play, *large_group(game, size), **options)
         shared = large
         if has_chance(game):
-            shared = batch_gradient(name, play, *_large_groups(game), **options)
+            shared = batch_gradient(
+                name, play, *large_group(game, shared=True), **options
+            )
     two = compare(small.mean, truth, seat)
     variance = None
     if two.factor > 0:

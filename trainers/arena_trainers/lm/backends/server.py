@@ -85,10 +85,6 @@ class Server:
 
         After a failure no further request is sent, and the failure is raised.
 
-        Args:
-            path: of all requests.
-            bodies: JSON of each.
-
         Raises:
             ServerError: the server does not answer, or refuses a request.
         """

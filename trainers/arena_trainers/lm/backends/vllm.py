@@ -26,14 +26,7 @@ _PLAIN_STARTS = (True, False, "gaussian")  # of weights; others change the base 
 
 
 def check_adapter(config: Any) -> None:
-    """Refuses an adapter that vLLM would not play as peft does.
-
-    Args:
-        config: a `peft.PeftConfig`.
-
-    Raises:
-        ValueError: names the option.
-    """
+    """Raises ValueError for an adapter that vLLM would not play as peft does."""
     plain = import_extra("peft", "train").LoraConfig().to_dict()
     given = config.to_dict()
     names = [n for n, x in given.items() if n not in _FREE and x != plain.get(n)]

@@ -383,11 +383,6 @@ def plan_lines(
 ) -> list[str]:
     """The size, memory and time of a run; writes nothing, and needs no weights.
 
-    Args:
-        settings: options by name.
-        folder: the run folder.
-        resume: whether the folder's run goes on.
-
     Raises:
         ValueError: an option or a game is unknown or of another type, or nothing is known
             of the model's sizes.

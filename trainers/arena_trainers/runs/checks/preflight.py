@@ -61,11 +61,6 @@ TRACKED = ("tensorboard", "trackio")  # those of the extra `track`
 def check(settings: Mapping[str, Any], folder: Path, *, resume: bool) -> None:
     """Checks all that can be checked without torch; writes nothing.
 
-    Args:
-        settings: options by name.
-        folder: the run folder.
-        resume: whether the folder's run goes on; else a new run starts.
-
     Raises:
         ValueError: an option is unknown, of another type or out of range; a game, policy,
             estimator or model does not exist; or the folder is in use.
@@ -94,14 +89,7 @@ def read_options(settings: Mapping[str, Any]) -> tuple[JobConfig, Any]:
 def checks(
     job: JobConfig, draft: Any, folder: Path, *, resume: bool
 ) -> list[Callable[[], None]]:
-    """The checks before the model and the user's modules; each step may raise.
-
-    Args:
-        job: the job's options.
-        draft: the trainer's.
-        folder: the run folder.
-        resume: whether the folder's run goes on.
-    """
+    """The checks before the model and the user's modules; each step may raise."""
 
     def check_seats() -> None:
         check_opponents(draft)
@@ -171,11 +159,7 @@ def check_opponents(draft: Any) -> None:
 
 
 def check_curriculum(draft: Any) -> None:
-    """Checks the curriculum and its games.
-
-    Raises:
-        ValueError: a game or an option does not fit it.
-    """
+    """Raises ValueError for a game or an option that does not fit the curriculum."""
     curriculum_of(draft, games_of(draft))
 
 
@@ -251,11 +235,7 @@ def converted(
 
 
 def check_reporters(report_to: Any) -> None:
-    """Checks that the packages of `report_to` are installed.
-
-    Raises:
-        ValueError: a package is missing, or a name is unknown.
-    """
+    """Raises ValueError for a name in `report_to` that is unknown or lacks its package."""
     names = split(report_to) if isinstance(report_to, str) else report_to
     for name in names or ():
         if name in ("none", "all"):  # "all" that are installed

@@ -82,11 +82,7 @@ _FOLDERS = re.compile(r"(?<![\w./~])/(?:[^/,#()]+/)+(?=[^/,#()])")
 
 
 def local_folders(settings: Any) -> Iterator[str]:
-    """The folders of the absolute paths in settings, such as `"/home/me/"`.
-
-    Args:
-        settings: a text, or lists and mappings of texts.
-    """
+    """The folders of the absolute paths in settings, such as `"/home/me/"`."""
     if isinstance(settings, str):
         yield from _FOLDERS.findall(settings)
     elif isinstance(settings, Mapping):
@@ -377,10 +373,6 @@ def push_model(folder: Path, trainer: "TurnGRPOTrainer") -> str:
     """Pushes `model/` with its card; returns a line that says where it is.
 
     If that fails, the line says why, and how to push it by hand.
-
-    Args:
-        folder: the run folder.
-        trainer: made the repository on the hub.
     """
     repo = str(trainer.hub_model_id)
     try:

@@ -116,10 +116,6 @@ def curves(metrics: Records, frame: Frame) -> Any:
 
     The axes are fixed: returns have the range of the games, rates go from 0 to 1, NashConv
     and KL start at 0. Panels without data are left out.
-
-    Args:
-        metrics: records of the metrics file.
-        frame: title, ranges and reference lines.
     """
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -551,9 +547,6 @@ def git_commit(source: Path = Path(arena_envs.__file__)) -> str | None:
     """The commit of arena-envs, with "+" if files differ from it.
 
     None if the package is not in a git repository of its own, such as an installed wheel.
-
-    Args:
-        source: a file of the package.
     """
     try:
         _git(source, "ls-files", "--error-unmatch", source.name)
@@ -583,15 +576,7 @@ def write_results(
     episodes: Sequence[Sequence[Episode]],
     num_saved: int,
 ) -> None:
-    """Writes `results.json`, the curves, and episodes after training.
-
-    Args:
-        folder: the run folder.
-        results: what `results.json` holds.
-        frame: of the curves.
-        episodes: of each game.
-        num_saved: episodes that are written, of all games together.
-    """
+    """Writes `results.json`, the curves, and episodes after training."""
     if episodes:
         share = -(-num_saved // len(episodes))  # of each game
         kept = [episode for played in episodes for episode in played[:share]]
@@ -635,13 +620,7 @@ def closing_lines(
 def eval_commands(
     model: str, plans: Sequence[GamePlan], args: TurnGRPOConfig
 ) -> list[str]:
-    """Commands that evaluate a model in the games of its run, as it was trained.
-
-    Args:
-        model: its policy string.
-        plans: the games.
-        args: the trainer's settings.
-    """
+    """Commands that evaluate a model in the games of its run, as it was trained."""
     referee = _referee(args)
     return [
         _command("eval", model, *_game(plan), *referee, *_against(plan))
@@ -650,12 +629,7 @@ def eval_commands(
 
 
 def play_commands(model: str, plans: Sequence[GamePlan]) -> list[str]:
-    """Commands with which a person plays these games against a model.
-
-    Args:
-        model: its policy string.
-        plans: the games; those of one seat are played alone.
-    """
+    """Commands with which a person plays these games against a model."""
     commands = []
     for plan in plans:
         against = ("--against", model) if plan.game.num_players > 1 else ()
@@ -696,13 +670,7 @@ def best_line(folder: Path, kept: BestModel | None, is_wanted: bool, every: int)
 
 
 def rollouts_lines(folder: Path, num_groups: int, args: TurnGRPOConfig) -> list[str]:
-    """A line that says why no training episodes were written; none if there are some.
-
-    Args:
-        folder: the run folder.
-        num_groups: groups that are written at a time.
-        args: the trainer's settings.
-    """
+    """A line that says why no training episodes were written; none if there are some."""
     if num_groups == 0 or last_rollouts(folder) is not None:
         return []
     return [

@@ -1,0 +1,421 @@
+"""Advantage functions of other packages, from their released source.
+
+    pip download --no-deps -d wheels verl==0.9.1 trl==1.16.0   # and others of SUBJECTS
+    python docs/audit/credit.py --wheels wheels [--json] [NAME ...]
+
+A wheel is read, not installed: only the functions that are named below run, without their
+decorators, with numpy, torch and each other. What a function expects of its trainer is an object with
+those attributes alone.
+"""
+
+import ast
+import itertools
+import json
+import logging
+import sys
+import time
+import zipfile
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+sys.path[:0] = [str(Path(__file__).parents[2] / part) for part in (".", "trainers")]
+
+from arena_trainers.credit import audit  # noqa: E402
+
+DOUBLE = torch.float64
+
+
+class Wheel:
+    """The released source of a package.
+
+    Args:
+        path: the wheel.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.name, self.version = path.name.split("-")[:2]
+        self._files = zipfile.ZipFile(path)
+
+    def source(self, file: str) -> str:
+        """The text of a file, by the end of its path."""
+        found = [name for name in self._files.namelist() if name.endswith(file)]
+        return self._files.read(min(found, key=len)).decode()
+
+    def load(self, file: str, *names: str, **given: Any) -> SimpleNamespace:
+        """Functions of a file, methods too; `given` are names that they use."""
+        tree = ast.parse(self.source(file))
+        space: dict[str, Any] = {
+            **{"np": np, "torch": torch, "itertools": itertools},
+            **{"defaultdict": defaultdict, "logger": logging.getLogger("audit")},
+            **given,
+        }
+        future = "from __future__ import annotations\n"
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and node.name in names:
+                node.decorator_list = []
+                text = future + ast.unparse(node)
+                exec(compile(text, f"{self.name}/{file}", "exec"), space)
+        return SimpleNamespace(**{name: space[name] for name in names})
+
+    def lines(self, file: str, method: str, first: str, last: str) -> str:
+        """The statements of a method from one that begins so to one that begins so, as text."""
+        found = []
+        for node in ast.walk(ast.parse(self.source(file))):
+            if isinstance(node, ast.FunctionDef) and node.name == method:
+                texts = [ast.unparse(one) for one in node.body]
+                start = next(i for i, t in enumerate(texts) if t.startswith(first))
+                end = next(
+                    i for i, t in enumerate(texts) if i >= start and t.startswith(last)
+                )
+                found.append("\n".join(texts[start : end + 1]))
+        return found[0]
+
+
+class Subject(NamedTuple):
+    """An advantage function as released.
+
+    Attributes:
+        package: of the wheel.
+        source: where the function stands.
+        signature: as in `arena_trainers.credit.audit`.
+        make: the function, from the wheel.
+        about: its options, and what it computes.
+    """
+
+    package: str
+    source: str
+    signature: str
+    make: Callable[[Wheel], Callable[..., Any]]
+    about: str
+
+
+# verl and SkyRL: token-level rewards, mask, index
+CORE, TORCH = "verl/trainer/ppo/core_algos.py", "verl/utils/torch_functional.py"
+PPO = "skyrl/backends/skyrl_train/utils/ppo_utils.py"
+
+
+def verl(name: str, about: str, **options: Any) -> Subject:
+    """An estimator of verl."""
+    function = f"compute_{name}_advantage"
+
+    def make(wheel: Wheel) -> Callable[..., Any]:
+        sums = wheel.load(TORCH, "masked_sum")
+        means = wheel.load(TORCH, "masked_mean", masked_sum=sums.masked_sum)
+        whiten = wheel.load(
+            *(TORCH, "masked_var", "masked_whiten"), masked_mean=means.masked_mean
+        )
+        groups = wheel.load(
+            "verl/utils/groupwise.py",
+            *("_resolve_device", "_to_1d_numpy_object_array"),
+            *("as_torch_index", "group_mean_std"),
+            os=SimpleNamespace(getenv=lambda name: None, environ=()),
+            get_device_name=lambda: "cpu",
+        )
+        loaded = wheel.load(
+            *(CORE, function),
+            verl_F=whiten,
+            as_torch_index=groups.as_torch_index,
+            group_mean_std=groups.group_mean_std,
+        )
+        found = getattr(loaded, function)
+        return lambda **given: found(**given, **options)
+
+    return Subject("verl", f"{CORE}:{function}", "verl", make, about)
+
+
+def skyrl(name: str, about: str, **options: Any) -> Subject:
+    """An estimator of SkyRL."""
+
+    def make(wheel: Wheel) -> Callable[..., Any]:
+        mean = wheel.load("skyrl_train/utils/torch_utils.py", "masked_mean")
+        loaded = wheel.load(
+            *(PPO, "masked_var", "masked_whiten", name), masked_mean=mean.masked_mean
+        )
+        return lambda **given: getattr(loaded, name)(**given, **options)
+
+    return Subject("skyrl", f"{PPO}:{name}", "verl", make, about)
+
+
+# TRL: the statements of the trainer's method that make advantages of rewards
+def trl(trainer: str, first: str, about: str, **options: Any) -> Subject:
+    """The advantages of a trainer of TRL, by its own statements."""
+    file, method = (
+        f"trl/trainer/{trainer}_trainer.py",
+        "_generate_and_score_completions",
+    )
+
+    def make(wheel: Wheel) -> Callable[..., Any]:
+        nanstd = wheel.load("trl/trainer/utils.py", "nanstd").nanstd
+        lines = wheel.lines(file, method, first, "advantages = torch.nan_to_num")
+        code = compile(lines, file, "exec")
+
+        def function(rewards: torch.Tensor, num_generations: int) -> torch.Tensor:
+            given = SimpleNamespace(
+                reward_weights=torch.ones(1, dtype=DOUBLE),
+                **{"reward_funcs": [None], "beta": 0.0, "reward_clip_range": None},
+                **options,
+            )
+            space = {
+                **{"self": given, "torch": torch, "nanstd": nanstd, "device": "cpu"},
+                **{"num_generations": num_generations},
+                "rewards_per_func": rewards[:, None],
+            }
+            exec(code, space)
+            return space["advantages"]
+
+        return function
+
+    return Subject("trl", f"{file}:{method}", "trl", make, about)
+
+
+GRPO = {"multi_objective_aggregation": "sum_then_normalize"}
+UNSCORABLE = "unscorable_mask ="
+
+
+# ms-swift, tinker-cookbook, ART, SkyRL's agents: returns of a group
+def swift(estimator: str, about: str, **options: Any) -> Subject:
+    """An estimator of ms-swift."""
+    file = "swift/rl_core/advantage.py"
+
+    def make(wheel: Wheel) -> Callable[..., Any]:
+        found = wheel.load(file, "compute_advantages", nanstd=None).compute_advantages
+        return lambda rewards, num_generations: found(
+            rewards[:, None],
+            torch.ones(1, dtype=DOUBLE),
+            num_generations,
+            advantage_estimator=estimator,
+            **options,
+        )[0]
+
+    return Subject("ms_swift", f"{file}:compute_advantages", "trl", make, about)
+
+
+def of_list(package: str, file: str, name: str, about: str, **options: Any) -> Subject:
+    """A function of the list of a group's returns."""
+
+    def make(wheel: Wheel) -> Callable[..., Any]:
+        more = ("normalize_advantages",) if package == "skyrl" else ()
+        found = getattr(wheel.load(file, *more, name), name)
+        return lambda rewards, num_generations: np.asarray(
+            found(rewards.tolist(), **options)
+        )
+
+    return Subject(package, f"{file}:{name}", "trl", make, about)
+
+
+def tinker() -> Subject:
+    """The advantages of tinker-cookbook."""
+    file, name = "tinker_cookbook/rl/data_processing.py", "compute_advantages"
+
+    def make(wheel: Wheel) -> Callable[..., Any]:
+        found = getattr(wheel.load(file, name), name)
+
+        def function(rewards: torch.Tensor, num_generations: int) -> torch.Tensor:
+            group = SimpleNamespace(get_total_rewards=rewards.tolist)
+            return found([group])[0]
+
+        return function
+
+    return Subject("tinker_cookbook", f"{file}:{name}", "trl", make, "minus the mean")
+
+
+def openrlhf(estimator: str, about: str, no_std_norm: bool = False) -> Subject:
+    """An estimator of OpenRLHF, whose reward stands at the end of an episode."""
+    file = "openrlhf/trainer/ppo_utils/experience_maker.py"
+    names = ("compute_advantages_and_returns", "get_cumulative_returns")
+
+    def make(wheel: Wheel) -> Callable[..., Any]:
+        reward = wheel.load("openrlhf/models/utils.py", "compute_reward")
+        loaded = wheel.load(
+            *(file, *names),
+            compute_reward=reward.compute_reward,
+            apply_length_penalties=lambda experiences, args: None,
+        )
+
+        def function(
+            token_level_rewards: torch.Tensor, response_mask: torch.Tensor, index: Any
+        ) -> torch.Tensor:
+            keys = list(dict.fromkeys(index))
+            rows = [i for key in keys for i in np.flatnonzero(index == key)]
+            advantage = SimpleNamespace(
+                **{"estimator": estimator, "gamma": 1.0, "no_std_norm": no_std_norm}
+            )
+            args = SimpleNamespace(
+                algo=SimpleNamespace(advantage=advantage),
+                rollout=SimpleNamespace(n_samples_per_prompt=len(rows) // len(keys)),
+                reward=SimpleNamespace(clip_range=None),
+            )
+            maker = SimpleNamespace(
+                strategy=SimpleNamespace(args=args),
+                kl_ctl=SimpleNamespace(value=0.0),
+                advantage_estimator=estimator,
+            )
+            maker.get_cumulative_returns = lambda *a: loaded.get_cumulative_returns(
+                maker, *a
+            )
+            mask = response_mask[rows]
+            experience = SimpleNamespace(
+                index=list(range(len(rows))),
+                rewards=token_level_rewards[rows].sum(-1),
+                kl=torch.zeros_like(mask),
+                action_mask=mask,
+                info={},
+            )
+            (made,) = loaded.compute_advantages_and_returns(maker, [experience])
+            found = torch.zeros_like(mask)
+            found[rows] = made.advantages.to(mask.dtype)
+            return found
+
+        return function
+
+    return Subject("openrlhf", f"{file}:{names[0]}", "verl", make, about)
+
+
+ONE = SimpleNamespace(gamma=1.0)
+PLAIN: dict[str, Any] = {"norm_adv_by_std_in_grpo": True}
+SUBJECTS = {
+    "trl-grpo": trl(
+        "grpo", UNSCORABLE, "default: z-score", scale_rewards="group", **GRPO
+    ),
+    "trl-grpo-no-scale": trl(
+        "grpo", UNSCORABLE, "scale_rewards='none'", scale_rewards="none", **GRPO
+    ),
+    "trl-rloo": trl("rloo", UNSCORABLE, "default", normalize_advantages=False),
+    "trl-rloo-normalized": trl(
+        "rloo", UNSCORABLE, "normalize_advantages=True", normalize_advantages=True
+    ),
+    "verl-grpo": verl("grpo_outcome", "default: z-score"),
+    "verl-grpo-no-std": verl(
+        "grpo_outcome", "norm_adv_by_std_in_grpo=False", norm_adv_by_std_in_grpo=False
+    ),
+    "verl-grpo-vectorized": verl("grpo_vectorized_outcome", "default: z-score"),
+    "verl-grpo-passk": verl("grpo_passk_outcome", "best minus second", config=PLAIN),
+    "verl-rloo": verl("rloo_outcome", "default"),
+    "verl-rloo-vectorized": verl("rloo_vectorized_outcome", "default"),
+    "verl-opo": verl("opo_outcome", "baseline weighted by length"),
+    "verl-gpg": verl(
+        "gpg_outcome", "minus the mean, by the share of rewards that are not 0"
+    ),
+    "verl-reinforce-plus-plus": verl(
+        "reinforce_plus_plus_outcome", "whitened over the batch", config=ONE
+    ),
+    "verl-reinforce-plus-plus-baseline": verl(
+        "reinforce_plus_plus_baseline_outcome", "minus the mean, then whitened"
+    ),
+    "skyrl-grpo": skyrl("compute_grpo_outcome_advantage", "default: z-score"),
+    "skyrl-rloo": skyrl("compute_rloo_outcome_advantage", "default"),
+    "skyrl-maxrl": skyrl("compute_maxrl_advantage", "divided by the mean"),
+    "skyrl-reinforce-plus-plus": skyrl(
+        "compute_reinforce_plus_plus_outcome_advantage", "whitened", gamma=1.0
+    ),
+    "skyrl-agent-grpo": of_list(
+        "skyrl",
+        "skyrl_agent/integrations/tinker/tinker_train.py",
+        "compute_advantages_grpo",
+        "minus the mean, then normalized",
+    ),
+    "openrlhf-rloo": openrlhf("rloo", "default"),
+    "openrlhf-reinforce": openrlhf("reinforce", "whitened over the batch"),
+    "openrlhf-reinforce-baseline": openrlhf(
+        "reinforce_baseline", "minus the mean, then whitened"
+    ),
+    "openrlhf-group-norm": openrlhf("group_norm", "z-score"),
+    "openrlhf-dr-grpo": openrlhf("dr_grpo", "minus the mean"),
+    "ms-swift-grpo": swift("grpo", "default: z-score"),
+    "ms-swift-grpo-no-scale": swift(
+        "grpo", "scale_rewards='none'", scale_rewards="none"
+    ),
+    "ms-swift-rloo": swift("rloo", "scale_rewards='none'", scale_rewards="none"),
+    "ms-swift-rloo-scaled": swift("rloo", "scale_rewards='group'"),
+    "tinker-cookbook": tinker(),
+    "openpipe-art": of_list(
+        "openpipe_art",
+        "art/tinker_native/data.py",
+        "compute_advantages",
+        "default: z-score",
+    ),
+    "openpipe-art-no-normalize": of_list(
+        "openpipe_art",
+        "art/tinker_native/data.py",
+        "compute_advantages",
+        "normalize_advantages=False",
+        normalize_advantages=False,
+    ),
+}
+
+
+def audited(name: str, wheel: Wheel) -> dict[str, Any]:
+    """What was found about a subject."""
+    subject, began = SUBJECTS[name], time.process_time()
+    found = audit(subject.make(wheel), subject.signature)
+    seconds = round(time.process_time() - began, 1)
+    return {
+        "package": wheel.name.replace("_", "-"),
+        "version": wheel.version,
+        "source": subject.source,
+        "about": subject.about,
+        "worst": found.worst,
+        "rows": {
+            row.game: row.error
+            or {
+                batch: [v.kind, round(v.cosine, 3), round(v.factor, 3)]
+                for batch, v in row.verdicts.items()
+            }
+            for row in found.rows
+        },
+        "counterexample": found.counterexample,
+        "cpu_seconds": seconds,
+    }
+
+
+def main() -> None:
+    """Audits the subjects that are named, or all."""
+    torch.set_num_threads(1)
+    words = iter(sys.argv[1:])
+    names, folder, as_json = [], Path("wheels"), False
+    for word in words:
+        if word == "--wheels":
+            folder = Path(next(words))
+        elif word == "--json":
+            as_json = True
+        else:
+            names.append(word)
+    wheels = {w.name: w for w in map(Wheel, sorted(folder.glob("*.whl")))}
+    rows = {}
+    for name in names or SUBJECTS:
+        wheel = wheels.get(SUBJECTS[name].package)
+        if wheel is None:
+            print(
+                f"{name}: no wheel of {SUBJECTS[name].package} in {folder}",
+                file=sys.stderr,
+            )
+            continue
+        row = rows[name] = audited(name, wheel)
+        kinds = [
+            v[0] for g in row["rows"].values() if isinstance(g, dict) for v in [g["2"]]
+        ]
+        errors = sorted({g for g in row["rows"].values() if isinstance(g, str)})
+        print(
+            name,
+            row["version"],
+            row["worst"],
+            f"{row['cpu_seconds']} s",
+            file=sys.stderr,
+        )
+        print("   batches of two:", ", ".join(kinds), *errors, file=sys.stderr)
+        if len(names) == 1 and (shown := row["counterexample"]):
+            print(f"   reversed in {shown[0]}, batch {shown[1]}", file=sys.stderr)
+            for line in shown[2]:
+                print("    ", *line, file=sys.stderr)
+    if as_json:
+        print(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()

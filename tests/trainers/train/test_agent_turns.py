@@ -1,0 +1,128 @@
+"""Turns of several generations in training: each is credited and trained by itself."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoTokenizer
+
+from arena_envs import make_game
+from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
+from arena_trainers.credit import estimate
+from arena_trainers.train import turn_batch, turn_records
+from arena_trainers.train.records import training_rows
+from arena_wrappers import AgentPolicy, Ask, Generation, Reply, play
+from arena_wrappers.policies import agents
+
+PLANNER = agents.find("planner_worker")
+
+
+def alone(seen):
+    said = yield Ask("me", seen.messages)
+    return Reply(said.text)
+
+
+@pytest.fixture
+def trained(model_folder, settings):
+    """A trainer after two steps."""
+
+    def train(agent, **options):
+        args = TurnGRPOConfig(**{**settings, "max_steps": 2, **options})
+        tokenizer = AutoTokenizer.from_pretrained(model_folder)
+        trainer = TurnGRPOTrainer(
+            str(model_folder), args, processing_class=tokenizer, agent=agent
+        )
+        trainer.train()
+        return trainer
+
+    return train
+
+
+def episode_by_hand():
+    """Two turns of seat 0: two generations, then one; rewards 1 and 2."""
+    (played,) = play("kuhn_poker", "random", [3])
+    first = replace(
+        played.turns[0],
+        seat=0,
+        index=0,
+        rewards={"game": 1.0},
+        generations=(
+            Generation("planner", "a", [1, 2], [3, 4, 5], [-0.1, -0.2, -0.3]),
+            Generation("worker", "bet", [1, 2, 3], [6], [-0.4], parent=0),
+        ),
+    )
+    second = replace(
+        first,
+        index=1,
+        rewards={"game": 2.0},
+        generations=(),
+        prompt_ids=[9],
+        token_ids=[7, 8],
+        logprobs=[-0.5, -0.6],
+    )
+    return replace(played, turns=[first, second])
+
+
+def test_columns_by_hand():
+    records = turn_records([episode_by_hand()], [0], [("self", "random")])
+    batch = turn_batch([records], {}, ["kuhn"])
+    assert batch.turn.tolist() == [0, 1, 2]
+    assert batch.reward.tolist() == [0.0, 1.0, 2.0]
+    assert batch.num_tokens.tolist() == [3, 1, 2]
+    assert batch.row_length.tolist() == [5, 4, 3]
+    assert batch.terminated.tolist() == [False, False, True]
+
+
+def test_rows_hold_the_tokens_of_their_generation():
+    episode = episode_by_hand()
+    records = turn_records([episode], [0], [("self", "random")])
+    batch = turn_batch([records], {}, ["kuhn"])
+    rows = training_rows([episode], records, batch, np.array([1.0, 2, 3]), range(3))
+    assert [list(row.prompt_ids) for row in rows] == [[1, 2], [1, 2, 3], [9]]
+    assert [list(row.completion_ids) for row in rows] == [[3, 4, 5], [6], [7, 8]]
+    assert [list(row.logprobs) for row in rows] == [
+        [-0.1, -0.2, -0.3],
+        [-0.4],
+        [-0.5, -0.6],
+    ]
+    assert [row.advantage.tolist() for row in rows] == [[1.0] * 3, [2.0], [3.0] * 2]
+    assert {row.episode_return for row in rows} == {3.0}
+
+
+def test_the_planner_is_credited_with_the_pay_of_its_turn():
+    """Return-to-go less the mean of the pool of its (game, seat, turn)."""
+    good, bad = episode_by_hand(), episode_by_hand()
+    bad.turns[0].rewards.update(game=-1.0)
+    bad.turns[1].rewards.update(game=1.0)
+    records = turn_records([good, bad], [0, 0], [("self", "random")] * 2)
+    batch = turn_batch([records], {}, ["kuhn"])
+    pool = ("game", "seat", "turn")
+    found = estimate("mars", batch, pool=pool, scale="none").advantage
+    assert found.tolist() == [1.5, 1.5, 0.5, -1.5, -1.5, -0.5]
+
+
+def test_what_generations_do_not_support_is_refused():
+    episodes, seats = [episode_by_hand()], [("self", "random")]
+    with pytest.raises(ValueError, match="reads no states"):
+        turn_records(episodes, [0], seats, [make_game("kuhn_poker")], ["state_key"])
+    with pytest.raises(ValueError, match="reads no entropies"):
+        turn_records(episodes, [0], seats, columns=["tokens.entropy"])
+
+
+def test_an_agent_of_one_call_trains_as_the_model_does(trained):
+    def weights(trainer):
+        return dict(trainer.accelerator.unwrap_model(trainer.model).state_dict())
+
+    plain = weights(trained(None))
+    by_agent = weights(trained(lambda model: AgentPolicy(alone, model)))
+    assert all(torch.equal(plain[name], by_agent[name]) for name in plain)
+
+
+def test_planner_and_worker_are_trained(trained):
+    trainer = trained(lambda model: AgentPolicy(PLANNER, model))
+    turns = [t for e in trainer.last_episodes for t in e.turns]
+    assert {len(turn.generations) for turn in turns} == {2}
+    ids = sorted(tuple(g.token_ids) for turn in turns for g in turn.generations)
+    rows = [row for row in trainer._rows if row.advantage is not None]
+    assert sorted(tuple(row.completion_ids) for row in rows) == ids
