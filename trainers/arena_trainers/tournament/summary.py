@@ -129,8 +129,8 @@ def fit_elo(
     found = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
     theta = found.x - found.x.mean()
     chances = 1 / (1 + np.exp(theta[None, :] - theta[:, None]))
-    weights = games * chances * (1 - chances)
-    information = np.diag(weights.sum(1)) - weights
+    curvature = games * chances * (1 - chances)
+    information = np.diag(curvature.sum(1)) - curvature
     errors = np.sqrt(np.diag(np.linalg.pinv(information)))
     return MEAN_ELO + POINTS * theta, POINTS * errors
 
