@@ -96,6 +96,11 @@ def render_modes() -> list[str]:
     return ["ansi", "human"] + ["rgb_array"] * (missing_package() is None)
 
 
+def install_advice(extra: str) -> str:
+    """How to install an extra; the package is not published yet."""
+    return f"install it in a clone of arena-envs: pip install '.[{extra}]'"
+
+
 def check_render_mode(mode: object) -> None:
     """Raises if an environment cannot render in this mode.
 
@@ -109,8 +114,7 @@ def check_render_mode(mode: object) -> None:
         )
     if mode == "rgb_array" and (name := missing_package()):
         raise ModuleNotFoundError(
-            f"render_mode 'rgb_array' needs the package {name!r}; install it with: "
-            "pip install 'arena-envs[render]'",
+            f"render_mode 'rgb_array' needs the package {name!r}; {install_advice('render')}",
             name=name,
         )
 

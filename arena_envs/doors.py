@@ -30,7 +30,7 @@ from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from itertools import pairwise
 from typing import Any, Generic, NoReturn, TypeVar
 
-from arena_envs.checks import did_you_mean
+from arena_envs.checks import did_you_mean, install_advice
 
 T = TypeVar("T")
 Maker = Callable[..., T]
@@ -248,8 +248,7 @@ def missing_extra(
 ) -> ModuleNotFoundError:
     """The error for a missing package; it names the extra to install."""
     return ModuleNotFoundError(
-        f"this needs the package {error.name!r}; install it with: "
-        f"pip install 'arena-envs[{extra}]'",
+        f"this needs the package {error.name!r}; {install_advice(extra)}",
         name=error.name,
     )
 

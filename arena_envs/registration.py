@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from arena_envs.catalogue import GAMES, Facts, Split
-from arena_envs.checks import did_you_mean
+from arena_envs.checks import did_you_mean, install_advice
 from arena_envs.doors import Door, Expression, expression, imported, installed
 from arena_envs.game import AnyGame, Information, Kind
 from arena_envs.nodes import Content
@@ -72,15 +72,15 @@ class Entry:
         try:
             return getattr(import_module(module), attribute)
         except Exception as error:  # a stranger's module may raise anything at import
-            advice = ""
+            todo = ""
             if self.extra:
-                advice = f"; install it with: pip install 'arena-envs[{self.extra}]'"
+                todo = f"; {install_advice(self.extra)}"
             elif self.plugin is None:
                 raise
             origin = f" of plug-in {self.plugin!r}" if self.plugin else ""
             raise ImportError(
                 f"game {self.id!r}{origin} cannot be loaded from {self.entry_point!r}: "
-                f"{type(error).__name__}: {error}{advice}"
+                f"{type(error).__name__}: {error}{todo}"
             ) from error
 
 

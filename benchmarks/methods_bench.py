@@ -442,8 +442,6 @@ The tiny model of `arena train` plays itself and learns by one of five methods:
 - **Options**: those of `grpo` are the recipe's, which was tuned earlier, with the credit above. Those of
   the other methods come from at most three short trials each with seed 0. So the methods were not
   tuned equally, and seed 0 is part of the results. Optimizer steps and computing time differ.
-- **Outdated**: the runs of `agent_q` are older than the merge of equal replies of a state in `branch_pairs`, which
-  makes other pairs. `python benchmarks/methods_bench.py --only agent_q --directory NEW_FOLDER` runs it anew.
 
 """
 

@@ -20,7 +20,7 @@ HEAD = """\
 Written by `python docs/build_games.py --write` from the docstrings of the games. Longest:
 decisions of all players together. Prompt: characters of a prompt with default options, on
 average over random play. Split: whether the id is for training or held out, as in MARSHAL; the parameter
-`split` of a game holds out instances within the game. [language.md](language.md) says how a small chat model is measured in five
+`split` of a game holds out instances within the game. [language.md](language.md) has the tiny model in self-play of five
 language games.
 
 | id | kind | players | information | split | pays | longest | prompt |

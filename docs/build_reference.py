@@ -1,5 +1,7 @@
 """Writes `docs/reference/`: a page per public package, the help of every command, the gallery.
 
+It also writes the page that plays games in the browser.
+
 `make docs` runs it before it builds the site. The pages are not in the repository: the docstrings are
 read when the site is built.
 """
@@ -12,6 +14,7 @@ import shutil
 from pathlib import Path
 
 from build_gallery import write_gallery
+from build_play import write_app
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(__file__).with_name("reference")
@@ -111,6 +114,7 @@ def main() -> None:
     for module in modules:
         (FOLDER / f"{module}.md").write_text(module_page(module))
     write_gallery(FOLDER)
+    write_app()
     (FOLDER / "commands.md").write_text(commands_page())
 
 

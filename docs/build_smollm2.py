@@ -260,8 +260,6 @@ each episode ended with its first reply.
 
 Short replies to a dozen prompts repeat, so few different rows run. Replies that reason are nearly
 all different: each runs by itself. Self-play with reasoning needs a GPU.
-
-[games/language.md](games/language.md) measures the same model in five language games.
 """
 
 

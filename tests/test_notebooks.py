@@ -11,8 +11,19 @@ pytest.importorskip("trl")
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 
 
-def test_there_are_notebooks():
-    assert NOTEBOOKS
+def test_the_documentation_links_each_notebook():
+    page = (NOTEBOOKS[0].parents[1] / "docs" / "index.md").read_text()
+    assert [path.stem[:2] for path in NOTEBOOKS] == ["01", "02", "03", "04", "05"]
+    assert [
+        path.name for path in NOTEBOOKS if f"/notebooks/{path.name})" not in page
+    ] == []
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_installs_from_a_clone(path):
+    text = path.read_text()
+    assert "pip install '.[" in text
+    assert "arena-envs[" not in text
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

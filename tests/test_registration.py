@@ -202,7 +202,7 @@ class TestRegister:
             print([info for info in arena_envs.game_infos() if info.extra == "far"])
             """
         )
-        assert "pip install 'arena-envs[far]'" in found
+        assert "pip install '.[far]'" in found
         assert "No module named 'no_such_module'" in found
         assert (
             "[GameInfo(id='far-v0', kind='mixed', num_players=5, "
@@ -226,7 +226,9 @@ class TestRegister:
             """
         )
         assert found.startswith("['chess-v0']\ngame 'chess-v0' cannot be loaded from")
-        assert found.endswith("install it with: pip install 'arena-envs[chess]'")
+        assert found.endswith(
+            "install it in a clone of arena-envs: pip install '.[chess]'"
+        )
 
 
 class TestPlugins:

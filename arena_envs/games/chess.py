@@ -11,7 +11,7 @@
 | Known value | unknown; lines of 1 to 4 turns: 20, 400, 8902, 197281                  |
 | Source      | Laws of Chess of FIDE (2023), but draws are automatic                  |
 
-Needs the package `chess`: `pip install 'arena-envs[chess]'`. (Its licence is the GPL-3.0.)
+Needs the package `chess`: in a clone `pip install '.[chess]'`. (Its licence is the GPL-3.0.)
 
 The usual rules, with castling, en passant and promotion. The game ends with checkmate, and
 in a draw with stalemate, with too little material for any checkmate (lone kings, with one

@@ -404,7 +404,6 @@ class Taboo(talk.TalkGame[State, Action]):
     information: ClassVar[Information] = "imperfect"
     max_chance_nodes = 1
     max_return = 1.0
-    heuristic = "taboo:honest"
     scene = "arena_envs.games.taboo:scene"
 
     def __post_init__(self) -> None:
@@ -425,6 +424,10 @@ class Taboo(talk.TalkGame[State, Action]):
     @property
     def kind(self) -> Kind:
         return "competitive" if self.adversarial else "cooperative"
+
+    @property
+    def heuristic(self) -> str:
+        return "taboo:optimal" if self.adversarial else "taboo:honest"
 
     @property
     def zero_sum(self) -> bool:  # type: ignore[override]

@@ -1,10 +1,11 @@
 """Exact equilibria of two-player zero-sum games, by linear programming.
 
-Needs scipy: `pip install 'arena-envs[solve]'`.
+Needs scipy: the extra `solve`.
 """
 
 from typing import Any, NamedTuple
 
+from arena_envs.checks import install_advice
 from arena_envs.game import TERMINAL, AnyGame, ArrayLike, Floats, np
 from arena_envs.solvers.enumeration import MAX_STATES, Key
 from arena_envs.solvers.tree import Tree, game_tree, normalise
@@ -197,7 +198,6 @@ def _scipy() -> tuple[Any, Any]:
         import scipy.sparse
     except ImportError as error:
         raise ImportError(
-            "linear programs need scipy; install it with: pip install "
-            "'arena-envs[solve]'"
+            f"linear programs need scipy; {install_advice('solve')}"
         ) from error
     return scipy.optimize, scipy.sparse

@@ -279,5 +279,5 @@ def test_a_missing_package_is_named_before_anything_is_run(
     folder = tmp_path / "new"
     command = ["--only", "mars", "--directory", str(folder)]
     done = CliRunner().invoke(comparing.script(credit_bench.main), command)
-    assert f"arena-envs[{extra}]" in str(done.exception)
+    assert f"'.[{extra}]'" in str(done.exception)
     assert not folder.exists()

@@ -5,6 +5,8 @@ they are skipped.
 """
 
 import shutil
+import subprocess
+import tarfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 
 import pytest
 
+AXE, PYODIDE = "axe-core@4.14.1", "pyodide@314.0.7"
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -85,3 +88,28 @@ def wait_until(browser: Any) -> Callable[..., None]:
         pytest.fail(f"not true within 20 s: {expression}")
 
     return wait
+
+
+def unpacked(package: str, folder: Path) -> Path:
+    """The files of an npm package, which is not installed."""
+    if shutil.which("npm") is None:
+        pytest.skip(f"there is no npm to get {package} with")
+    command = ["npm", "pack", "--silent", package]
+    if subprocess.run(command, cwd=folder, capture_output=True).returncode:
+        pytest.skip(f"{package} cannot be had here")
+    with tarfile.open(next(folder.glob("*.tgz"))) as packed:
+        packed.extractall(folder, filter="data")
+    return folder / "package"
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The script of axe-core."""
+    folder = unpacked(AXE, tmp_path_factory.mktemp("axe"))
+    return (folder / "axe.min.js").read_text()
+
+
+@pytest.fixture(scope="session")
+def pyodide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of Pyodide."""
+    return unpacked(PYODIDE, tmp_path_factory.mktemp("pyodide"))

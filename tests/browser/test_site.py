@@ -51,7 +51,9 @@ def test_every_page_is_reached_and_fits_a_phone_without_errors(page, address):
         width = page.evaluate("document.documentElement.scrollWidth")
         if width > 390:
             wide[page.url] = width
-        for link in page.evaluate("[...document.links].map(a => a.href.split('#')[0])"):
+        for link in page.evaluate(
+            "[...document.links].map(a => a.href.split('#')[0].replace(/index.html$/, ''))"
+        ):
             if link.startswith(address) and link not in seen and link.endswith("/"):
                 seen.add(link)
                 waiting.append(link)

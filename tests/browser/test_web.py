@@ -1,12 +1,11 @@
 """`arena serve web` in Chromium: whole games, two browsers, reloads, restarts, bad clients."""
 
 import re
-import shutil
+import runpy
 import signal
 import socket
 import subprocess
 import sys
-import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +16,12 @@ import pytest
 pytest.importorskip("uvicorn", reason="the extra web is not installed")
 pytestmark = pytest.mark.slow
 
+# what tests do on a page where games are played
+PAGES = runpy.run_path(str(Path(__file__).with_name("game_pages.py")))
+begin, first_move, move = PAGES["begin"], PAGES["first_move"], PAGES["move"]
+fits_the_phone, nothing_serious = PAGES["fits_the_phone"], PAGES["nothing_serious"]
+observed, over = PAGES["observed"], PAGES["over"]
 PHONE = {"viewport": {"width": 390, "height": 800}}
-AXE = "axe-core@4.14.1"
 LOAD = "Failed to load resource"  # what Chromium says of a status of 400 or more
 
 
@@ -88,57 +91,6 @@ def visit(browser, served) -> Iterator[Any]:
     assert not troubles
 
 
-def begin(page: Any, game: str, *seats: str) -> None:
-    """Starts a game; `me` or an opponent for each seat that is not as offered."""
-    page.fill("#filter", game)
-    ids = page.evaluate(
-        "[...document.querySelectorAll('#game option')].map(o => o.value)"
-    )
-    page.select_option("#game", next(id for id in ids if id.startswith(f"{game}-v")))
-    page.wait_for_selector(f"#facts:has-text('{len(seats)} player')")
-    page.wait_for_selector(
-        f"#seat{len(seats) - 1} option[value='{seats[-1]}']", state="attached"
-    )
-    for number, who in enumerate(seats):
-        page.select_option(f"#seat{number}", who)
-    page.click("#new button")
-    page.wait_for_selector("#table:not([hidden])", timeout=20_000)
-
-
-def over(page: Any) -> bool:
-    return bool(page.inner_text("#status").startswith("The game is over"))
-
-
-def observed(page: Any) -> str:
-    return str(page.evaluate("document.querySelector('#observed').textContent"))
-
-
-def move(page: Any, act: Any) -> None:
-    before, status = observed(page), page.inner_text("#status")
-    act()
-    for _ in range(400):
-        if observed(page) != before or page.inner_text("#status") != status:
-            return
-        page.wait_for_timeout(25)
-    pytest.fail(f"nothing followed the move: {page.inner_text('main')}")
-
-
-def first_move(page: Any) -> None:
-    """The first move: a button; in a language game its words, sent with Enter."""
-
-    def act() -> None:
-        page.locator("#buttons button").first.click()
-        if page.input_value("#text"):
-            page.press("#text", "Enter")
-
-    move(page, act)
-
-
-def fits_the_phone(page: Any) -> None:
-    width = page.evaluate("document.documentElement.scrollWidth")
-    assert width <= 390, f"{width} pixels wide"
-
-
 @pytest.mark.parametrize(
     ("game", "seats"),
     [
@@ -157,7 +109,7 @@ def test_a_whole_game_is_played_on_a_phone(visit, game, seats) -> None:
     page = visit(**PHONE)
     fits_the_phone(page)
     begin(page, game, *seats)
-    for _ in range(60):
+    for _ in range(120):  # Frozen Lake may take 100
         fits_the_phone(page)
         if over(page):
             break
@@ -357,36 +309,12 @@ def test_a_move_answers_within_100_ms(visit) -> None:
     assert min(spent) < 100  # the others may have waited for other processes
 
 
-@pytest.fixture(scope="module")
-def axe(tmp_path_factory) -> str:
-    """The script of axe-core, from the registry of npm packages."""
-    if shutil.which("npm") is None:
-        pytest.skip("there is no npm to get axe-core with")
-    folder = tmp_path_factory.mktemp("axe")
-    got = subprocess.run(
-        ["npm", "pack", "--silent", AXE], cwd=folder, capture_output=True, text=True
-    )
-    if got.returncode:
-        pytest.skip("axe-core cannot be had here")
-    with tarfile.open(next(folder.glob("*.tgz"))) as packed:
-        found = packed.extractfile("package/axe.min.js")
-        assert found is not None
-        return found.read().decode()
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(visit, axe, scheme) -> None:
     page = visit(bypass_csp=True, color_scheme=scheme, **PHONE)
 
     def check() -> None:
-        page.evaluate(axe)
-        found = page.evaluate("axe.run().then((found) => found.violations)")
-        serious = [
-            (one["id"], [node["html"] for node in one["nodes"]][:3])
-            for one in found
-            if one["impact"] in ("serious", "critical")
-        ]
-        assert serious == []
+        nothing_serious(page, axe)
 
     check()
     for game, seats in (

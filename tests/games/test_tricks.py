@@ -202,6 +202,22 @@ def report(numbers: str) -> Policy:
     return policy
 
 
+def waits(move: str) -> Policy:
+    """Deal or no deal: reports, then makes no demand, and claims what the other leaves."""
+
+    def policy(game: Any, state: Any, rng: random.Random) -> Any:
+        seat = game.current_player(state)
+        honest: Any = make_bot("dealer:honest")
+        if game.is_talking(state):
+            action = honest(game, state, rng)
+            return action if action.move in ("report", "end") else move
+        other = honest._share(game, state, 1 - seat)
+        kept = zip(state.pool, other, strict=True)
+        return f"claim {' '.join(str(a - b) for a, b in kept)}"
+
+    return policy
+
+
 def lies_last(game: Any, state: Any, rng: random.Random) -> Any:
     """Persuasion: honest advice, and in the last round a recommendation."""
     is_last = len(state.said) == game.max_turns - 2
@@ -244,6 +260,13 @@ TRICKS |= {
         )
         for seat in (0, 1)
         for numbers in ("0 0 0", "10 10 10", "1 1 1", "2 0 0", "0 0 10")
+    },
+    **{
+        f"deal_or_no_deal: player_0 demands nothing, but {move!r}": Trick(
+            *("deal_or_no_deal", {}, (0,), waits(move)),
+            *(make_bot("dealer:honest"), 0.65),
+        )
+        for move in ("end", "say: hm")
     },
     **{
         f"deal_or_no_deal: player_{seat} claims {bot}": Trick(

@@ -80,3 +80,15 @@ def test_no_block_of_the_documentation_runs_the_tests() -> None:
 def test_the_files_of_the_quick_tests_exist():
     names = (ROOT / "tests" / "quick.txt").read_text().split()
     assert all((ROOT / name).exists() for name in names if not name.startswith("--"))
+
+
+def test_one_tag_builds_what_a_release_has_and_publishes_only_when_an_owner_allows_it():
+    text = (ROOT / ".github/workflows/release.yml").read_text()
+    jobs = yaml.safe_load(text)["jobs"]
+    commands = [step.get("run", "") for step in jobs["build"]["steps"]]
+    assert {"make wheel", "make docs"} <= set(commands)
+    assert "attest-build-provenance" in text
+    owner = (ROOT / "RELEASE.md").read_text()
+    for job, variable in (("package", "PUBLISH_PACKAGE"), ("site", "PUBLISH_SITE")):
+        assert jobs[job]["if"] == f"vars.{variable} == 'true'"
+        assert f"`{variable}`" in owner

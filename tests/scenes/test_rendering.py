@@ -23,7 +23,7 @@ def test_a_missing_package_is_named_with_its_extra(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(checks, "missing_package", lambda: "resvg_py")
-    wanted = r"needs the package 'resvg_py'.*pip install 'arena-envs\[render\]'"
+    wanted = r"needs the package 'resvg_py'.*pip install '\.\[render\]'"
     with pytest.raises(ModuleNotFoundError, match=wanted):
         arena_envs.make("kuhn_poker", render_mode="rgb_array")
     assert checks.render_modes() == ["ansi", "human"]

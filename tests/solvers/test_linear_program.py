@@ -107,5 +107,5 @@ def test_positions_that_forget_how_they_were_reached_are_refused():
 
 def test_without_scipy_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
-    with pytest.raises(ImportError, match=r"pip install 'arena-envs\[solve\]'"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[solve\]'"):
         solve_matrix([[1.0]])

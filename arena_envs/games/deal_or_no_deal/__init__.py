@@ -42,7 +42,8 @@ shares can be claimed, and give 1/2 on average.
 
 Cheapest trick known: none. `dealer:honest` keeps half of its points, and gives the other player the best
 of the rest by its report, so no report pays more than the truth: 0.636 as `player_0` and 0.791 as
-`player_1`. Demanding and claiming all that is worth something pays 0.34.
+`player_1`. Demanding and claiming all that is worth something pays 0.34; to demand nothing as `player_0` and
+claim what the other leaves, 0.32.
 
 Further differences from the paper: its dialogues are free words alone, without the moves "report" and
 "demand"; it counts a mean over agreements, here disagreements count as 0.

@@ -18,7 +18,8 @@ class Dealer(talk.Scripted):
       says, and of all shares that give it so much the one that is best for the other player: by
       its report, or by the mean of the values that it may have. It demands this share, ends the
       talk when that or another share of half its points is on the table, and claims it. So a
-      player that reports its true values gets the most that it can get, and no lie gets more.
+      player that reports its true values gets the most that it can get, and no lie gets more. From a
+      player that has spoken twice and demanded nothing, it takes the best share for itself.
     - `greedy` demands and claims every item that is worth something to it.
     - `silent` ends the talk, and claims by convention: `player_0` gets the first half of the items.
     """
@@ -64,13 +65,13 @@ def _half(game: DealOrNoDeal, state: State, seat: int) -> Numbers:
         for share in deals.shares_of(pool)
         if 2 * deals.worth(own, share) >= game.points
     ]
-    return max(
-        enough,
-        key=lambda share: (
-            deals.worth(other, deals.rest(pool, share)),
-            deals.worth(own, share),
-        ),
-    )
+    waits = offered is None and len(state.said[1 - seat :: 2]) > 1
+
+    def worths(share: Numbers) -> tuple[int, int]:
+        found = (deals.worth(other, deals.rest(pool, share)), deals.worth(own, share))
+        return found[::-1] if waits else found
+
+    return max(enough, key=worths)
 
 
 def _latest(state: State, move: str) -> list[Numbers | None]:

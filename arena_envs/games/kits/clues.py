@@ -139,6 +139,23 @@ def fault_of(
         allowed: words that count as words of the vocabulary.
         numbers: the most numbers that the clue may have.
     """
+    alone = _fault_alone(clue, tuple(banned), secret, frozenset(allowed), numbers)
+    if alone or not secret:
+        return alone
+    words = heard(clue).split()
+    spells = _spells(" ".join([*map(heard, earlier), *words]), words, secret)
+    return f"it spells {secret!r}" if spells else ""
+
+
+@lru_cache(32_768)
+def _fault_alone(
+    clue: str,
+    banned: tuple[str, ...],
+    secret: str,
+    allowed: frozenset[str],
+    numbers: int,
+) -> str:
+    """What is wrong with a clue whatever was said before; see `fault_of`."""
     words = heard(clue).split()
     if not words:
         return "it has no word"
@@ -160,8 +177,6 @@ def fault_of(
     for word in words if secret else ():
         if word not in SMALL and _edits(word, secret):
             return f"{word!r} is spelled like {secret!r}"
-    if secret and _spells(" ".join([*map(heard, earlier), *words]), words, secret):
-        return f"it spells {secret!r}"
     return ""
 
 
@@ -256,12 +271,13 @@ def _distance(one: str, other: str) -> int:
 
 def _edits(word: str, secret: str) -> bool:
     """Whether a word is a secret with one letter more or less, or with two swapped."""
-    return len(word) != len(secret) and _distance(word, secret) == 1
+    return abs(len(word) - len(secret)) == 1 and _distance(word, secret) == 1
 
 
 def _spells(past: str, words: Sequence[str], banned: str) -> bool:
     """Whether all words so far spell a word by their letters, or a clue does without blanks."""
-    return banned in _readings(past) or any(
+    is_long = past.count(" ") + 1 >= len(banned)  # a word gives one letter
+    return (is_long and banned in _readings(past)) or any(
         banned == "".join(words[i:j])
         for i in range(len(words))
         for j in range(i + 2, min(len(words), i + 8) + 1)

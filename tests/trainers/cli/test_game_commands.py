@@ -56,7 +56,7 @@ def test_games_lists_every_game_and_says_whose_extra_is_missing(tmp_path: Path) 
         assert info.id in done.stdout
     assert (
         done.stdout.splitlines()[-1]
-        == "-: not installed; pip install 'arena-envs[chess]'"
+        == "-: not installed; install it in a clone of arena-envs: pip install '.[chess]'"
     )
 
 

@@ -155,7 +155,7 @@ def test_the_first_line_of_a_tournament_is_not_counted(
 def test_a_missing_template_engine_is_named_with_its_extra(path, monkeypatch, capfd):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     assert show(monkeypatch, path, "--html", path.with_name("replay.html")) == 2
-    assert "pip install 'arena-envs[report]'" in capfd.readouterr().err
+    assert "pip install '.[report]'" in capfd.readouterr().err
     assert not path.with_name("replay.html").exists()
 
 

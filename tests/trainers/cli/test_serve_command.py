@@ -69,7 +69,7 @@ def test_bad_arguments_are_refused(arena_here, arguments, message):
 def test_it_starts_nothing_without_vllm(arena_here, model_folder):
     done = arena_here("serve", "policy", model_folder, "--start")
     assert done.returncode == 2
-    assert "this needs the package 'vllm'; install it with" in done.stderr
+    assert "this needs the package 'vllm'; install it in a clone" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_without_openenv_the_extra_is_named(arena_here):
         port = free.getsockname()[1]
     done = arena_here("serve", "openenv", "kuhn_poker", "--port", str(port))
     assert done.returncode == 2
-    assert "pip install 'arena-envs[openenv]'" in done.stderr
+    assert "pip install '.[openenv]'" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -145,8 +145,8 @@ def test_the_picture_wants_its_extra_before_anything_is_played(tmp_path: Path) -
     )
     assert done.returncode == 2
     assert done.stderr == (
-        "error: this needs the package 'matplotlib'; install it with: "
-        "pip install 'arena-envs[eval]'\n"
+        "error: this needs the package 'matplotlib'; "
+        "install it in a clone of arena-envs: pip install '.[eval]'\n"
     )
     assert not out.exists()
 

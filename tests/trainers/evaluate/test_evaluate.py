@@ -525,7 +525,7 @@ def test_a_game_too_large_for_a_solver_is_refused_with_its_limit():
 
 def test_scipy_is_missed_before_anything_is_played(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'arena-envs\[eval\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[eval\]'"):
         evaluate(Refusing(), "kuhn_poker")
 
 

@@ -474,7 +474,7 @@ def test_without_the_extra_the_command_says_what_to_install():
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert "pip install 'arena-envs[train]'" in done.stderr
+    assert "pip install '.[train]'" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

@@ -106,7 +106,7 @@ def test_report_to_names_what_to_install(monkeypatch):
     monkeypatch.setattr(extras, "is_installed", lambda module: False)
     with pytest.raises(ValueError, match="pip install wandb"):
         preflight.check_reporters(["wandb"])
-    with pytest.raises(ValueError, match=r"pip install 'arena-envs\[track\]'"):
+    with pytest.raises(ValueError, match=r"pip install '\.\[track\]'"):
         preflight.check_reporters(["trackio"])
     preflight.check_reporters("none")
 
@@ -119,7 +119,7 @@ def test_a_folder_that_wandb_left_behind_is_no_package(tmp_path, monkeypatch):
 
 def test_a_missing_package_is_named_before_anything_is_loaded(monkeypatch, tmp_path):
     monkeypatch.setattr(extras, "is_installed", lambda module: module != "matplotlib")
-    with pytest.raises(ModuleNotFoundError, match=r"'matplotlib'.*arena-envs\[train\]"):
+    with pytest.raises(ModuleNotFoundError, match=r"'matplotlib'.*'\.\[train\]'"):
         preflight.check({}, tmp_path / "run", resume=False)
 
 

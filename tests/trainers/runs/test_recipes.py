@@ -74,7 +74,7 @@ def test_vllm_is_wanted_before_anything_is_written(name, arena_here, tmp_path):
         pytest.skip("vllm is installed")
     done = arena_here("train", name, cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "needs the package 'vllm'; install it with" in done.stderr
+    assert "needs the package 'vllm'; install it in a clone" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -476,7 +476,7 @@ def test_mistakes_are_refused_before_anything_is_played(
 @pytest.mark.parametrize("module", ["openskill.models", "scipy.optimize"])
 def test_a_missing_package_is_named_with_its_extra(monkeypatch, module: str) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'arena-envs\[eval\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[eval\]'"):
         play_tournament([Refusing(), "random"], ["nim"])
 
 

@@ -67,7 +67,7 @@ def test_a_server_that_would_generate_nothing_is_refused(settings, overrides, me
 
 @pytest.mark.skipif(is_installed("vllm"), reason="vLLM is installed")
 def test_a_missing_engine_is_refused(settings, arena_here, tmp_path):
-    message = r"needs the package 'vllm'; .* pip install 'arena-envs\[vllm\]'"
+    message = r"needs the package 'vllm'; .* pip install '\.\[vllm\]'"
     with pytest.raises(ModuleNotFoundError, match=message):
         TurnGRPOConfig(**settings, use_vllm=True)
     folder = tmp_path / "run"

@@ -348,3 +348,14 @@ def test_a_language_game_reads_free_text(telephone, walk):
 def test_an_unknown_format_names_the_nearest():
     with pytest.raises(ValueError, match="did you mean 'answer'"):
         parse_reply(KUHN, DEALT, "bet", "anser")
+
+
+def test_a_reply_among_many_actions_is_read_fast_in_every_new_state():
+    """Twenty questions has 180 actions, and another set of them after each turn."""
+    game, rng = arena_envs.make_game("twenty_questions"), random.Random(0)
+    asked = [(s, p) for s, p in random_states(game, rng) if p >= 0]
+    start = time.process_time()
+    for state, _ in asked:
+        assert parse_reply(game, state, "I would say hello.").reason == "illegal"
+    assert len(asked) > 10
+    assert time.process_time() - start < 0.05 * len(asked)

@@ -20,6 +20,7 @@ from rich.table import Table
 
 import arena_envs
 from arena_envs import registration, solvers
+from arena_envs.checks import install_advice
 from arena_envs.game import AnyGame
 from arena_envs.solvers import refuse_hopeless
 from arena_trainers.cli.options import (
@@ -56,7 +57,7 @@ def list_games(as_json: AsJson = False) -> None:
     pairs = zip(infos, rows, strict=True)
     missing = {info.extra for info, row in pairs if row["longest"] is None}
     if extras := ",".join(sorted(filter(None, missing))):
-        typer.echo(f"-: not installed; pip install 'arena-envs[{extras}]'")
+        typer.echo(f"-: not installed; {install_advice(extras)}")
 
 
 SIGNS = {"split": ("held_out", "*"), "pays": ("on_the_way", "+")}

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from importlib.metadata import packages_distributions, version
 from typing import Any, NamedTuple
 
-from arena_envs.checks import did_you_mean
+from arena_envs.checks import did_you_mean, install_advice
 from arena_trainers import extras
 from arena_trainers.engines.adapters import adapter_backend, plays_adapters
 from arena_trainers.engines.precision import engine_dtype, warn_of_precision
@@ -216,8 +216,8 @@ def check_installed() -> None:
     found = version(packages_distributions()["vllm"][0])
     if not Version(VERSIONS[0]) <= Version(found) < Version(VERSIONS[1]):
         raise ValueError(
-            f"want vLLM from {VERSIONS[0]} to below {VERSIONS[1]}, got {found}; install it "
-            "with: pip install 'arena-envs[vllm]'"
+            f"want vLLM from {VERSIONS[0]} to below {VERSIONS[1]}, got {found}; "
+            + install_advice("vllm")
         )
 
 

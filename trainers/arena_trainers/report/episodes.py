@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from arena_envs.game import AnyGame
 from arena_envs.scenes import Bubble, Scene, Talk, scene_of
 from arena_trainers.data import Rollout, TurnCredit, rollout_of
+from arena_trainers.evaluate.move_values import is_built_in
 from arena_trainers.tournament.log import EPISODE, HEADER, LINE
 from arena_wrappers import Episode, InvalidReply, ReplayError, Turn
 from arena_wrappers.play import final_state, game_of, turn_states
@@ -339,11 +340,6 @@ def frames_of(episode: Episode) -> Frames:
             raise
         return _prompts(episode, f"{type(error).__name__}: {error}")
     return _drawn(game, states)
-
-
-def is_built_in(game: AnyGame) -> bool:
-    """Whether the rules are ours; those of plug-ins may raise anything."""
-    return type(game).__module__.startswith("arena_envs.")
 
 
 def _drawn(game: AnyGame, states: Sequence[Any]) -> Frames:

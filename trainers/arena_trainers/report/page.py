@@ -22,6 +22,7 @@ from typing import Any
 from arena_envs.scenes import Scene
 from arena_envs.scenes.svg import Drawing, css, drawing_of, surfaces_css
 from arena_trainers.data import TurnCredit
+from arena_trainers.evaluate.move_values import MoveSolver, MoveValues
 from arena_trainers.extras import import_extra
 from arena_trainers.report.episodes import (
     BadLine,
@@ -33,7 +34,7 @@ from arena_trainers.report.episodes import (
     policies_of,
     seats_of,
 )
-from arena_trainers.report.values import MoveSolver, MoveValues, estimates_of
+from arena_trainers.report.values import estimates_of
 from arena_wrappers import Episode, Turn
 from arena_wrappers.records import whole_file
 
@@ -75,7 +76,7 @@ def page_data(recorded: Iterable[Recorded]) -> dict[str, Any]:
                 width, height, parts = drawing_of(scene)
                 views.append(pictures((width, height, tuple(map(elements, parts)))))
             drawn.append(views)
-        solved = solver.solve(episode, frames)
+        solved = solver.solve(frames.game, episode.turns, frames.states)
         turns = [
             _turn(episode, turn, earned, texts) | {"moves": _moves(values, texts)}
             for turn, earned, values in zip(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from arena_envs.scenes import text_of
+from arena_trainers.evaluate.move_values import MoveSolver, Solved
 from arena_trainers.report.episodes import (
     BadLine,
     Frames,
@@ -15,7 +16,7 @@ from arena_trainers.report.episodes import (
     title_of,
     turn_lines,
 )
-from arena_trainers.report.values import MoveSolver, Solved, value_lines
+from arena_trainers.report.values import value_lines
 
 KEYS = {  # what a key does; arrows and their kin as terminals send them
     "\x1b[C": "next",
@@ -128,7 +129,8 @@ class Stepper:
         self._frames, self._last = None, 0
         if isinstance(line, Recorded):
             self._frames = frames_of(line.rollout.episode)
-            self._solved = self._solver.solve(line.rollout.episode, self._frames)
+            frames, turns = self._frames, line.rollout.episode.turns
+            self._solved = self._solver.solve(frames.game, turns, frames.states)
             self._last = len(line.rollout.episode.turns)
 
     def _large_regrets(self) -> list[int]:

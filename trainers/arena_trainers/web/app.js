@@ -26,7 +26,13 @@ class ServerError extends Error {
   constructor(status, text) { super(text); this.status = status; }
 }
 
+/** The answer to a request: of the server, or of `self.here`, which the site's page defines. */
 async function ask(path, body) {
+  if (self.here) {
+    const [status, found] = await self.here(path, body);
+    if (status !== 200) throw new ServerError(status, found.error);
+    return found;
+  }
   const options = body === undefined ? {} : {
     method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
   };
@@ -99,7 +105,8 @@ async function listSeats() {
   const best = opponents.length > 1 ? opponents[1] : opponents[0];
   at("seats").replaceChildren();
   for (let seat = 0; seat < game.players; seat++) {
-    const who = [["me", "you"], ["person", "another person, by link"], ...opponents.map((name) => [name, name])];
+    const people = self.here ? [] : [["person", "another person, by link"]];
+    const who = [["me", "you"], ...people, ...opponents.map((name) => [name, name])];
     const select = el("select", { id: `seat${seat}` }, ...who.map(([value, text]) => el("option", { value }, text)));
     select.value = seat === 0 ? "me" : best;
     select.onchange = () => select.value === "me" && others(select, best);

@@ -296,12 +296,15 @@ def make_app(
 
 
 async def _asset(name: str, kind: str, request: Any) -> Any:
-    """A file of the page; the style sheet with the colors of pictures."""
+    """A file of the page."""
     responses = import_extra("starlette.responses", "web")
-    text = FOLDER.joinpath(name).read_text(encoding="utf-8")
-    if name == "style.css":
-        text += "".join(
-            f".t-{tone}{{background:{fill};color:{ink}}}"
-            for tone, (fill, ink) in TONES.items()
-        )
+    text = style() if name == "style.css" else FOLDER.joinpath(name).read_text()
     return responses.Response(text, media_type=kind, headers=HEADERS)
+
+
+def style() -> str:
+    """The style sheet of the page, with the colors of pictures."""
+    return FOLDER.joinpath("style.css").read_text() + "".join(
+        f".t-{tone}{{background:{fill};color:{ink}}}"
+        for tone, (fill, ink) in TONES.items()
+    )

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,10 @@ from weakref import WeakValueDictionary
 import arena_envs
 from arena_envs.catalogue import GAMES
 from arena_envs.game import AnyGame
-from arena_envs.scenes import scene_of
 from arena_trainers.evaluate.baselines import solver_of
-from arena_trainers.report.episodes import Frames
-from arena_trainers.report.values import MoveSolver
+from arena_trainers.evaluate.move_values import MoveSolver
+from arena_trainers.web.views import action_text, frames, seen, values_at
 from arena_wrappers import (
-    Episode,
     InvalidReply,
     NoReplyError,
     Policy,
@@ -149,7 +147,7 @@ class Tables:
 
     def offered(self, game: str) -> list[str]:
         """The opponents of a game: strings of policies."""
-        return list(dict.fromkeys([*_offered(game), *self.extra]))
+        return list(dict.fromkeys([*opponents_of(game), *self.extra]))
 
     def open(
         self, game: str, seats: Sequence[str], visitor: str, seed: int | None = None
@@ -243,6 +241,7 @@ class Tables:
                 "invites": table.invites if seat == table.seats.index(PERSON) else [],
                 "turn": len(session.turns),
                 "own_turns": [i for i, t in enumerate(session.turns) if t.seat == seat],
+                "forfeited_by": session.episode.forfeited_by,
                 **seen(session, seat),
             }
 
@@ -293,8 +292,8 @@ class Tables:
                 raise Refused(409, "This turn is not over.")
             if not session.done and session.turns[turn].seat != seat:
                 raise Refused(403, "Turns of other seats are shown after the game.")
-            episode = session.episode
-        return solved(session.game, episode, turn)
+            played = session.turns[turn]
+        return solved(session.game, played, turn)
 
     def record(self, table: Table, visitor: str) -> dict[str, Any]:
         """What a link to a finished game holds; raises Refused before the end."""
@@ -309,7 +308,7 @@ class Tables:
                 "game": table.game,
                 "seats": table.seats,
                 "seed": table.save["seed"],
-                "replies": [_action_text(session.game, turn) for turn in session.turns],
+                "replies": [action_text(session.game, turn) for turn in session.turns],
             }
 
     def _running(self, table: Table) -> SeatSession:
@@ -363,13 +362,6 @@ class Tables:
             self._loaded.pop(id, None)
 
 
-def _action_text(game: AnyGame, turn: Turn) -> str:
-    """The action of a turn in its canonical text; empty if it was a forfeit."""
-    if turn.action is None or game.num_actions is None:
-        return turn.action or ""
-    return game.action_text(turn.state, turn.action)
-
-
 def _row(table: Table) -> str:
     names = ("game", "seats", "owners", "invites", "save")
     return json.dumps({name: getattr(table, name) for name in names})
@@ -403,7 +395,8 @@ def listed() -> dict[str, dict[str, Any]]:
 
 
 @lru_cache(KEPT)
-def _offered(id: str) -> tuple[str, ...]:
+def opponents_of(id: str) -> tuple[str, ...]:
+    """The opponents that a game offers by itself: strings of policies."""
     game = game_named(id)
     names = ["random", solver_of(game)]
     for bot in GAMES[id].bots if id in GAMES else ():
@@ -427,67 +420,16 @@ def _policy(game: str, name: str) -> Policy:
     return _Shared(make_policy(name))
 
 
-def seen(session: SeatSession, seat: int) -> dict[str, Any]:
-    """What a seat may know of its game now; equal in states that it cannot tell apart."""
-    game, state, done = session.game, session.state, session.done
-    mine = not done and session.seat == seat
-    base: dict[str, Any] = {
-        "seat": seat,
-        "to_move": None if done else session.seat,
-        "yours": mine,
-        "talk": game.num_actions is None,
-        "rules": game.rules(seat),
-        "text": game.observe(state, seat),
-        "scene": _plain(scene_of(game, state, seat)),
-        "legal": session.info()["legal"] if mine else [],
-        "done": done,
-    }
-    if done:
-        base["returns"] = session.returns
-        base["forfeited_by"] = session.episode.forfeited_by
-    return base
-
-
-def _plain(value: Any) -> Any:
-    """A scene as JSON holds it: each shape is an object that names its kind."""
-    if hasattr(value, "_asdict"):
-        parts = value._asdict().items()
-        return {"kind": type(value).__name__, **{k: _plain(v) for k, v in parts}}
-    return [_plain(v) for v in value] if isinstance(value, list | tuple) else value
-
-
 @lru_cache(KEPT)
 def _solver(key: str) -> tuple[MoveSolver, Any]:
     return MoveSolver(), threading.Lock()
 
 
-def solved(game: AnyGame, episode: Episode, number: int) -> dict[str, Any]:
-    """Values of the legal actions at a turn, the reference's mix, regret and advantage.
-
-    The advantage is Q(s, a) - Σ π(b|s) Q(s, b) for the mix π.
-    """
-    turn = episode.turns[number]
-    frames = Frames((), (), None, game, [turn.state])
+def solved(game: AnyGame, turn: Turn, number: int) -> dict[str, Any]:
+    """`values_at` a turn, by a solver that is kept."""
     solver, lock = _solver(repr(game))
     with lock:
-        found = solver.solve(replace(episode, turns=[turn]), frames)
-    (moves,) = found.turns
-    if moves is None:
-        return {"turn": number, "seat": turn.seat, "fault": found.fault}
-    pairs = zip(moves.mix, moves.values, strict=True)
-    expected = sum(chance * value for chance, value in pairs)
-    played = moves.played
-    return {
-        "turn": number,
-        "seat": turn.seat,
-        "actions": list(moves.actions),
-        "values": list(moves.values),
-        "mix": list(moves.mix),
-        "played": played,
-        "regret": moves.regret,
-        "advantage": None if played is None else moves.values[played] - expected,
-        "reference": found.reference,
-    }
+        return values_at(solver, game, turn, number)
 
 
 def _restored(record: Mapping[str, Any]) -> SeatSession:
@@ -512,38 +454,11 @@ def values_in(record: Mapping[str, Any], turn: int) -> dict[str, Any]:
     session = _restored(record)
     if not 0 <= turn < len(session.turns):
         raise Refused(400, f"Want a turn below {len(session.turns)}, got {turn}.")
-    return solved(session.game, session.episode, turn)
+    return solved(session.game, session.turns[turn], turn)
 
 
 def replayed(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A finished or broken-off game from its link, as a viewer sees who may see all.
-
-    Args:
-        record: what `Tables.record` returned; it may come from anybody.
-
-    Raises:
-        Refused: it is no record of a game here.
-    """
+    """A game from its link, which may come from anybody; raises Refused if it is none."""
     session = _restored(record)
-    game, episode = session.game, session.episode
-    paid, turns = [0.0] * game.num_players, list[dict[str, Any]]()
-    for turn in reversed(episode.turns):
-        paid[turn.seat] += turn.reward
-        turns.append(
-            {
-                "seat": turn.seat,
-                "reply": _action_text(game, turn) or turn.reply,
-                "invalid": turn.detail,
-                "reward": turn.reward,
-                "to_go": paid[turn.seat],
-                "scene": _plain(scene_of(game, turn.state)),
-            }
-        )
-    return {
-        "game": record["game"],
-        "title": listed()[record["game"]]["title"],
-        "turns": turns[::-1],
-        "end": _plain(scene_of(game, session.state)),
-        "done": session.done,
-        "returns": list(episode.returns),
-    }
+    title = listed()[record["game"]]["title"]
+    return {"game": record["game"], "title": title, **frames(session)}

@@ -9,6 +9,8 @@ import re
 import warnings
 from importlib.metadata import PackageNotFoundError, version
 
+from arena_envs.checks import install_advice
+
 
 def check_version(package: str, extra: str, low: str, high: str) -> None:
     """Raises if a package is not installed; warns if its version is untested.
@@ -26,7 +28,7 @@ def check_version(package: str, extra: str, low: str, high: str) -> None:
         found = version(package)
     except PackageNotFoundError:
         raise ImportError(
-            f"{package} is not installed; install it with: pip install 'arena-envs[{extra}]'"
+            f"{package} is not installed; {install_advice(extra)}"
         ) from None
     if not _parts(low) <= _parts(found) < _parts(high):
         warnings.warn(

@@ -18,6 +18,7 @@ from arena_envs.bots import Bot, make_bot
 from arena_envs.checks import (
     checked_action,
     did_you_mean,
+    install_advice,
     missing_package,
     render_modes,
     short,
@@ -492,7 +493,7 @@ def make_seat_env(
         _check_names(game, params)
     if params.get("render_mode") == "rgb_array" and missing_package():
         # Stable-Baselines3's `make_vec_env` asks for pictures, and after a TypeError without
-        raise TypeError("'rgb_array' needs: pip install 'arena-envs[render]'")
+        raise TypeError(f"'rgb_array' needs resvg-py; {install_advice('render')}")
     single = isinstance(opponents, str) or not isinstance(opponents, Sequence)
     named: Any = [opponents] if single else opponents
     others = [checked_opponent(o) for o in named]

@@ -392,8 +392,12 @@ class _Moves:
         self.moves = moves
         self.silent = tuple(m for m in moves or () if m.message != "must")
         longest_first = sorted(set(map(_key, legal)), key=lambda t: (-len(t), t))
-        listed = "|".join(
-            re.escape(text).replace(r"\ ", rf":?\s{_KIND}", 1) for text in longest_first
+        listed = (
+            "|".join(
+                re.escape(text).replace(r"\ ", rf":?\s{_KIND}", 1)
+                for text in longest_first
+            )
+            or "(?!)"
         )
         pattern = natural(self.silent) if moves is not None else f"(?P<m>{listed})"
         flags = re.IGNORECASE
@@ -575,11 +579,17 @@ def _answered(
         plain = action_named(game, state, answer.strip(_AROUND), legal)
         return exact if is_read or not answer.strip(_AROUND) else plain
     moves = None if moves_at is None else moves_at(state)
-    known = _moves(moves, () if moves else tuple(legal))
+    known = _moves(moves, () if moves is not None else _named_in(answer, legal))
     own = f"player_{game.current_player(state)}"
     if moves is None:
         return _listed(game, state, answer, legal, known, own, exact)
     return _said(game, state, answer, legal, known, own, exact)
+
+
+def _named_in(answer: str, legal: Sequence[str]) -> tuple[str, ...]:
+    """The texts all of whose words occur in an answer: a pattern of all 180 takes 0.1 s to make."""
+    said = _PLAYER.sub(r"player_\1", fold(_MARKDOWN.sub("", answer)))
+    return tuple(t for t in legal if all(word in said for word in _key(t).split()))
 
 
 _SEVERAL = InvalidReply(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from arena_envs.checks import did_you_mean
+from arena_envs.checks import did_you_mean, install_advice
 from arena_envs.doors import split
 from arena_trainers import extras
 from arena_trainers.engines.adapters import NO_ADAPTER, plays_adapters
@@ -248,8 +248,7 @@ def check_reporters(report_to: Any) -> None:
         packages = REPORTERS[name]
         if packages and not any(map(extras.is_installed, packages)):
             what = packages[0].replace(".", "-")
-            wanted = "'arena-envs[track]'" if name in TRACKED else what
+            todo = install_advice("track") if name in TRACKED else f"pip install {what}"
             raise ValueError(
-                f"report_to={name!r} needs the package {packages[0]!r}; install it with: "
-                f"pip install {wanted}"
+                f"report_to={name!r} needs the package {packages[0]!r}; {todo}"
             )

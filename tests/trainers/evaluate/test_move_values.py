@@ -4,10 +4,11 @@ import pytest
 
 import arena_envs
 from arena_trainers.data import Rollout
-from arena_trainers.report import Recorded, page_data, values
+from arena_trainers.evaluate import move_values
+from arena_trainers.report import Recorded, page_data
 from arena_trainers.report.episodes import frames_of
 from arena_trainers.report.stepping import Stepper
-from arena_trainers.report.values import TOO_LARGE, MoveSolver, value_lines
+from arena_trainers.report.values import value_lines
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
 
 
@@ -18,7 +19,10 @@ def scripted(game, *replies, seeds=(0,), **options):
 
 
 def solved(episode, solver=None):
-    return (solver or MoveSolver()).solve(episode, frames_of(episode))
+    frames = frames_of(episode)
+    return (solver or move_values.MoveSolver()).solve(
+        frames.game, episode.turns, frames.states
+    )
 
 
 def by_action(moves):
@@ -46,7 +50,7 @@ def test_values_of_tic_tac_toe_are_those_found_by_hand(blunder):
 
 
 def test_values_of_kuhn_poker_are_those_of_its_equilibria():
-    solver, answers, calls = MoveSolver(), {}, {}
+    solver, answers, calls = move_values.MoveSolver(), {}, {}
     for seed in (0, 1, 9):  # both seats get all three cards
         (episode,) = scripted("kuhn_poker", ["bet"], ["pass"], seeds=[seed])
         found = solved(episode, solver)
@@ -80,8 +84,8 @@ def test_a_cooperative_game_has_the_values_of_its_best_joint_policy():
 @pytest.mark.parametrize(
     ("game", "fault"),
     [
-        ("battleship", TOO_LARGE),
-        ("bargaining", values.LANGUAGE),
+        ("battleship", move_values.TOO_LARGE),
+        ("bargaining", move_values.LANGUAGE),
         ("speaker_listener", "too many joint plans"),
     ],
 )
@@ -95,16 +99,16 @@ def test_games_without_a_solver_say_why(game, fault):
 
 
 def test_a_search_ends_at_its_limit(blunder, monkeypatch):
-    monkeypatch.setattr(values, "MAX_SOLVED_STATES", 1000)
-    assert solved(blunder).fault == TOO_LARGE
+    monkeypatch.setattr(move_values, "MAX_SOLVED_STATES", 1000)
+    assert solved(blunder).fault == move_values.TOO_LARGE
 
 
 def test_a_page_solves_a_limited_number_of_games(blunder, monkeypatch):
-    monkeypatch.setattr(values, "MAX_GAMES", 1)
-    solver = MoveSolver()
+    monkeypatch.setattr(move_values, "MAX_GAMES", 1)
+    solver = move_values.MoveSolver()
     assert solved(blunder, solver).fault is None
     (episode,) = play("matching_pennies", ["random"] * 2, [0])
-    assert solved(episode, solver).fault == values.TOO_MANY
+    assert solved(episode, solver).fault == move_values.TOO_MANY
     assert solved(blunder, solver).fault is None
 
 
