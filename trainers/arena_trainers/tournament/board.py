@@ -1,29 +1,31 @@
 """Suites of games for models, submissions that anyone can verify, and the table of them.
 
-A suite is a YAML file. Each of its games is played plain, with another prompt (`other`), once more
-(`again`, the noise floor of the prompt) and disguised, in every seat, against each opponent. The seeds
-follow from the suite's hash; a seed is the same in all of these cells.
+A suite is a YAML file. Its games are played plain, and where it says so with the prompt `other`,
+plain `again` (the noise floor of the prompts) and `disguised`; in every seat, against each opponent.
+Seeds follow from the suite's hash and are the same in all these cells.
 
-A submission is a file of JSON lines:
+A submission is a file of JSON lines, in this order:
 
 | Line | Holds |
 |---|---|
-| first | the suite, its hash and the name of the policy |
-| `cell`, `episode` | an episode: game, condition, opponent, seat and number of its seed, and its record without prompts |
-| `table`, `probs` | action probabilities of the policy, a row for each information state of a small game |
-| last | the results, what an endpoint says of its use, and the SHA-256 of the lines before |
+| `board` | name, version and hash of the suite; name and prompt options of the policy |
+| `cell` | an episode: the policy's replies, all actions, the returns, and tokens that the policy tells |
+| `table` | action probabilities of the policy, a row for each information state of a small game |
+| `usage` | what an endpoint tells of its use |
 
-`verify` plays each episode again with the recorded replies of the policy; opponents and chance play
-themselves. It recomputes probabilities of bots, and every result.
+It holds no result: `verify` plays each episode again with these replies, while opponents and chance
+play themselves. Bots are played again by their names.
 """
 
 import gzip
 import hashlib
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, is_dataclass, replace
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -32,14 +34,14 @@ import numpy as np
 import yaml
 
 import arena_envs
-from arena_envs.bots import bots
+from arena_envs.bots import BOTS
 from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame, bounds_of
-from arena_envs.solvers import information_states, nash_conv
+from arena_envs.solvers import Table, information_states, nash_conv
 from arena_trainers.evaluate.baselines import is_small
-from arena_trainers.evaluate.exploit import MAX_INFORMATION_STATES, is_tabular, tabular
+from arena_trainers.evaluate.exploit import SHORT, is_tabular, tabular
 from arena_trainers.evaluate.intervals import mean_interval
-from arena_trainers.evaluate.result_rows import rows_of, scales_of, win_draw_loss
+from arena_trainers.evaluate.result_rows import scales_of, token_ids, win_draw_loss
 from arena_trainers.tournament.summary import PairOutcome, fit_elo
 from arena_wrappers import (
     Episode,
@@ -48,18 +50,23 @@ from arena_wrappers import (
     Policy,
     PromptOptions,
     PromptWrapper,
+    Reply,
+    TurnRequest,
     make_policy,
     stream_plans,
 )
-from arena_wrappers.play import replay_seat, turn_states
-from arena_wrappers.records import append_bytes
+from arena_wrappers.policies import INSTEAD, own_prompt
+from arena_wrappers.records import Turn, append_bytes, whole_file
 
 SUITES = Path(__file__).with_name("suites")
-CONDITIONS = ("plain", "other", "again", "disguised")
-FIELDS = ("suite", "version", "games", "prompts", "num_seeds", "max_tokens")
+FIELDS = ("suite", "version", "games", "prompts", "num_seeds", "max_tokens", "notes")
 CHUNK = 64  # episodes in progress
+MAX_SCORED = 200  # information states of the exact cells of a model
 NUM_RESAMPLES = 200
-UNLIKELY = 1e-6  # a played action with a smaller probability refutes a table
+MAX_DEVIATION = 6  # standard deviations of the log-likelihood of play under a table
+BROKEN = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
+
+Key = tuple[str, str]  # game and condition
 
 
 class Cell(NamedTuple):
@@ -71,93 +78,97 @@ class Cell(NamedTuple):
     seat: int
     number: int
 
+    @property
+    def key(self) -> Key:
+        """Game and condition."""
+        return self.game, self.condition
+
 
 class Suite:
     """A suite of games.
 
     Args:
-        given: `suite` (its name), `version`, `games`, `prompts`, `num_seeds`, `max_tokens` of a reply,
-            and perhaps `notes`. A game has `game`, `disguise` (a seed, or null where it cannot be
-            disguised) and `opponents`; `prompts` has options of `plain` and `other`.
+        given: `suite` (its name), `version`, `games`, `prompts`, `num_seeds`, `max_tokens` of a
+            reply, and `notes`. A game has `game` and `opponents` (`self`: the policy in all seats),
+            and perhaps `disguise`, a seed, and `scale`, the returns of the scores 0 and 100.
+            `prompts` has options of `plain`, and perhaps of `other`.
 
     Raises:
-        ValueError: another content.
+        ValueError: a field is missing.
     """
 
-    def __init__(self, given: Any) -> None:
-        if not isinstance(given, dict) or not {*FIELDS} <= {*given} <= {
-            *FIELDS,
-            "notes",
-        }:
-            raise ValueError(
-                f"want a suite with {', '.join(FIELDS)}, got {given!r:.200}"
-            )
-        self.given: dict[str, Any] = given
-        known = {name: given[name] for name in FIELDS}
-        text = json.dumps(known, sort_keys=True)
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        if missing := {*FIELDS} - {*given}:
+            raise ValueError(f"the suite lacks {', '.join(sorted(missing))}")
+        self.given, self.games = given, {one["game"]: one for one in given["games"]}
+        text = json.dumps({name: given[name] for name in FIELDS[:-1]}, sort_keys=True)
         self.hash = hashlib.sha256(text.encode()).hexdigest()
-        self.opponents = {
-            each: make_policy(each)
-            for one in given["games"]
-            for each in one["opponents"]
-        }
-        self.wrappers = {
-            (one["game"], condition): self._wrapper(one, condition)
-            for one in given["games"]
-            for condition in CONDITIONS
-            if condition != "disguised" or one["disguise"] is not None
-        }
+        others = {name for one in given["games"] for name in one["opponents"]}
+        self.opponents = {name: make_policy(name) for name in sorted(others - {"self"})}
+        self.wrappers: dict[Key, PromptWrapper] = {}
+        for game, one in self.games.items():
+            plain, other = map(given["prompts"].get, ("plain", "other"))
+            self._add((game, "plain"), game, plain)
+            if other is not None:
+                self._add((game, "other"), game, other)
+                self._add((game, "again"), game, plain)
+            if "disguise" in one:
+                name = f"disguise:{one['disguise']}({game})"
+                self._add((game, "disguised"), name, plain)
         self._env_fns = {key: one.clone for key, one in self.wrappers.items()}
         self.cells = [
-            Cell(one["game"], condition, opponent, seat, number)
-            for one in given["games"]
-            for condition in CONDITIONS
-            if (one["game"], condition) in self.wrappers
-            for opponent in one["opponents"]
+            Cell(*key, opponent, seat, number)
+            for key in self.wrappers
+            for opponent in self.games[key[0]]["opponents"]
             for number in range(given["num_seeds"])
-            for seat in range(self.rules(one["game"]).num_players)
+            for seat in range(1 if opponent == "self" else self.rules(key).num_players)
         ]
 
-    def rules(self, game: str, condition: str = "plain") -> AnyGame:
+    def _add(self, key: Key, game: str, prompt: Mapping[str, Any]) -> None:
+        made = arena_envs.make(game)
+        self.wrappers[key] = PromptWrapper(made, on_invalid="forfeit", **prompt)
+
+    def rules(self, key: Key) -> AnyGame:
         """The rules of a game in a condition."""
-        return self.wrappers[game, condition].env.game
+        return self.wrappers[key].env.game
+
+    def own_seats(self, cell: Cell) -> Sequence[int]:
+        """The seats of the policy."""
+        every = range(self.rules(cell.key).num_players)
+        return every if cell.opponent == "self" else (cell.seat,)
 
     def plan(self, cell: Cell, policy: Policy) -> EpisodePlan:
         """The episode of a cell."""
         text = f"{self.hash} {cell.game} {cell.number}"
-        seed = int(hashlib.sha256(text.encode()).hexdigest()[:8], 16)
-        seats = range(self.rules(cell.game).num_players)
-        other = self.opponents[cell.opponent]
+        seats, own = range(self.rules(cell.key).num_players), self.own_seats(cell)
         return EpisodePlan(
-            self._env_fns[cell.game, cell.condition],
-            [policy if seat == cell.seat else other for seat in seats],
-            seed,
+            self._env_fns[cell.key],
+            [policy if s in own else self.opponents[cell.opponent] for s in seats],
+            int(hashlib.sha256(text.encode()).hexdigest()[:8], 16),
             sample=int(cell.condition == "again"),
-            prompts=[None for _ in seats],
+            prompts=[self.prompt(cell.condition, policy) for _ in seats],
         )
 
-    def exact(self) -> list[tuple[str, str]]:
-        """Games and conditions that are small enough for exact NashConv."""
-        return [
-            (game, condition)
-            for game, condition in self.wrappers
-            if condition != "again" and self.rules(game).kind == "competitive"
-            if is_small(self.rules(game)) and self.rules(game).num_players > 1
-        ]
+    def prompt(self, condition: str, policy: Policy) -> PromptOptions | None:
+        """The options that a policy carries, but for the condition `other`."""
+        return None if condition == "other" else own_prompt(policy)
 
-    def _wrapper(self, one: Mapping[str, Any], condition: str) -> PromptWrapper:
-        game = one["game"]
-        if condition == "disguised":
-            game = f"disguise:{one['disguise']}({game})"
-        prompt = self.given["prompts"]["other" if condition == "other" else "plain"]
-        return PromptWrapper(arena_envs.make(game), on_invalid="forfeit", **prompt)
+    @cached_property
+    def exact(self) -> dict[Key, AnyGame]:
+        """The rules that are small enough for exact NashConv."""
+        return {
+            key: self.rules(key)
+            for key in self.wrappers
+            if key[1] != "again" and self.rules(key).kind == "competitive"
+            if self.rules(key).num_players > 1 and is_small(self.rules(key))
+        }
 
 
 def load_suite(name: str) -> Suite:
     """A suite that ships with this package, or a YAML file.
 
     Raises:
-        ValueError: there is none, or it has another content.
+        ValueError: there is none, or it lacks a field.
     """
     known = sorted(path.stem for path in SUITES.glob("*.yaml"))
     path = SUITES / f"{name}.yaml" if name in known else Path(name)
@@ -166,26 +177,35 @@ def load_suite(name: str) -> Suite:
     return Suite(yaml.safe_load(path.read_text(encoding="utf-8")))
 
 
-Tables = dict[tuple[str, str], list[list[float]]]
-
-
 @dataclass
 class Submission:
     """The content of a submission's file.
 
     Attributes:
         header: of its first line.
-        episodes: in the order of the file.
+        records: cells and their lines.
         tables: action probabilities by game and condition.
-        end: of its last line; None if it is not finished.
-        digest: SHA-256 of the lines before the last.
+        sessions: what was told of the use of an endpoint in each session, until it is finished.
+        usage: their sum; None in an unfinished file.
+        episodes: by cell, once they were played again.
     """
 
     header: dict[str, Any]
-    episodes: list[tuple[Cell, Episode]] = field(default_factory=list)
-    tables: Tables = field(default_factory=dict)
-    end: dict[str, Any] | None = None
-    digest: str = ""
+    records: list[tuple[Cell, dict[str, Any]]] = field(default_factory=list)
+    tables: dict[Key, list[list[float]]] = field(default_factory=dict)
+    sessions: list[dict[str, float]] = field(default_factory=list)
+    usage: dict[str, float] | None = None
+    episodes: dict[Cell, Episode] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name of the policy."""
+        return str(self.header["policy"])
+
+    @property
+    def is_bot(self) -> bool:
+        """Whether the name is that of a bot, which can be played again."""
+        return self.name.partition(":")[0] in BOTS
 
 
 def read_submission(path: str | Path) -> Submission:
@@ -194,38 +214,53 @@ def read_submission(path: str | Path) -> Submission:
     Raises:
         ValueError: a line is no line of a submission; names it.
     """
-    path = Path(path)
-    data = (
-        gzip.decompress(path.read_bytes())
-        if path.suffix == ".gz"
-        else path.read_bytes()
-    )
-    lines, digest = data.splitlines(keepends=True), hashlib.sha256()
+    data = Path(path).read_bytes()
+    lines = (gzip.decompress(data) if str(path).endswith(".gz") else data).splitlines()
     found: Submission | None = None
     for number, line in enumerate(lines, 1):
         try:
             given = json.loads(line)
             if found is None:
                 found = Submission(given["board"])
-            elif found.end is not None:
-                raise ValueError("a line follows the results")
-            elif "episode" in given:
-                episode = Episode.from_json(json.dumps(given["episode"]))
-                found.episodes.append((Cell(*given["cell"]), episode))
+                PromptOptions(**(found.header["prompt"] or {}))
+            elif "cell" in given:
+                game, condition, other, seat, turn = given["cell"]
+                cell = Cell(str(game), str(condition), str(other), int(seat), int(turn))
+                given["tokens"] = list(map(int, given["tokens"]))
+                found.records.append((cell, given))
             elif "table" in given:
-                game, condition = given["table"]
-                found.tables[game, condition] = given["probs"]
+                game, condition = map(str, given["table"])
+                rows = [[float(p) for p in row] for row in given["probs"]]
+                found.tables[game, condition] = rows
+            elif "session" in given:
+                found.sessions.append(_numbers(given["session"]))
             else:
-                found.end = {key: given[key] for key in ("results", "usage", "sha256")}
-                found.digest = digest.hexdigest()
-        except (ValueError, KeyError, TypeError) as error:
+                found.usage = _numbers(given["usage"])
+        except (*BROKEN, RecursionError) as error:
             raise ValueError(
-                f"{path}, line {number} is no line of a submission: {error!r}"
+                f"{path}, line {number} is no line of a submission: {error!r:.200}"
             ) from error
-        digest.update(line)
     if found is None:
         raise ValueError(f"want a submission, got the empty file {path}")
     return found
+
+
+def _numbers(told: Any) -> dict[str, float]:
+    return {str(name): float(number) for name, number in told.items()}
+
+
+class _Recorded:
+    """Gives recorded replies in order; None stands for one without a text, or too long."""
+
+    def __init__(
+        self, name: str, replies: Sequence[str | None], prompt: PromptOptions | None
+    ) -> None:
+        self.name, self.prompt, self._left = name, prompt, iter(replies)
+
+    def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
+        lacking = Reply("", error="a reply is missing")
+        texts = (Reply(text or "", truncated=text is None) for text in self._left)
+        return [next(texts, lacking) for _ in requests]
 
 
 def play_suite(
@@ -233,388 +268,361 @@ def play_suite(
     policy: Policy,
     path: Path,
     *,
+    name: str = "",
     timeout: float | None = None,
     progress: Callable[[int, int], object] = lambda done, total: None,
-) -> dict[str, Any]:
-    """Plays what a submission lacks, finishes it, and returns its results.
+) -> None:
+    """Plays what a submission lacks, and finishes it.
 
     Raises:
-        ValueError: the file is of another suite or policy.
+        ValueError: the file is of another suite or policy, or a reply is longer than the suite allows.
         NoReplyError: a policy gave no reply in some episodes, which the next call plays again.
     """
-    header = {"suite": suite.given, "hash": suite.hash, "policy": policy.name}
-    if path.exists() and path.stat().st_size:
-        content = path.read_bytes()
-        os.truncate(
-            path, content.rfind(b"\n") + 1
-        )  # the line of a process that was killed
-    if not path.exists() or not path.stat().st_size:
-        _append(path, {"board": header})
-    found = read_submission(path)
-    if found.header != header:
-        raise ValueError(f"{path} is of another suite or policy; give a new file")
-    done = dict(found.episodes)
+    found = _begun(suite, policy, path, name or policy.name)
+    done = dict(found.records)
     left = [cell for cell in suite.cells if cell not in done]
     plans, lost = [suite.plan(cell, policy) for cell in left], []
     for index, episode in stream_plans(plans, batch_size=CHUNK, timeout=timeout):
         if episode.lost is not None:
             lost.append(episode.lost)
             continue
-        done[left[index]] = short = _short(episode)
-        _append(path, {"cell": left[index], "episode": json.loads(short.to_json())})
+        done[left[index]] = record = _record(suite, left[index], episode)
+        _want_tokens(suite, record)
+        _append(path, record)
         progress(len(done), len(suite.cells))
+    if left:
+        usage: Any = getattr(policy, "usage", None)
+        found.sessions.append({} if usage is None else asdict(usage))
+        _append(path, {"session": found.sessions[-1]})
     if lost:
         raise NoReplyError(f"{len(lost)} episodes were lost: {lost[0]}")
-    for key in suite.exact():
-        if key not in found.tables and (rows := _table(suite, key, policy)):
-            found.tables[key] = rows
-            _append(path, {"table": key, "probs": rows})
-    if found.end is None:
-        results = results_of(suite, done, found.tables)
-        usage = getattr(policy, "usage", None)
-        told = asdict(usage) if is_dataclass(usage) else None  # type: ignore[arg-type] # an instance
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        found.end = {"results": results, "usage": told, "sha256": digest}
-        _append(path, found.end)
-    return dict(found.end["results"])
+    if found.usage is None:
+        _finish(suite, policy, path, found, done)
+
+
+def _begun(suite: Suite, policy: Policy, path: Path, name: str) -> Submission:
+    """What a file holds of a submission; a new one gets its first line."""
+    own = own_prompt(policy)
+    header = {part: suite.given[part] for part in ("suite", "version")}
+    header |= {"hash": suite.hash, "policy": name}
+    header |= {"prompt": None if own is None else asdict(own)}
+    old = path.read_bytes() if path.exists() else b""
+    if not old:
+        _append(path, {"board": header})
+    elif old.startswith(b'{"board": '):  # may end in half a line of a killed process
+        os.truncate(path, old.rfind(b"\n") + 1)
+    found = read_submission(path)
+    if found.header != json.loads(json.dumps(header)):
+        raise ValueError(f"{path} is of another suite or policy; give a new file")
+    return found
 
 
 def _append(path: Path, line: Any) -> None:
-    append_bytes(path, f"{json.dumps(line, allow_nan=False)}\n".encode())
+    append_bytes(path, f"{json.dumps(line)}\n".encode())
 
 
-def _short(episode: Episode) -> Episode:
-    """The record without what follows from the suite: prompts and legal actions."""
-    empty: dict[str, Any] = {"messages": [], "legal": [], "prompt_ids": None}
-    empty |= {"logprobs": None, "entropies": None}
-    return replace(episode, turns=[replace(turn, **empty) for turn in episode.turns])
+def _own_turns(suite: Suite, cell: Cell, episode: Episode) -> list[Turn]:
+    return [turn for turn in episode.turns if turn.seat in suite.own_seats(cell)]
 
 
-def _table(suite: Suite, key: tuple[str, str], policy: Policy) -> list[list[float]]:
+def _record(suite: Suite, cell: Cell, episode: Episode) -> dict[str, Any]:
+    own = _own_turns(suite, cell, episode)
+    has_text = [not turn.truncated and turn.invalid not in INSTEAD for turn in own]
+    return {
+        "cell": cell,
+        "replies": [
+            t.reply if has else None for t, has in zip(own, has_text, strict=True)
+        ],
+        "tokens": [sum(map(len, ids)) for turn in own if (ids := token_ids(turn))],
+        "actions": episode.actions,
+        "returns": episode.returns,
+    }
+
+
+def _finish(
+    suite: Suite, policy: Policy, path: Path, found: Submission, done: dict[Cell, Any]
+) -> None:
+    """Writes all lines in the order of the suite."""
+    lines: list[Any] = [{"board": found.header}, *(done[cell] for cell in suite.cells)]
+    for key in suite.exact:
+        if rows := _rows(suite, key, policy):
+            lines.append({"table": key, "probs": rows})
+    usage = sum(map(Counter, found.sessions), Counter[str]())
+    with whole_file(path) as file:
+        file.writelines(f"{json.dumps(line)}\n" for line in [*lines, {"usage": usage}])
+
+
+def _rows(suite: Suite, key: Key, policy: Policy) -> list[list[float]]:
     """Action probabilities of a policy; empty if it has none, or the game is large for a model."""
-    rules = suite.rules(*key)
-    num = len(information_states(rules))
-    if not hasattr(policy, "action_probs"):
+    states = information_states(suite.rules(key))
+    is_large = len(states) > MAX_SCORED and not is_tabular(policy)
+    if is_large or not hasattr(policy, "action_probs"):
         return []
-    if num > MAX_INFORMATION_STATES and not is_tabular(policy):
-        return []
-    prompt = suite.given["prompts"]["other" if key[1] == "other" else "plain"]
+    given = suite.given["prompts"]["other" if key[1] == "other" else "plain"]
+    options = suite.prompt(key[1], policy) or PromptOptions(**given)
+    if is_tabular(policy):
+        options = SHORT
     scoring: Any = policy
-    table, _ = tabular(scoring, rules, PromptOptions(**prompt))
-    return [[float(p) for p in table[state]] for state in information_states(rules)]
+    table, _ = tabular(scoring, suite.rules(key), options)
+    return [list(map(float, table[state])) for state in states]
 
 
-Episodes = Mapping[Cell, Episode]
-
-
-def results_of(suite: Suite, episodes: Episodes, tables: Tables) -> dict[str, Any]:
-    """All numbers of a submission, by game, as JSON holds them."""
-    turns = [
-        turn
-        for cell, e in episodes.items()
-        for turn in e.turns
-        if turn.seat == cell.seat
-    ]
-    return {
-        "games": {
-            one["game"]: _game_results(suite, one, episodes, tables)
-            for one in suite.given["games"]
-        },
-        "num_episodes": len(episodes),
-        "legal": fmean(turn.invalid is None for turn in turns),
-        "tokens": sum(len(turn.token_ids or ()) for turn in turns),
-    }
-
-
-def _game_results(
-    suite: Suite, one: Mapping[str, Any], episodes: Episodes, tables: Tables
-) -> dict[str, Any]:
-    game, num = one["game"], range(suite.given["num_seeds"])
-    rules, seats = suite.rules(game), range(suite.rules(game).num_players)
-    means: dict[str, list[float]] = {}
-    cells: dict[str, Any] = {}
-    for condition in CONDITIONS:
-        if (game, condition) not in suite.wrappers:
-            continue
-        paid = np.zeros(len(num))
-        for opponent in one["opponents"]:
-            own = {
-                seat: [episodes[Cell(game, condition, opponent, seat, n)] for n in num]
-                for seat in seats
-            }
-            row = rows_of(rules, "", "policy", opponent, own)[-1]
-            cells.setdefault(opponent, {})[condition] = [
-                row.mean_return,
-                row.low,
-                row.high,
-            ]
-            paid += np.mean([[e.returns[s] for e in own[s]] for s in seats], axis=0)
-        means[condition] = (paid / len(one["opponents"])).tolist()
-    scales = {
-        each: scales_of(suite.wrappers[game, "plain"].env, suite.opponents[each], seats)
-        for each in one["opponents"]
-    }
-    low, high = bounds_of(rules)
-    gaps = {
-        name: _with_interval(
-            [a - b for a, b in zip(means["plain"], means[other], strict=True)],
-            high - low,
-        )
-        for name, other in (
-            ("prompt", "other"),
-            ("noise", "again"),
-            ("recall", "disguised"),
-        )
-        if other in means
-    }
-    exact = {
-        condition: nash_conv(
-            suite.rules(game, condition),
-            dict(
-                zip(information_states(suite.rules(game, condition)), rows, strict=True)
-            ),
-        )
-        for (name, condition), rows in tables.items()
-        if name == game
-    }
-    return {
-        "returns": cells,
-        "optimum": {
-            each: None if isinstance(s, str) else s["all"][1]
-            for each, s in scales.items()
-        },
-        "gaps": gaps,
-        "nash_conv": exact,
-    }
-
-
-def _with_interval(values: Sequence[float], spread: float) -> list[float]:
-    return [fmean(values), *mean_interval(values, -spread, spread)]
-
-
-def verify(path: str | Path) -> tuple[Suite, Submission]:
-    """The suite and the content of a submission in which everything holds.
+def verify(path: str | Path, suite: Suite) -> Submission:
+    """A submission with all its episodes played again.
 
     Raises:
-        ValueError: names what does not.
+        ValueError: names what does not hold.
     """
     found = read_submission(path)
-
-    def want(holds: bool, told: str) -> None:
-        if not holds:
-            raise ValueError(f"{path} is refused: {told}")
-
-    suite = Suite(found.header.get("suite"))
-    want(found.header.get("hash") == suite.hash, "the hash is not that of its suite")
-    name, version = suite.given["suite"], suite.given["version"]
-    if (SUITES / f"{name}.yaml").is_file():
-        shipped = load_suite(name)
-        same = shipped.given["version"] != version or shipped.hash == suite.hash
-        want(same, f"version {version} of suite {name!r} has another hash here")
-    counts = Counter(cell for cell, _ in found.episodes)
-    for cell, count in counts.items():
-        want(count == 1, f"{tuple(cell)} is there {count} times")
-        want(cell in suite.cells, f"{tuple(cell)} is no cell of the suite")
-    missing = [cell for cell in suite.cells if cell not in counts]
-    want(not missing, f"{len(missing)} episodes are missing, first {missing[:1]}")
-    policy = str(found.header.get("policy"))
-    for cell, episode in found.episodes:
-        plan = suite.plan(cell, _Named(policy))
-        try:
-            replay_seat(episode, plan, cell.seat, _short)
-        except ValueError as error:
-            want(False, f"{tuple(cell)}: {error}")
-        longest = max((len(t.token_ids or ()) for t in episode.turns), default=0)
-        want(
-            longest <= suite.given["max_tokens"],
-            f"{tuple(cell)}: {longest} tokens in a reply",
-        )
-    end = found.end
-    if end is None:
-        raise ValueError(
-            f"{path} is refused: it is not finished; run the same command again"
-        )
-    _check_tables(suite, found, policy, want)
-    results = json.loads(
-        json.dumps(results_of(suite, dict(found.episodes), found.tables))
-    )
-    want(
-        end["results"] == results,
-        "its results are not those of its episodes and tables",
-    )
-    want(end["sha256"] == found.digest, "a line was changed: the SHA-256 differs")
-    return suite, found
+    try:
+        _verify(found, suite)
+    except ValueError as error:
+        raise ValueError(f"{path} is refused: {error}") from error
+    return found
 
 
-@dataclass
-class _Named:
-    """The place of the policy in a plan whose replies are recorded."""
+def _verify(found: Submission, suite: Suite) -> None:
+    of = [found.header.get(name) for name in ("suite", "version", "hash")]
+    want = [suite.given["suite"], suite.given["version"], suite.hash]
+    _want(of == want, f"want suite {want}, got {of}")
+    _want(found.usage is not None, "it is not finished; run the same command again")
+    _want_cells(suite, [cell for cell, _ in found.records])
+    prompt = found.header["prompt"] and PromptOptions(**found.header["prompt"])
+    bot = make_policy(found.name) if found.is_bot else None
+    plans = [
+        suite.plan(cell, bot or _Recorded(found.name, record["replies"], prompt))
+        for cell, record in found.records
+    ]
+    played: dict[Cell, Episode] = {}
+    for index, episode in stream_plans(plans, batch_size=CHUNK):
+        cell, record = found.records[index]
+        _want(episode.lost is None, f"{tuple(cell)}: {episode.lost}")
+        again = json.loads(json.dumps(_record(suite, cell, episode)))
+        for part in ("replies", "actions", "returns"):
+            was, now = record.get(part), again[part]
+            _want(was == now, f"{tuple(cell)}: {part} was {was!r} and is {now!r}")
+        _want_tokens(suite, record)
+        played[cell] = episode
+    found.episodes = {cell: played[cell] for cell in suite.cells}
+    _want_tables(suite, found, bot)
 
-    name: str
 
-    def act(self, requests: Any) -> Any:
-        raise NotImplementedError
+def _want(holds: bool, told: str) -> None:
+    if not holds:
+        raise ValueError(told)
 
 
-def _check_tables(
-    suite: Suite, found: Submission, policy: str, want: Callable[[bool, str], None]
-) -> None:
-    """Tables are distributions over all information states, fit the play, and are those of a bot."""
-    keys = suite.exact()
-    for key, rows in found.tables.items():
-        want(key in keys, f"{key} is no exact cell of the suite")
-        rules = suite.rules(*key)
-        states = information_states(rules)
-        legal = [len(rules.legal_actions(state)) for state in states.values()]
-        right = [len(row) for row in rows] == legal
-        sums = all(abs(sum(row) - 1) < 1e-6 and min(row) >= 0 for row in rows)
-        want(right and sums, f"the probabilities of {key} are no distributions")
-        if bots.knows(policy):
-            true = _table(suite, key, make_policy(policy))
-            near = np.allclose(np.concatenate(rows), np.concatenate(true), atol=1e-9)
-            want(near, f"the probabilities of {key} are not those of {policy}")
-    table = {
-        key: dict(zip(information_states(suite.rules(*key)), rows, strict=True))
-        for key, rows in found.tables.items()
+def _want_tokens(suite: Suite, record: Mapping[str, Any]) -> None:
+    tokens, most = record["tokens"], suite.given["max_tokens"]
+    fits = all(0 < number <= most for number in tokens)
+    wanted = f"want at most {most} tokens in each of {len(record['replies'])} replies"
+    _want(fits and len(tokens) <= len(record["replies"]), f"{wanted}, got {tokens}")
+
+
+def _want_cells(suite: Suite, given: Sequence[Cell]) -> None:
+    """Refuses missing, further, repeated and reordered episodes."""
+    known, there = {*suite.cells}, {*given}
+    extra = [tuple(cell) for cell in given if cell not in known]
+    _want(not extra, f"{extra[:1]} is no cell of the suite")
+    missing = [tuple(cell) for cell in suite.cells if cell not in there]
+    _want(not missing, f"{len(missing)} episodes are missing, first {missing[:1]}")
+    _want(len(given) == len(there), "an episode is there twice")
+    _want([*given] == suite.cells, "the episodes are not in the order of the suite")
+
+
+def _want_tables(suite: Suite, found: Submission, bot: Policy | None) -> None:
+    """Refuses other tables than a bot's, and those of a model that do not fit its play."""
+    true = {
+        key: rows for key in suite.exact if bot and (rows := _rows(suite, key, bot))
     }
-    for cell, episode in found.episodes:
-        key = (cell.game, "plain" if cell.condition == "again" else cell.condition)
-        if key not in table:
+    _want(not bot or {*true} == {*found.tables}, f"want the tables {[*true]}")
+    for key, rows in found.tables.items():
+        _want(key in suite.exact, f"{key} is no exact cell of the suite")
+        states = information_states(suite.rules(key)).values()
+        legal = [len(suite.rules(key).legal_actions(state)) for state in states]
+        fits = [len(row) for row in rows] == legal and all(
+            abs(sum(row) - 1) < 1e-6 and min(row) >= 0 for row in rows
+        )
+        _want(fits, f"{key} has no distribution for each information state")
+        if bot:
+            near = all(map(np.allclose, rows, true[key]))
+            _want(near, f"the probabilities of {key} are not those of {bot.name}")
+        else:
+            far = _deviation(suite, key, found)
+            told = f"{far:.1f} standard deviations from its probabilities"
+            _want(far <= MAX_DEVIATION, f"the play of {key} is {told}")
+
+
+def _table(suite: Suite, key: Key, found: Submission) -> Table:
+    return dict(
+        zip(information_states(suite.rules(key)), found.tables[key], strict=True)
+    )
+
+
+def _deviation(suite: Suite, key: Key, found: Submission) -> float:
+    """Standard deviations of the log-likelihood of legal play from its mean under a table."""
+    rules, table = suite.rules(key), _table(suite, key, found)
+    gap, variance = 0.0, 1.0
+    for cell, episode in found.episodes.items():
+        if cell._replace(condition=cell.condition.replace("again", "plain")).key != key:
             continue
-        rules = suite.rules(*key)
-        for turn, state in zip(episode.turns, turn_states(episode, rules), strict=True):
-            if turn.seat == cell.seat and turn.invalid is None:
-                row = table[key][cell.seat, rules.information_state(state, cell.seat)]
-                p = row[list(rules.legal_actions(state)).index(turn.action)]
-                want(
-                    p >= UNLIKELY,
-                    f"{tuple(cell)}: an action of probability {p} was played",
-                )
+        for turn in _own_turns(suite, cell, episode):
+            if turn.invalid is not None:
+                continue
+            row = table[turn.seat, rules.information_state(turn.state, turn.seat)]
+            p = row[list(rules.legal_actions(turn.state)).index(turn.action)]
+            logs = [(q, math.log(q)) for q in row if q]
+            mean = sum(q * log for q, log in logs)
+            gap += (math.log(p) if p else -math.inf) - mean
+            variance += sum(q * (log - mean) ** 2 for q, log in logs)
+    return abs(gap) / math.sqrt(variance)
 
 
 SCORES = {"win": 1.0, "draw": 0.5, "loss": 0.0}
-Ratings = dict[str, tuple[float, float, float]]  # Elo and the ends of its interval
+Ratings = dict[str, list[float]]  # Elo and the ends of its interval
 
 
 def rate_submissions(suite: Suite, found: Mapping[str, Submission]) -> Ratings:
-    """Elo of policies and opponents by one Bradley-Terry fit; all games have the same weight.
+    """Elo of policies and opponents in plain play, by one Bradley-Terry fit.
 
-    The intervals are a bootstrap over the seeds of each game.
+    All games have the same weight. The intervals are a bootstrap over the seeds of each game.
     """
     names = [*dict.fromkeys([*found, *suite.opponents])]
     played: dict[str, dict[int, list[PairOutcome]]] = {}
     for name, one in found.items():
-        for cell, episode in one.episodes:
-            rules = suite.rules(cell.game)
-            if cell.opponent != name and rules.kind == "competitive":
+        for cell, episode in one.episodes.items():
+            rules = suite.rules(cell.key)
+            if cell.condition != "plain" or cell.opponent in ("self", name):
+                continue
+            if rules.kind == "competitive":
                 score = SCORES[win_draw_loss(rules, cell.seat, episode)]
                 met = PairOutcome(names.index(name), names.index(cell.opponent), score)
                 played.setdefault(cell.game, {}).setdefault(cell.number, []).append(met)
 
     def fit(draw: Callable[[list[int]], Sequence[int]]) -> Any:
-        games = [
-            [met for number in draw([*numbers]) for met in numbers[number]]
-            for numbers in played.values()
-        ]
-        mean = sum(map(len, games)) / len(games)
-        weights = [mean / len(game) for game in games for _ in game]
-        return fit_elo(len(names), [met for game in games for met in game], weights)[0]
+        drawn = [[m for n in draw([*one]) for m in one[n]] for one in played.values()]
+        weights = [1 / len(game) for game in drawn for _ in game]
+        outcomes = [met for game in drawn for met in game]
+        mean = sum(weights) / len(weights)
+        return fit_elo(len(names), outcomes, [w / mean for w in weights])[0]
 
     rng = np.random.default_rng(0)
     again = [
         fit(lambda n: rng.choice(n, len(n)).tolist()) for _ in range(NUM_RESAMPLES)
     ]
-    low, high = np.quantile(again, [0.025, 0.975], axis=0)
-    ends = zip(fit(list).tolist(), low.tolist(), high.tolist(), strict=True)
-    return dict(zip(names, ends, strict=True))
+    ends = [fit(list), *np.quantile(again, [0.025, 0.975], axis=0)]
+    return {
+        name: list(map(float, elo)) for name, *elo in zip(names, *ends, strict=True)
+    }
 
 
-PAGE = """# Board
-
-Suite `{name}`, version {version}, hash `{hash}`: {num_episodes} episodes of each policy. [How to read, repeat and add to it](howto.md#board).
-
-## All games
-
-{ratings}
-
-Elo: one Bradley-Terry fit of wins, draws and losses, all games with equal weight; in brackets 95 % intervals, a bootstrap over
-seeds. Policies in italics are opponents. Legal: share of legal replies. Tokens: of all replies.
-
-{games}
-
-## What this page cannot show
-
-- **Who played.** `arena board verify` plays all episodes again and recomputes every number. It cannot tell whether the named model wrote the replies.
-- Words of a reply that change neither its action nor its legality: only the SHA-256 covers them, and whoever edits can compute it again.
-- Probabilities of a model: they are checked against its play, those of a bot are computed again.
-- Costs: told by the endpoint.
-"""
-
-
-def page(paths: Sequence[str | Path]) -> str:
-    """The table of submissions of one suite as Markdown; each is verified first.
+def page(paths: Sequence[str | Path], suite: Suite) -> str:
+    """The table of submissions as Markdown; each is verified first.
 
     Raises:
-        ValueError: one is refused, two are of the same policy, or of different suites.
+        ValueError: one is refused, or two are of the same policy.
     """
-    checked = [verify(path) for path in paths]
-    suite = checked[0][0]
-    found = {one.header["policy"]: one for _, one in checked}
-    if len(found) < len(checked) or any(
-        other.hash != suite.hash for other, _ in checked
-    ):
-        raise ValueError("want submissions of different policies for the same suite")
-    elos = rate_submissions(suite, found)
+    found = {one.name: one for one in (verify(path, suite) for path in paths)}
+    if len(found) < len(paths):
+        raise ValueError("want submissions of different policies; leave one out")
+    elos = sorted(rate_submissions(suite, found).items(), key=lambda item: -item[1][0])
     rows = [
-        [
-            name if name in found else f"*{name}*",
-            "{:.0f} [{:.0f}, {:.0f}]".format(*elos[name]),
-            *(_totals(found[name]) if name in found else ["", "", ""]),
-        ]
-        for name in sorted(elos, key=lambda name: -elos[name][0])
+        [name if name in found else f"*{name}*", "{:.0f} [{:.0f}, {:.0f}]".format(*elo)]
+        + (_totals(suite, found[name]) if name in found else [""] * 4)
+        for name, elo in elos
     ]
-    games = "\n\n".join(_of_game(suite, one, found) for one in suite.given["games"])
-    return PAGE.format(
-        name=suite.given["suite"],
-        version=suite.given["version"],
-        hash=suite.hash[:16],
-        num_episodes=len(suite.cells),
-        ratings=_markdown(["Policy", "Elo", "Legal", "Tokens", "Cost"], rows),
-        games=games,
+    heads = ["Policy", "Elo", "Legal", "Characters of a reply", "Tokens", "Cost"]
+    shown = {
+        **suite.given,
+        "notes": "\n".join(f"- {note}" for note in suite.given["notes"]),
+        "hash": suite.hash[:16],
+        "num_cells": len(suite.cells),
+        "ratings": _markdown(heads, rows),
+        "by_game": "\n\n".join(_of_game(suite, game, found) for game in suite.games),
+        "deviation": MAX_DEVIATION,
+    }
+    return (SUITES / "page.md").read_text(encoding="utf-8").format(**shown)
+
+
+def _totals(suite: Suite, one: Submission) -> list[str]:
+    turns = [t for each in one.episodes.items() for t in _own_turns(suite, *each)]
+    legal = fmean(turn.invalid is None for turn in turns)
+    size = fmean(len(turn.reply) for turn in turns)
+    tokens = sum(sum(record["tokens"]) for _, record in one.records)
+    usage = one.usage or {}
+    tokens = tokens or int(usage.get("completion_tokens", 0))
+    cost = usage.get("cost")
+    return [f"{legal:.1%}", f"{size:.0f}", f"{tokens:,}", f"{cost:g}" if cost else "-"]
+
+
+GAPS = {"recall gap": "disguised", "prompt gap": "other", "noise floor": "again"}
+
+
+def _of_game(suite: Suite, game: str, found: Mapping[str, Submission]) -> str:
+    """The section of a game: returns in plain play, gaps, NashConv and the suite's score."""
+    opponents, scale = suite.games[game]["opponents"], suite.games[game].get("scale")
+    gaps = {head: c for head, c in GAPS.items() if (game, c) in suite.wrappers}
+    exact = [key for key in suite.exact if key[0] == game]
+    heads = ["Policy", *(f"against {other}" for other in opponents), *gaps]
+    heads += [f"NashConv, {condition}" for _, condition in exact] + ["score"] * bool(
+        scale
     )
-
-
-def _totals(one: Submission) -> list[str]:
-    results, usage = one.end["results"], one.end["usage"]  # type: ignore[index] # verified
-    cost = f"{usage['cost']:g}" if usage else "-"
-    return [f"{results['legal']:.1%}", str(results["tokens"] or "-"), cost]
-
-
-def _of_game(
-    suite: Suite, one: Mapping[str, Any], found: Mapping[str, Submission]
-) -> str:
-    """The section of a game: returns of the plain condition, gaps and NashConv."""
-    heads = ["Policy", *(f"against {each}" for each in one["opponents"])]
-    heads += ["recall gap", "prompt gap", "noise", "NashConv", "disguised"]
+    low, high = bounds_of(suite.rules((game, "plain")))
     rows = []
-    for name, each in found.items():
-        results = each.end["results"]["games"][one["game"]]  # type: ignore[index] # verified
-        gaps, exact = results["gaps"], results["nash_conv"]
-        cells = [_interval(results["returns"][o]["plain"]) for o in one["opponents"]]
-        cells += [_interval(gaps.get(gap)) for gap in ("recall", "prompt", "noise")]
-        cells += [_number(exact.get(c)) for c in ("plain", "disguised")]
-        rows.append([name, *cells])
-    best = [_number(value) for value in results["optimum"].values()]
-    rows.append(["*a best response*", *best, *[""] * 5])
-    return f"### {one['game']}\n\n{_markdown(heads, rows)}"
+    for name, one in found.items():
+        paid = {
+            key: _returns(suite, key, opponents, one)
+            for key in suite.wrappers
+            if key[0] == game
+        }
+        means = {
+            condition: np.mean(list(each.values()), axis=0)
+            for (_, condition), each in paid.items()
+        }
+        cells = [_interval(each, low, high) for each in paid[game, "plain"].values()]
+        cells += [
+            _interval(means["plain"] - means[c], low - high, high - low)
+            for c in gaps.values()
+        ]
+        cells += [
+            f"{nash_conv(suite.rules(key), _table(suite, key, one)):z.3f}"
+            if key in one.tables
+            else "-"
+            for key in exact
+        ]
+        if scale:
+            mean = means["plain"].mean()
+            cells.append(f"{100 * (mean - scale[0]) / (scale[1] - scale[0]):.1f}")
+        rows.append([f"{name} ✓" if one.is_bot else name, *cells])
+    best = [_optimum(suite, game, other) for other in opponents]
+    rows.append(["*a best response*", *best, *[""] * (len(heads) - len(best) - 1)])
+    return f"### {game}\n\n{_markdown(heads, rows)}"
 
 
-def _interval(values: Sequence[float] | None) -> str:
-    return "-" if values is None else "{:.2f} [{:.2f}, {:.2f}]".format(*values)
+def _returns(
+    suite: Suite, key: Key, opponents: Sequence[str], one: Submission
+) -> dict[str, list[float]]:
+    """By opponent, the mean return over the seats of each seed."""
+    paid: dict[str, dict[int, list[float]]] = {other: {} for other in opponents}
+    for cell, episode in one.episodes.items():
+        if cell.key == key:
+            returns = [episode.returns[seat] for seat in suite.own_seats(cell)]
+            paid[cell.opponent].setdefault(cell.number, []).extend(returns)
+    return {other: [fmean(v) for v in seeds.values()] for other, seeds in paid.items()}
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3f}"
+def _interval(values: Any, low: float, high: float) -> str:
+    numbers = [float(value) for value in values]
+    mean, ends = fmean(numbers), mean_interval(numbers, low, high)
+    return f"{mean:z.2f} [{ends[0]:z.2f}, {ends[1]:z.2f}]"
+
+
+def _optimum(suite: Suite, game: str, opponent: str) -> str:
+    """The exact return of a best response to an opponent; `-` where it is unknown."""
+    env = suite.wrappers[game, "plain"].env
+    other: Any = suite.opponents.get(opponent, "self")
+    scales = scales_of(env, other, range(env.game.num_players))
+    return "-" if isinstance(scales, str) else f"{scales['all'][1]:z.2f}"
 
 
 def _markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -8,7 +8,6 @@ from arena_wrappers.play.live_episodes import (
     plans_of,
 )
 from arena_wrappers.play.play import (
-    AwaitedPolicy,
     NoReplyError,
     ask,
     ask_async,
@@ -27,28 +26,27 @@ from arena_wrappers.play.replay import (
     final_state,
     game_of,
     replay,
-    replay_seat,
     tell_people,
     turn_states,
 )
 from arena_wrappers.play.seat_env import (
+    Opponents,
     Seat,
     SeatEnv,
     bot_of,
     make_seat_env,
-    said,
 )
-from arena_wrappers.play.session import SeatSession
+from arena_wrappers.play.session import SeatSession, transcript
 from arena_wrappers.play.wrapper import MAX_REFUSED, PromptWrapper
 
 __all__ = [
     "MAX_REFUSED",
-    "AwaitedPolicy",
     "Branching",
     "EnvCache",
     "EnvFn",
     "EpisodePlan",
     "NoReplyError",
+    "Opponents",
     "PromptWrapper",
     "ReplayError",
     "Seat",
@@ -70,9 +68,8 @@ __all__ = [
     "play_many",
     "play_plans",
     "replay",
-    "replay_seat",
-    "said",
     "stream_plans",
     "tell_people",
+    "transcript",
     "turn_states",
 ]

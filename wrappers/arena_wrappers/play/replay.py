@@ -1,14 +1,14 @@
 """Replays recorded episodes, compares them with their records, and shows people the end."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any, cast
 
 from arena_envs import GameEnv, make_game
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction
 from arena_envs.scenes import Scene, Talk, scene_of, text_of
 from arena_wrappers.play.live_episodes import EpisodePlan
-from arena_wrappers.play.play import play_plans
+from arena_wrappers.play.play import forfeit_reason, play_plans
 from arena_wrappers.play.wrapper import PromptWrapper
 from arena_wrappers.policies import (
     INSTEAD,
@@ -64,32 +64,6 @@ def replay(episode: Episode, game: AnyGame | None = None) -> Episode:
             raise policy.error
     _compare(episode, again)
     return again
-
-
-def replay_seat(
-    episode: Episode,
-    plan: EpisodePlan,
-    seat: int,
-    stored: Callable[[Episode], Episode] = lambda episode: episode,
-) -> None:
-    """Plays a plan with the recorded replies of one seat; chance and the others play themselves.
-
-    Args:
-        episode: the record.
-        plan: what is to be played; the policy of the seat only gives the name.
-        seat: the seat whose replies are read.
-        stored: what the record keeps of an episode.
-
-    Raises:
-        ReplayError: the record is not what was played; says where.
-    """
-    own = _Recorded([turn for turn in episode.turns if turn.seat == seat])
-    own.name = plan.policies[seat].name
-    policies = [own if number == seat else p for number, p in enumerate(plan.policies)]
-    (again,) = play_plans([replace(plan, policies=policies)])
-    if own.error is not None:
-        raise own.error
-    _compare(episode, stored(again))
 
 
 def game_of(episode: Episode) -> AnyGame:
@@ -273,11 +247,8 @@ def ending(
         lines.append(f"The game ends without a result: {episode.lost}")
     if reveals and (hidden := _hidden(game, state, seat)):
         lines.append(f"What was hidden from you:\n{hidden}")
-    if episode.forfeited_by is not None:
-        last = episode.turns[-1]
-        lines.append(
-            f"player_{episode.forfeited_by} forfeits: {last.invalid}: {last.detail}"
-        )
+    if (reason := forfeit_reason(episode)) is not None:
+        lines.append(f"player_{episode.forfeited_by} forfeits: {reason}")
     for number, value in enumerate(episode.returns):
         who = "you" if number == seat else policies[number].name
         lines.append(f"player_{number} ({who}): {value:g}")
