@@ -69,18 +69,16 @@ from functools import cached_property, lru_cache
 from itertools import combinations
 from math import comb
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     IllegalAction,
-    Information,
-    Kind,
     Vector,
-    check_int,
     np,
+    param,
 )
 from arena_envs.games.kits.clues import fault_of, vocabulary
 from arena_envs.games.kits.words import (
@@ -319,26 +317,23 @@ class Codenames(talk.TalkGame[State, Action]):
             word twice.
     """
 
-    num_words: int = 12
-    num_agents: int = 3
-    num_boards: int = 200
+    num_words: int = param(12, 4, 25)
+    num_agents: int = param(3, 1, lambda game: (game.num_words - 2) // 2)
+    num_boards: int = param(200, 1, 1000)
     words: str | Path | Sequence[str] = "nouns"
     split: str = "train"
 
+    first_state = State()
     num_players = 4
     max_message = 0
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "imperfect"
+    kind = "competitive"
     zero_sum = True
     min_return = -1.0
     max_return = 1.0
     teams = (0, 0, 1, 1)
-    scene = "arena_envs.games.codenames:scene"
 
     def __post_init__(self) -> None:
-        check_int("num_words", self.num_words, 4, 25)
-        check_int("num_agents", self.num_agents, 1, (self.num_words - 2) // 2)
-        check_int("num_boards", self.num_boards, 1, 1000)
+        super().__post_init__()
         words = read_words("words", self.words, min_words=4)
         if self.words not in NAMES:  # so that records hold the words themselves
             object.__setattr__(self, "words", words)
@@ -400,9 +395,6 @@ class Codenames(talk.TalkGame[State, Action]):
         """The words that are still on the board."""
         words = self.boards[state.board]
         return [words[p] for p in range(len(words)) if p not in state.guessed]
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         if state.board < 0 or UNKNOWN in state.key or state.left < 0:

@@ -43,24 +43,20 @@ from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     BaseGame,
     IllegalAction,
-    Information,
-    Kind,
     Vector,
-    check_bool,
-    check_int,
     check_split,
     counted,
-    fitting,
     fold,
     np,
     over_text,
+    param,
     split_of,
 )
 from arena_envs.scenes.shapes import Cell, Grid, Scene, Track, turn_title
@@ -203,21 +199,21 @@ class FrozenLake(BaseGame[State, int]):
 
     layout: str | Sequence[str] = "random"
     is_slippery: bool = True
-    max_moves: int = 100
-    size: int = 4
-    num_maps: int = 200
+    max_moves: int = param(100, 1, MAX_MOVES)
+    size: int = param(4, 2, MAX_SIZE, knob=(2, 3, 4, 5, 6))
+    num_maps: int = param(200, 1, MAX_MAPS)
     split: str = "train"
 
     num_players = 1
     num_actions = 4
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "perfect"
+    kind = "competitive"
+    information = "perfect"
     min_return = 0.0
     max_return = 1.0
-    measure_bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"success": (0, 1)}
-    scene = "arena_envs.games.frozen_lake:scene"
+    shares_measured = ("success",)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         layout = self.layout
         if isinstance(layout, str):
             if layout not in (*MAPS, "random"):
@@ -229,10 +225,6 @@ class FrozenLake(BaseGame[State, int]):
             object.__setattr__(self, "layout", tuple(layout))  # records give lists
         else:
             raise ValueError(f"want layout as a name or rows, got {layout!r:.80}")
-        check_bool("is_slippery", self.is_slippery)
-        check_int("max_moves", self.max_moves, 1, MAX_MOVES)
-        check_int("size", self.size, 2, MAX_SIZE)
-        check_int("num_maps", self.num_maps, 1, MAX_MAPS)
         check_split(self.split, self.layout == "random")
 
     @property
@@ -244,9 +236,9 @@ class FrozenLake(BaseGame[State, int]):
         return (self.layout == "random") + self.is_slippery * self.max_moves
 
     @property
-    def knobs(self) -> dict[str, tuple[Any, ...]]:
+    def knobs(self) -> Mapping[str, tuple[Any, ...]]:
         if self.layout == "random":
-            return fitting(self, size=(2, 3, 4, 5, 6))
+            return super().knobs
         return {"layout": ("4x4", "8x8")} if self.layout in MAPS else {}
 
     def lake(self, state: State) -> Lake:

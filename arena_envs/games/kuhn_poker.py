@@ -22,17 +22,15 @@ OpenSpiel's.
 import random
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     BaseGame,
-    Information,
-    Kind,
     Vector,
-    check_int,
     np,
+    param,
 )
 from arena_envs.games.kits.cards import hand_of, over_text, pot_table, taken_track
 from arena_envs.scenes.shapes import Scene, turn_title
@@ -52,18 +50,14 @@ class State(NamedTuple):
 class KuhnPoker(BaseGame[State, int]):
     """Kuhn poker with `num_players + 1` cards."""
 
-    num_players: int = 2
+    num_players: int = param(2, 2, 4)
 
+    first_state = State()
     num_actions = 2
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "imperfect"
+    kind = "competitive"
     zero_sum = True
     min_return = -2.0
     default_value = "-1/18 for player_0; NashConv of uniform play 11/12"
-    scene = "arena_envs.games.kuhn_poker:scene"
-
-    def __post_init__(self) -> None:
-        check_int("num_players", self.num_players, 2, 4)
 
     @property
     def max_return(self) -> float:
@@ -76,9 +70,6 @@ class KuhnPoker(BaseGame[State, int]):
     @property
     def max_chance_nodes(self) -> int:
         return self.num_players
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         if len(state.cards) < self.num_players:

@@ -31,19 +31,17 @@ import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     BaseGame,
     IllegalAction,
-    Information,
-    Kind,
     Vector,
-    check_int,
     fold,
     np,
+    param,
 )
 from arena_envs.games.kits.cards import hand_of, taken_track
 from arena_envs.scenes.shapes import Scene, turn_title
@@ -75,22 +73,16 @@ class LiarsDice(BaseGame[State, int]):
         ValueError: a parameter is out of range.
     """
 
-    num_players: int = 2
-    num_dice: int = 1
-    num_sides: int = 6
+    num_players: int = param(2, 2, 4)
+    num_dice: int = param(1, 1, 5)
+    num_sides: int = param(6, 2, len(FACES))
 
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "imperfect"
+    first_state = State()
+    kind = "competitive"
     zero_sum = True
     min_return = -1.0
     max_return = 1.0
     default_value = "-0.027132 for player_0; NashConv of uniform play 1.561489"
-    scene = "arena_envs.games.liars_dice:scene"
-
-    def __post_init__(self) -> None:
-        check_int("num_players", self.num_players, 2, 4)
-        check_int("num_dice", self.num_dice, 1, 5)
-        check_int("num_sides", self.num_sides, 2, len(FACES))
 
     @cached_property
     def num_bids(self) -> int:
@@ -108,9 +100,6 @@ class LiarsDice(BaseGame[State, int]):
     @property
     def max_chance_nodes(self) -> int:
         return self.num_players * self.num_dice
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         if len(state.dice) < self.num_players * self.num_dice:

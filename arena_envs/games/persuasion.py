@@ -67,16 +67,13 @@ from arena_envs.game import (
     CHANCE,
     TERMINAL,
     HoldsOut,
-    Information,
     Kind,
-    Pays,
     Vector,
-    check_bool,
-    check_int,
     check_number,
     counted,
     next_entries,
     np,
+    param,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, Track, talk_of, turn_title
 from arena_envs.talk import Utterance
@@ -227,25 +224,23 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
         ValueError: a parameter is out of range.
     """
 
-    num_rounds: int = 20
+    num_rounds: int = param(20, 1, 50)
     prior: float | Sequence[float] = PRIORS
     value: float | Sequence[float] = VALUES
     myopic: bool = False
     messages: bool = True
-    max_message: int = 300
+    max_message: int = param(300, 1, 400)
     split: str = "train"
 
+    shares_measured = ("efficiency", "fairness", "truthfulness")
+    pays_rounds = True
+    first_state = State()
     num_players = 2
     kind: ClassVar[Kind] = "mixed"
-    information: ClassVar[Information] = "imperfect"
     min_return = -1.0
-    scene = "arena_envs.games.persuasion:scene"
 
     def __post_init__(self) -> None:
-        check_int("num_rounds", self.num_rounds, 1, 50)
-        check_int("max_message", self.max_message, 1, 400)
-        check_bool("myopic", self.myopic)
-        check_bool("messages", self.messages)
+        super().__post_init__()
         for name, low, high in (("prior", 0.01, 0.99), ("value", 1.01, 10)):
             given = getattr(self, name)
             if isinstance(given, list | tuple) and given:
@@ -273,9 +268,6 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     def market(self, state: State) -> tuple[float, ...]:
         """Prior and value, as far as they are drawn."""
         return self.drawn[0] if len(self.drawn) == 1 else state.market
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         qualities, said, _ = state
@@ -331,15 +323,6 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
             "fairness": _share(rights[LOW]),
             "truthfulness": _share(is_true),
         }
-
-    @property
-    def measure_bounds(self) -> dict[str, tuple[float, float]]:
-        names = ("efficiency", "fairness", "truthfulness")
-        return dict.fromkeys(names, (0.0, 1.0))
-
-    @property
-    def pays(self) -> Pays:
-        return "on_the_way" if self.num_rounds > 1 else "end"
 
     @property
     def known_value(self) -> str | None:

@@ -66,23 +66,18 @@ from functools import cached_property
 from importlib import resources
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     SPLITS,
     TERMINAL,
-    Information,
-    Kind,
-    Pays,
     Vector,
-    check_int,
-    check_number,
     counted,
-    fitting,
     np,
     of_split,
+    param,
 )
 from arena_envs.games.kits.clues import fault_of, heard
 from arena_envs.games.kits.words import check_used, check_words, words_of
@@ -327,23 +322,28 @@ class Referential(talk.TalkGame[State, Action]):
             value twice.
     """
 
-    num_objects: int = 4
-    num_rounds: int = 3
+    num_objects: int = param(
+        4,
+        2,
+        lambda game: min(12, len(game.words), len(game.names)),
+        knob=(2, 3, 4, 6, 8, 12),
+    )
+    num_rounds: int = param(3, 1, 20)
     num_attributes: int = 4
     num_values: int = 4
-    max_message: int = 200
+    max_message: int = param(200, 1, 400)
     attributes: str | Path | Rows = SHIPPED
-    word_cost: float = 0.1
+    word_cost: float = param(0.1, 0, 1)
     split: str = "train"
 
+    pays_rounds = True
+    first_state = State()
     num_players = 2
-    kind: ClassVar[Kind] = "cooperative"
-    information: ClassVar[Information] = "imperfect"
+    kind = "cooperative"
     min_return = 0.0
     max_return = 1.0
     teams = (0, 0)
     heuristic = "referrer:honest"
-    scene = "arena_envs.games.referential:scene"
 
     def __post_init__(self) -> None:
         rows = read_attributes("attributes", self.attributes)
@@ -354,11 +354,7 @@ class Referential(talk.TalkGame[State, Action]):
         used = rows[-self.num_attributes :]
         num = min(map(len, used))
         check_used("num_values", self.num_values, 2, "an attribute in use", num)
-        check_number("word_cost", self.word_cost, 0, 1)
-        most = min(12, len(self.words), len(self.names))
-        check_int("num_objects", self.num_objects, 2, most)
-        check_int("num_rounds", self.num_rounds, 1, 20)
-        check_int("max_message", self.max_message, 1, 400)
+        super().__post_init__()
 
     @cached_property
     def values(self) -> tuple[tuple[str, ...], ...]:
@@ -388,10 +384,6 @@ class Referential(talk.TalkGame[State, Action]):
     def instances(self) -> Sequence[str]:
         return self.names if len(names_of(self.values)) >= HELD_OUT else ()
 
-    @property
-    def knobs(self) -> dict[str, tuple[Any, ...]]:
-        return fitting(self, num_objects=(2, 3, 4, 6, 8, 12))
-
     @cached_property
     def _core(self) -> tuple[tuple[Utterance, ...], tuple[Utterance, ...]]:
         says = tuple(Utterance("say", (), word) for word in self.words)
@@ -409,9 +401,6 @@ class Referential(talk.TalkGame[State, Action]):
     @property
     def max_chance_nodes(self) -> int:
         return self.num_objects + self.num_rounds
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         if len(state.said) == 2 * self.num_rounds:
@@ -482,10 +471,6 @@ class Referential(talk.TalkGame[State, Action]):
             "refused": (0.0, 1.0),
             "words": (0.0, float(most)),
         }
-
-    @property
-    def pays(self) -> Pays:
-        return "on_the_way" if self.num_rounds > 1 else "end"
 
     @property
     def known_value(self) -> str:

@@ -51,21 +51,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import comb
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    Information,
-    Kind,
-    Pays,
     Vector,
-    check_bool,
-    check_int,
     counted,
     np,
     over_text,
+    param,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Track, talk_of, turn_title
 from arena_envs.talk import Move, Utterance
@@ -197,26 +193,19 @@ class SaySelect(talk.TalkGame[State, Action]):
         ValueError: a parameter is out of range.
     """
 
-    num_balls: int = 5
-    max_paying: int = 3
-    num_rounds: int = 5
+    num_balls: int = param(5, 2, 10)
+    max_paying: int = param(3, 1, lambda game: game.num_balls)
+    num_rounds: int = param(5, 1, 20)
     messages: bool = True
-    max_message: int = 300
+    max_message: int = param(300, 1, 400)
 
+    pays_rounds = True
+    first_state = State()
     num_players = 2
     teams = (0, 0)
-    kind: ClassVar[Kind] = "cooperative"
-    information: ClassVar[Information] = "imperfect"
+    kind = "cooperative"
     max_chance_nodes = 1
     heuristic = "say_selector:honest"
-    scene = "arena_envs.games.say_select:scene"
-
-    def __post_init__(self) -> None:
-        check_int("num_balls", self.num_balls, 2, 10)
-        check_int("max_paying", self.max_paying, 1, self.num_balls)
-        check_int("num_rounds", self.num_rounds, 1, 20)
-        check_bool("messages", self.messages)
-        check_int("max_message", self.max_message, 1, 400)
 
     @property
     def max_turns(self) -> int:
@@ -252,9 +241,6 @@ class SaySelect(talk.TalkGame[State, Action]):
             for number in range(1, most + 1)
             for drawn in combinations(balls, number)
         ]
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         paying, said = state
@@ -315,10 +301,6 @@ class SaySelect(talk.TalkGame[State, Action]):
         """The mean score of the best pair: the mean of min(k, R) over k."""
         numbers = range(1, self.max_paying + 1)
         return sum(min(k, self.num_rounds) for k in numbers) / self.max_paying
-
-    @property
-    def pays(self) -> Pays:
-        return "on_the_way" if self.num_rounds > 1 else "end"
 
     @property
     def known_value(self) -> str:

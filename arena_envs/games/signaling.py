@@ -23,19 +23,17 @@ see at the end whether the guess was right.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     BaseGame,
     IllegalAction,
-    Information,
-    Kind,
     Vector,
-    check_int,
     fold,
     np,
+    param,
 )
 from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
 
@@ -62,29 +60,21 @@ class Signaling(BaseGame[State, int]):
         ValueError: a parameter is out of range.
     """
 
-    num_targets: int = 3
-    num_words: int = 3
+    num_targets: int = param(3, 1, 100)
+    num_words: int = param(3, 1, 100)
 
+    first_state = State()
     num_players = 2
-    kind: ClassVar[Kind] = "cooperative"
-    information: ClassVar[Information] = "imperfect"
+    kind = "cooperative"
     max_chance_nodes = 1
     min_return = 0.0
     max_return = 1.0
     max_turns = 2
     teams = (0, 0)
-    scene = "arena_envs.games.signaling:scene"
-
-    def __post_init__(self) -> None:
-        check_int("num_targets", self.num_targets, 1, 100)
-        check_int("num_words", self.num_words, 1, 100)
 
     @property
     def num_actions(self) -> int:
         return max(self.num_targets, self.num_words)
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         if state.target < 0:

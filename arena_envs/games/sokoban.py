@@ -44,7 +44,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import count
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
@@ -52,17 +52,14 @@ from arena_envs.game import (
     AnyGame,
     BaseGame,
     IllegalAction,
-    Information,
-    Kind,
     Pays,
     Vector,
-    check_int,
     check_split,
     counted,
-    fitting,
     fold,
     np,
     over_text,
+    param,
     split_of,
 )
 from arena_envs.scenes.shapes import Cell, Grid, Scene, Track, turn_title
@@ -340,30 +337,26 @@ class Sokoban(BaseGame[State, int]):
         ValueError: a parameter is out of range, or `level` is malformed.
     """
 
-    size: int = 6
-    num_boxes: int = 1
-    num_levels: int = 100
-    max_moves: int = 20
+    size: int = param(6, 5, 10, knob=(5, 6, 7))
+    num_boxes: int = param(1, 1, lambda game: 2 if game.size == 5 else 4)
+    num_levels: int = param(100, 1, MAX_LEVELS)
+    max_moves: int = param(
+        20,
+        lambda game: MAX_PER_BOX * game.num_boxes if game.level is None else 1,
+        MAX_MOVES,
+    )
     level: Sequence[str] | None = None
     split: str = "train"
 
     num_players = 1
     num_actions = 4
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "perfect"
-    measure_bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
-        "success": (0, 1),
-        "boxes_on_goals": (0, 1),
-    }
-    scene = "arena_envs.games.sokoban:scene"
+    kind = "competitive"
+    information = "perfect"
+    shares_measured = ("success", "boxes_on_goals")
 
     def __post_init__(self) -> None:
-        check_int("size", self.size, 5, 10)
-        check_int("num_boxes", self.num_boxes, 1, 2 if self.size == 5 else 4)
-        check_int("num_levels", self.num_levels, 1, MAX_LEVELS)
+        super().__post_init__()
         check_split(self.split, self.level is None)
-        least = 1 if self.level is not None else MAX_PER_BOX * self.num_boxes
-        check_int("max_moves", self.max_moves, least, MAX_MOVES)
         if self.level is None:
             return
         if isinstance(self.level, str) or not isinstance(self.level, Sequence):
@@ -399,10 +392,10 @@ class Sokoban(BaseGame[State, int]):
         return self._share(self.initial_state()) if self.level is not None else 0.0
 
     @property
-    def knobs(self) -> dict[str, tuple[Any, ...]]:
+    def knobs(self) -> Mapping[str, tuple[Any, ...]]:
         if self.level is not None:
             return {}
-        return fitting(self, size=(5, 6, 7))
+        return super().knobs
 
     @property
     def heuristic(self) -> str | None:

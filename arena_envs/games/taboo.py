@@ -70,26 +70,24 @@ forbidden word no longer ends the game.
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    Information,
     Kind,
     Vector,
-    check_bool,
     check_int,
     counted,
-    fitting,
     fold,
     np,
+    param,
 )
 from arena_envs.games.kits.clues import fault_of, heard
 from arena_envs.games.kits.words import (
@@ -391,35 +389,31 @@ class Taboo(talk.TalkGame[State, Action]):
         ValueError: a parameter is out of range, or a card is malformed or stands twice.
     """
 
-    num_cards: int = 200
+    num_cards: int = param(200, knob=(2, 4, 8, 32, 128))
     num_forbidden: int | None = None
-    num_rounds: int = 5
+    num_rounds: int = param(5, 1, 20)
     adversarial: bool = False
-    max_message: int = 200
+    max_message: int = param(200, 5, 300)
     cards: str | Path | Rows = SHIPPED
     split: str = "train"
     show_words: bool = False
 
+    first_state = State()
     num_players = 2
-    information: ClassVar[Information] = "imperfect"
     max_chance_nodes = 1
     max_return = 1.0
-    scene = "arena_envs.games.taboo:scene"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         rows = read_rows("cards", self.cards)
         if self.cards != SHIPPED:  # so that records hold the words themselves
             object.__setattr__(self, "cards", rows)
         rows = self._rows
-        check_bool("show_words", self.show_words)
         check_used("num_cards", self.num_cards, 2, "cards", len(rows))
         if self.num_forbidden is not None:
             most = min(map(len, rows[: self.num_cards])) - 2
             name = f"num_forbidden (a card in use has {most})"
             check_int(name, self.num_forbidden, 0, most)
-        check_int("num_rounds", self.num_rounds, 1, 20)
-        check_bool("adversarial", self.adversarial)
-        check_int("max_message", self.max_message, 5, 300)
 
     @property
     def kind(self) -> Kind:
@@ -455,10 +449,10 @@ class Taboo(talk.TalkGame[State, Action]):
         return tuple(self.deck) if self.cards == SHIPPED else ()
 
     @property
-    def knobs(self) -> dict[str, tuple[Any, ...]]:
+    def knobs(self) -> Mapping[str, tuple[Any, ...]]:
         if self.adversarial:
             return {}
-        return fitting(self, num_cards=(2, 4, 8, 32, 128))
+        return super().knobs
 
     @cached_property
     def deck(self) -> dict[str, TabooCard]:
@@ -479,9 +473,6 @@ class Taboo(talk.TalkGame[State, Action]):
         guesses = tuple(Utterance("guess", (word,)) for word in self.deck)
         answers = [Utterance("say", (), text) for text in (GO_ON, *self.deck)]
         return says, (*guesses, *(answers if self.adversarial else ()))
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         if not state.word:

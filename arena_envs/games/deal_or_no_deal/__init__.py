@@ -67,19 +67,15 @@ import operator
 import random
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    Information,
-    Kind,
     Vector,
-    check_bool,
-    check_int,
     check_split,
     next_entries,
+    param,
 )
 from arena_envs.games.deal_or_no_deal import state as deals
 from arena_envs.games.deal_or_no_deal import texts
@@ -121,17 +117,18 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
     """
 
     items: Sequence[str] = ("book", "hat", "ball")
-    min_items: int = 5
-    max_items: int = 7
-    points: int = 10
-    max_talk: int = 6
+    min_items: int = param(5, lambda game: len(game.items), lambda game: game.max_items)
+    max_items: int = param(7, lambda game: len(game.items), 12)
+    points: int = param(10, 1, 20)
+    max_talk: int = param(6, 0, 30)
     messages: bool = True
-    max_message: int = 300
+    max_message: int = param(300, 1, 400)
     split: str = "train"
 
+    shares_measured = MEASURES
+    first_state = State()
     num_players = 2
-    kind: ClassVar[Kind] = "mixed"
-    information: ClassVar[Information] = "imperfect"
+    kind = "mixed"
     max_chance_nodes = 3  # the pool, and the values of both seats
     min_return = 0.0
     max_return = 1.0
@@ -141,12 +138,7 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
     def __post_init__(self) -> None:
         # YAML and JSON give lists in place of tuples
         object.__setattr__(self, "items", checked_items(self.items))
-        check_int("max_items", self.max_items, len(self.items), 12)
-        check_int("min_items", self.min_items, len(self.items), self.max_items)
-        check_int("points", self.points, 1, 20)
-        check_int("max_talk", self.max_talk, 0, 30)
-        check_bool("messages", self.messages)
-        check_int("max_message", self.max_message, 1, 400)
+        super().__post_init__()
         check_split(self.split, True)
         if not self._pools:
             raise ValueError(
@@ -157,9 +149,6 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
     @property
     def max_turns(self) -> int:
         return self.max_talk + 2
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         if len(state.values) < 2:
@@ -226,10 +215,6 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
 
     def measures(self, state: State) -> dict[str, float]:
         return measured(state, self.points_of(state) if self.agreed(state) else None)
-
-    @property
-    def measure_bounds(self) -> dict[str, tuple[float, float]]:
-        return dict.fromkeys(MEASURES, (0.0, 1.0))
 
     def moves(self, pool: Numbers) -> tuple[talk.Move, ...]:
         """The moves of the talk, then the claim."""

@@ -16,8 +16,6 @@ from arena_envs.game import (
     Information,
     Kind,
     Vector,
-    check_bool,
-    check_int,
     hidden_again,
     next_entries,
     np,
@@ -93,6 +91,7 @@ class Haggling(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     num_offers: int
     complete_information: bool
 
+    first_state = State()
     num_players = 2
     kind: ClassVar[Kind] = "mixed"
     max_chance_nodes = 2  # both factors
@@ -110,14 +109,6 @@ class Haggling(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
         """The highest offer."""
         return self.unit
 
-    def check_parameters(self) -> None:
-        """Raises ValueError for a shared parameter that is out of range."""
-        check_int("num_rounds", self.num_rounds, 1, 50)
-        check_int("num_offers", self.num_offers, 2, 1001)
-        check_int("max_message", self.max_message, 1, 400)
-        check_bool("complete_information", self.complete_information)
-        check_bool("messages", self.messages)
-
     @property
     def information(self) -> Information:
         return "perfect" if self.complete_information else "imperfect"
@@ -125,9 +116,6 @@ class Haggling(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     @property
     def max_turns(self) -> int:
         return 2 * self.num_rounds
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         factors, said = state

@@ -102,10 +102,52 @@ def test_the_planner_is_credited_with_the_pay_of_its_turn():
     assert found.tolist() == [1.5, 1.5, 0.5, -1.5, -1.5, -0.5]
 
 
+def test_a_pool_may_name_the_role():
+    """Planners are compared with planners; without roles to tell apart, nothing changes."""
+    good, bad = episode_by_hand(), episode_by_hand()
+    bad.turns[0].rewards.update(game=-1.0)
+    bad.turns[1].rewards.update(game=1.0)
+    records = turn_records([good, bad], [0, 0], [("self", "random")] * 2)
+    batch = turn_batch([records], {}, ["kuhn"], ["role"])
+    assert batch.role.tolist() == [0, 1, 2, 0, 1, 2]
+    found = estimate("mars", batch, pool=("game", "role"), scale="none")
+    assert found.advantage.tolist() == [1.5, 1.5, 0.5, -1.5, -1.5, -0.5]
+    one = turn_batch([[r._replace(role="") for r in records]], {}, ["kuhn"], ["role"])
+    apart, plain = (
+        estimate("mars", one, pool=p).advantage for p in (("game", "role"), ("game",))
+    )
+    np.testing.assert_allclose(apart, plain, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+def test_at_grpo_compares_calls_that_read_the_same():
+    """A worker's state is the seat's, and what was said before in its turn."""
+    episodes = [episode_by_hand() for _ in range(3)]
+    for i, (episode, plan) in enumerate(zip(episodes, "aab", strict=True)):
+        episode.turns[1].rewards.update(game=float(i))
+        first, worker = episode.turns[0].generations
+        said = (replace(first, text=plan), worker)
+        episode.turns[0] = replace(episode.turns[0], generations=said)
+    rules, columns = [make_game("kuhn_poker")], ["state_key", "action", "role"]
+    who = [("self", "random")] * 3
+    records = turn_records(episodes, [0] * 3, who, rules, columns)
+    batch = turn_batch([records], {}, ["kuhn"], columns)
+    keys = batch.state_key.reshape(3, 3)
+    assert keys[0, 0] == keys[1, 0] == keys[2, 0]  # planners
+    assert keys[0, 1] == keys[1, 1] != keys[2, 1]  # workers
+    plans = batch.action.reshape(3, 3)[:, 0]
+    assert plans[0] == plans[1] != plans[2]
+    pool = ("group", "seat", "role", "turn", "state_key")
+    found = estimate("at_grpo", batch, pool=pool, discount=1.0, scale="none")
+    planner, worker = found.advantage.reshape(3, 3).T[:2].tolist()
+    assert planner == [-0.5, -0.5, 1.0]  # Q of plan a is 1.5, of plan b 3
+    assert worker == [0.0, 0.0, 0.0]  # both bet after plan a; one alone after b
+
+
 def test_what_generations_do_not_support_is_refused():
     episodes, seats = [episode_by_hand()], [("self", "random")]
-    with pytest.raises(ValueError, match="reads no states"):
-        turn_records(episodes, [0], seats, [make_game("kuhn_poker")], ["state_key"])
+    with pytest.raises(ValueError, match="reads no values"):
+        turn_records(episodes, [0], seats, [make_game("kuhn_poker")], ["value"])
     with pytest.raises(ValueError, match="reads no entropies"):
         turn_records(episodes, [0], seats, columns=["tokens.entropy"])
 

@@ -77,16 +77,16 @@ def test_a_missing_engine_is_refused(settings, arena_here, tmp_path):
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("version", ["0.21.9", "0.33.0"])
+@pytest.mark.parametrize("version", ["0.21.9", "0.34.0"])
 def test_an_engine_of_another_version_is_refused(install, version):
     install(version)
     with pytest.raises(
-        ValueError, match=f"vLLM from 0.22 to below 0.33, got {version}"
+        ValueError, match=f"vLLM from 0.22 to below 0.34, got {version}"
     ):
         check_installed()
 
 
-@pytest.mark.parametrize("version", ["0.22.0", "0.32.0+cu129"])
+@pytest.mark.parametrize("version", ["0.22.0", "0.33.0+cu129"])
 def test_engines_that_the_trainer_knows_are_taken(install, version):
     install(version)
     check_installed()

@@ -17,7 +17,7 @@ Bools = NDArray[np.bool_]
 _REQUIRED = ("game", "episode", "seat", "turn", "group")
 _OPTIONAL = (
     *("team", "opponent", "stratum", "rollout", "state_key", "action"),
-    *("parent", "branch"),
+    *("role", "parent", "branch"),
 )
 _COUNTS = ("num_tokens", "row_length")
 INT_COLUMNS = (*_REQUIRED, *_OPTIONAL, *_COUNTS)
@@ -47,6 +47,8 @@ class TurnBatch:
             joined in ascending order of episodes.
         state_key: int64[N], equal where the seat had the same information.
         action: int64[N], equal where the seat took the same action at one `state_key`.
+        role: int64[N], equal where the same role of an agent spoke; a turn of several calls of
+            models has a row for each.
         parent: int64[N], episode that this one was branched from, or -1.
         branch: int64[N], number of the branch of the parent.
         mask: bool[N], false: the turn is ignored. Its floats and flags are not read (they
@@ -88,6 +90,7 @@ class TurnBatch:
     rollout: Ints | None = None
     state_key: Ints | None = None
     action: Ints | None = None
+    role: Ints | None = None
     parent: Ints | None = None
     branch: Ints | None = None
     mask: Bools | None = None

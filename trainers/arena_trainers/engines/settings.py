@@ -23,7 +23,7 @@ from arena_trainers.lm.backends.vllm import VLLMBackend
 
 MODES = {"colocate": "vllm", "server": "server"}  # of vllm_mode, with use_vllm
 GROUP_PORT = 51216  # TRL's default
-VERSIONS = ("0.22", "0.33")  # from, and below; of vLLM
+VERSIONS = ("0.22", "0.34")  # from, and below; of vLLM
 
 
 class Engine(NamedTuple):

@@ -206,6 +206,7 @@ class TurnRecord(NamedTuple):
     text: bytes = b""  # digest of the prompt with its reply
     scores: Mapping[str, float] | None = None  # by reward models, by path
     call: int = -1  # index among the turn's generations; -1 for the turn itself
+    role: str = ""  # of the generation
 
 
 Shares = list[list[TurnRecord]]  # the records of each process
@@ -308,21 +309,18 @@ def turn_records(
                 continue
             where, opponent = (game, number, place), others(who, turn.seat)
             is_last = place == last[turn.seat]
-            if turn.generations:
-                _check_calls(reads_states, branching, columns)
-                made = _of_calls(episode, where, is_last, columns, before)
-                records += [one._replace(opponent=opponent) for one in made]
-                continue
-            record = _record(episode, where, is_last, columns, branching)
-            record = record._replace(turn=before, opponent=opponent)
-            if reads_states:
-                record = _with_state(record, turn, rules[game], states[place])
-            if "features" in columns:
-                record = _with_features(record, episode, rules[game], states[place])
-            if functions:
-                values = supplied_by(functions, episode, turn, states[place])
-                record = with_supplied(record, values)
-            records.append(record)
+            given = where, is_last, columns, branching
+            make = _of_calls if turn.generations else _of_turn
+            for record in make(episode, *given, before):
+                record = record._replace(opponent=opponent)
+                if reads_states:
+                    record = _with_state(record, turn, rules[game], states[place])
+                if "features" in columns:
+                    record = _with_features(record, episode, rules[game], states[place])
+                if functions:
+                    values = supplied_by(functions, episode, turn, states[place])
+                    record = with_supplied(record, values)
+                records.append(record)
     return records
 
 
@@ -366,14 +364,21 @@ def _record(
     )
 
 
+def _of_turn(*given: Any) -> list[TurnRecord]:
+    *of_record, before = given
+    return [_record(*of_record)._replace(turn=before)]
+
+
 def _of_calls(
     episode: Episode,
     where: tuple[int, int, int],
     is_last: bool,
     columns: Collection[str],
+    branching: Branching | None,
     before: int,
 ) -> list[TurnRecord]:
     """The records of a turn's generations; arguments as for `_record`, and those before."""
+    _check_calls(branching, columns)
     turn = episode.turns[where[2]]
     found = []
     for call, one in enumerate(turn.generations):
@@ -391,18 +396,18 @@ def _of_calls(
         record = _record(
             replace(episode, turns=turns), where, is_last and ends, columns, None
         )
-        found.append(record._replace(call=call))
+        found.append(record._replace(call=call, role=one.role))
     return found
 
 
-def _check_calls(
-    reads_states: bool,
-    branching: Branching | None,
-    columns: Collection[str],
-) -> None:
+def _check_calls(branching: Branching | None, columns: Collection[str]) -> None:
     """Raises ValueError for what turns of several generations do not support."""
+    of_turns = any(
+        column in (*SUPPLIED, "features") or (part_of(column) or "game") not in PARTS
+        for column in columns
+    )
     for problem, advice in (
-        (reads_states, "credit that reads no states, actions or further columns"),
+        (of_turns, "credit that reads no values and no columns of functions"),
         (branching is not None, "no branch"),
         ("tokens.entropy" in columns, "credit that reads no entropies"),
     ):
@@ -413,10 +418,18 @@ def _check_calls(
 def _with_state(
     record: TurnRecord, turn: Turn, game: AnyGame, state: Any
 ) -> TurnRecord:
-    """Adds the seat's information state, its action, and what it had been paid."""
+    """Adds the seat's information state, its action, and what it had been paid.
+
+    A generation also knows what was said before in its turn; the last one acts.
+    """
+    known, action = game.information_state(state, turn.seat), turn.action
+    if record.call >= 0:
+        said = [one.text for one in turn.generations[: record.call + 1]]
+        known = (known, *said[:-1])
+        action = said[-1] if record.call < len(turn.generations) - 1 else action
     return record._replace(
-        state=game.information_state(state, turn.seat),
-        action=None if turn.invalid else turn.action,
+        state=known,
+        action=None if record.is_invalid else action,
         paid=game.returns(state)[turn.seat],
     )
 
@@ -549,6 +562,8 @@ def _optional_columns(
         found["action"] = _ranks((t.game, t.action) for t in turns)
     if "opponent" in columns:
         found["opponent"] = _ranks(t.opponent for t in turns)
+    if "role" in columns:
+        found["role"] = _ranks(t.role for t in turns)
     for name in SUPPLIED:
         given = [(turn.supplied or {}).get(name) for turn in turns]
         if name in columns and None not in given:  # else a critic's

@@ -605,7 +605,10 @@ ALWAYS = (
     *("terminated", "truncated"),
 )
 COUNTS = ("num_tokens", "row_length")
-ON_DEMAND = ("state_key", "action", "opponent", "tokens.entropy", "tokens.logprob")
+ON_DEMAND = (
+    *("state_key", "action", "opponent", "role"),
+    *("tokens.entropy", "tokens.logprob"),
+)
 PROVIDED = (
     *ALWAYS,
     *COUNTS,
@@ -619,7 +622,7 @@ OF_CRITIC = {
 BRANCH_COLUMNS = ("parent", "branch", "unselected")
 PER_BATCH_IDS = (
     *("group", "episode", "rollout", "parent"),
-    *("state_key", "action", "opponent"),
+    *("state_key", "action", "opponent", "role"),
 )  # the same number means something else in the next batch
 FUNCTION = "set columns={'NAME': 'my_module:my_function'}"
 CRITICS = "set critic='features', or 'exact' for games that can be enumerated"

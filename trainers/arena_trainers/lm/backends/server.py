@@ -193,7 +193,7 @@ def served_by(server: Server) -> Served:
         )
     except (Refused, LookupError, TypeError, AttributeError, StopIteration) as error:
         raise ServerError(
-            f"want a vLLM server of version 0.31 or 0.32 with VLLM_SERVER_DEV_MODE=1 at "
+            f"want a vLLM server of version 0.31 to 0.33 with VLLM_SERVER_DEV_MODE=1 at "
             f"{server.url}, got another, which cannot take weights ({error}); {RESTART}"
         ) from error
     if mode != "processed_logprobs":
@@ -379,7 +379,7 @@ class ServerBackend:
         if not known or len(ids) != len(logprobs):
             raise ServerError(
                 f"want token_ids and as many token_logprobs in a reply of {url}, got "
-                f"{str(answer)[:120]!r}; want a vLLM server of version 0.31 or 0.32"
+                f"{str(answer)[:120]!r}; want a vLLM server of version 0.31 to 0.33"
             )
         if model != self.model:
             raise ServerError(
