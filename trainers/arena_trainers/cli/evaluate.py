@@ -328,7 +328,7 @@ def run_board(
 
     arena board run api:MODEL@URL --suite mars --name "my model" --out mine.jsonl
     """
-    from arena_trainers.tournament.board import load_suite, play_suite
+    from arena_trainers.tournament import load_suite, play_suite
 
     with usage_errors():
         loaded = load_suite(suite)
@@ -346,13 +346,13 @@ def verify_board(files: Submissions, suite: Suite = "standard") -> None:
 
     For example: arena board verify cfr.jsonl
     """
-    from arena_trainers.tournament.board import load_suite, verify
+    from arena_trainers.tournament import load_suite, verify_submission
 
     with usage_errors():
         loaded = load_suite(suite)
     for path in files:
         try:
-            found = verify(path, loaded)
+            found = verify_submission(path, loaded)
         except (ValueError, OSError) as error:
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(1) from None
@@ -365,10 +365,10 @@ def page_board(files: Submissions, suite: Suite = "standard") -> None:
 
     For example: arena board page *.jsonl
     """
-    from arena_trainers.tournament.board import load_suite, page
+    from arena_trainers.tournament import load_suite, submissions_page
 
     with usage_errors():
-        typer.echo(page(files, load_suite(suite)))
+        typer.echo(submissions_page(files, load_suite(suite)))
 
 
 RESULTS, SUMMARY, PICTURE = "results.jsonl", "summary.json", "matrix.png"

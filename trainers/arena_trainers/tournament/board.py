@@ -170,7 +170,7 @@ def load_suite(name: str) -> Suite:
     Raises:
         ValueError: there is none, or it lacks a field.
     """
-    known = sorted(path.stem for path in SUITES.glob("*.yaml"))
+    known = ["gtbench", "mars", "standard"]
     path = SUITES / f"{name}.yaml" if name in known else Path(name)
     if not path.is_file():
         raise ValueError(f"no suite {name!r}; {did_you_mean(name, known)}")
@@ -367,7 +367,7 @@ def _rows(suite: Suite, key: Key, policy: Policy) -> list[list[float]]:
     return [list(map(float, table[state])) for state in states]
 
 
-def verify(path: str | Path, suite: Suite) -> Submission:
+def verify_submission(path: str | Path, suite: Suite) -> Submission:
     """A submission with all its episodes played again.
 
     Raises:
@@ -516,13 +516,15 @@ def rate_submissions(suite: Suite, found: Mapping[str, Submission]) -> Ratings:
     }
 
 
-def page(paths: Sequence[str | Path], suite: Suite) -> str:
+def submissions_page(paths: Sequence[str | Path], suite: Suite) -> str:
     """The table of submissions as Markdown; each is verified first.
 
     Raises:
         ValueError: one is refused, or two are of the same policy.
     """
-    found = {one.name: one for one in (verify(path, suite) for path in paths)}
+    found = {
+        one.name: one for one in (verify_submission(path, suite) for path in paths)
+    }
     if len(found) < len(paths):
         raise ValueError("want submissions of different policies; leave one out")
     elos = sorted(rate_submissions(suite, found).items(), key=lambda item: -item[1][0])
