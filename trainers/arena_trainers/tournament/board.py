@@ -32,6 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 import arena_envs
 from arena_envs.bots import BOTS
@@ -185,16 +186,16 @@ class Submission:
         header: of its first line.
         records: cells and their lines.
         tables: action probabilities by game and condition.
-        sessions: what was told of the use of an endpoint in each session, until it is finished.
-        usage: their sum; None in an unfinished file.
+        usage: what an endpoint told of its use, in all sessions.
+        is_finished: whether the file has its last line.
         episodes: by cell, once they were played again.
     """
 
     header: dict[str, Any]
     records: list[tuple[Cell, dict[str, Any]]] = field(default_factory=list)
     tables: dict[Key, list[list[float]]] = field(default_factory=dict)
-    sessions: list[dict[str, float]] = field(default_factory=list)
-    usage: dict[str, float] | None = None
+    usage: Counter[str] = field(default_factory=Counter)
+    is_finished: bool = False
     episodes: dict[Cell, Episode] = field(default_factory=dict)
 
     @property
@@ -232,10 +233,9 @@ def read_submission(path: str | Path) -> Submission:
                 game, condition = map(str, given["table"])
                 rows = [[float(p) for p in row] for row in given["probs"]]
                 found.tables[game, condition] = rows
-            elif "session" in given:
-                found.sessions.append(_numbers(given["session"]))
             else:
-                found.usage = _numbers(given["usage"])
+                found.usage.update({k: float(v) for k, v in given["usage"].items()})
+                found.is_finished = bool(given["is_finished"])
         except (*BROKEN, RecursionError) as error:
             raise ValueError(
                 f"{path}, line {number} is no line of a submission: {error!r:.200}"
@@ -243,10 +243,6 @@ def read_submission(path: str | Path) -> Submission:
     if found is None:
         raise ValueError(f"want a submission, got the empty file {path}")
     return found
-
-
-def _numbers(told: Any) -> dict[str, float]:
-    return {str(name): float(number) for name, number in told.items()}
 
 
 class _Recorded:
@@ -290,13 +286,12 @@ def play_suite(
         _want_tokens(suite, record)
         _append(path, record)
         progress(len(done), len(suite.cells))
-    if left:
-        usage: Any = getattr(policy, "usage", None)
-        found.sessions.append({} if usage is None else asdict(usage))
-        _append(path, {"session": found.sessions[-1]})
+    if left and (usage := getattr(policy, "usage", None)) is not None:
+        found.usage.update(asdict(usage))
+        _append(path, {"usage": asdict(usage), "is_finished": False})
     if lost:
         raise NoReplyError(f"{len(lost)} episodes were lost: {lost[0]}")
-    if found.usage is None:
+    if not found.is_finished:
         _finish(suite, policy, path, found, done)
 
 
@@ -347,9 +342,9 @@ def _finish(
     for key in suite.exact:
         if rows := _rows(suite, key, policy):
             lines.append({"table": key, "probs": rows})
-    usage = sum(map(Counter, found.sessions), Counter[str]())
+    lines.append({"usage": found.usage, "is_finished": True})
     with whole_file(path) as file:
-        file.writelines(f"{json.dumps(line)}\n" for line in [*lines, {"usage": usage}])
+        file.writelines(f"{json.dumps(line)}\n" for line in lines)
 
 
 def _rows(suite: Suite, key: Key, policy: Policy) -> list[list[float]]:
@@ -385,7 +380,7 @@ def _verify(found: Submission, suite: Suite) -> None:
     of = [found.header.get(name) for name in ("suite", "version", "hash")]
     want = [suite.given["suite"], suite.given["version"], suite.hash]
     _want(of == want, f"want suite {want}, got {of}")
-    _want(found.usage is not None, "it is not finished; run the same command again")
+    _want(found.is_finished, "it is not finished; run the same command again")
     _want_cells(suite, [cell for cell, _ in found.records])
     prompt = found.header["prompt"] and PromptOptions(**found.header["prompt"])
     bot = make_policy(found.name) if found.is_bot else None
@@ -440,9 +435,10 @@ def _want_tables(suite: Suite, found: Submission, bot: Policy | None) -> None:
         _want(key in suite.exact, f"{key} is no exact cell of the suite")
         states = information_states(suite.rules(key)).values()
         legal = [len(suite.rules(key).legal_actions(state)) for state in states]
-        fits = [len(row) for row in rows] == legal and all(
-            abs(sum(row) - 1) < 1e-6 and min(row) >= 0 for row in rows
+        sums = all(
+            abs(sum(row) - 1) < 1e-6 and min(row, default=0) >= 0 for row in rows
         )
+        fits = sums and legal == list(map(len, rows))
         _want(fits, f"{key} has no distribution for each information state")
         if bot:
             near = all(map(np.allclose, rows, true[key]))
@@ -479,7 +475,7 @@ def _deviation(suite: Suite, key: Key, found: Submission) -> float:
 
 
 SCORES = {"win": 1.0, "draw": 0.5, "loss": 0.0}
-Ratings = dict[str, list[float]]  # Elo and the ends of its interval
+Ratings = dict[str, tuple[float, ...]]  # Elo and the ends of its interval
 
 
 def rate_submissions(suite: Suite, found: Mapping[str, Submission]) -> Ratings:
@@ -487,33 +483,31 @@ def rate_submissions(suite: Suite, found: Mapping[str, Submission]) -> Ratings:
 
     All games have the same weight. The intervals are a bootstrap over the seeds of each game.
     """
-    names = [*dict.fromkeys([*found, *suite.opponents])]
-    played: dict[str, dict[int, list[PairOutcome]]] = {}
+    names, games = [*dict.fromkeys([*found, *suite.opponents])], [*suite.games]
+    outcomes, places = [], []
     for name, one in found.items():
         for cell, episode in one.episodes.items():
             rules = suite.rules(cell.key)
-            if cell.condition != "plain" or cell.opponent in ("self", name):
-                continue
-            if rules.kind == "competitive":
+            is_rated = cell.condition == "plain" and rules.kind == "competitive"
+            if is_rated and cell.opponent not in ("self", name):
                 score = SCORES[win_draw_loss(rules, cell.seat, episode)]
-                met = PairOutcome(names.index(name), names.index(cell.opponent), score)
-                played.setdefault(cell.game, {}).setdefault(cell.number, []).append(met)
+                pair = names.index(name), names.index(cell.opponent)
+                outcomes.append(PairOutcome(*pair, score))
+                places.append((games.index(cell.game), cell.number))
+    game, seed = np.transpose(places)
 
-    def fit(draw: Callable[[list[int]], Sequence[int]]) -> Any:
-        drawn = [[m for n in draw([*one]) for m in one[n]] for one in played.values()]
-        weights = [1 / len(game) for game in drawn for _ in game]
-        outcomes = [met for game in drawn for met in game]
-        mean = sum(weights) / len(weights)
-        return fit_elo(len(names), outcomes, [w / mean for w in weights])[0]
+    def fit(draws: NDArray[Any]) -> Any:  # how often each seed of each game counts
+        weights = draws[game, seed] / np.bincount(game)[game]
+        return fit_elo(len(names), outcomes, weights / weights.mean())[0].tolist()
 
-    rng = np.random.default_rng(0)
+    num, rng = suite.given["num_seeds"], np.random.default_rng(0)
+    chances = np.full(num, 1 / num)
     again = [
-        fit(lambda n: rng.choice(n, len(n)).tolist()) for _ in range(NUM_RESAMPLES)
+        fit(rng.multinomial(num, chances, len(games))) for _ in range(NUM_RESAMPLES)
     ]
-    ends = [fit(list), *np.quantile(again, [0.025, 0.975], axis=0)]
-    return {
-        name: list(map(float, elo)) for name, *elo in zip(names, *ends, strict=True)
-    }
+    ends = np.quantile(again, [0.025, 0.975], axis=0).tolist()
+    elos = fit(np.ones((len(games), num)))
+    return dict(zip(names, zip(elos, *ends, strict=True), strict=True))
 
 
 def submissions_page(paths: Sequence[str | Path], suite: Suite) -> str:
@@ -522,111 +516,100 @@ def submissions_page(paths: Sequence[str | Path], suite: Suite) -> str:
     Raises:
         ValueError: one is refused, or two are of the same policy.
     """
-    found = {
-        one.name: one for one in (verify_submission(path, suite) for path in paths)
-    }
-    if len(found) < len(paths):
+    checked = [verify_submission(path, suite) for path in paths]
+    found = {one.name: one for one in checked}
+    if len(found) < len(checked):
         raise ValueError("want submissions of different policies; leave one out")
     elos = sorted(rate_submissions(suite, found).items(), key=lambda item: -item[1][0])
     rows = [
-        [name if name in found else f"*{name}*", "{:.0f} [{:.0f}, {:.0f}]".format(*elo)]
-        + (_totals(suite, found[name]) if name in found else [""] * 4)
+        {"Policy": name, "Elo": "{:.0f} [{:.0f}, {:.0f}]".format(*elo)}
+        | (_totals(suite, found[name]) if name in found else {"Policy": f"*{name}*"})
         for name, elo in elos
     ]
-    heads = ["Policy", "Elo", "Legal", "Characters of a reply", "Tokens", "Cost"]
     shown = {
         **suite.given,
         "notes": "\n".join(f"- {note}" for note in suite.given["notes"]),
         "hash": suite.hash[:16],
         "num_cells": len(suite.cells),
-        "ratings": _markdown(heads, rows),
-        "by_game": "\n\n".join(_of_game(suite, game, found) for game in suite.games),
+        "ratings": _markdown(rows),
+        "by_game": "\n\n".join(_of_game(suite, game, checked) for game in suite.games),
         "deviation": MAX_DEVIATION,
     }
     return (SUITES / "page.md").read_text(encoding="utf-8").format(**shown)
 
 
-def _totals(suite: Suite, one: Submission) -> list[str]:
+Row = dict[str, str]
+
+
+def _totals(suite: Suite, one: Submission) -> Row:
     turns = [t for each in one.episodes.items() for t in _own_turns(suite, *each)]
-    legal = fmean(turn.invalid is None for turn in turns)
-    size = fmean(len(turn.reply) for turn in turns)
     tokens = sum(sum(record["tokens"]) for _, record in one.records)
-    usage = one.usage or {}
-    tokens = tokens or int(usage.get("completion_tokens", 0))
-    cost = usage.get("cost")
-    return [f"{legal:.1%}", f"{size:.0f}", f"{tokens:,}", f"{cost:g}" if cost else "-"]
+    return {
+        "Legal": f"{fmean(turn.invalid is None for turn in turns):.1%}",
+        "Characters of a reply": f"{fmean(len(turn.reply) for turn in turns):.0f}",
+        "Tokens": f"{tokens or one.usage['completion_tokens']:,.0f}",
+        "Cost": f"{one.usage['cost']:g}",
+    }
 
 
 GAPS = {"recall gap": "disguised", "prompt gap": "other", "noise floor": "again"}
 
 
-def _of_game(suite: Suite, game: str, found: Mapping[str, Submission]) -> str:
-    """The section of a game: returns in plain play, gaps, NashConv and the suite's score."""
-    opponents, scale = suite.games[game]["opponents"], suite.games[game].get("scale")
-    gaps = {head: c for head, c in GAPS.items() if (game, c) in suite.wrappers}
-    exact = [key for key in suite.exact if key[0] == game]
-    heads = ["Policy", *(f"against {other}" for other in opponents), *gaps]
-    heads += [f"NashConv, {condition}" for _, condition in exact] + ["score"] * bool(
-        scale
-    )
-    low, high = bounds_of(suite.rules((game, "plain")))
-    rows = []
-    for name, one in found.items():
-        paid = {
-            key: _returns(suite, key, opponents, one)
-            for key in suite.wrappers
-            if key[0] == game
-        }
-        means = {
-            condition: np.mean(list(each.values()), axis=0)
-            for (_, condition), each in paid.items()
-        }
-        cells = [_interval(each, low, high) for each in paid[game, "plain"].values()]
-        cells += [
-            _interval(means["plain"] - means[c], low - high, high - low)
-            for c in gaps.values()
-        ]
-        cells += [
-            f"{nash_conv(suite.rules(key), _table(suite, key, one)):z.3f}"
-            if key in one.tables
-            else "-"
-            for key in exact
-        ]
-        if scale:
-            mean = means["plain"].mean()
-            cells.append(f"{100 * (mean - scale[0]) / (scale[1] - scale[0]):.1f}")
-        rows.append([f"{name} ✓" if one.is_bot else name, *cells])
-    best = [_optimum(suite, game, other) for other in opponents]
-    rows.append(["*a best response*", *best, *[""] * (len(heads) - len(best) - 1)])
-    return f"### {game}\n\n{_markdown(heads, rows)}"
-
-
-def _returns(
-    suite: Suite, key: Key, opponents: Sequence[str], one: Submission
-) -> dict[str, list[float]]:
-    """By opponent, the mean return over the seats of each seed."""
-    paid: dict[str, dict[int, list[float]]] = {other: {} for other in opponents}
-    for cell, episode in one.episodes.items():
-        if cell.key == key:
-            returns = [episode.returns[seat] for seat in suite.own_seats(cell)]
-            paid[cell.opponent].setdefault(cell.number, []).extend(returns)
-    return {other: [fmean(v) for v in seeds.values()] for other, seeds in paid.items()}
-
-
-def _interval(values: Any, low: float, high: float) -> str:
-    numbers = [float(value) for value in values]
-    mean, ends = fmean(numbers), mean_interval(numbers, low, high)
-    return f"{mean:z.2f} [{ends[0]:z.2f}, {ends[1]:z.2f}]"
-
-
-def _optimum(suite: Suite, game: str, opponent: str) -> str:
-    """The exact return of a best response to an opponent; `-` where it is unknown."""
+def _of_game(suite: Suite, game: str, found: Sequence[Submission]) -> str:
+    """The section of a game."""
+    best = {"Policy": "*a best response*"}
     env = suite.wrappers[game, "plain"].env
-    other: Any = suite.opponents.get(opponent, "self")
-    scales = scales_of(env, other, range(env.game.num_players))
-    return "-" if isinstance(scales, str) else f"{scales['all'][1]:z.2f}"
+    for name in suite.games[game]["opponents"]:
+        other: Any = suite.opponents.get(name, "self")
+        scales = scales_of(env, other, range(env.game.num_players))
+        if not isinstance(scales, str):
+            best[f"against {name}"] = f"{scales['all'][1]:z.2f}"
+    rows = [_row(suite, game, one) for one in found]
+    return f"### {game}\n\n{_markdown([*rows, best])}"
 
 
-def _markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
+def _row(suite: Suite, game: str, one: Submission) -> Row:
+    """Returns in plain play, gaps, exact NashConv, and the suite's score."""
+    low, high = bounds_of(suite.rules((game, "plain")))
+    paid = {
+        key[1]: _returns(suite, key, one) for key in suite.wrappers if key[0] == game
+    }
+    row = {"Policy": f"{one.name} ✓" if one.is_bot else one.name}
+    for name, values in zip(suite.games[game]["opponents"], paid["plain"], strict=True):
+        row[f"against {name}"] = _interval(values, low, high)
+    for head, condition in GAPS.items():
+        if condition in paid:
+            gaps = (paid["plain"] - paid[condition]).mean(axis=0)
+            row[head] = _interval(gaps, low - high, high - low)
+    for key in one.tables:
+        if key[0] == game:
+            value = nash_conv(suite.rules(key), _table(suite, key, one))
+            row[f"NashConv, {key[1]}"] = f"{value:z.3f}"
+    if scale := suite.games[game].get("scale"):
+        score = 100 * (paid["plain"].mean() - scale[0]) / (scale[1] - scale[0])
+        row["score"] = f"{score:z.1f}"
+    return row
+
+
+def _returns(suite: Suite, key: Key, one: Submission) -> NDArray[np.float64]:
+    """Mean returns over the seats, by opponent and seed."""
+    paid = [
+        episode.returns[seat]
+        for cell, episode in one.episodes.items()
+        if cell.key == key
+        for seat in suite.own_seats(cell)
+    ]
+    shape = len(suite.games[key[0]]["opponents"]), suite.given["num_seeds"], -1
+    return np.asarray(np.reshape(paid, shape).mean(axis=2))
+
+
+def _interval(values: NDArray[np.float64], low: float, high: float) -> str:
+    ends = mean_interval(values.tolist(), low, high)
+    return "{:z.2f} [{:z.2f}, {:z.2f}]".format(values.mean(), *ends)
+
+
+def _markdown(rows: Sequence[Row]) -> str:
+    heads = [*dict.fromkeys(head for row in rows for head in row)]
+    cells = [[row.get(head, "") for head in heads] for row in rows]
+    lines = [heads, ["---"] * len(heads), *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
