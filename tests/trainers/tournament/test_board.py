@@ -121,6 +121,10 @@ FORGED: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "hash": (lambda x: x[0]["board"].update(hash="0" * 64), "want suite"),
     "name of a bot": (lambda x: x[0]["board"].update(policy="cfr:10"), "replies was"),
     "prompt": (lambda x: x[0]["board"].update(prompt={"history": "all"}), "line 1"),
+    "prompt of another type": (lambda x: x[0]["board"].update(prompt={"rules": []}), "line 1"),
+    "name with HTML": (lambda x: x[0]["board"].update(policy="<b>me</b>"), "want a name"),
+    "no text": (lambda x: first(x).update(replies=[{"text": 5}]), "replies was|actions was"),
+    "huge number": (lambda x: table(x)["probs"].__setitem__(0, [1e400, 0]), "no distribution"),
     "unfinished": (lambda x: x.pop(), "not finished"),
     "nested": (lambda x: x.insert(1, {"cell": 5}), "line 2 is no line"),
 }  # fmt: skip

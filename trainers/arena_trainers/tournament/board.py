@@ -22,6 +22,8 @@ import hashlib
 import json
 import math
 import os
+import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -65,6 +67,7 @@ CHUNK = 64  # episodes in progress
 MAX_SCORED = 200  # information states of the exact cells of a model
 NUM_RESAMPLES = 200
 MAX_DEVIATION = 6  # standard deviations of the log-likelihood of play under a table
+NAME = r"[\w .,:;@/#=()+-]{1,80}"  # no Markdown, no HTML
 BROKEN = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 
 Key = tuple[str, str]  # game and condition
@@ -216,18 +219,25 @@ def read_submission(path: str | Path) -> Submission:
         ValueError: a line is no line of a submission; names it.
     """
     data = Path(path).read_bytes()
-    lines = (gzip.decompress(data) if str(path).endswith(".gz") else data).splitlines()
+    try:
+        data = gzip.decompress(data) if str(path).endswith(".gz") else data
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is no whole .gz file: {error}") from error
     found: Submission | None = None
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(data.splitlines(), 1):
         try:
             given = json.loads(line)
             if found is None:
-                found = Submission(given["board"])
-                PromptOptions(**(found.header["prompt"] or {}))
+                found = Submission(dict(given["board"]))
+                hash(PromptOptions(**(found.header["prompt"] or {})))
+                if not re.fullmatch(NAME, found.name):
+                    raise ValueError(f"want a name of {NAME}, got {found.name!r}")
             elif "cell" in given:
                 game, condition, other, seat, turn = given["cell"]
                 cell = Cell(str(game), str(condition), str(other), int(seat), int(turn))
                 given["tokens"] = list(map(int, given["tokens"]))
+                texts = given["replies"]
+                given["replies"] = [None if t is None else str(t) for t in texts]
                 found.records.append((cell, given))
             elif "table" in given:
                 game, condition = map(str, given["table"])
