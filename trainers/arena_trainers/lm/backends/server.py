@@ -74,13 +74,15 @@ class Server:
 
     def get(self, path: str) -> Any:
         """The answer to a GET request; raises as `post_all`."""
-        return self._all("GET", path, [None])[0]
+        return self.post_all(path, [None], "GET")[0]
 
     def post(self, path: str, body: Any = None) -> Any:
         """The answer to a POST request; raises as `post_all`."""
-        return self._all("POST", path, [body])[0]
+        return self.post_all(path, [body])[0]
 
-    def post_all(self, path: str, bodies: Sequence[Any]) -> list[Any]:
+    def post_all(
+        self, path: str, bodies: Sequence[Any], method: str = "POST"
+    ) -> list[Any]:
         """The answers to many POST requests, in their order: JSON, else text.
 
         After a failure no further request is sent, and the failure is raised.
@@ -88,9 +90,6 @@ class Server:
         Raises:
             ServerError: the server does not answer, or refuses a request.
         """
-        return self._all("POST", path, bodies)
-
-    def _all(self, method: str, path: str, bodies: Sequence[Any]) -> list[Any]:
         self._heard = time.monotonic()
         calls = [
             self._threads.submit(partial(self._ask, method, path, body))
@@ -309,7 +308,8 @@ class ServerBackend:
         if is_adapter:
             name = {"lora_name": str(folder)}
             # not load_inplace, with which vLLM reads the files again for each generation
-            is_known = self._has(str(folder))
+            models = self.server.get("/v1/models")["data"]
+            is_known = any(model.get("id") == str(folder) for model in models)
             if is_known:  # of a run that was resumed
                 self.server.post("/v1/unload_lora_adapter", name)
             self._load(
@@ -350,11 +350,6 @@ class ServerBackend:
                 f"the server at {self.server.url} keeps its prefix cache, which is of other "
                 "weights; give each run a server of its own"
             )
-
-    def _has(self, name: str) -> bool:
-        """True if the server serves a model or an adapter under this name."""
-        models = self.server.get("/v1/models")["data"]
-        return any(model.get("id") == name for model in models)
 
     def _load(self, path: str, body: Any, folder: Path) -> None:
         try:

@@ -21,7 +21,7 @@ from arena_trainers.lm.backends.scoring import (
     bytes_per_token,
     tokens_that_fit,
 )
-from arena_trainers.lm.models import local_model
+from arena_trainers.lm.models import find_model
 from arena_trainers.runs.checks.preflight import (
     check_columns,
     checks,
@@ -434,7 +434,7 @@ def _local(model: str) -> tuple[Path | None, list[str]]:
     if model == "tiny":
         return None, []
     try:
-        folder = local_model(model)
+        folder = find_model(model, asks_hub=False)
     except ValueError as error:
         return None, [str(error)]
     if folder is not None or model == "smollm2":  # which is converted when it is needed
