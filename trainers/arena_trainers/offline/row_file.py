@@ -283,7 +283,9 @@ def _with_equal(
             row = found.get(number) or batch.slice(number, 1).to_pylist()[0]
             new = table.slice(place, 1).to_pylist()[0]
             if place not in merged and _content(row) == _content(new):
-                found[number] = _sum(row, new)
+                name = "margin" if "margin" in row else "weight"
+                share = 0.5 if name == "margin" else 1.0
+                found[number] = row | {name: share * (row[name] + new[name])}
                 merged.add(place)
     if not found:
         return batch
@@ -295,9 +297,3 @@ def _with_equal(
 
 def _content(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in _SET_APART}
-
-
-def _sum(row: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    if "margin" in row:
-        return {**row, "margin": (row["margin"] + new["margin"]) / 2}
-    return {**row, "weight": row["weight"] + new["weight"]}

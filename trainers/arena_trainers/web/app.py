@@ -212,6 +212,12 @@ class Server:
     def review(self, visitor: str, given: dict[str, Any]) -> Any:
         return self.tables.review(self.at(given), visitor, _number(given, "turn"))
 
+    def record(self, visitor: str, given: dict[str, Any]) -> Any:
+        return self.tables.record(self.at(given), visitor)
+
+    def values(self, visitor: str, given: dict[str, Any]) -> Any:
+        return values_in(given, _number(given, "turn"))
+
     def join(self, visitor: str, given: dict[str, Any]) -> Any:
         table = self.at(given)
         self.tables.join(table, visitor, _text(given, "invite"))
@@ -268,27 +274,16 @@ def make_app(
         ("POST", f"{table}/join", server.join, 5.0),
         ("POST", f"{table}/reply", server.reply, 1.0),
         ("GET", f"{table}/review", server.review, 5.0),
-        (
-            "GET",
-            f"{table}/record",
-            lambda who, given: tables.record(server.at(given), who),
-            5.0,
-        ),
+        ("GET", f"{table}/record", server.record, 5.0),
         ("POST", "/api/replay", lambda who, given: replayed(given), 5.0),
-        (
-            "POST",
-            "/api/values",
-            lambda who, given: values_in(given, _number(given, "turn")),
-            5.0,
-        ),
+        ("POST", "/api/values", server.values, 5.0),
     ]
+    route = routing.Route
     made = [
-        routing.Route(path, partial(server.answer, work, cost), methods=[method])
+        route(path, partial(server.answer, work, cost), methods=[method])
         for method, path, work, cost in routes
     ]
-    made += [
-        routing.Route(path, partial(_asset, *named)) for path, named in ASSETS.items()
-    ]
+    made += [route(path, partial(_asset, *named)) for path, named in ASSETS.items()]
     starlette = import_extra("starlette.applications", "web").Starlette
     return starlette(routes=made)
 

@@ -273,10 +273,11 @@ class ServerBackend:
                 f"the server at {self.server.url} has no weights of this run yet; it gets "
                 "them when training begins: call train()"
             )
+        # all settings of sampling, as a model's folder may have other defaults
+        whole = {"model": self.model, "skip_special_tokens": False, **sampling.of_vllm}
         bodies = [
-            {"model": self.model, "prompt": list(ids), "seed": seed % 2**63}
-            | _settings(sampling)
-            for ids, seed in zip(prompt_ids, seeds, strict=True)
+            {**whole, "prompt": list(i), "seed": seed % 2**63, "return_token_ids": True}
+            for i, seed in zip(prompt_ids, seeds, strict=True)
         ]
         answers = self.server.post_all("/v1/completions", bodies)
         replies = [self._read(answer) for answer in answers]
@@ -398,19 +399,3 @@ def _are(values: Any, *kinds: type) -> bool:
     """True if an answer has a list there, with something in it, all of these types."""
     is_list = isinstance(values, list) and len(values) > 0
     return is_list and all(type(value) in kinds for value in values)
-
-
-def _settings(sampling: Sampling) -> dict[str, Any]:
-    """The settings of sampling in requests; all of them, as a model's folder may have other defaults."""
-    return {
-        "max_tokens": sampling.max_new_tokens,
-        "temperature": sampling.temperature,
-        "top_k": sampling.top_k,
-        "top_p": sampling.top_p,
-        "min_p": sampling.min_p,
-        "repetition_penalty": sampling.repetition_penalty,
-        "stop_token_ids": list(sampling.end_ids),
-        "logprobs": 0,  # of the drawn token alone
-        "return_token_ids": True,
-        "skip_special_tokens": False,
-    }
