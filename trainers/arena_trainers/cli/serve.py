@@ -1,4 +1,4 @@
-"""The commands that start servers: `arena serve policy`, `arena serve openenv`, `arena serve web`."""
+"""The commands that start servers: `arena serve mcp`, `openenv`, `policy` and `web`."""
 
 import errno
 import json
@@ -42,10 +42,38 @@ def add_serve(app: typer.Typer) -> None:
     serve = typer.Typer(
         no_args_is_help=True, help="Play in a browser; serve games or models."
     )
+    serve.command("mcp")(mcp)
     serve.command("openenv")(openenv)
     serve.command("policy")(policy)
     serve.command("web")(web)
     app.add_typer(serve, name="serve")
+
+
+def mcp(
+    against: Opponents = None,
+    host: Host = "127.0.0.1",
+    port: Annotated[
+        int | None,
+        typer.Option(help="Port to listen at; without it, stdin and stdout."),
+    ] = None,
+) -> None:
+    """Serve all games to agents as tools of MCP.
+
+    An agent lists games, starts one, observes and acts, against --against (default random).
+
+    For example, as the command of a client: arena serve mcp --against cfr
+    """
+    with usage_errors():
+        extras.require(["mcp"], "mcp")
+        from arena_wrappers.adapters.mcp import make_server
+
+        server = make_server(_opponents(against))
+        if port is not None:
+            _check_free(host, port)
+    if port is None:
+        server.run()
+    else:
+        server.run("streamable-http", host=host, port=port)
 
 
 def openenv(
@@ -78,7 +106,7 @@ def openenv(
 
     arena serve openenv kuhn_poker --seat random --against cfr
 
-    In Python: arena_wrappers.adapters.openenv.GameClient(base_url="http://127.0.0.1:8000")
+    In Python: openenv.core.GenericEnvClient(base_url="http://127.0.0.1:8000").sync()
     """
     with usage_errors():
         if not timeout > 0:
@@ -94,12 +122,17 @@ def openenv(
 
         options = {"max_turns": max_turns, **read_params(params)}
         own: Any = None if seat == "all" else int(seat) if seat.isdecimal() else seat
-        named = against or ["random"]
-        others = named[0] if len(named) == 1 else named  # of all other seats
+        others = _opponents(against)
         maker = environment_maker(game, own, others, reply_format, **options)
         app = make_app(maker, sessions, timeout)
     typer.echo(f"{game} at http://{host}:{port}, for people at /web; Ctrl-C stops")
     uvicorn.run(app, host=host, port=port, log_level="warning")
+
+
+def _opponents(against: list[str] | None) -> str | list[str]:
+    """One policy for all other seats, or one for each."""
+    named = against or ["random"]
+    return named[0] if len(named) == 1 else named
 
 
 def web(

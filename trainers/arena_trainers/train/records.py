@@ -626,6 +626,9 @@ class TrainingRow:
     mask: Sequence[int] | None = None
     trajectory: tuple[int, int] | None = None
     logprobs: Sequence[float] = ()
+    place: int = (
+        -1
+    )  # of the turn among the records of its process; -1 for several or none
 
     @property
     def loss_mask(self) -> Sequence[int]:
@@ -662,7 +665,7 @@ def training_rows(
         returns[e, s] = returns.get((e, s), 0.0) + float(reward)
     unselected = batch.is_unselected
     rows: list[TrainingRow] = []
-    for record, n in zip(records, in_batch, strict=True):
+    for place, (record, n) in enumerate(zip(records, in_batch, strict=True)):
         if not unselected[n]:
             continue
         turn = episodes[record.episode].turns[record.place]
@@ -674,6 +677,7 @@ def training_rows(
             episode_return=returns[batch.episode[n], batch.seat[n]],
             trajectory=(record.episode, record.seat),
             logprobs=said.logprobs or (),
+            place=place,
         )
         rows.append(row)
     return rows

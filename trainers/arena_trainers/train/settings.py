@@ -39,6 +39,7 @@ from arena_trainers.credit.by_name import (
 from arena_trainers.credit.needs import Needs, keeps_state, needs_of
 from arena_trainers.curricula import make_curriculum
 from arena_trainers.engines import check_engine, check_engine_columns
+from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.options import (
@@ -264,6 +265,9 @@ class SelfPlay:
             `loss_type` does. By turn averages over seats, then trajectories, then turns, then
             tokens (MARS, equation 3); it needs a `loss_type` that averages over tokens. The KL
             term is averaged as `loss_type` does.
+        losses: Terms of the loss by name, such as {entropy: {weight: 0.01}}. Each has a weight, a
+            number or [from, to] with `over` steps, `until` a step, and options. They are averaged as
+            `loss_type` does; see `arena_trainers.losses`.
     """
 
     games: list[Any] = option(["kuhn_poker"])
@@ -299,6 +303,7 @@ class SelfPlay:
     critic: Literal["features", "exact"] | None = option(None)
     critic_args: dict[str, Any] = option({})
     weighting: Literal["token", "turn"] = option("token")
+    losses: dict[str, Any] = option({})
 
     @property
     def prompt_options(self) -> dict[str, Any]:
@@ -328,6 +333,7 @@ class SelfPlay:
                 raise ValueError(f"want a number as weight of {name!r}, got {weight!r}")
         check_critic(self.critic, self.critic_args)
         self._check_rows()
+        terms_of(self.losses, self.layout)
         self.branching(())
         self._check_filter()
         self._check_oversample()
