@@ -48,8 +48,9 @@ class Prioritised(PastSelves):
         check_number("power", power, 0, 100)
         check_number("decay", decay, 0, 1)
         self.power, self.decay = power, decay
-        kept = {"window": window, "max_kept": max_kept, "max_live": max_live}
-        super().__init__(every=every, **kept)
+        super().__init__(
+            every=every, window=window, max_kept=max_kept, max_live=max_live
+        )
         self._records: dict[str, dict[int, Record]] = {}
 
     def prepare(self, games: Mapping[str, AnyGame]) -> None:
