@@ -16,7 +16,7 @@ import math
 import os
 import random
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -42,7 +42,13 @@ from arena_trainers.engines import check_engine, check_engine_columns
 from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.protocol import names_matchmaker
-from arena_trainers.options import Option, check_declared, option, options_of
+from arena_trainers.options import (
+    Option,
+    check_declared,
+    option,
+    options_of,
+    refuse_unknown,
+)
 from arena_trainers.processes import splits_weights
 from arena_trainers.rewards import parts_of
 from arena_trainers.train.games import check_opponents, expanded
@@ -155,7 +161,7 @@ def refuse_saving_between_generations(args: Any) -> None:
 
 def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
     """Raises ValueError for options that a critic does not have."""
-    _check_options(options, ("hidden_size", "learning_rate", "num_steps"))
+    refuse_unknown("critic", options, ("hidden_size", "learning_rate", "num_steps"))
     if critic is None and options:
         raise ValueError(
             f"want critic_args only with a critic, got {dict(options)!r}; set "
@@ -165,14 +171,6 @@ def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
         raise ValueError(
             f"critic='exact' has no options, got {dict(options)!r}; leave critic_args out"
         )
-
-
-def _check_options(options: Iterable[str], known: Sequence[str]) -> None:
-    for name in options:
-        if name not in known:
-            raise ValueError(
-                f"critic has no option {name!r}; {did_you_mean(str(name), known)}"
-            )
 
 
 LIST = Path(__file__).with_name("options.json")
@@ -389,15 +387,7 @@ class SelfPlay:
         Args:
             seats: seats that branch if `branch` names none.
         """
-        if self.branch is None:
-            return None
-        for name in self.branch:
-            if name not in BRANCH_OPTIONS:
-                hint = did_you_mean(str(name), BRANCH_OPTIONS)
-                raise ValueError(f"branch has no option {name!r}; {hint}")
-        if "num_candidates" not in self.branch:
-            raise ValueError(f"want num_candidates in branch, got {self.branch!r}")
-        return Branching(**{"seats": seats, **self.branch})
+        return branching_of("branch", self.branch, seats=seats)
 
     def _check_filter(self) -> None:
         replays = self.max_replays
@@ -445,6 +435,18 @@ class SelfPlay:
                 f"weighting='turn' needs a loss that averages over all tokens, got "
                 f"loss_type={loss_type!r}; set one of {PER_TOKEN_LOSSES}"
             )
+
+
+def branching_of(
+    where: str, given: Mapping[str, Any] | None, **defaults: Any
+) -> Branching | None:
+    """The branching that options name; raises ValueError for options that do not fit."""
+    if given is None:
+        return None
+    refuse_unknown(where, given, BRANCH_OPTIONS)
+    if "num_candidates" not in given:
+        raise ValueError(f"want num_candidates in {where}, got {dict(given)!r}")
+    return Branching(**{**defaults, **given})
 
 
 class Draft(SelfPlay):
