@@ -24,7 +24,8 @@ PAGES = [
 
 
 @pytest.mark.parametrize(
-    "page", ["games", "smollm2", "language", "adapters", "options", "replies"]
+    "page",
+    ["games", "smollm2", "language", "adapters", "options", "replies", "glossary"],
 )
 def test_a_page_is_what_its_script_writes(page, monkeypatch) -> None:
     """The script exits with a message where the page is out of date."""
