@@ -76,12 +76,16 @@ __all__ = [
     "how_to_write",
     "is_heard",
     "money",
+    "named",
     "natural",
     "nearest",
     "read",
     "restated",
+    "rounds_told",
     "syntax",
+    "to_move",
     "transcript",
+    "with_words",
     "written",
 ]
 
@@ -535,6 +539,35 @@ def transcript(
             yield f"{line}."
 
 
+def named(player: int, seat: int) -> str:
+    """A player as a seat reads of it: "you" or "player_1"."""
+    return "you" if player == seat else f"player_{player}"
+
+
+def to_move(player: int, seat: int, task: str) -> str:
+    """A sentence: the player whose turn it is, as a seat reads of it, and what it may do."""
+    who = "You are" if player == seat else f"player_{player} is"
+    return f"{who} to move: {task}."
+
+
+def rounds_told(
+    said: Sequence[Utterance],
+    seat: int,
+    told: Callable[[int], str],
+    brief: Callable[[int], str],
+    latest: int = 2,
+) -> Iterator[str]:
+    """The `transcript` of rounds of two turns: `brief` tells an earlier round, counted from 0."""
+    return transcript(
+        said,
+        seat,
+        told,
+        latest=2 * latest + len(said) % 2,
+        brief=lambda turn: "" if turn % 2 else brief(turn // 2),
+        num_listed=None,
+    )
+
+
 def how_to_write(
     moves: Sequence[Move], max_message: int, hearers: str = "the other player"
 ) -> str:
@@ -585,6 +618,11 @@ class TalkGame(BaseGame[S, A]):
         if self.current_player(state) < 0:
             raise IllegalAction("nobody is to move")
         return read(text, self.moves_at(state), self.longest)
+
+
+def with_words(game: Any, said: Utterance, words: str) -> Utterance:
+    """The utterance with words as its message, where the game allows as many."""
+    return said._replace(message=words) if len(words) <= game.longest else said
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ Measures of an episode: GLEE's `efficiency` (share of the products of high quali
 
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -87,47 +87,6 @@ MYOPIC = (
 )
 
 
-def stage_text(player: int, seat: int, number: int, num_rounds: int) -> str:
-    """The reader of the text, and the seat to move."""
-    start = f"You are player_{seat}, the {ROLES[seat]}."
-    if player == TERMINAL:
-        return f"{start} The game is over after {counted(num_rounds, 'round')}."
-    if player == CHANCE:
-        return (
-            f"{start} Round {number + 1} of {num_rounds}. The quality is being drawn."
-        )
-    task = "buy or skip" if player else "recommend or warn"
-    who = "You are" if player == seat else f"player_{player} is"
-    return f"{start} Round {number + 1} of {num_rounds}. {who} to move: {task}."
-
-
-def history(
-    said: Sequence[Utterance], known: Sequence[str], seat: int
-) -> Iterator[str]:
-    """The past as a seat reads it: the latest rounds in full, the moves of earlier ones."""
-
-    def told(turn: int) -> str:
-        number, speaker = turn // 2, turn % 2
-        who = "you" if speaker == seat else f"player_{speaker}"
-        text = f"Round {number + 1}: {who} {_PAST[said[turn].move]}"
-        if speaker and known[number]:
-            text += f"; the quality was {known[number]}"
-        return text
-
-    def brief(turn: int) -> str:
-        if turn % 2:
-            return ""
-        number = turn // 2
-        quality = f" {known[number]}" if known[number] else ""
-        moves = f"{_PAST[said[turn].move]} and {_PAST[said[turn + 1].move]}"
-        return f"{number + 1}.{quality} {moves}"
-
-    latest = 4 + len(said) % 2
-    yield from talk.transcript(
-        said, seat, told, latest=latest, brief=brief, num_listed=None
-    )
-
-
 _PAST = {
     "recommend": "recommended",
     "warn": "warned",
@@ -155,27 +114,6 @@ def market_text(prior: float, value: float) -> str:
     return (
         f"The quality is high with probability {prior:.4g}. High quality is worth "
         f"{value:.10g} to player_1, so buying it gains {value - 1:.10g}."
-    )
-
-
-def rules_text(seat: int, num_rounds: int, market: tuple[float, float] | None) -> str:
-    """The rules for a seat, without what differs for myopic buyers, and about messages."""
-    told = "You are told how likely high quality is, and what it is worth to player_1."
-    if market is not None:
-        told = market_text(*market)
-    own = (
-        "Your score is the share of products that are bought."
-        if seat == 0
-        else "Your score is the mean of your gains over all rounds."
-    )
-    return (
-        f"This is persuasion, in {counted(num_rounds, 'round')}. In each round there is a new "
-        "product. Its quality is drawn by chance: high or low. player_0, the "
-        "seller, knows the quality, and player_1, the buyer, does not. First player_0 answers "
-        '"recommend" or "warn", which need not be true. Then player_1 answers "buy" or "skip". '
-        f"The price is 1. {told} Low quality is worth 0, so buying it loses 1. player_0 earns "
-        "1 for every product that is bought. player_1 learns the "
-        f"quality of the products that it has bought. {own}"
     )
 
 
@@ -350,9 +288,15 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
         )
 
     def observe(self, state: State, seat: int) -> str:
-        player = self.current_player(state)
-        number, known = len(state.said) // 2, self.known_qualities(state, seat)
-        lines = [stage_text(player, seat, number, self.num_rounds)]
+        player, number = self.current_player(state), len(state.said) // 2
+        known = self.known_qualities(state, seat)
+        now = f"Round {number + 1} of {self.num_rounds}. The quality is being drawn."
+        if player == TERMINAL:
+            now = f"The game is over after {counted(self.num_rounds, 'round')}."
+        elif player >= 0:
+            task = "buy or skip" if player else "recommend or warn"
+            now = f"Round {number + 1} of {self.num_rounds}. {talk.to_move(player, seat, task)}"
+        lines = [f"You are player_{seat}, the {ROLES[seat]}. {now}"]
         if len(state.market) == 2 and len(self.drawn) > 1:
             lines.append(market_text(*state.market))
         if seat == SELLER and len(known) > number:
@@ -360,8 +304,27 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
         if self.myopic and seat == BUYER:
             lines += statistics(state.said, known)
         else:
-            lines += history(state.said, known, seat)
+            lines += self._history(state.said, known, seat)
         return "\n".join(lines)
+
+    def _history(
+        self, said: Sequence[Utterance], known: Sequence[str], seat: int
+    ) -> Iterator[str]:
+        """The latest rounds in full, the moves of earlier ones."""
+
+        def told(turn: int) -> str:
+            number, speaker = turn // 2, turn % 2
+            who, does = talk.named(speaker, seat), _PAST[said[turn].move]
+            is_told = speaker and known[number]
+            more = f"; the quality was {known[number]}" if is_told else ""
+            return f"Round {number + 1}: {who} {does}{more}"
+
+        def brief(number: int) -> str:
+            quality = f" {known[number]}" if known[number] else ""
+            moves = (_PAST[each.move] for each in said[2 * number :][:2])
+            return f"{number + 1}.{quality} {' and '.join(moves)}"
+
+        return talk.rounds_told(said, seat, told, brief)
 
     def information_state(self, state: State, seat: int) -> Any:
         return (seat, state.market, self.known_qualities(state, seat), state.said)
@@ -397,8 +360,25 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
         return CHOICES if len(state.said) % 2 else ADVICE
 
     def rules(self, seat: int) -> str:
-        market = self.drawn[0] if len(self.drawn) == 1 else None
-        rules = rules_text(seat, self.num_rounds, market)
+        told = (
+            "You are told how likely high quality is, and what it is worth to player_1."
+        )
+        if len(self.drawn) == 1:
+            told = market_text(*self.drawn[0])
+        own = (
+            "Your score is the share of products that are bought."
+            if seat == SELLER
+            else "Your score is the mean of your gains over all rounds."
+        )
+        rules = (
+            f"This is persuasion, in {counted(self.num_rounds, 'round')}. In each round there is a "
+            "new product. Its quality is drawn by chance: high or low. player_0, the "
+            "seller, knows the quality, and player_1, the buyer, does not. First player_0 answers "
+            '"recommend" or "warn", which need not be true. Then player_1 answers "buy" or "skip". '
+            f"The price is 1. {told} Low quality is worth 0, so buying it loses 1. player_0 earns "
+            "1 for every product that is bought. player_1 learns the "
+            f"quality of the products that it has bought. {own}"
+        )
         how = talk.how_to_write(ADVICE if seat == SELLER else CHOICES, self.longest)
         others = [MYOPIC[seat]] if self.myopic else []
         return " ".join([rules, *others, how])
@@ -425,38 +405,13 @@ def _share(kept: Sequence[bool]) -> float:
     return sum(kept) / len(kept) if kept else 1.0
 
 
-def _says(game: Persuasion, said: Utterance, quality: str) -> Utterance:
-    words = f"The quality is {quality}."
-    fits = game.messages and len(words) <= game.max_message
-    return said._replace(message=words) if fits else said
-
-
-def _honest(game: Persuasion, state: State, rng: random.Random) -> Utterance:
-    quality = state.qualities[-1]
-    return _says(game, RECOMMEND if quality == HIGH else WARN, quality)
-
-
-def _greedy(game: Persuasion, state: State, rng: random.Random) -> Utterance:
-    return _says(game, RECOMMEND, HIGH)
-
-
-def _silent(game: Persuasion, state: State, rng: random.Random) -> Utterance:
-    return WARN
-
-
-def _optimal(game: Persuasion, state: State, rng: random.Random) -> Utterance:
-    is_recommended = state.qualities[-1] == HIGH or rng.random() < game.deceit(state)
-    return RECOMMEND if is_recommended else WARN
-
-
 def _trusts(game: Persuasion, state: State) -> bool:
     """No recommended product was of low quality, and no more are recommended than plausible."""
-    bought, (prior, _) = _record(game, state), game.market(state)
-    advice = state.said[::2]
+    prior, advice = game.market(state)[0], state.said[::2]
     num = sum(said.move == "recommend" for said in advice)
     spread = math.sqrt(len(advice) * prior * (1 - prior))
     is_plausible = num <= len(advice) * prior + 2 * spread + 1
-    return _follows(game, state) and is_plausible and LOW not in bought
+    return is_plausible and LOW not in _record(game, state)
 
 
 def _record(game: Persuasion, state: State) -> list[str]:
@@ -467,32 +422,6 @@ def _record(game: Persuasion, state: State) -> list[str]:
         for number, quality in enumerate(known)
         if quality and state.said[2 * number].move == "recommend"
     ]
-
-
-def _reads_record(game: Persuasion, state: State) -> bool:
-    record, (prior, value) = _record(game, state), game.market(state)
-    share = (record.count(HIGH) + prior) / (len(record) + 1)
-    return _follows(game, state) and share * value >= 1
-
-
-def _by_the_prior(game: Persuasion, state: State) -> bool:
-    prior, value = game.market(state)
-    return prior * value >= 1
-
-
-def _follows(game: Persuasion, state: State) -> bool:
-    return state.said[-1].move == "recommend"
-
-
-Seller = Callable[[Persuasion, State, random.Random], Utterance]
-Buyer = Callable[[Persuasion, State], bool]
-
-STYLES: dict[str, tuple[Seller, Buyer]] = {
-    "greedy": (_greedy, _reads_record),
-    "honest": (_honest, _trusts),
-    "optimal": (_optimal, _follows),
-    "silent": (_silent, _by_the_prior),
-}
 
 
 class Persuader(talk.Scripted):
@@ -511,13 +440,33 @@ class Persuader(talk.Scripted):
     equilibrium. The pair of `optimal` players is the benchmark of commitment.
     """
 
-    game, styles = Persuasion, STYLES
+    game, styles = Persuasion, ("greedy", "honest", "optimal", "silent")
 
     def reply(self, game: Persuasion, state: State, rng: random.Random) -> Utterance:
-        sells, buys = STYLES[self.style]
         if game.current_player(state) == SELLER:
-            return sells(game, state, rng)
-        return BUY if buys(game, state) else SKIP
+            return self._sell(game, state, rng)
+        return BUY if self._buys(game, state) else SKIP
+
+    def _sell(self, game: Persuasion, state: State, rng: random.Random) -> Utterance:
+        quality = HIGH if self.style == "greedy" else state.qualities[-1]
+        is_high = quality == HIGH and self.style != "silent"
+        if self.style == "optimal":
+            is_high = is_high or rng.random() < game.deceit(state)
+        said = RECOMMEND if is_high else WARN
+        if self.style in ("optimal", "silent"):
+            return said
+        return talk.with_words(game, said, f"The quality is {quality}.")
+
+    def _buys(self, game: Persuasion, state: State) -> bool:
+        prior, value = game.market(state)
+        if self.style == "silent":
+            return prior * value >= 1
+        is_recommended = state.said[-1].move == "recommend"
+        if self.style == "honest":
+            return is_recommended and _trusts(game, state)
+        record = _record(game, state)
+        share = (record.count(HIGH) + prior) / (len(record) + 1)
+        return is_recommended and (self.style == "optimal" or share * value >= 1)
 
 
 def scene(game: Persuasion, state: State, viewer: int | None) -> Scene:

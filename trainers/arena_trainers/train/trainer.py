@@ -23,11 +23,13 @@ interface:
 | `save_model` | overridden: also writes `arena_prompt.json` |
 | `train` | overridden: resumes from whole checkpoints only, and starts the clock |
 | `training_step`, `log` | overridden: time, and weights that are held until the backward pass is over |
-| `_compute_loss` | overridden: notes its inputs for the next row |
+| `_compute_loss` | overridden: notes its inputs for the next row, and adds the terms of `losses` |
 | `_get_per_token_logps_and_entropies` | overridden: `forward` scores the rows |
 | `_save_checkpoint` | overridden: also writes the credit state, the critic, and the states of matchmaker and curriculum |
 | `_load_optimizer_and_scheduler` | overridden: also reads these and a reference model that moved, and sets the learning rate to the schedule's |
-| `_get_output_dir`, `ref_model`, `lr_scheduler` | read |
+| `_get_output_dir`, `ref_model`, `lr_scheduler`, `epsilon_low`, `epsilon_high`, `loss_type` | read |
+| `beta` | set where terms of the loss read the reference, and `beta` of the settings is 0; 0 where the reference has prompts of its own |
+| `get_config_model_id`, of the module | replaced while the reference model is made, if `reference` names one |
 | `LambdaLR._last_lr` | written with the learning rate |
 
 TRL's own `reward` metric is the mean return of a trajectory, weighted by its turns.
@@ -36,7 +38,8 @@ TRL's own `reward` metric is the mean return of a trajectory, weighted by its tu
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +50,7 @@ from datasets import Dataset
 from numpy.typing import NDArray
 from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
+from trl.trainer import grpo_trainer
 
 from arena_trainers.checkpoint import checkpoint_of
 from arena_trainers.credit import Credit, TurnBatch
@@ -55,7 +59,9 @@ from arena_trainers.engines import (
     with_adapters,
     without_client,
 )
+from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.losses import Term, terms_of
 from arena_trainers.train.batch import (
     BatchCredit,
     Filter,
@@ -65,7 +71,13 @@ from arena_trainers.train.batch import (
 )
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import CRITICS
-from arena_trainers.train.forward import Forward, Shards, TokenScores
+from arena_trainers.train.forward import (
+    Forward,
+    LossTerms,
+    Shards,
+    TokenScores,
+    reference_logprobs,
+)
 from arena_trainers.train.games import check_replies, episode_starts
 from arena_trainers.train.matching import Matching, PreparedGames, Tasks, prepare_games
 from arena_trainers.train.metrics import Clock, Meter, TimedBackend, metrics, tally
@@ -119,6 +131,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         shards: knows where the weights are; `forward` runs rows; `saved` writes checkpoints.
         player: plays generation batches; `matching` seats the starts, `tasks` chooses games.
         filter: chooses what is trained.
+        terms: the terms that `losses` adds to the loss.
         credit: gives the turns their credit, with a critic if there is one.
         last_played: this process's latest generation batch.
         last_kept: its turns that are trained.
@@ -166,7 +179,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         self._meter = Meter(self.clock)
         self._rows: list[TrainingRow] = []
         slots = with_adapters(args, games.matchmaker, model, kwargs.get("peft_config"))
-        with warnings.catch_warnings(), without_client(args), slots:
+        terms = terms_of(args.losses, args.layout)
+        with warnings.catch_warnings(), without_client(args), slots, _beta(args, terms):
             # TRL warns that rollout_func may change; the user did not choose it
             warnings.filterwarnings("ignore", "You are using 'rollout_func'")
             super().__init__(
@@ -181,6 +195,7 @@ class TurnGRPOTrainer(GRPOTrainer):
             )
         self.shards = Shards(self)
         self.forward = Forward(self, self.shards, self.clock)
+        self.terms = LossTerms(self, terms)
         self._set_up_policies()
 
     def _set_up_policies(self) -> None:
@@ -232,6 +247,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         """A batch from its starts to TRL's loss: play, filter, credit, rows."""
         trains, step = self.model.training, self.state.global_step
         with self.shards.weights_for_play():  # for the critic, too
+            self.credit.step = step
             played = self.player.play(inputs, step, trains)
             kept = self.filter(played)
             credited = self.credit(kept.shares, trains)
@@ -244,12 +260,17 @@ class TurnGRPOTrainer(GRPOTrainer):
             self._rows = self._training_rows(advantage)
         with self.clock.part("training"):
             self.forward.agreement.check(self._rows)
+        reads = bool(self.args.beta or self.terms.needs("reference", step))
+        self.beta = float(reads and self.args.reference_prompt is None)
         with self.clock.part("rest"):
             labels = [{"prompt": inputs[0]["prompt"]} for _ in self._rows]
             output: dict[str, Any] = super()._generate_and_score_completions(labels)
+            if reads and not self.beta:
+                output["ref_per_token_logps"] = reference_logprobs(self, self._rows)
         with self.clock.part("credit"):
             ids = output["completion_ids"]
             output["advantages"] = padded_advantages(self._rows, ids)
+            output.update(self.terms.columns(self._rows, ids))
             relog_advantages(self._logs["advantages"], self._rows)
             self._log_play(advantage)
         return output
@@ -269,8 +290,15 @@ class TurnGRPOTrainer(GRPOTrainer):
         return self.forward.score(model, *rows, logits_to_keep, compute_entropy)
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-        with self.forward.loss_of(inputs):
-            loss: torch.Tensor = super()._compute_loss(model, inputs)
+        active, given = self.terms.active(), inputs
+        if any(term.surrogate for term in active):  # in place of TRL's
+            given = {**inputs, "advantages": torch.zeros_like(inputs["advantages"])}
+        self.beta = self.args.beta
+        with self.forward.loss_of(inputs, bool(active)):
+            loss: torch.Tensor = super()._compute_loss(model, given)
+        if active and self.forward.latest is not None:
+            loss = loss + self.terms.loss(active, inputs, self.forward.latest)
+        self.forward.latest = None
         return loss
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -357,6 +385,21 @@ class TurnGRPOTrainer(GRPOTrainer):
     def last_episodes(self) -> list[Episode]:
         """The episodes of this process's latest generation batch."""
         return self.last_played.episodes
+
+
+@contextmanager
+def _beta(args: TurnGRPOConfig, terms: Sequence[Term]) -> Iterator[None]:
+    """Has TRL make the reference model of the settings, for terms also if `beta` is 0."""
+    beta, found = args.beta, grpo_trainer.get_config_model_id
+    args.beta = beta or float(any("reference" in term.needs for term in terms))
+    path = (args.reference or {}).get("model")
+    if path is not None and args.beta:
+        check_language_model(path)
+        grpo_trainer.get_config_model_id = lambda config: path
+    try:
+        yield
+    finally:
+        args.beta, grpo_trainer.get_config_model_id = beta, found
 
 
 def _prepared(
