@@ -16,7 +16,7 @@ import math
 import os
 import random
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -42,8 +42,15 @@ from arena_trainers.engines import check_engine, check_engine_columns
 from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.protocol import names_matchmaker
-from arena_trainers.options import Option, check_declared, option, options_of
+from arena_trainers.options import (
+    Option,
+    check_declared,
+    option,
+    options_of,
+    refuse_unknown,
+)
 from arena_trainers.processes import splits_weights
+from arena_trainers.rewards import parts_of
 from arena_trainers.train.games import check_opponents, expanded
 from arena_trainers.train.records import (
     PARTS,
@@ -154,7 +161,7 @@ def refuse_saving_between_generations(args: Any) -> None:
 
 def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
     """Raises ValueError for options that a critic does not have."""
-    _check_options(options, ("hidden_size", "learning_rate", "num_steps"))
+    refuse_unknown("critic", options, ("hidden_size", "learning_rate", "num_steps"))
     if critic is None and options:
         raise ValueError(
             f"want critic_args only with a critic, got {dict(options)!r}; set "
@@ -164,14 +171,6 @@ def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
         raise ValueError(
             f"critic='exact' has no options, got {dict(options)!r}; leave critic_args out"
         )
-
-
-def _check_options(options: Iterable[str], known: Sequence[str]) -> None:
-    for name in options:
-        if name not in known:
-            raise ValueError(
-                f"critic has no option {name!r}; {did_you_mean(str(name), known)}"
-            )
 
 
 LIST = Path(__file__).with_name("options.json")
@@ -220,6 +219,9 @@ class SelfPlay:
         on_invalid: Reaction to an invalid reply: 'forfeit', 'retry' or 'random'.
         penalty: Cost of an invalid reply. It is in the `format` part of the reward.
         max_retries: Retries of a seat after an invalid reply.
+        rewards: Further parts of the reward by name, such as {length: {weight: -0.001}}. Each has a
+            weight, a number or [from, to] with `over` steps, `until` a step, or a limit, as in
+            {length: {at_most: 40, rate: 0.001}}; see `arena_trainers.rewards`.
         part_weights: Weights of the reward parts, such as {format: 0.5}. Default: 1 for `game`
             and `format`; 0 for parts that the trainer's `columns` give, which are then read
             but not paid.
@@ -292,6 +294,7 @@ class SelfPlay:
     on_invalid: Literal["forfeit", "retry", "random"] = option("forfeit")
     penalty: float = option(0.5)
     max_retries: int = option(2)
+    rewards: dict[str, Any] = option({})
     part_weights: dict[str, float] = option({})
     rollout_batch_size: int | None = option(None, least=1)
     vllm_importance_sampling_mode: Any = option(None)
@@ -357,6 +360,7 @@ class SelfPlay:
             make_matchmaker(self.opponents)  # raises for options that it lacks
         if self.curriculum is not None:
             make_curriculum(self.curriculum)
+        parts_of(self.rewards)
         for name, weight in self.part_weights.items():
             if not isinstance(weight, int | float) or not math.isfinite(weight):
                 raise ValueError(f"want a number as weight of {name!r}, got {weight!r}")
@@ -383,15 +387,7 @@ class SelfPlay:
         Args:
             seats: seats that branch if `branch` names none.
         """
-        if self.branch is None:
-            return None
-        for name in self.branch:
-            if name not in BRANCH_OPTIONS:
-                hint = did_you_mean(str(name), BRANCH_OPTIONS)
-                raise ValueError(f"branch has no option {name!r}; {hint}")
-        if "num_candidates" not in self.branch:
-            raise ValueError(f"want num_candidates in branch, got {self.branch!r}")
-        return Branching(**{"seats": seats, **self.branch})
+        return branching_of("branch", self.branch, seats=seats)
 
     def _check_filter(self) -> None:
         replays = self.max_replays
@@ -439,6 +435,18 @@ class SelfPlay:
                 f"weighting='turn' needs a loss that averages over all tokens, got "
                 f"loss_type={loss_type!r}; set one of {PER_TOKEN_LOSSES}"
             )
+
+
+def branching_of(
+    where: str, given: Mapping[str, Any] | None, **defaults: Any
+) -> Branching | None:
+    """The branching that options name; raises ValueError for options that do not fit."""
+    if given is None:
+        return None
+    refuse_unknown(where, given, BRANCH_OPTIONS)
+    if "num_candidates" not in given:
+        raise ValueError(f"want num_candidates in {where}, got {dict(given)!r}")
+    return Branching(**{**defaults, **given})
 
 
 class Draft(SelfPlay):
@@ -493,7 +501,8 @@ def part_weights(args: Any, functions: Collection[str]) -> dict[str, float]:
     part has weight 0 unless `part_weights` sets it.
     """
     given = [part for name in functions if (part := part_of(name))]
-    return {**dict.fromkeys(given, 0.0), **args.part_weights}
+    weighted = dict.fromkeys(args.rewards, 1.0)  # as far as checks go
+    return {**dict.fromkeys(given, 0.0), **weighted, **args.part_weights}
 
 
 def check_part_weights(args: Any, functions: Collection[str]) -> None:
@@ -503,6 +512,12 @@ def check_part_weights(args: Any, functions: Collection[str]) -> None:
         ValueError: a weight for an unknown part, or weight 0 for the part that the
             estimator needs as a reward (`paid_part` of its `needs`).
     """
+    for name in args.rewards:
+        if name in args.part_weights or name in PARTS:
+            raise ValueError(
+                f"want the weight of {name!r} in rewards or in part_weights, got both; leave "
+                "one out, or give it another name"
+            )
     known = [*PARTS, *(part for name in functions if (part := part_of(name)))]
     for name in args.part_weights:
         if name not in known:

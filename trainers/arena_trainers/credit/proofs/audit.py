@@ -37,7 +37,7 @@ from arena_trainers.credit.pools import (
 from arena_trainers.credit.proofs.claims import KINDS, Kind
 from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 from arena_trainers.credit.proofs.exact import ExactPlay
-from arena_trainers.credit.proofs.expectation import Verdict, batch_gradient, compare
+from arena_trainers.credit.proofs.expectation import Verdict, compare, gradient_estimate
 from arena_trainers.credit.proofs.findings import TOLERANCE as OF_LARGE
 from arena_trainers.credit.proofs.findings import has_chance, large_group, play_of
 from arena_trainers.credit.trajectories import Trajectories
@@ -146,14 +146,14 @@ def _expected(
         warnings.simplefilter("ignore", FlatPoolWarning)
         for size in sorted(sizes):
             batches, weights = _batches(game, size)
-            found = np.array([batch_gradient(estimator, play, *b) for b in batches])
+            found = np.array([gradient_estimate(estimator, play, *b) for b in batches])
             if size > 2 and _by_order(estimator, play, batches, found):
                 return means  # one order of each batch would not do
             for name, weight in zip(names, weights, strict=False):
                 means[f"{size}{name}"] = weight @ found, TOLERANCE
         for name in names:
             group = large_group(game, shared=bool(name))
-            means[f"large{name}"] = batch_gradient(estimator, play, *group), OF_LARGE
+            means[f"large{name}"] = gradient_estimate(estimator, play, *group), OF_LARGE
     return means
 
 
@@ -167,7 +167,7 @@ def _by_order(
     rng = np.random.default_rng(0)
     some = rng.integers(len(batches), size=50)
     orders = [rng.permutation(batches[i][0]) for i in some]
-    other = [batch_gradient(estimator, play, d, play.batch(d)) for d in orders]
+    other = [gradient_estimate(estimator, play, d) for d in orders]
     near = TOLERANCE * float(np.abs(found).max())
     return bool((np.abs(found[some] - np.array(other)) > near).any())
 
