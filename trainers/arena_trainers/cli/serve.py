@@ -95,6 +95,13 @@ def openenv(
     ] = 3600.0,
     params: Params = None,
     max_turns: MaxTurns = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write a folder for openenv push, a Space of Hugging Face, and stop.",
+        ),
+    ] = None,
 ) -> None:
     """Serve a game to OpenEnv's clients, with a page for people at /web.
 
@@ -113,18 +120,25 @@ def openenv(
             raise ValueError(f"want --timeout above 0, got {timeout}")
         if against and seat == "all":
             raise ValueError("want --against only with --seat, which the client plays")
-        _check_free(host, port)
+        if export is None:
+            _check_free(host, port)
         extras.require(["openenv"], "openenv")
         os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # no telemetry
         import uvicorn
 
-        from arena_wrappers.adapters.openenv import environment_maker, make_app
+        from arena_wrappers.adapters import openenv as adapter
 
         options = {"max_turns": max_turns, **read_params(params)}
         own: Any = None if seat == "all" else int(seat) if seat.isdecimal() else seat
         others = _opponents(against)
-        maker = environment_maker(game, own, others, reply_format, **options)
-        app = make_app(maker, sessions, timeout)
+        given = (game, own, others, reply_format)
+        if export is not None:
+            adapter.export(
+                export, *given, sessions=sessions, timeout=timeout, **options
+            )
+            return typer.echo(f"wrote {export}; next: openenv push {export}")
+        maker = adapter.environment_maker(*given, **options)
+        app = adapter.make_app(maker, sessions, timeout)
     typer.echo(f"{game} at http://{host}:{port}, for people at /web; Ctrl-C stops")
     uvicorn.run(app, host=host, port=port, log_level="warning")
 
