@@ -92,6 +92,7 @@ from arena_trainers.train.records import (
     TurnRecord,
     functions_of,
     per_episode,
+    ranks,
     reward_columns_of,
     rows_of_process,
     turn_batch,
@@ -279,7 +280,7 @@ def _prompts_and_episodes(shares: Shares) -> tuple[Ints, Ints]:
     """int64[N] each, numbers of the prompt and of the episode of each turn."""
     turns = [(rank, turn) for rank, share in enumerate(shares) for turn in share]
     prompts = [turn.prompt for _, turn in turns]
-    return _numbers(prompts), _numbers([(rank, turn.episode) for rank, turn in turns])
+    return ranks(prompts), ranks((rank, turn.episode) for rank, turn in turns)
 
 
 def baseline(score: Floats, prompt: Ints, episode: Ints) -> Floats:
@@ -310,12 +311,6 @@ def _has_others(prompt: Ints, episode: Ints) -> Bools:
 def _pools(prompt: Ints) -> Pools:
     num = int(prompt.max(initial=-1)) + 1
     return Pools(("prompt",), np.arange(num)[:, None], prompt)
-
-
-def _numbers(keys: Sequence[object]) -> Ints:
-    """int64[N]: equal numbers for equal keys, in the order of their first occurrence."""
-    numbers: dict[object, int] = {}
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
 
 
 REPLAY = 2**40  # between the samples of an episode that is played again

@@ -557,13 +557,13 @@ def _optional_columns(
 ) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if "state_key" in columns:
-        found["state_key"] = _ranks((t.game, t.seat, t.state) for t in turns)
+        found["state_key"] = ranks((t.game, t.seat, t.state) for t in turns)
     if "action" in columns:
-        found["action"] = _ranks((t.game, t.action) for t in turns)
+        found["action"] = ranks((t.game, t.action) for t in turns)
     if "opponent" in columns:
-        found["opponent"] = _ranks(t.opponent for t in turns)
+        found["opponent"] = ranks(t.opponent for t in turns)
     if "role" in columns:
-        found["role"] = _ranks(t.role for t in turns)
+        found["role"] = ranks(t.role for t in turns)
     for name in SUPPLIED:
         given = [(turn.supplied or {}).get(name) for turn in turns]
         if name in columns and None not in given:  # else a critic's
@@ -577,7 +577,7 @@ def _optional_columns(
     return found
 
 
-def _ranks(keys: Iterable[Hashable]) -> NDArray[np.int64]:
+def ranks(keys: Iterable[Hashable]) -> NDArray[np.int64]:
     """int64[N]: equal numbers for equal keys, in the order of their first occurrence."""
     numbers: dict[Hashable, int] = {}
     return _integers(numbers.setdefault(key, len(numbers)) for key in keys)

@@ -16,7 +16,7 @@ import math
 import os
 import random
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -42,7 +42,13 @@ from arena_trainers.engines import check_engine, check_engine_columns
 from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.protocol import names_matchmaker
-from arena_trainers.options import Option, check_declared, option, options_of
+from arena_trainers.options import (
+    Option,
+    check_declared,
+    option,
+    options_of,
+    refuse_unknown,
+)
 from arena_trainers.processes import splits_weights
 from arena_trainers.train.games import check_opponents, expanded
 from arena_trainers.train.records import (
@@ -55,7 +61,7 @@ from arena_trainers.train.records import (
     part_of,
     turn_batch,
 )
-from arena_wrappers import Branching
+from arena_wrappers import Branching, PromptOptions
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
 LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
@@ -154,7 +160,7 @@ def refuse_saving_between_generations(args: Any) -> None:
 
 def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
     """Raises ValueError for options that a critic does not have."""
-    _check_options(options, ("hidden_size", "learning_rate", "num_steps"))
+    refuse_unknown("critic", options, ("hidden_size", "learning_rate", "num_steps"))
     if critic is None and options:
         raise ValueError(
             f"want critic_args only with a critic, got {dict(options)!r}; set "
@@ -164,14 +170,6 @@ def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
         raise ValueError(
             f"critic='exact' has no options, got {dict(options)!r}; leave critic_args out"
         )
-
-
-def _check_options(options: Iterable[str], known: Sequence[str]) -> None:
-    for name in options:
-        if name not in known:
-            raise ValueError(
-                f"critic has no option {name!r}; {did_you_mean(str(name), known)}"
-            )
 
 
 LIST = Path(__file__).with_name("options.json")
@@ -267,6 +265,9 @@ class SelfPlay:
             `loss_type` does. By turn averages over seats, then trajectories, then turns, then
             tokens (MARS, equation 3); it needs a `loss_type` that averages over tokens. The KL
             term is averaged as `loss_type` does.
+        reference: What the KL term and terms of the loss compare with: model (a path), instruction
+            (a sentence of its prompt), prompt (other options of prompts). By default the model
+            before training, with the prompts of training. The reply's tokens are the same.
         losses: Terms of the loss by name, such as {entropy: {weight: 0.01}}. Each has a weight, a
             number or [from, to] with `over` steps, `until` a step, and options. They are averaged as
             `loss_type` does; see `arena_trainers.losses`.
@@ -305,6 +306,7 @@ class SelfPlay:
     critic: Literal["features", "exact"] | None = option(None)
     critic_args: dict[str, Any] = option({})
     weighting: Literal["token", "turn"] = option("token")
+    reference: dict[str, Any] | None = option(None)
     losses: dict[str, Any] = option({})
 
     @property
@@ -312,6 +314,29 @@ class SelfPlay:
         """Arguments of the `PromptWrapper`."""
         names = (*PROMPT_OPTIONS, "on_invalid", "penalty", "max_retries")
         return {name: getattr(self, name) for name in names}
+
+    @property
+    def reference_prompt(self) -> PromptOptions | None:
+        """The prompts of the reference, if they are not those of training."""
+        given = dict(self.reference or {})
+        told, prompt = given.pop("instruction", ""), given.pop("prompt", {})
+        given.pop("model", None)
+        if given or not isinstance(told, str) or not isinstance(prompt, Mapping):
+            raise ValueError(
+                "want reference as {model: PATH, instruction: TEXT, prompt: OPTIONS}, got "
+                f"{self.reference!r:.200}"
+            )
+        if not told and not prompt:
+            return None
+        own = {name: getattr(self, name) for name in PROMPT_OPTIONS} | dict(prompt)
+        own["persona"] = " ".join(filter(None, (own["persona"], told)))
+        found = PromptOptions(**own)
+        if found.history != "state" or self.on_invalid == "retry":
+            raise ValueError(
+                "a reference with prompts of its own needs history='state' and no retries, got "
+                f"history={found.history!r} and on_invalid={self.on_invalid!r}; set both"
+            )
+        return found
 
     def check_own(self) -> None:
         check_declared(self, SelfPlay)
@@ -335,7 +360,17 @@ class SelfPlay:
                 raise ValueError(f"want a number as weight of {name!r}, got {weight!r}")
         check_critic(self.critic, self.critic_args)
         self._check_rows()
-        terms_of(self.losses, self.layout)
+        terms, of_trl = terms_of(self.losses, self.layout), vars(self)
+        reads = any("reference" in term.needs for term in terms)
+        if self.reference is not None and not reads and not of_trl.get("beta"):
+            raise ValueError(
+                "nothing reads the reference; set beta, or a term such as kl_to in losses"
+            )
+        if self.reference_prompt is not None and self.layout != "turn":
+            raise ValueError(
+                "a reference with prompts of its own needs layout='turn', got "
+                f"{self.layout!r}; set it"
+            )
         self.branching(())
         self._check_filter()
         self._check_oversample()
@@ -346,15 +381,7 @@ class SelfPlay:
         Args:
             seats: seats that branch if `branch` names none.
         """
-        if self.branch is None:
-            return None
-        for name in self.branch:
-            if name not in BRANCH_OPTIONS:
-                hint = did_you_mean(str(name), BRANCH_OPTIONS)
-                raise ValueError(f"branch has no option {name!r}; {hint}")
-        if "num_candidates" not in self.branch:
-            raise ValueError(f"want num_candidates in branch, got {self.branch!r}")
-        return Branching(**{"seats": seats, **self.branch})
+        return branching_of("branch", self.branch, seats=seats)
 
     def _check_filter(self) -> None:
         replays = self.max_replays
@@ -402,6 +429,18 @@ class SelfPlay:
                 f"weighting='turn' needs a loss that averages over all tokens, got "
                 f"loss_type={loss_type!r}; set one of {PER_TOKEN_LOSSES}"
             )
+
+
+def branching_of(
+    where: str, given: Mapping[str, Any] | None, **defaults: Any
+) -> Branching | None:
+    """The branching that options name; raises ValueError for options that do not fit."""
+    if given is None:
+        return None
+    refuse_unknown(where, given, BRANCH_OPTIONS)
+    if "num_candidates" not in given:
+        raise ValueError(f"want num_candidates in {where}, got {dict(given)!r}")
+    return Branching(**{**defaults, **given})
 
 
 class Draft(SelfPlay):

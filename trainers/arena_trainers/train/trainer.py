@@ -28,7 +28,8 @@ interface:
 | `_save_checkpoint` | overridden: also writes the credit state, the critic, and the states of matchmaker and curriculum |
 | `_load_optimizer_and_scheduler` | overridden: also reads these and a reference model that moved, and sets the learning rate to the schedule's |
 | `_get_output_dir`, `ref_model`, `lr_scheduler`, `epsilon_low`, `epsilon_high`, `loss_type` | read |
-| `beta` | set where terms of the loss read the reference, and `beta` of the settings is 0 |
+| `beta` | set where terms of the loss read the reference, and `beta` of the settings is 0; 0 where the reference has prompts of its own |
+| `get_config_model_id`, of the module | replaced while the reference model is made, if `reference` names one |
 | `LambdaLR._last_lr` | written with the learning rate |
 
 TRL's own `reward` metric is the mean return of a trajectory, weighted by its turns.
@@ -49,6 +50,7 @@ from datasets import Dataset
 from numpy.typing import NDArray
 from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
+from trl.trainer import grpo_trainer
 
 from arena_trainers.checkpoint import checkpoint_of
 from arena_trainers.credit import Credit, TurnBatch
@@ -57,6 +59,7 @@ from arena_trainers.engines import (
     with_adapters,
     without_client,
 )
+from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
 from arena_trainers.train.batch import (
@@ -68,7 +71,13 @@ from arena_trainers.train.batch import (
 )
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import CRITICS
-from arena_trainers.train.forward import Forward, LossTerms, Shards, TokenScores
+from arena_trainers.train.forward import (
+    Forward,
+    LossTerms,
+    Shards,
+    TokenScores,
+    reference_logprobs,
+)
 from arena_trainers.train.games import check_replies, episode_starts
 from arena_trainers.train.matching import Matching, PreparedGames, Tasks, prepare_games
 from arena_trainers.train.metrics import Clock, Meter, TimedBackend, metrics, tally
@@ -250,10 +259,13 @@ class TurnGRPOTrainer(GRPOTrainer):
             self._rows = self._training_rows(advantage)
         with self.clock.part("training"):
             self.forward.agreement.check(self._rows)
-        self.beta = self.args.beta or float(self.terms.needs("reference", step))
+        reads = bool(self.args.beta or self.terms.needs("reference", step))
+        self.beta = float(reads and self.args.reference_prompt is None)
         with self.clock.part("rest"):
             labels = [{"prompt": inputs[0]["prompt"]} for _ in self._rows]
             output: dict[str, Any] = super()._generate_and_score_completions(labels)
+            if reads and not self.beta:
+                output["ref_per_token_logps"] = reference_logprobs(self, self._rows)
         with self.clock.part("credit"):
             ids = output["completion_ids"]
             output["advantages"] = padded_advantages(self._rows, ids)
@@ -376,13 +388,17 @@ class TurnGRPOTrainer(GRPOTrainer):
 
 @contextmanager
 def _beta(args: TurnGRPOConfig, terms: Sequence[Term]) -> Iterator[None]:
-    """Has TRL make a reference model for terms that read one, also if `beta` is 0."""
-    beta = args.beta
+    """Has TRL make the reference model of the settings, for terms also if `beta` is 0."""
+    beta, found = args.beta, grpo_trainer.get_config_model_id
     args.beta = beta or float(any("reference" in term.needs for term in terms))
+    path = (args.reference or {}).get("model")
+    if path is not None and args.beta:
+        check_language_model(path)
+        grpo_trainer.get_config_model_id = lambda config: path
     try:
         yield
     finally:
-        args.beta = beta
+        args.beta, grpo_trainer.get_config_model_id = beta, found
 
 
 def _prepared(
