@@ -24,7 +24,11 @@ PAGES = [
 
 
 @pytest.mark.parametrize(
-    "page", ["games", "smollm2", "language", "adapters", "options", "replies"]
+    "page",
+    [
+        *("games", "smollm2", "language", "adapters", "options", "replies"),
+        pytest.param("board", marks=pytest.mark.slow),  # plays 14,400 episodes again
+    ],
 )
 def test_a_page_is_what_its_script_writes(page, monkeypatch) -> None:
     """The script exits with a message where the page is out of date."""
@@ -50,6 +54,7 @@ def test_the_package_names_every_estimator_once() -> None:
 
 GENERATED = {  # by a script that a test or the page's head names
     "adapters.md",
+    "board.md",
     "openspiel.md",
     "options.md",
     "replies.md",
