@@ -326,11 +326,13 @@ class PackedRow(NamedTuple):
         rows: the row of the batch of each reply.
         prompt: int64[P - 1], the prompt without its last token.
         branches: int64[1 + R] for each reply: the last token of the prompt, then the reply.
+        learner: index of the adapter that scores it, where there are several.
     """
 
     rows: list[int]
     prompt: torch.Tensor
     branches: list[torch.Tensor]
+    learner: int = 0
 
     @property
     def tail(self) -> int:
@@ -466,7 +468,10 @@ def unpacked(
 
 
 def distinct_rows(
-    input_ids: torch.Tensor, attention_mask: torch.Tensor, live: torch.Tensor
+    input_ids: torch.Tensor,
+    attention_mask: torch.Tensor,
+    live: torch.Tensor,
+    learners: Sequence[int] | None = None,
 ) -> tuple[list[int], torch.Tensor]:
     """The live rows without their repetitions.
 
@@ -474,15 +479,17 @@ def distinct_rows(
         input_ids: int64[B, W].
         attention_mask: int64[B, W]; 0 where the row has padding, whatever its id.
         live: bool[B], the rows that are needed.
+        learners: of the rows; rows of two learners differ.
 
     Returns:
         The first row of each kind, and int64[B], the kind of each row: an index of the
         first list, or -1 if no live row is equal.
     """
-    kinds: dict[bytes, int] = {}
+    kinds: dict[tuple[int, bytes], int] = {}
     firsts: list[int] = []
     keys = input_ids.masked_fill(attention_mask == 0, -1).cpu().numpy()
-    texts = [row.tobytes() for row in keys]
+    owners = learners or [0] * len(keys)
+    texts = [(own, row.tobytes()) for own, row in zip(owners, keys, strict=True)]
     for i in live.nonzero().flatten().tolist():
         if texts[i] not in kinds:
             kinds[texts[i]] = len(firsts)
@@ -557,10 +564,12 @@ class Forward:
         live = torch.ones(len(input_ids), dtype=torch.bool)
         if inputs is not None:
             live = self._have_gradient(inputs)
-        firsts, kind = distinct_rows(input_ids, attention_mask, live)
+        learners = self._learners_of(inputs)
+        firsts, kind = distinct_rows(input_ids, attention_mask, live, learners)
         distinct = input_ids[firsts], attention_mask[firsts]
+        owners = [learners[i] for i in firsts] if learners else None
         with self.clock.part("training"):  # the reference's pass is outside of a step
-            chunks = self._chunks(model, distinct, width)
+            chunks = self._chunks(model, distinct, width, owners)
             with self.shards.weights_for(model, len(chunks)):
                 scores = self._score_chunks(model, chunks, width, compute_entropy)
         if inputs is not None:
@@ -569,7 +578,18 @@ class Forward:
                 counted = _loss_mask(inputs) & (kind >= 0)[:, None]
                 logprobs = scores.logprobs[kind.clamp(min=0)]
                 self.agreement.measure(logprobs, counted, inputs)
+                if learners:
+                    self.trainer.learners.measure(logprobs, counted, inputs)
         return _spread(scores, kind, inputs)
+
+    def _learners_of(self, inputs: dict[str, Any] | None) -> list[int] | None:
+        """The learner of each row, where there are several."""
+        if self.trainer.learners is None:
+            return None
+        if inputs is not None:
+            found: list[int] = inputs["learner"].tolist()
+            return found
+        return [row.learner for row in self.trainer._rows]
 
     def _have_gradient(self, inputs: dict[str, Any]) -> torch.Tensor:
         """bool[B]: the rows whose loss depends on the model; at least one."""
@@ -606,14 +626,28 @@ class Forward:
         return self._score_chunks(model, chunks, width, compute_entropy)
 
     def _chunks(
-        self, model: Any, rows: tuple[torch.Tensor, torch.Tensor], width: int
+        self,
+        model: Any,
+        rows: tuple[torch.Tensor, torch.Tensor],
+        width: int,
+        learners: Sequence[int] | None = None,
     ) -> list[list[PackedRow]]:
-        """The rows that run at once."""
+        """The rows that run at once; all of one learner."""
         most, inner = self.max_tokens, self.accelerator.unwrap_model(model)
-        packed = packed_rows(*rows, width, most, self.way.shared)
-        prompts, tails = [len(row.prompt) for row in packed], [r.tail for r in packed]
-        chunks = chunks_by_length(prompts, tails, most, reads_padding(inner))
-        return [[packed[i] for i in chunk] for chunk in chunks]
+        owners = learners or [0] * len(rows[0])
+        found = []
+        for learner in sorted(set(owners)):
+            own = [i for i, one in enumerate(owners) if one == learner]
+            packed = [
+                row._replace(rows=[own[i] for i in row.rows], learner=learner)
+                for row in packed_rows(
+                    rows[0][own], rows[1][own], width, most, self.way.shared
+                )
+            ]
+            prompts, tails = [len(r.prompt) for r in packed], [r.tail for r in packed]
+            chunks = chunks_by_length(prompts, tails, most, reads_padding(inner))
+            found += [[packed[i] for i in chunk] for chunk in chunks]
+        return found
 
     def _score_chunks(
         self,
@@ -652,6 +686,8 @@ class Forward:
         inputs = {k: v.to(self.accelerator.device) for k, v in inputs.items()}
         tail = inputs["shift_labels"].shape[1]
         inner = self.accelerator.unwrap_model(model)
+        if self.trainer.learners is not None:
+            self.trainer.learners.use(packed[0].learner)
         if not takes(inner, "position_ids"):
             del inputs["position_ids"]
         if not self.way.fused:
@@ -785,6 +821,8 @@ class Agreement:
         if trainer.args.cast_lm_head_to_fp32:  # TRL's layer alone does so
             ways = [way for way in ways if way.fused]
         gaps: dict[Way, float] = {}
+        if trainer.learners is not None:
+            trainer.learners.use(0)  # as `score_rows` does
         with torch.no_grad(), self.shards.whole_weights(), evaluating(model):
             with trainer.accelerator.autocast():
                 wanted = [plain_logprobs(model, r, trainer.temperature) for r in rows]

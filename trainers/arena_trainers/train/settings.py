@@ -15,6 +15,7 @@ import json
 import math
 import os
 import random
+import re
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +29,7 @@ import numpy as np
 
 from arena_envs.checks import did_you_mean
 from arena_envs.doors import split
-from arena_envs.game import AnyGame, bounds_of, random_states
+from arena_envs.game import AnyGame, bounds_of, check_number, random_states
 from arena_trainers import credit
 from arena_trainers.credit.batch import INT_COLUMNS
 from arena_trainers.credit.by_name import (
@@ -55,6 +56,7 @@ from arena_trainers.train.records import (
     turn_batch,
 )
 from arena_wrappers import Branching
+from arena_wrappers.policies.agents import agent_of
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
 LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
@@ -173,6 +175,45 @@ def _check_options(options: Iterable[str], known: Sequence[str]) -> None:
             )
 
 
+def check_roles(args: Any) -> None:
+    """Raises ValueError for learners or updates that do not fit."""
+    roles, update = args.roles, args.update
+    if args.agent is not None:
+        agent_of(args.agent)
+    if len({type(key) for key in roles}) > 1:
+        raise ValueError(f"want roles by name, or seats by number, got {[*roles]}")
+    for key, options in roles.items():
+        if not isinstance(key, int) and not re.fullmatch(r"[A-Za-z_]\w*", str(key)):
+            raise ValueError(f"want roles with names such as planner, got {key!r}")
+        if not isinstance(options, Mapping):
+            raise ValueError(f"want roles[{key!r}] as options, got {options!r}")
+        for name, value in options.items():
+            if name not in ROLE_OPTIONS:
+                hint = did_you_mean(str(name), ROLE_OPTIONS)
+                raise ValueError(f"roles[{key!r}] has no option {name!r}; {hint}")
+            least = 1 if name == "lora_r" else 0
+            check_number(f"{name} in roles[{key!r}]", value, least)
+    frozen = update.get("freeze", ()) if isinstance(update, Mapping) else ()
+    every = update.get("alternate", 1) if isinstance(update, Mapping) else 1
+    is_known = update == "joint" or [*update] in (["freeze"], ["alternate"])
+    rests = set(frozen) < set(roles) if frozen else update == "joint" or bool(roles)
+    if not is_known or not rests or type(every) is not int or every < 1:
+        raise ValueError(
+            "want update as joint, {alternate: 20} or {freeze: [...]} with some, but not all, "
+            f"of the roles {[*roles]}, got {update!r}"
+        )
+    snapshots = names_matchmaker(args.opponents)
+    refused = {
+        "use_vllm": args.use_vllm,
+        "critic": args.critic,
+        "a matchmaker": snapshots,
+    }
+    for name, used in refused.items() if roles else ():
+        if used:
+            raise ValueError(f"roles do not support {name}; leave one of the two out")
+
+
+ROLE_OPTIONS = ("lora_r", "learning_rate", "beta")
 LIST = Path(__file__).with_name("options.json")
 SOURCES = ("trl", "transformers")  # packages of the inherited fields
 MAX_CRITIC_STATES = (
@@ -266,6 +307,17 @@ class SelfPlay:
             `loss_type` does. By turn averages over seats, then trajectories, then turns, then
             tokens (MARS, equation 3); it needs a `loss_type` that averages over tokens. The KL
             term is averaged as `loss_type` does.
+
+    Agents and learners:
+        agent: Agent that the model plays, such as 'planner_worker' or 'candidates(num=2)'. Each
+            call of the model in a turn is trained as a turn of its own. Other packages and
+            `module:name` give further agents.
+        roles: LoRA adapters that learn on one base model, by role of the agent, such as
+            `{planner: {lora_r: 8}, worker: {lora_r: 8, learning_rate: 1e-4}}`, or by seat, such as
+            `{0: {lora_r: 8}, 1: {lora_r: 8}}`. Each may have lora_r, learning_rate and beta of
+            its own. See `arena_trainers.train.learners`.
+        update: Learners that a step updates: 'joint' (all), `{alternate: 20}` (one at a time, for
+            20 steps), or `{freeze: [worker]}`.
     """
 
     games: list[Any] = option(["kuhn_poker"])
@@ -301,6 +353,9 @@ class SelfPlay:
     critic: Literal["features", "exact"] | None = option(None)
     critic_args: dict[str, Any] = option({})
     weighting: Literal["token", "turn"] = option("token")
+    agent: str | None = option(None)
+    roles: dict[Any, Any] = option({})
+    update: Any = option("joint")
 
     @property
     def prompt_options(self) -> dict[str, Any]:
@@ -330,6 +385,7 @@ class SelfPlay:
                 raise ValueError(f"want a number as weight of {name!r}, got {weight!r}")
         check_critic(self.critic, self.critic_args)
         self._check_rows()
+        check_roles(self)
         self.branching(())
         self._check_filter()
         self._check_oversample()

@@ -27,6 +27,7 @@ interface:
 | `_get_per_token_logps_and_entropies` | overridden: `forward` scores the rows |
 | `_save_checkpoint` | overridden: also writes the credit state, the critic, and the states of matchmaker and curriculum |
 | `_load_optimizer_and_scheduler` | overridden: also reads these and a reference model that moved, and sets the learning rate to the schedule's |
+| `create_optimizer`, `_load_from_checkpoint`, `beta` | overridden or written where there are several learners |
 | `_get_output_dir`, `ref_model`, `lr_scheduler` | read |
 | `LambdaLR._last_lr` | written with the learning rate |
 
@@ -67,6 +68,7 @@ from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import CRITICS
 from arena_trainers.train.forward import Forward, Shards, TokenScores
 from arena_trainers.train.games import check_replies, episode_starts
+from arena_trainers.train.learners import Learners, adapter_configs
 from arena_trainers.train.matching import Matching, PreparedGames, Tasks, prepare_games
 from arena_trainers.train.metrics import Clock, Meter, TimedBackend, metrics, tally
 from arena_trainers.train.records import (
@@ -82,6 +84,7 @@ from arena_trainers.train.records import (
 )
 from arena_trainers.train.saved import Saved, whole_checkpoint
 from arena_wrappers import Episode, Policy
+from arena_wrappers.policies.agents import agent_of
 
 
 class TurnGRPOTrainer(GRPOTrainer):
@@ -107,8 +110,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             calls it by default.
         agent: makes the policy that plays from the model that learns, such as
             `lambda model: AgentPolicy(planner_worker, model)`. Each generation of a turn is
-            trained as a turn of its own, and the last is paid. `arena train` and its evaluations
-            play the model without an agent.
+            trained as a turn of its own, and the last is paid. Where `args.roles` names roles,
+            it gets a policy for each. Default: `args.agent`.
         **kwargs: `callbacks`, `optimizers`, `peft_config` and `quantization_config` of
             `trl.GRPOTrainer`.
 
@@ -118,6 +121,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         clock: counts from the start of `train`.
         shards: knows where the weights are; `forward` runs rows; `saved` writes checkpoints.
         player: plays generation batches; `matching` seats the starts, `tasks` chooses games.
+        learners: the adapters of `args.roles`, if there are several.
         filter: chooses what is trained.
         credit: gives the turns their credit, with a critic if there is one.
         last_played: this process's latest generation batch.
@@ -158,7 +162,11 @@ class TurnGRPOTrainer(GRPOTrainer):
         agent: Callable[[Policy], Policy] | None = None,
         **kwargs: Any,
     ) -> None:
-        self._agent = agent
+        self._agent = agent or (agent_of(args.agent) if args.agent else None)
+        self.learners: Learners | None = None
+        if args.roles:
+            configs = adapter_configs(args.roles, kwargs.get("peft_config"))
+            kwargs["peft_config"] = configs[0]
         self.games = games = _prepared(args, policies, columns, games)
         if train_dataset is None:
             train_dataset = episode_starts(args, [plan.weight for plan in games.plans])
@@ -179,6 +187,8 @@ class TurnGRPOTrainer(GRPOTrainer):
                 rollout_func=replay_rows,
                 **kwargs,
             )
+        if args.roles:
+            self.learners = Learners(self, configs)
         self.shards = Shards(self)
         self.forward = Forward(self, self.shards, self.clock)
         self._set_up_policies()
@@ -193,8 +203,17 @@ class TurnGRPOTrainer(GRPOTrainer):
         check_reward_models(games.functions, self._tokenizer, args)
         models = load_reward_models(games.functions, device)
         self.tasks = Tasks(games, args)
+        agent = self._agent
+        if self.learners is not None:
+            made: Any = self.learners.play(self.policy, clock)
+            if isinstance(made, Mapping) and agent is None:
+                raise ValueError(
+                    "roles by name are of an agent, and there is none; give agent, such as "
+                    "planner_worker, or roles by seat"
+                )
+            agent = (lambda _, play=agent: play(made)) if agent else lambda _: made
         self.matching = Matching(
-            games, args, self.accelerator, self.policy, clock, self._agent
+            games, args, self.accelerator, self.policy, clock, agent
         )
         for policy in (self.policy, *games.models):
             policy.backend = TimedBackend(policy.backend, clock)
@@ -250,6 +269,10 @@ class TurnGRPOTrainer(GRPOTrainer):
         with self.clock.part("credit"):
             ids = output["completion_ids"]
             output["advantages"] = padded_advantages(self._rows, ids)
+            if self.learners is not None:
+                owners = [row.learner for row in self._rows]
+                output["learner"] = torch.tensor(owners, device=ids.device)
+                self.learners.log_rows(self._rows)
             relog_advantages(self._logs["advantages"], self._rows)
             self._log_play(advantage)
         return output
@@ -269,6 +292,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         return self.forward.score(model, *rows, logits_to_keep, compute_entropy)
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        if self.learners is not None:
+            self.learners.weigh(inputs)
         with self.forward.loss_of(inputs):
             loss: torch.Tensor = super()._compute_loss(model, inputs)
         return loss
@@ -316,6 +341,20 @@ class TurnGRPOTrainer(GRPOTrainer):
         if checkpoint is not None:
             self.saved.load(Path(checkpoint))
 
+    def create_optimizer(self, *args: Any, **kwargs: Any) -> Any:
+        is_new = self.optimizer is None
+        if self.learners is not None:
+            self.learners.use(0)  # a checkpoint leaves one trainable
+        optimizer = super().create_optimizer(*args, **kwargs)
+        if self.learners is not None and is_new:
+            self.learners.split(optimizer)
+        return optimizer
+
+    def _load_from_checkpoint(self, checkpoint: str, model: Any = None) -> None:
+        if self.learners is not None:
+            self.learners.check(Path(checkpoint))
+        super()._load_from_checkpoint(checkpoint, model)
+
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """Writes no model card: TRL's describes other training. `arena train` writes one."""
 
@@ -327,6 +366,9 @@ class TurnGRPOTrainer(GRPOTrainer):
         )
         if self.args.layout == "trajectory":
             rows = trajectory_rows(rows)
+        if self.learners is not None:
+            step, trains = self.state.global_step, self.model.training
+            rows = self.learners.rows_of(rows, step, trains)
         num_rows = self._num_rows(max(gather_object([len(rows)])))
         return with_placeholder_rows(rows, num_rows, self.policy.eos_ids[0])
 
