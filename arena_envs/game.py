@@ -13,11 +13,21 @@ import random
 from bisect import bisect
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, fields, replace
 from functools import cached_property, lru_cache
 from importlib import import_module
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    Protocol,
+    TypeVar,
+    get_args,
+    get_origin,
+)
 from zlib import crc32
 
 if TYPE_CHECKING:
@@ -266,12 +276,46 @@ AnyExtensiveForm = ExtensiveForm[Any, Any]
 AnyGame = Game[Any, Any]
 
 
+def param(default: Any, low: Any = -math.inf, high: Any = math.inf) -> Any:
+    """A parameter of a game: an int or a float from `low` to `high`, as it is annotated.
+
+    A limit that depends on other parameters is a function of the game.
+    """
+    return field(default=default, metadata={"limits": (low, high)})
+
+
 class BaseGame(Generic[S, A]):
     """Defaults for the methods of `Game` that most games share."""
 
     simultaneous = False
     zero_sum = False
     default_value: ClassVar[str | None] = None  # `known_value` by default parameters
+
+    def __post_init__(self) -> None:
+        """Checks the parameters by their annotations and limits, see `param`.
+
+        Raises:
+            ValueError: a parameter is no bool, none of the values of a `Literal`, or out of range.
+        """
+        params = [
+            (each, getattr(self, each.name), each.metadata.get("limits", ()))
+            for each in fields(self)  # type: ignore[arg-type] # games are dataclasses
+        ]
+        # limits that are functions last: they rely on other parameters
+        for each, value, limits in sorted(
+            params, key=lambda p: any(map(callable, p[2]))
+        ):
+            if each.type in (bool, "bool"):
+                check_bool(each.name, value)
+            elif get_origin(each.type) is Literal:
+                if value not in (known := get_args(each.type)):
+                    raise ValueError(
+                        f"want {each.name} among {', '.join(known)}, got {value!r:.80}"
+                    )
+            elif limits and not value is each.default is None:
+                low, high = (one(self) if callable(one) else one for one in limits)
+                check = check_number if each.type in (float, "float") else check_int
+                check(each.name, value, low, high)
 
     @property
     def max_chance_nodes(self) -> int | None:

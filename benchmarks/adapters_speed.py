@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 import arena_envs
-from arena_wrappers.adapters.open_masks import OpenMasks
+from arena_wrappers.adapters import OpenMasks
 from arena_wrappers.play import make_seat_env
 from seat_speed import Episode, chosen, measure
 

@@ -3,6 +3,7 @@
 python benchmarks/credit_bench.py --game kuhn --only mars --only "mars (group, seat)"
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,7 +29,6 @@ from arena_trainers.cli.suggest import (
     facts_of,
     missing_text,
     p_value,
-    write_advice,
 )
 from arena_trainers.credit import needed_columns
 from arena_trainers.extras import import_extra
@@ -737,6 +737,27 @@ def write(directory: Path, runs: Found) -> list[Path]:
     advised = SHIPPED if directory.resolve() == DOCS.resolve() else directory / FILE
     write_advice(advised, advice(runs))
     return [*(directory / name for name in (*pages, PICTURE, HORIZON)), advised]
+
+
+def write_advice(path: Path, advice: Advice) -> None:
+    """Writes a file; numbers have six digits after the point."""
+
+    def rounded(found: Mapping[str, Difference]) -> dict[str, list[float]]:
+        return {name: [round(x, 6) for x in gain] for name, gain in found.items()}
+
+    games = [
+        {
+            **one._asdict(),
+            "facts": one.facts._asdict(),
+            "gains": rounded(one.gains),
+            "choices": rounded(one.choices),
+        }
+        for one in advice.games
+    ]
+    lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in games)
+    limits = json.dumps(advice.limits, ensure_ascii=False, indent=1)
+    text = f'{{"games": [\n{lines}\n],\n"limits": {limits}}}\n'
+    path.write_text(text, encoding="utf-8")
 
 
 def first_page() -> str:

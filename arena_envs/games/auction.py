@@ -54,7 +54,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 from arena_envs import talk
 from arena_envs.game import (
@@ -65,18 +65,18 @@ from arena_envs.game import (
     Kind,
     Pays,
     Vector,
-    check_bool,
-    check_int,
     counted,
     hidden_again,
     next_entries,
     np,
+    param,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, seat_tone, talk_of, turn_title
 from arena_envs.talk import Utterance
 
 TALK, BID, TIE, OVER = PHASES = ("talk", "bid", "tie", "over")
-SEALED_FIRST, SEALED_SECOND, ASCENDING = FORMATS = ("first", "second", "ascending")
+Pricing = Literal["first", "second", "ascending"]
+SEALED_FIRST, SEALED_SECOND, ASCENDING = get_args(Pricing)
 NOBODY = -1
 
 
@@ -389,13 +389,13 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
         ValueError: a parameter is out of range.
     """
 
-    num_players: int = 3
+    num_players: int = param(3, 2, 5)
     items: Sequence[Sequence[int]] = ((3, 1, 0), (1, 0, 3), (2, 2, 2))
     personas: Sequence[Sequence[int]] = PERSONAS
-    budget: int = 12
-    pricing: str = "second"
+    budget: int = param(12, 1, 100)
+    pricing: Pricing = "second"
     messages: bool = True
-    max_message: int = 200
+    max_message: int = param(200, 1, 300)
     split: str = "train"
 
     kind: ClassVar[Kind] = "mixed"
@@ -404,14 +404,7 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
     scene = "arena_envs.games.auction:scene"
 
     def __post_init__(self) -> None:
-        check_int("num_players", self.num_players, 2, 5)
-        check_int("budget", self.budget, 1, 100)
-        check_int("max_message", self.max_message, 1, 300)
-        check_bool("messages", self.messages)
-        if self.pricing not in FORMATS:
-            raise ValueError(
-                f"want a pricing among {', '.join(FORMATS)}, got {self.pricing!r:.80}"
-            )
+        super().__post_init__()
         # YAML and JSON give lists in place of tuples
         for name in ("items", "personas"):
             rows = checked_points(name, getattr(self, name), 6)

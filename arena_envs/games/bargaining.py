@@ -62,7 +62,7 @@ from functools import cached_property
 from typing import Any
 
 from arena_envs import talk
-from arena_envs.game import CHANCE, TERMINAL, check_int
+from arena_envs.game import CHANCE, TERMINAL, param
 from arena_envs.games.kits.haggling import (
     Haggling,
     State,
@@ -206,13 +206,13 @@ class Bargaining(Haggling):
         ValueError: a parameter is out of range.
     """
 
-    pie: int = 100
-    num_rounds: int = 6
-    num_offers: int = 11
+    pie: int = param(100, 1, 1_000_000)
+    num_rounds: int = param(6, 1, 50)
+    num_offers: int = param(11, 2, 1001)
     discounts: Sequence[Sequence[float]] = (DISCOUNTS, DISCOUNTS)
     complete_information: bool = True
     messages: bool = True
-    max_message: int = 300
+    max_message: int = param(300, 1, 400)
     split: str = "train"
 
     answers = (talk.Move("accept"), talk.Move("reject"))
@@ -226,8 +226,7 @@ class Bargaining(Haggling):
     scene = "arena_envs.games.bargaining:scene"
 
     def __post_init__(self) -> None:
-        check_int("pie", self.pie, 1, 1_000_000)
-        self.check_parameters()
+        super().__post_init__()
         if self.unit % (self.num_offers - 1):
             raise ValueError(
                 "want pie / (num_offers - 1) with at most two decimals, got "

@@ -40,11 +40,11 @@ from arena_envs.game import (
     Information,
     Kind,
     Vector,
-    check_bool,
     check_int,
     counted,
     fold,
     np,
+    param,
 )
 from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
 
@@ -59,30 +59,28 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Board:
+class Board(BaseGame[State, int]):
     """The parameters of `Battleship`, and what follows from them.
 
     Sets of squares are the bits of an integer; squares are numbered row by row.
     """
 
-    board_width: int = 4
-    board_height: int = 4
+    board_width: int = param(4, 1, 10)
+    board_height: int = param(4, 1, 10)
     ship_sizes: Sequence[int] = (2, 3)
     ship_values: Sequence[float] | None = None
-    num_shots: int = 10
+    num_shots: int = param(
+        10, 1, lambda game: 1000 if game.allow_repeated_shots else game.num_squares
+    )
     allow_repeated_shots: bool = False
     loss_multiplier: float = 1.0
 
     def __post_init__(self) -> None:
-        check_int("board_width", self.board_width, 1, 10)
-        check_int("board_height", self.board_height, 1, 10)
+        super().__post_init__()
         for name in ("ship_sizes", "ship_values"):
             if isinstance(getattr(self, name), list):
                 object.__setattr__(self, name, tuple(getattr(self, name)))
         self._check_ships()
-        check_bool("allow_repeated_shots", self.allow_repeated_shots)
-        most = 1000 if self.allow_repeated_shots else self.num_squares
-        check_int("num_shots", self.num_shots, 1, most)
         _check_number("loss_multiplier", self.loss_multiplier)
 
     def _check_ships(self) -> None:
@@ -382,7 +380,7 @@ ENDS = re.compile(r"(?:place )?([a-j])(10|[1-9])(?: ?- ?| to | |:|,)([a-j])(10|[
 
 
 @dataclass(frozen=True)
-class Battleship(Board, BaseGame[State, int]):
+class Battleship(Board):
     """Battleship.
 
     Args:

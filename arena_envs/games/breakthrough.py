@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
 
-from arena_envs.game import TERMINAL, Vector, check_int, fold
+from arena_envs.game import TERMINAL, Vector, fold, param
 from arena_envs.games.kits.board import (
     Squares,
     TwoPlayerGame,
@@ -63,14 +63,10 @@ class Breakthrough(TwoPlayerGame[State]):
         ValueError: a parameter is out of range.
     """
 
-    rows: int = 8
-    columns: int = 8
+    rows: int = param(8, 3, 8)
+    columns: int = param(8, 2, 8)
 
     scene = "arena_envs.games.breakthrough:scene"
-
-    def __post_init__(self) -> None:
-        check_int("rows", self.rows, 3, 8)
-        check_int("columns", self.columns, 2, 8)
 
     @property
     def num_actions(self) -> int:

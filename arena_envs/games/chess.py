@@ -49,9 +49,9 @@ from arena_envs.game import (
     TERMINAL,
     IllegalAction,
     Vector,
-    check_int,
     counted,
     np,
+    param,
 )
 from arena_envs.games.kits.board import TwoPlayerGame
 from arena_envs.scenes.shapes import Cell, Grid, Scene, Table, turn_title
@@ -217,7 +217,7 @@ class Chess(TwoPlayerGame[State]):
             position of a game that is over.
     """
 
-    max_plies: int = 200
+    max_plies: int = param(200, 1, MAX_PLIES)
     fen: str = chess.STARTING_FEN
 
     num_actions = len(MOVES)
@@ -225,7 +225,7 @@ class Chess(TwoPlayerGame[State]):
     is_spelled = True
 
     def __post_init__(self) -> None:
-        check_int("max_plies", self.max_plies, 1, MAX_PLIES)
+        super().__post_init__()
         try:
             valid = isinstance(self.fen, str) and chess.Board(self.fen).is_valid()
         except ValueError:

@@ -79,8 +79,8 @@ from arena_envs.game import (
     Information,
     Kind,
     Vector,
-    check_int,
     np,
+    param,
 )
 from arena_envs.games.kits.clues import fault_of, vocabulary
 from arena_envs.games.kits.words import (
@@ -319,9 +319,9 @@ class Codenames(talk.TalkGame[State, Action]):
             word twice.
     """
 
-    num_words: int = 12
-    num_agents: int = 3
-    num_boards: int = 200
+    num_words: int = param(12, 4, 25)
+    num_agents: int = param(3, 1, lambda game: (game.num_words - 2) // 2)
+    num_boards: int = param(200, 1, 1000)
     words: str | Path | Sequence[str] = "nouns"
     split: str = "train"
 
@@ -336,9 +336,7 @@ class Codenames(talk.TalkGame[State, Action]):
     scene = "arena_envs.games.codenames:scene"
 
     def __post_init__(self) -> None:
-        check_int("num_words", self.num_words, 4, 25)
-        check_int("num_agents", self.num_agents, 1, (self.num_words - 2) // 2)
-        check_int("num_boards", self.num_boards, 1, 1000)
+        super().__post_init__()
         words = read_words("words", self.words, min_words=4)
         if self.words not in NAMES:  # so that records hold the words themselves
             object.__setattr__(self, "words", words)

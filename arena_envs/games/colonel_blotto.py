@@ -35,10 +35,10 @@ from arena_envs.game import (
     Information,
     Kind,
     Vector,
-    check_int,
     fold,
     np,
     over_text,
+    param,
 )
 from arena_envs.scenes.shapes import (
     Cell,
@@ -79,9 +79,9 @@ class ColonelBlotto(BaseGame[State, int]):
         ValueError: a parameter is out of range, or there are more than 10,000 divisions.
     """
 
-    num_players: int = 2
-    num_coins: int = 10
-    num_fields: int = 3
+    num_players: int = param(2, 2, 4)
+    num_coins: int = param(10, 2, 99)
+    num_fields: int = param(3, 3, 9)
 
     kind: ClassVar[Kind] = "competitive"
     information: ClassVar[Information] = "imperfect"
@@ -93,9 +93,7 @@ class ColonelBlotto(BaseGame[State, int]):
     scene = "arena_envs.games.colonel_blotto:scene"
 
     def __post_init__(self) -> None:
-        check_int("num_players", self.num_players, 2, 4)
-        check_int("num_coins", self.num_coins, 2, 99)
-        check_int("num_fields", self.num_fields, 3, 9)
+        super().__post_init__()
         if self.num_actions > MAX_ACTIONS:
             raise ValueError(
                 f"want at most {MAX_ACTIONS} divisions; num_coins {self.num_coins} with "

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
 
-from arena_envs.game import TERMINAL, Vector, check_int, fold
+from arena_envs.game import TERMINAL, Vector, fold, param
 from arena_envs.games.kits.board import (
     LETTERS,
     Squares,
@@ -60,16 +60,11 @@ class ConnectFour(TwoPlayerGame[State]):
         ValueError: a parameter is out of range.
     """
 
-    rows: int = 6
-    columns: int = 7
-    x_in_row: int = 4
+    rows: int = param(6, 3, 10)
+    columns: int = param(7, 3, 10)
+    x_in_row: int = param(4, 3, lambda game: max(game.rows, game.columns))
 
     scene = "arena_envs.games.connect_four:scene"
-
-    def __post_init__(self) -> None:
-        check_int("rows", self.rows, 3, 10)
-        check_int("columns", self.columns, 3, 10)
-        check_int("x_in_row", self.x_in_row, 3, max(self.rows, self.columns))
 
     @property
     def num_actions(self) -> int:

@@ -52,12 +52,11 @@ from arena_envs.game import (
     Kind,
     Pays,
     Vector,
-    check_bool,
-    check_int,
     counted,
     fold,
     np,
     over_text,
+    param,
 )
 from arena_envs.scenes.shapes import Cell, Scene, chosen_cells, rounds_table, turn_title
 
@@ -149,11 +148,11 @@ class DonorGame(BaseGame[State, int]):
         ValueError: a parameter is out of range.
     """
 
-    num_players: int = 4
-    num_rounds: int = 6
-    start: int = 10
-    multiplier: int = 2
-    gift_step: int = 10
+    num_players: int = param(4, 2, 12)
+    num_rounds: int = param(6, 1, 20)
+    start: int = param(10, 1, 1000)
+    multiplier: int = param(2, 2, 10)
+    gift_step: int = param(10, 1, 100)
     punishment: bool = False
 
     kind: ClassVar[Kind] = "mixed"
@@ -163,14 +162,9 @@ class DonorGame(BaseGame[State, int]):
     scene = "arena_envs.games.donor_game:scene"
 
     def __post_init__(self) -> None:
-        check_int("num_players", self.num_players, 2, 12)
-        check_int("num_rounds", self.num_rounds, 1, 20)
-        check_int("start", self.start, 1, 1000)
-        check_int("multiplier", self.multiplier, 2, 10)
-        check_int("gift_step", self.gift_step, 1, 100)
+        super().__post_init__()
         if 100 % self.gift_step:
             raise ValueError(f"want a gift_step that divides 100, got {self.gift_step}")
-        check_bool("punishment", self.punishment)
 
     @property
     def num_actions(self) -> int:

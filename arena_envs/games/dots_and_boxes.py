@@ -35,10 +35,9 @@ from arena_envs.game import (
     TERMINAL,
     IllegalAction,
     Vector,
-    check_bool,
-    check_int,
     fold,
     np,
+    param,
 )
 from arena_envs.games.kits.board import TwoPlayerGame, turn_text
 from arena_envs.scenes.shapes import Cell, Grid, Scene, seat_tone, turn_title
@@ -105,17 +104,12 @@ class DotsAndBoxes(TwoPlayerGame[State]):
         ValueError: a parameter out of range.
     """
 
-    num_rows: int = 2
-    num_cols: int = 2
+    num_rows: int = param(2, 1, MAX_SIZE)
+    num_cols: int = param(2, 1, MAX_SIZE)
     utility_margin: bool = False
 
     default_value = "player_0 wins by 3 to 1; random play: 42.0 % wins of each"
     scene = "arena_envs.games.dots_and_boxes:scene"
-
-    def __post_init__(self) -> None:
-        check_int("num_rows", self.num_rows, 1, MAX_SIZE)
-        check_int("num_cols", self.num_cols, 1, MAX_SIZE)
-        check_bool("utility_margin", self.utility_margin)
 
     @property
     def num_actions(self) -> int:

@@ -53,14 +53,13 @@ from arena_envs.game import (
     Information,
     Kind,
     Vector,
-    check_bool,
-    check_int,
     check_split,
     counted,
     fitting,
     fold,
     np,
     over_text,
+    param,
     split_of,
 )
 from arena_envs.scenes.shapes import Cell, Grid, Scene, Track, turn_title
@@ -203,9 +202,9 @@ class FrozenLake(BaseGame[State, int]):
 
     layout: str | Sequence[str] = "random"
     is_slippery: bool = True
-    max_moves: int = 100
-    size: int = 4
-    num_maps: int = 200
+    max_moves: int = param(100, 1, MAX_MOVES)
+    size: int = param(4, 2, MAX_SIZE)
+    num_maps: int = param(200, 1, MAX_MAPS)
     split: str = "train"
 
     num_players = 1
@@ -218,6 +217,7 @@ class FrozenLake(BaseGame[State, int]):
     scene = "arena_envs.games.frozen_lake:scene"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         layout = self.layout
         if isinstance(layout, str):
             if layout not in (*MAPS, "random"):
@@ -229,10 +229,6 @@ class FrozenLake(BaseGame[State, int]):
             object.__setattr__(self, "layout", tuple(layout))  # records give lists
         else:
             raise ValueError(f"want layout as a name or rows, got {layout!r:.80}")
-        check_bool("is_slippery", self.is_slippery)
-        check_int("max_moves", self.max_moves, 1, MAX_MOVES)
-        check_int("size", self.size, 2, MAX_SIZE)
-        check_int("num_maps", self.num_maps, 1, MAX_MAPS)
         check_split(self.split, self.layout == "random")
 
     @property

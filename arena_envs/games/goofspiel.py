@@ -32,7 +32,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
@@ -42,10 +42,10 @@ from arena_envs.game import (
     Information,
     Kind,
     Vector,
-    check_int,
     fold,
     np,
     over_text,
+    param,
 )
 from arena_envs.scenes.shapes import (
     Card,
@@ -74,23 +74,11 @@ class State(NamedTuple):
 class Setup:
     """The parameters of `Goofspiel`, and what follows from a state by them."""
 
-    num_players: int = 2
-    num_cards: int = 5
+    num_players: int = param(2, 2, 4)
+    num_cards: int = param(5, 2, 13)
     points_order: PointsOrder = "random"
     imp_info: bool = False
     returns_type: ReturnsType = "win_loss"
-
-    def __post_init__(self) -> None:
-        check_int("num_players", self.num_players, 2, 4)
-        check_int("num_cards", self.num_cards, 2, 13)
-        for name, known in (
-            ("points_order", get_args(PointsOrder)),
-            ("imp_info", (False, True)),
-            ("returns_type", get_args(ReturnsType)),
-        ):
-            value = getattr(self, name)
-            if type(value) is not type(known[0]) or value not in known:
-                raise ValueError(f"want {name} as one of {known}, got {value!r}")
 
     @property
     def most_points(self) -> int:

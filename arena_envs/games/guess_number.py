@@ -45,12 +45,12 @@ from arena_envs.game import (
     TERMINAL,
     IllegalAction,
     Vector,
-    check_int,
     check_split,
     fitting,
     fold,
     np,
     of_split,
+    param,
 )
 from arena_envs.games.kits.secrets import SecretGame, State, secret_scene
 from arena_envs.scenes.shapes import Cell, Scene
@@ -75,16 +75,14 @@ class GuessNumber(SecretGame):
         ValueError: a parameter is out of range.
     """
 
-    num_numbers: int = 20
-    max_guesses: int = 10
-    num_ranges: int = 20
+    num_numbers: int = param(20, 2, 1000)
+    max_guesses: int = param(10, 1, lambda game: game.num_numbers)
+    num_ranges: int = param(20, 1, 1000)
     split: str = "train"
     scene = "arena_envs.games.guess_number:scene"
 
     def __post_init__(self) -> None:
-        check_int("num_numbers", self.num_numbers, 2, 1000)
-        check_int("max_guesses", self.max_guesses, 1, self.num_numbers)
-        check_int("num_ranges", self.num_ranges, 1, 1000)
+        super().__post_init__()
         check_split(self.split, self.num_ranges > 1)
 
     @property

@@ -39,10 +39,9 @@ from arena_envs.game import (
     TERMINAL,
     IllegalAction,
     Vector,
-    check_bool,
-    check_int,
     fold,
     np,
+    param,
 )
 from arena_envs.games.kits.board import LETTERS, TwoPlayerGame, piece_rows
 from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
@@ -109,19 +108,15 @@ class Hex(TwoPlayerGame[State]):
         ValueError: a parameter out of range, or `swap` on a board that is not square.
     """
 
-    board_size: int = 11
-    num_rows: int | None = None
-    num_cols: int | None = None
+    board_size: int = param(11, MIN_SIZE, MAX_SIZE)
+    num_rows: int | None = param(None, MIN_SIZE, MAX_SIZE)
+    num_cols: int | None = param(None, MIN_SIZE, MAX_SIZE)
     swap: bool = False
 
     scene = "arena_envs.games.hex:scene"
 
     def __post_init__(self) -> None:
-        check_int("board_size", self.board_size, MIN_SIZE, MAX_SIZE)
-        for name in ("num_rows", "num_cols"):
-            if getattr(self, name) is not None:
-                check_int(name, getattr(self, name), MIN_SIZE, MAX_SIZE)
-        check_bool("swap", self.swap)
+        super().__post_init__()
         rows, cols = self._shape
         if self.swap and rows != cols:
             raise ValueError(f"want a square board for swap, got {rows} by {cols}")

@@ -33,7 +33,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arena_envs.game import AnyGame, Pays, check_int
+from arena_envs.game import AnyGame, Pays, param
 from arena_envs.games.kits.matrix import PRISONERS_DILEMMA, MatrixRounds
 
 
@@ -56,13 +56,9 @@ class IteratedMatrixGame(MatrixRounds):
 
     payoffs: Sequence[Any] = PRISONERS_DILEMMA
     actions: Sequence[Any] = ("Cooperate", "Defect")
-    num_rounds: int = 10
+    num_rounds: int = param(10, 1, 100)
 
     default_value = "10 each, as both always defect; both always cooperate: 50 each"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_int("num_rounds", self.num_rounds, 1, 100)
 
     @property
     def pays(self) -> Pays:

@@ -31,8 +31,8 @@ from arena_envs.game import (
     Information,
     Kind,
     Vector,
-    check_int,
     np,
+    param,
 )
 from arena_envs.games.kits.cards import hand_of, over_text, pot_table, taken_track
 from arena_envs.scenes.shapes import Scene, turn_title
@@ -52,7 +52,7 @@ class State(NamedTuple):
 class KuhnPoker(BaseGame[State, int]):
     """Kuhn poker with `num_players + 1` cards."""
 
-    num_players: int = 2
+    num_players: int = param(2, 2, 4)
 
     num_actions = 2
     kind: ClassVar[Kind] = "competitive"
@@ -61,9 +61,6 @@ class KuhnPoker(BaseGame[State, int]):
     min_return = -2.0
     default_value = "-1/18 for player_0; NashConv of uniform play 11/12"
     scene = "arena_envs.games.kuhn_poker:scene"
-
-    def __post_init__(self) -> None:
-        check_int("num_players", self.num_players, 2, 4)
 
     @property
     def max_return(self) -> float:

@@ -30,7 +30,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arena_envs.game import TERMINAL, Vector, check_int
+from arena_envs.game import TERMINAL, Vector, param
 from arena_envs.games.kits import cards as limit
 from arena_envs.games.kits.cards import FixedLimit, Hand, betting_shapes, hand_of
 from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
@@ -52,15 +52,12 @@ class LeducPoker(FixedLimit):
         ValueError: `num_players` is out of range.
     """
 
-    num_players: int = 2
+    num_players: int = param(2, 2, 3)
 
     num_own, board_sizes = 1, (0, 1)
     max_raises, max_paid = MAX_RAISES, MAX_PAID
     default_value = "-0.085606 for player_0; NashConv of uniform play 4.747222"
     scene = "arena_envs.games.leduc_poker:scene"
-
-    def __post_init__(self) -> None:
-        check_int("num_players", self.num_players, 2, 3)
 
     @property
     def num_cards(self) -> int:

@@ -41,9 +41,9 @@ from arena_envs.game import (
     Information,
     Kind,
     Vector,
-    check_int,
     fold,
     np,
+    param,
 )
 from arena_envs.games.kits.cards import hand_of, taken_track
 from arena_envs.scenes.shapes import Scene, turn_title
@@ -75,9 +75,9 @@ class LiarsDice(BaseGame[State, int]):
         ValueError: a parameter is out of range.
     """
 
-    num_players: int = 2
-    num_dice: int = 1
-    num_sides: int = 6
+    num_players: int = param(2, 2, 4)
+    num_dice: int = param(1, 1, 5)
+    num_sides: int = param(6, 2, len(FACES))
 
     kind: ClassVar[Kind] = "competitive"
     information: ClassVar[Information] = "imperfect"
@@ -86,11 +86,6 @@ class LiarsDice(BaseGame[State, int]):
     max_return = 1.0
     default_value = "-0.027132 for player_0; NashConv of uniform play 1.561489"
     scene = "arena_envs.games.liars_dice:scene"
-
-    def __post_init__(self) -> None:
-        check_int("num_players", self.num_players, 2, 4)
-        check_int("num_dice", self.num_dice, 1, 5)
-        check_int("num_sides", self.num_sides, 2, len(FACES))
 
     @cached_property
     def num_bids(self) -> int:

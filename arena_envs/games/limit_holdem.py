@@ -34,7 +34,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arena_envs.game import TERMINAL, Vector, check_int, counted
+from arena_envs.game import TERMINAL, Vector, counted, param
 from arena_envs.games.kits import cards as limit
 from arena_envs.games.kits.cards import FixedLimit, Hand, betting_shapes
 from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
@@ -58,23 +58,16 @@ class LimitHoldem(FixedLimit):
         ValueError: a parameter is out of range.
     """
 
-    num_players: int = 2
-    small_blind: int = 1
-    small_bet: int = 2
-    big_bet: int = 4
-    max_bets: int = 4
+    num_players: int = param(2, 2, 6)
+    small_blind: int = param(1, 1, lambda game: game.small_bet)
+    small_bet: int = param(2, 1, 1_000_000)
+    big_bet: int = param(4, lambda game: game.small_bet, 1_000_000)
+    max_bets: int = param(4, 1, 10)
 
     num_own, board_sizes = 2, (0, 3, 4, 5)
     num_cards = len(CARDS)
     scene = "arena_envs.games.limit_holdem:scene"
     is_spelled = True
-
-    def __post_init__(self) -> None:
-        check_int("num_players", self.num_players, 2, 6)
-        check_int("small_bet", self.small_bet, 1, 1_000_000)
-        check_int("small_blind", self.small_blind, 1, self.small_bet)
-        check_int("big_bet", self.big_bet, self.small_bet, 1_000_000)
-        check_int("max_bets", self.max_bets, 1, 10)
 
     @property
     def max_raises(self) -> int:

@@ -58,7 +58,7 @@ from functools import cached_property
 from typing import Any
 
 from arena_envs import talk
-from arena_envs.game import CHANCE, TERMINAL, check_int, check_number
+from arena_envs.game import CHANCE, TERMINAL, param
 from arena_envs.games.kits.haggling import (
     Haggling,
     State,
@@ -235,15 +235,15 @@ class Negotiation(Haggling):
         ValueError: a parameter is out of range.
     """
 
-    scale: int = 100
-    num_rounds: int = 10
-    num_offers: int = 21
+    scale: int = param(100, 1, 1_000_000)
+    num_rounds: int = param(10, 1, 50)
+    num_offers: int = param(21, 2, 1001)
     factors: Sequence[Sequence[float]] = (FACTORS, FACTORS)
-    min_gain: float = 0.05
+    min_gain: float = param(0.05, -2, 1)
     outside: Sequence[float] = (0.0, 0.0)
     complete_information: bool = False
     messages: bool = True
-    max_message: int = 300
+    max_message: int = param(300, 1, 400)
     split: str = "train"
 
     answers = (talk.Move("accept"), talk.Move("reject"), talk.Move("leave"))
@@ -252,8 +252,7 @@ class Negotiation(Haggling):
     scene = "arena_envs.games.negotiation:scene"
 
     def __post_init__(self) -> None:
-        check_int("scale", self.scale, 1, 1_000_000)
-        self.check_parameters()
+        super().__post_init__()
         if self.highest % (self.num_offers - 1):
             raise ValueError(
                 "want 2 * scale / (num_offers - 1) with at most two decimals, got "
@@ -263,7 +262,6 @@ class Negotiation(Haggling):
         factors = checked_factors("factors", self.factors, limits, _is_factor)
         object.__setattr__(self, "factors", factors)
         object.__setattr__(self, "outside", checked_outside(self.outside))
-        check_number("min_gain", self.min_gain, -2, 1)
         if not self.drawn:
             raise ValueError(
                 "want factors of the buyer that are at least min_gain above one of the seller's, "

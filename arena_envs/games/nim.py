@@ -33,7 +33,6 @@ from arena_envs.game import (
     TERMINAL,
     IllegalAction,
     Vector,
-    check_bool,
     check_int,
     fold,
     np,
@@ -76,6 +75,7 @@ class Nim(TwoPlayerGame[State]):
     scene = "arena_envs.games.nim:scene"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         sizes = self.pile_sizes
         if not isinstance(sizes, (tuple, list)) or not 1 <= len(sizes) <= MAX_PILES:
             raise ValueError(
@@ -83,7 +83,6 @@ class Nim(TwoPlayerGame[State]):
             )
         for index, size in enumerate(sizes):
             check_int(f"pile_sizes[{index}]", size, 1, MAX_SIZE)
-        check_bool("is_misere", self.is_misere)
         object.__setattr__(self, "pile_sizes", tuple(sizes))  # records give lists
 
     @property

@@ -68,6 +68,7 @@ class Othello(TwoPlayerGame[State]):
     scene = "arena_envs.games.othello:scene"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if type(self.size) is not int or self.size not in (4, 6, 8):
             raise ValueError(f"want size 4, 6 or 8, got {self.size!r}")
 

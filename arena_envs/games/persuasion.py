@@ -71,12 +71,11 @@ from arena_envs.game import (
     Kind,
     Pays,
     Vector,
-    check_bool,
-    check_int,
     check_number,
     counted,
     next_entries,
     np,
+    param,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, Track, talk_of, turn_title
 from arena_envs.talk import Utterance
@@ -227,12 +226,12 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
         ValueError: a parameter is out of range.
     """
 
-    num_rounds: int = 20
+    num_rounds: int = param(20, 1, 50)
     prior: float | Sequence[float] = PRIORS
     value: float | Sequence[float] = VALUES
     myopic: bool = False
     messages: bool = True
-    max_message: int = 300
+    max_message: int = param(300, 1, 400)
     split: str = "train"
 
     num_players = 2
@@ -242,10 +241,7 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     scene = "arena_envs.games.persuasion:scene"
 
     def __post_init__(self) -> None:
-        check_int("num_rounds", self.num_rounds, 1, 50)
-        check_int("max_message", self.max_message, 1, 400)
-        check_bool("myopic", self.myopic)
-        check_bool("messages", self.messages)
+        super().__post_init__()
         for name, low, high in (("prior", 0.01, 0.99), ("value", 1.01, 10)):
             given = getattr(self, name)
             if isinstance(given, list | tuple) and given:

@@ -40,11 +40,11 @@ from arena_envs.game import (
     Kind,
     Pays,
     Vector,
-    check_int,
     counted,
     fold,
     np,
     over_text,
+    param,
 )
 from arena_envs.games.kits.matrix import ChoiceRounds, State
 from arena_envs.scenes.shapes import Cell, Scene, chosen_cells, rounds_table, turn_title
@@ -66,10 +66,10 @@ class PublicGoods(ChoiceRounds):
         ValueError: a parameter is out of range.
     """
 
-    num_players: int = 4
-    endowment: int = 20
+    num_players: int = param(4, 2, 10)
+    endowment: int = param(20, 1, 100)
     multiplier: float = 1.6
-    num_rounds: int = 10
+    num_rounds: int = param(10, 1, 100)
 
     kind: ClassVar[Kind] = "mixed"
     min_return = 0.0
@@ -77,9 +77,7 @@ class PublicGoods(ChoiceRounds):
     scene = "arena_envs.games.public_goods:scene"
 
     def __post_init__(self) -> None:
-        check_int("num_players", self.num_players, 2, 10)
-        check_int("endowment", self.endowment, 1, 100)
-        check_int("num_rounds", self.num_rounds, 1, 100)
+        super().__post_init__()
         value = self.multiplier
         if type(value) not in (int, float) or not 1 < value < self.num_players:
             raise ValueError(

@@ -77,12 +77,11 @@ from arena_envs.game import (
     Kind,
     Pays,
     Vector,
-    check_int,
-    check_number,
     counted,
     fitting,
     np,
     of_split,
+    param,
 )
 from arena_envs.games.kits.clues import fault_of, heard
 from arena_envs.games.kits.words import check_used, check_words, words_of
@@ -327,13 +326,15 @@ class Referential(talk.TalkGame[State, Action]):
             value twice.
     """
 
-    num_objects: int = 4
-    num_rounds: int = 3
+    num_objects: int = param(
+        4, 2, lambda game: min(12, len(game.words), len(game.names))
+    )
+    num_rounds: int = param(3, 1, 20)
     num_attributes: int = 4
     num_values: int = 4
-    max_message: int = 200
+    max_message: int = param(200, 1, 400)
     attributes: str | Path | Rows = SHIPPED
-    word_cost: float = 0.1
+    word_cost: float = param(0.1, 0, 1)
     split: str = "train"
 
     num_players = 2
@@ -354,11 +355,7 @@ class Referential(talk.TalkGame[State, Action]):
         used = rows[-self.num_attributes :]
         num = min(map(len, used))
         check_used("num_values", self.num_values, 2, "an attribute in use", num)
-        check_number("word_cost", self.word_cost, 0, 1)
-        most = min(12, len(self.words), len(self.names))
-        check_int("num_objects", self.num_objects, 2, most)
-        check_int("num_rounds", self.num_rounds, 1, 20)
-        check_int("max_message", self.max_message, 1, 400)
+        super().__post_init__()
 
     @cached_property
     def values(self) -> tuple[tuple[str, ...], ...]:

@@ -39,16 +39,14 @@ from arena_envs.game import (
     Kind,
     Pays,
     Vector,
-    check_int,
     counted,
     fitting,
     np,
     over_text,
+    param,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, Track, turn_title
 
-STAKES = ("equal", "falling", "rising")
-LUCK_AFTER = ("first", "last")
 MOST_DOUBLED = 16  # rounds of falling or rising stakes
 
 
@@ -91,39 +89,25 @@ class Rounds(BaseGame[State, int]):
         ValueError: a parameter is out of range.
     """
 
-    num_rounds: int = 8
-    num_players: int = 1
-    num_symbols: int = 4
-    num_answers: int = 4
+    num_rounds: int = param(
+        8, 1, lambda game: 64 if game.stakes == "equal" else MOST_DOUBLED
+    )
+    num_players: int = param(1, 1, 8)
+    num_symbols: int = param(4, 1, 26)
+    num_answers: int = param(4, 2, 26)
     stakes: Literal["equal", "falling", "rising"] = "equal"
-    delay: int = 0
-    wage: int = 0
-    luck: int = 0
+    delay: int = param(0, 0, 64)
+    wage: int = param(0, 0, 1000)
+    luck: int = param(0, 0, 10_000)
     luck_after: Literal["first", "last"] = "first"
-    advance: int = 0
+    advance: int = param(0, 0, 10_000)
 
     kind: ClassVar[Kind] = "cooperative"
     information: ClassVar[Information] = "perfect"
     scene = "arena_envs.games.rounds:scene"
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("stakes", self.stakes, STAKES),
-            ("luck_after", self.luck_after, LUCK_AFTER),
-        ):
-            if value not in known:
-                raise ValueError(
-                    f"want {name} among {', '.join(known)}, got {value!r:.80}"
-                )
-        most = 64 if self.stakes == "equal" else MOST_DOUBLED
-        check_int("num_rounds", self.num_rounds, 1, most)
-        check_int("num_players", self.num_players, 1, 8)
-        check_int("num_symbols", self.num_symbols, 1, 26)
-        check_int("num_answers", self.num_answers, 2, 26)
-        check_int("delay", self.delay, 0, 64)
-        check_int("wage", self.wage, 0, 1000)
-        check_int("luck", self.luck, 0, 10_000)
-        check_int("advance", self.advance, 0, 10_000)
+        super().__post_init__()
         if self.advance and (self.luck or self.num_rounds == 1):
             raise ValueError(
                 f"want an advance with several rounds and without luck, got advance="

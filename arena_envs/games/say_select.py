@@ -61,11 +61,10 @@ from arena_envs.game import (
     Kind,
     Pays,
     Vector,
-    check_bool,
-    check_int,
     counted,
     np,
     over_text,
+    param,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Track, talk_of, turn_title
 from arena_envs.talk import Move, Utterance
@@ -197,11 +196,11 @@ class SaySelect(talk.TalkGame[State, Action]):
         ValueError: a parameter is out of range.
     """
 
-    num_balls: int = 5
-    max_paying: int = 3
-    num_rounds: int = 5
+    num_balls: int = param(5, 2, 10)
+    max_paying: int = param(3, 1, lambda game: game.num_balls)
+    num_rounds: int = param(5, 1, 20)
     messages: bool = True
-    max_message: int = 300
+    max_message: int = param(300, 1, 400)
 
     num_players = 2
     teams = (0, 0)
@@ -210,13 +209,6 @@ class SaySelect(talk.TalkGame[State, Action]):
     max_chance_nodes = 1
     heuristic = "say_selector:honest"
     scene = "arena_envs.games.say_select:scene"
-
-    def __post_init__(self) -> None:
-        check_int("num_balls", self.num_balls, 2, 10)
-        check_int("max_paying", self.max_paying, 1, self.num_balls)
-        check_int("num_rounds", self.num_rounds, 1, 20)
-        check_bool("messages", self.messages)
-        check_int("max_message", self.max_message, 1, 400)
 
     @property
     def max_turns(self) -> int:

@@ -72,13 +72,11 @@ from arena_envs.game import (
     Kind,
     Pays,
     Vector,
-    check_bool,
-    check_int,
-    check_number,
     counted,
     np,
     of_split,
     over_text,
+    param,
 )
 from arena_envs.games.kits.words import forms, read_words, words_of
 from arena_envs.hostile import break_markup
@@ -323,13 +321,13 @@ class SecretKeeper(talk.TalkGame[State, Action]):
         ValueError: a parameter is out of range.
     """
 
-    num_rounds: int = 4
-    num_digits: int = 4
-    num_words: int = 200
-    attacks: float = 0.5
-    leak_cost: float = 1.0
+    num_rounds: int = param(4, 1, 20)
+    num_digits: int = param(4, 1, 8)
+    num_words: int = param(200, 2, lambda game: len(game.nouns))
+    attacks: float = param(0.5, 0.01, 0.99)
+    leak_cost: float = param(1.0, 0, 10)
     messages: bool = True
-    max_message: int = 300
+    max_message: int = param(300, 1, 400)
     split: str = "train"
     show_words: bool = False
 
@@ -339,17 +337,6 @@ class SecretKeeper(talk.TalkGame[State, Action]):
     max_return = 1.0
     teams = (0, 1, 1)
     scene = "arena_envs.games.secret_keeper:scene"
-
-    def __post_init__(self) -> None:
-        check_int("num_rounds", self.num_rounds, 1, 20)
-        check_int("num_digits", self.num_digits, 1, 8)
-        words = of_split(read_words("words", "nouns"), self.split)
-        check_int("num_words", self.num_words, 2, len(words))
-        check_bool("show_words", self.show_words)
-        check_int("max_message", self.max_message, 1, 400)
-        check_bool("messages", self.messages)
-        check_number("attacks", self.attacks, 0.01, 0.99)
-        check_number("leak_cost", self.leak_cost, 0, 10)
 
     @property
     def max_turns(self) -> int:
@@ -366,7 +353,12 @@ class SecretKeeper(talk.TalkGame[State, Action]):
     @cached_property
     def words(self) -> tuple[str, ...]:
         """The words of which one is the password."""
-        return of_split(read_words("words", "nouns"), self.split)[: self.num_words]
+        return self.nouns[: self.num_words]
+
+    @property
+    def nouns(self) -> tuple[str, ...]:
+        """The nouns of the split."""
+        return of_split(read_words("words", "nouns"), self.split)
 
     @property
     def instances(self) -> Sequence[str]:

@@ -33,9 +33,9 @@ from arena_envs.game import (
     Information,
     Kind,
     Vector,
-    check_int,
     fold,
     np,
+    param,
 )
 from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
 
@@ -62,8 +62,8 @@ class Signaling(BaseGame[State, int]):
         ValueError: a parameter is out of range.
     """
 
-    num_targets: int = 3
-    num_words: int = 3
+    num_targets: int = param(3, 1, 100)
+    num_words: int = param(3, 1, 100)
 
     num_players = 2
     kind: ClassVar[Kind] = "cooperative"
@@ -74,10 +74,6 @@ class Signaling(BaseGame[State, int]):
     max_turns = 2
     teams = (0, 0)
     scene = "arena_envs.games.signaling:scene"
-
-    def __post_init__(self) -> None:
-        check_int("num_targets", self.num_targets, 1, 100)
-        check_int("num_words", self.num_words, 1, 100)
 
     @property
     def num_actions(self) -> int:

@@ -67,10 +67,9 @@ from arena_envs.game import (
     Kind,
     Pays,
     Vector,
-    check_bool,
-    check_int,
     counted,
     np,
+    param,
 )
 from arena_envs.scenes.shapes import (
     Cell,
@@ -286,29 +285,20 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
         ValueError: a parameter is out of range.
     """
 
-    num_players: int = 3
-    num_rounds: int = 3
-    talk_turns: int = 1
-    reward: int = 3
-    sucker: int = 0
-    temptation: int = 5
-    punishment: int = 1
+    num_players: int = param(3, 2, 6)
+    num_rounds: int = param(3, 1, 50)
+    talk_turns: int = param(1, 0, 3)
+    reward: int = param(3, -1000, 1000)
+    sucker: int = param(0, -1000, 1000)
+    temptation: int = param(5, -1000, 1000)
+    punishment: int = param(1, -1000, 1000)
     messages: bool = True
-    max_message: int = 200
+    max_message: int = param(200, 1, lambda game: 1200 // game.num_players)
 
     kind: ClassVar[Kind] = "mixed"
     information: ClassVar[Information] = "imperfect"
     max_chance_nodes = 0
     scene = "arena_envs.games.social_dilemma:scene"
-
-    def __post_init__(self) -> None:
-        check_int("num_players", self.num_players, 2, 6)
-        check_int("num_rounds", self.num_rounds, 1, 50)
-        check_int("talk_turns", self.talk_turns, 0, 3)
-        for name in ("reward", "sucker", "temptation", "punishment"):
-            check_int(name, getattr(self, name), -1000, 1000)
-        check_bool("messages", self.messages)
-        check_int("max_message", self.max_message, 1, 1200 // self.num_players)
 
     @property
     def max_turns(self) -> int:

@@ -56,13 +56,13 @@ from arena_envs.game import (
     Kind,
     Pays,
     Vector,
-    check_int,
     check_split,
     counted,
     fitting,
     fold,
     np,
     over_text,
+    param,
     split_of,
 )
 from arena_envs.scenes.shapes import Cell, Grid, Scene, Track, turn_title
@@ -340,10 +340,14 @@ class Sokoban(BaseGame[State, int]):
         ValueError: a parameter is out of range, or `level` is malformed.
     """
 
-    size: int = 6
-    num_boxes: int = 1
-    num_levels: int = 100
-    max_moves: int = 20
+    size: int = param(6, 5, 10)
+    num_boxes: int = param(1, 1, lambda game: 2 if game.size == 5 else 4)
+    num_levels: int = param(100, 1, MAX_LEVELS)
+    max_moves: int = param(
+        20,
+        lambda game: MAX_PER_BOX * game.num_boxes if game.level is None else 1,
+        MAX_MOVES,
+    )
     level: Sequence[str] | None = None
     split: str = "train"
 
@@ -358,12 +362,8 @@ class Sokoban(BaseGame[State, int]):
     scene = "arena_envs.games.sokoban:scene"
 
     def __post_init__(self) -> None:
-        check_int("size", self.size, 5, 10)
-        check_int("num_boxes", self.num_boxes, 1, 2 if self.size == 5 else 4)
-        check_int("num_levels", self.num_levels, 1, MAX_LEVELS)
+        super().__post_init__()
         check_split(self.split, self.level is None)
-        least = 1 if self.level is not None else MAX_PER_BOX * self.num_boxes
-        check_int("max_moves", self.max_moves, least, MAX_MOVES)
         if self.level is None:
             return
         if isinstance(self.level, str) or not isinstance(self.level, Sequence):

@@ -39,11 +39,11 @@ from arena_envs.game import (
     Information,
     Kind,
     Vector,
-    check_int,
     counted,
     fitting,
     fold,
     np,
+    param,
 )
 from arena_envs.scenes.shapes import Cell, Grid, Scene, Track, turn_title
 
@@ -120,10 +120,10 @@ class SpeakerListener(BaseGame[State, int]):
         ValueError: a parameter is out of range.
     """
 
-    size: int = 3
-    num_goals: int = 4
-    num_words: int = 2
-    max_steps: int = 4
+    size: int = param(3, 2, 9)
+    num_goals: int = param(4, 1, lambda game: game.size**2 - 1)
+    num_words: int = param(2, 1, 20)
+    max_steps: int = param(4, lambda game: game._nearest, 50)
 
     num_players = 2
     kind: ClassVar[Kind] = "cooperative"
@@ -133,12 +133,6 @@ class SpeakerListener(BaseGame[State, int]):
     teams = (0, 0)
     default_value = "best 3/4; random 5303/48000"
     scene = "arena_envs.games.speaker_listener:scene"
-
-    def __post_init__(self) -> None:
-        check_int("size", self.size, 2, 9)
-        check_int("num_goals", self.num_goals, 1, self.size**2 - 1)
-        check_int("num_words", self.num_words, 1, 20)
-        check_int("max_steps", self.max_steps, self._nearest, 50)
 
     @property
     def num_actions(self) -> int:

@@ -84,12 +84,12 @@ from arena_envs.game import (
     Information,
     Kind,
     Vector,
-    check_bool,
     check_int,
     counted,
     fitting,
     fold,
     np,
+    param,
 )
 from arena_envs.games.kits.clues import fault_of, heard
 from arena_envs.games.kits.words import (
@@ -393,9 +393,9 @@ class Taboo(talk.TalkGame[State, Action]):
 
     num_cards: int = 200
     num_forbidden: int | None = None
-    num_rounds: int = 5
+    num_rounds: int = param(5, 1, 20)
     adversarial: bool = False
-    max_message: int = 200
+    max_message: int = param(200, 5, 300)
     cards: str | Path | Rows = SHIPPED
     split: str = "train"
     show_words: bool = False
@@ -407,19 +407,16 @@ class Taboo(talk.TalkGame[State, Action]):
     scene = "arena_envs.games.taboo:scene"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         rows = read_rows("cards", self.cards)
         if self.cards != SHIPPED:  # so that records hold the words themselves
             object.__setattr__(self, "cards", rows)
         rows = self._rows
-        check_bool("show_words", self.show_words)
         check_used("num_cards", self.num_cards, 2, "cards", len(rows))
         if self.num_forbidden is not None:
             most = min(map(len, rows[: self.num_cards])) - 2
             name = f"num_forbidden (a card in use has {most})"
             check_int(name, self.num_forbidden, 0, most)
-        check_int("num_rounds", self.num_rounds, 1, 20)
-        check_bool("adversarial", self.adversarial)
-        check_int("max_message", self.max_message, 5, 300)
 
     @property
     def kind(self) -> Kind:

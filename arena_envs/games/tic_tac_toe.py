@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from arena_envs.game import TERMINAL, Vector, np
+from arena_envs.game import TERMINAL, Vector, np, param
 from arena_envs.games.kits.board import TwoPlayerGame, piece_rows, turn_text
 from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
 
@@ -47,17 +47,12 @@ class State(NamedTuple):
 class TicTacToe(TwoPlayerGame[State]):
     """Tic-tac-toe; a draw pays `draw_return` to both seats."""
 
-    draw_return: float = 0.0
+    draw_return: float = param(0.0, -1, 1)
 
     num_actions = 9
     max_turns = 9
     default_value = "a draw; random play: X wins .584921, O .288095"
     scene = "arena_envs.games.tic_tac_toe:scene"
-
-    def __post_init__(self) -> None:
-        value = self.draw_return
-        if type(value) not in (int, float) or not -1 <= value <= 1:
-            raise ValueError(f"want a number draw_return from -1 to 1, got {value!r}")
 
     @property
     def zero_sum(self) -> bool:  # type: ignore[override]  # depends on a parameter

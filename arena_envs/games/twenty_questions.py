@@ -52,7 +52,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from arena_envs.game import TERMINAL, check_bool, check_int, fitting
+from arena_envs.game import TERMINAL, fitting, param
 from arena_envs.games.kits.clues import vocabulary
 from arena_envs.games.kits.secrets import SecretGame, State, secret_scene
 from arena_envs.games.kits.words import check_used, check_words, of_list
@@ -177,7 +177,7 @@ class TwentyQuestions(SecretGame):
 
     num_things: int = 140
     num_questions: int = 45
-    max_questions: int = 20
+    max_questions: int = param(20, 1, lambda game: game.num_actions)
     show_table: bool = False
     table: str | Path | Rows = SHIPPED
     split: str = "train"
@@ -192,9 +192,7 @@ class TwentyQuestions(SecretGame):
         check_used("num_things", self.num_things, 2, "table", len(self._things))
         num = len(rows[0]) - 1
         check_used("num_questions", self.num_questions, 1, "table", num)
-        check_int("max_questions", self.max_questions, 1, self.num_actions)
-        check_bool("show_table", self.show_table)
-        check_bool("show_words", self.show_words)
+        super().__post_init__()
 
     @cached_property
     def _things(self) -> Rows:

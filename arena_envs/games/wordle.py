@@ -52,11 +52,11 @@ from typing import Any
 from arena_envs.game import (
     TERMINAL,
     Vector,
-    check_int,
     check_split,
     fitting,
     np,
     of_split,
+    param,
 )
 from arena_envs.games.kits.secrets import MAX_ROWS, SecretGame, State
 from arena_envs.games.kits.words import NAMES, check_used, read_words
@@ -86,7 +86,7 @@ class Wordle(SecretGame):
     """
 
     num_words: int = 50
-    max_guesses: int = 6
+    max_guesses: int = param(6, 1, lambda game: game.num_words)
     words: str | Path | Sequence[str] = "five_letters"
     split: str = "train"
     default_value = "optimal play 0.786667; uniform random play 0.07"
@@ -107,7 +107,7 @@ class Wordle(SecretGame):
         check_split(self.split, self.words in NAMES)
         length = len(self._half)
         check_used("num_words", self.num_words, 2, "words", length)
-        check_int("max_guesses", self.max_guesses, 1, self.num_words)
+        super().__post_init__()
 
     @cached_property
     def listed(self) -> tuple[str, ...]:

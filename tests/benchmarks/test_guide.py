@@ -14,10 +14,9 @@ from arena_trainers.cli.suggest import (
     noise_of,
     suggest,
     variant_name,
-    write_advice,
 )
 from arena_trainers.credit import estimator_names
-from credit_bench import comparisons
+from credit_bench import comparisons, write_advice
 from credit_runs import Run, read_runs
 from credit_settings import SETTINGS, Variant, runnable
 

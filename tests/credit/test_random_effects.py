@@ -1,6 +1,8 @@
 """`random_effects`: a vector by hand, its definition in plain loops, and its exact bias."""
 
 import itertools
+import math
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -162,6 +164,37 @@ def test_pairs_of_pairs_are_unbiased_though_w_is_estimated(game, shared):
         drawn, groups = [*first, *second], np.array([0, 0, 1, 1])
         total += one * two * gradient_estimate("random_effects", play, drawn, groups)
     np.testing.assert_allclose(total, play.gradient, atol=1e-12)
+
+
+def test_batches_of_four_are_unbiased_where_turns_are_paid_before():
+    """Every batch of one group of `call`, with its exact probability, in one order.
+
+    The others may all have earned 0.1 before their last turn, and the own episode 0.
+    """
+    play = play_of("call")
+    total = np.zeros(len(play.policy))
+    for drawn in itertools.combinations_with_replacement(range(play.game.num_lines), 4):
+        orders = 24 / math.prod(map(math.factorial, Counter(drawn).values()))
+        chance = orders * play.probability[list(drawn)].prod()
+        total += chance * gradient_estimate("random_effects", play, np.array(drawn))
+    np.testing.assert_allclose(total, play.gradient, atol=1e-12)
+
+
+TENTHS = st.integers(-3, 3).map(lambda n: n / 10)
+PAID = st.tuples(st.tuples(st.sampled_from([0.1, 0.3]), TENTHS), st.integers(0, 1))
+
+
+@given(own=st.tuples(TENTHS, TENTHS), others=st.lists(PAID, min_size=3, max_size=5))
+def test_the_baseline_is_linear_in_what_the_own_episode_was_paid(batch, own, others):
+    """Its slope, constant and w are of the others, who may all have been paid alike."""
+
+    def baseline(before, paid):
+        turns = batch_in_groups(batch, [((before, paid), 0), *others])
+        return paid - credit(turns)[1]
+
+    one, two, three = (baseline(own[0] + step, own[1]) for step in (0.0, 0.1, 0.2))
+    np.testing.assert_allclose(three - two, two - one, atol=1e-9)
+    np.testing.assert_allclose(baseline(own[0], own[1] + 0.7), one, atol=1e-9)
 
 
 def test_a_pool_by_turn_counts_on_over_the_segments_of_a_rollout(batch):

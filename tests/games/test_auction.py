@@ -160,7 +160,7 @@ class TestRules:
         [
             (
                 {"pricing": "third"},
-                "a pricing among first, second, ascending, got 'third'",
+                "want pricing among first, second, ascending, got 'third'",
             ),
             ({"items": ()}, "want items as a list of 1 to 6 lists .* got 0 lists"),
             ({"personas": ((1, 2),)}, r"personas as a list .* got \(1, 2\)"),

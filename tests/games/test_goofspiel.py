@@ -252,9 +252,9 @@ def test_pettingzoo_takes_it_as_a_parallel_environment(num_players: int) -> None
         ({"num_players": 1}, "num_players from 2 to 4, got 1"),
         ({"num_cards": 1}, "num_cards from 2 to 13, got 1"),
         ({"num_cards": True}, "num_cards from 2 to 13, got True"),
-        ({"points_order": "up"}, "points_order as one of .*, got 'up'"),
-        ({"imp_info": 1}, "imp_info as one of .*, got 1"),
-        ({"returns_type": "points"}, "returns_type as one of .*, got 'points'"),
+        ({"points_order": "up"}, "points_order among .*, got 'up'"),
+        ({"imp_info": 1}, "imp_info True or False, got 1"),
+        ({"returns_type": "points"}, "returns_type among .*, got 'points'"),
     ],
 )
 def test_impossible_parameters_are_refused(

@@ -192,13 +192,18 @@ def check_declared(values: Any, cls: Any = None) -> None:
         declared.check(getattr(values, name))
 
 
-def unknown_option(name: str, known: typing.Iterable[str]) -> ValueError:
+def unknown_option(
+    name: str,
+    known: typing.Iterable[str],
+    what: str = "unknown",
+    page: str = "arena train --help-all",
+) -> ValueError:
     """The error for an unknown option."""
     near = difflib.get_close_matches(name, list(known), n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "arena train --help-all lists all"
+    hint = f"did you mean {near[0]!r}?" if near else f"{page} lists all"
     if name == "recipe":
         hint = "name the recipe without it, as in: arena train kuhn-tiny"
-    return ValueError(f"unknown option {name!r}; {hint}")
+    return ValueError(f"{what} option {name!r}; {hint}")
 
 
 def options_of(cls: Any, inherited: frozenset[str] = frozenset()) -> dict[str, Option]:

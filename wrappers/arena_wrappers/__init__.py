@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 from arena_wrappers.policies import (
     AgentPolicy,
+    ArrayPolicy,
     Ask,
     AsyncPolicy,
     BotPolicy,
@@ -61,6 +62,7 @@ if find_spec("pettingzoo"):  # prompts and policies do without
 __all__ = [
     "FORMATS",
     "AgentPolicy",
+    "ArrayPolicy",
     "Ask",
     "AsyncPolicy",
     "BotPolicy",

@@ -58,11 +58,10 @@ from arena_envs.game import (
     Information,
     Kind,
     Vector,
-    check_bool,
-    check_int,
     check_split,
     counted,
     fitting,
+    param,
     sample_chance,
 )
 from arena_envs.games.collaborative_maze import state as maze
@@ -170,12 +169,12 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         ValueError: a parameter is out of range.
     """
 
-    size: int = 5
-    max_steps: int = 10
-    wall_percent: int = 30
+    size: int = param(5, 3, 9)
+    max_steps: int = param(10, lambda game: 2 * game.size - 1, 60)
+    wall_percent: int = param(30, 0, 60)
     solo: bool = False
     messages: bool = True
-    max_message: int = 200
+    max_message: int = param(200, 1, 200)
     split: str = "train"
 
     kind: ClassVar[Kind] = "cooperative"
@@ -185,12 +184,7 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
     heuristic = "maze_walker:honest"
 
     def __post_init__(self) -> None:
-        check_int("size", self.size, 3, 9)
-        check_int("max_steps", self.max_steps, 2 * self.size - 1, 60)
-        check_int("wall_percent", self.wall_percent, 0, 60)
-        check_bool("solo", self.solo)
-        check_bool("messages", self.messages)
-        check_int("max_message", self.max_message, 1, 200)
+        super().__post_init__()
         check_split(self.split, self.wall_percent > 0)
 
     @property

@@ -76,10 +76,9 @@ from arena_envs.game import (
     Information,
     Kind,
     Vector,
-    check_bool,
-    check_int,
     check_split,
     next_entries,
+    param,
 )
 from arena_envs.games.deal_or_no_deal import state as deals
 from arena_envs.games.deal_or_no_deal import texts
@@ -121,12 +120,12 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
     """
 
     items: Sequence[str] = ("book", "hat", "ball")
-    min_items: int = 5
-    max_items: int = 7
-    points: int = 10
-    max_talk: int = 6
+    min_items: int = param(5, lambda game: len(game.items), lambda game: game.max_items)
+    max_items: int = param(7, lambda game: len(game.items), 12)
+    points: int = param(10, 1, 20)
+    max_talk: int = param(6, 0, 30)
     messages: bool = True
-    max_message: int = 300
+    max_message: int = param(300, 1, 400)
     split: str = "train"
 
     num_players = 2
@@ -141,12 +140,7 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
     def __post_init__(self) -> None:
         # YAML and JSON give lists in place of tuples
         object.__setattr__(self, "items", checked_items(self.items))
-        check_int("max_items", self.max_items, len(self.items), 12)
-        check_int("min_items", self.min_items, len(self.items), self.max_items)
-        check_int("points", self.points, 1, 20)
-        check_int("max_talk", self.max_talk, 0, 30)
-        check_bool("messages", self.messages)
-        check_int("max_message", self.max_message, 1, 400)
+        super().__post_init__()
         check_split(self.split, True)
         if not self._pools:
             raise ValueError(

@@ -46,7 +46,6 @@ from typing import Any, ClassVar, TypeVar
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    BaseGame,
     Information,
     Kind,
     Pays,
@@ -193,7 +192,7 @@ BYTES = [bytes([number]) for number in range(256)]
 
 
 @dataclass(frozen=True)
-class Hanabi(Setup, BaseGame[State, int]):
+class Hanabi(Setup):
     """Hanabi.
 
     Args:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple, TypeVar
 
-from arena_envs.game import check_int
+from arena_envs.game import BaseGame, check_int, param
 
 COLORS = ("red", "yellow", "green", "white", "blue")
 
@@ -50,23 +50,19 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Setup:
+class Setup(BaseGame[State, int]):
     """The parameters of `Hanabi`."""
 
-    num_players: int = 2
-    num_colors: int = 5
-    num_ranks: int = 5
+    num_players: int = param(2, 2, 5)
+    num_colors: int = param(5, 1, len(COLORS))
+    num_ranks: int = param(5, 1, 5)
     hand_size: int | None = None
-    max_information_tokens: int = 8
-    max_life_tokens: int = 3
+    max_information_tokens: int = param(8, 0, 100)
+    max_life_tokens: int = param(3, 1, 100)
 
     def __post_init__(self) -> None:
-        check_int("num_players", self.num_players, 2, 5)
-        check_int("num_colors", self.num_colors, 1, len(COLORS))
-        check_int("num_ranks", self.num_ranks, 1, 5)
+        super().__post_init__()
         check_int("hand_size", self.cards_per_hand, 1, 10)
-        check_int("max_information_tokens", self.max_information_tokens, 0, 100)
-        check_int("max_life_tokens", self.max_life_tokens, 1, 100)
         wanted, size = self.num_players * self.cards_per_hand, sum(self.copies)
         if wanted > size:
             raise ValueError(

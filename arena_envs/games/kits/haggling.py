@@ -16,8 +16,6 @@ from arena_envs.game import (
     Information,
     Kind,
     Vector,
-    check_bool,
-    check_int,
     hidden_again,
     next_entries,
     np,
@@ -109,14 +107,6 @@ class Haggling(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     def highest(self) -> int:
         """The highest offer."""
         return self.unit
-
-    def check_parameters(self) -> None:
-        """Raises ValueError for a shared parameter that is out of range."""
-        check_int("num_rounds", self.num_rounds, 1, 50)
-        check_int("num_offers", self.num_offers, 2, 1001)
-        check_int("max_message", self.max_message, 1, 400)
-        check_bool("complete_information", self.complete_information)
-        check_bool("messages", self.messages)
 
     @property
     def information(self) -> Information:

@@ -176,6 +176,7 @@ class MatrixRounds(ChoiceRounds):
     scene = "arena_envs.games.kits.matrix:scene"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name in ("payoffs", "actions"):
             object.__setattr__(self, name, _as_tuples(getattr(self, name)))
         check_names(self.actions, checked_shape(self.payoffs))

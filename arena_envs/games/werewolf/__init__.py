@@ -68,9 +68,8 @@ from arena_envs.game import (
     Information,
     Kind,
     Vector,
-    check_bool,
-    check_int,
     np,
+    param,
 )
 from arena_envs.games.werewolf import state as states
 from arena_envs.games.werewolf import texts
@@ -135,26 +134,18 @@ class Werewolf(talk.TalkGame[State, Action]):
         ValueError: a parameter is out of range.
     """
 
-    num_players: int = 6
-    num_wolves: int = 2
+    num_players: int = param(6, 4, 9)
+    num_wolves: int = param(2, 1, lambda game: (game.num_players - 2) // 2)
     seer: bool = True
     doctor: bool = True
-    num_statements: int = 1
+    num_statements: int = param(1, 0, 2)
     messages: bool = True
-    max_message: int = 150
+    max_message: int = param(150, 1, 300)
 
     kind: ClassVar[Kind] = "mixed"
     information: ClassVar[Information] = "imperfect"
     min_return, max_return = -1.0, 1.0
     scene = "arena_envs.games.werewolf.scene:scene"
-
-    def __post_init__(self) -> None:
-        check_int("num_players", self.num_players, 4, 9)
-        check_int("num_wolves", self.num_wolves, 1, (self.num_players - 2) // 2)
-        check_int("num_statements", self.num_statements, 0, 2)
-        check_int("max_message", self.max_message, 1, 300)
-        for name in ("seer", "doctor", "messages"):
-            check_bool(name, getattr(self, name))
 
     @cached_property
     def roles(self) -> tuple[str, ...]:

@@ -63,8 +63,8 @@ def test_their_command_runs_the_example(tmp_path) -> None:
     assert log.status == "success"
     for sample in log.samples:  # the mock model's default reply is no action
         score = sample.scores["game_returns"]
-        assert score.value == {"player_0": -2.0, "player_1": 0.0}
-        assert score.metadata["forfeit_reason"].startswith("format: ")
+        assert score.value == {"player_0": -2.0, "player_1": 2.0}
+        assert score.metadata["forfeit_reason"].startswith("illegal: ")
 
 
 def test_each_seat_has_its_role(tmp_path, record_property) -> None:

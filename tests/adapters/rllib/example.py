@@ -3,9 +3,9 @@
 import ray
 from ray.rllib.algorithms.ppo import PPOConfig
 
-from arena_wrappers.adapters.rllib import RLlibEnv, masked_modules, shared_policy
+from arena_wrappers.adapters.rllib import RLlibEnv, masked_modules, seat_policies
 
-SEATS = shared_policy()
+SEATS = seat_policies("main", "main")
 CONFIG = (
     PPOConfig()
     .environment(RLlibEnv, env_config={"game": "tic_tac_toe"})

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.filterwarnings("default")
 os.environ.setdefault("RAY_raylet_start_wait_time_s", "120")  # a busy machine
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
 
-from arena_wrappers.adapters.rllib import RLlibEnv, frozen_opponent, seat_policies
+from arena_wrappers import play
+from arena_wrappers.adapters.rllib import RLlibEnv, seat_policies
 
 all_games = pytest.mark.parametrize("id", [i.id for i in arena_envs.game_infos()])
 
@@ -50,9 +51,10 @@ def test_an_illegal_action_raises_and_changes_nothing() -> None:
 
 
 def test_policies_are_mapped_to_seats() -> None:
-    frozen = frozen_opponent(seat=1)["policy_mapping_fn"]
-    assert [frozen(f"player_{i}", None) for i in (0, 1)] == ["frozen", "main"]
-    assert seat_policies(3)["policies"] == {"player_0", "player_1", "player_2"}
+    found = seat_policies("past", "main", frozen=["past"])
+    of_agent = found["policy_mapping_fn"]
+    assert [of_agent(f"player_{i}", None) for i in (0, 1)] == ["past", "main"]
+    assert found["policies_to_train"] == ["main"]
 
 
 def mean_returns(module, num_games: int = 200) -> list[float]:
@@ -78,7 +80,7 @@ def mean_returns(module, num_games: int = 200) -> list[float]:
     return means
 
 
-def test_self_play_learns_tic_tac_toe(record_property) -> None:
+def test_self_play_learns_tic_tac_toe(record_property, tmp_path) -> None:
     import ray
 
     ray.init(num_cpus=1, include_dashboard=False, object_store_memory=100 * 2**20)
@@ -89,6 +91,7 @@ def test_self_play_learns_tic_tac_toe(record_property) -> None:
         for _ in range(10):
             algorithm.train()
         after = mean_returns(algorithm.get_module("main"))
+        algorithm.get_module("main").save_to_path(tmp_path)
         algorithm.stop()
     finally:
         ray.shutdown()
@@ -96,3 +99,6 @@ def test_self_play_learns_tic_tac_toe(record_property) -> None:
     record_property("learned", text.format(*before, *after))
     assert after[0] > 0.8
     assert after[1] > 0.4
+    players = [f"array:rllib:{tmp_path}", "random"]
+    episodes = play("tic_tac_toe", players, range(200))
+    assert sum(episode.returns[0] for episode in episodes) / 200 > 0.7

@@ -3,17 +3,22 @@
 import runpy
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
 
 import arena_envs
+from arena_trainers.evaluate.exploit import exploitability
+from arena_wrappers import make_policy, play
 
 for name in ("stable_baselines3", "sb3_contrib"):
     pytest.importorskip(name, reason=f"{name} is not installed: make adapters")
 
 from sb3_contrib import MaskablePPO
+from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import SubprocVecEnv
@@ -80,10 +85,29 @@ def test_masks_pass_through_subprocesses() -> None:
 
 
 def test_maskable_ppo_learns_tic_tac_toe(record_property) -> None:
-    before, after = runpy.run_path(str(Path(__file__).with_name("example.py")))[
-        "main"
-    ]()
-    record_property(
-        "learned", f"mean return against random {before:.2f} -> {after:.2f}"
-    )
+    main = runpy.run_path(str(Path(__file__).with_name("example.py")))["main"]
+    before, after, here = main()
+    told = f"mean return against random {before:.2f} -> {after:.2f}; {here:.2f} as a policy"
+    record_property("learned", told)
     assert after > max(before + 0.2, 0.65)
+    assert abs(here - after) < 0.25
+
+
+@pytest.mark.parametrize("algorithm", [MaskablePPO, PPO, DQN])
+def test_a_saved_agent_is_a_policy_with_its_probabilities(algorithm, tmp_path) -> None:
+    env = gymnasium.make("arena/KuhnPoker-v0")
+    model = algorithm("MultiInputPolicy", env, seed=1, device="cpu")
+    model.save(tmp_path / "agent.zip")
+    policy: Any = make_policy(f"array:sb3:{tmp_path / 'agent.zip'}")
+    (episode,) = play("kuhn_poker", policy, [0])
+    turn, game = episode.turns[0], arena_envs.make_game("kuhn_poker")
+    seen = {
+        "observation": game.features(turn.state, 0),
+        "action_mask": np.ones(2, "i1"),
+    }
+    asked = SimpleNamespace(game=game, state=turn.state, seat=0)
+    ((shares, illegal),) = policy.action_probs([asked])
+    drawn = [model.predict(seen, deterministic=algorithm is DQN)[0] for _ in range(400)]
+    assert abs(np.mean(drawn) - shares[1]) < 0.1
+    assert illegal < 1e-6
+    assert 0 <= exploitability(policy, game).nash_conv <= 4

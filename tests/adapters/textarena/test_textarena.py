@@ -33,45 +33,60 @@ theirs = pytest.mark.parametrize(
 
 @all_games
 def test_textarena_plays_every_game(id: str) -> None:
-    env, rng = ta.make(f"arena/{id}"), random.Random(0)
-    game = env.env.env.game
+    env, rng = ta.make(f"arena/{id}", max_turns=30), random.Random(0)
+    session = env.env.session
+    game = session.game
     env.reset(num_players=game.num_players, seed=0)
     done = False
-    for _ in range(30):
+    for _ in range(40):  # rounds of simultaneous choices end whole
         player, text = env.get_observation()
-        assert player == game.current_player(env.env.env.game_state)
+        assert player == game.current_player(session.state)
         assert text.startswith(game.rules(player))
-        done, _ = env.step(f"[{rng.choice(env.env.env.legal_texts())}]")
+        legal = session.info()["legal"]
+        done, _ = env.step(f"[{rng.choice(legal)}]")
         if done:
             break
-    else:
-        for _ in range(2):  # a long game: end it by a forfeit
-            done, _ = env.step("no action")
     assert done
     rewards, infos = env.close()
-    assert list(rewards.values()) == pytest.approx(list(env.env.env.returns))
+    assert list(rewards.values()) == pytest.approx(session.returns)
     assert infos[0]["reason"]
 
 
 def test_an_invalid_reply_may_be_corrected_once() -> None:
     env = to_textarena("tic_tac_toe")
     env.reset(seed=0)
-    before = env.env.game_state
-    assert env.step("b2") == (False, {})  # not in brackets
+    before = env.session.state
+    assert env.step("z9") == (False, {})
     player, messages = env.get_observation()
     assert player == 0
     assert "Reply again." in messages[-1][1]
-    assert env.env.game_state == before
+    assert env.session.state == before
     assert env.step("[b2]") == (False, {})
     assert env.get_observation()[0] == 1
     env.step("[b2]")
     done, _ = env.step("[b2]")
     rewards, infos = env.close()
     assert done
-    assert rewards == {0: 0.0, 1: -1.0}
+    assert rewards == {0: 1.0, 1: -1.0}
     assert [infos[seat]["invalid_move"] for seat in (0, 1)] == [False, True]
     with pytest.raises(ValueError, match=r"call reset\(\)"):
         env.step("[b2]")
+
+
+def test_three_players_go_on_after_a_default_action() -> None:
+    env = to_textarena("kuhn_poker", num_players=3)
+    env.reset(seed=0)
+    for player in (0, 0, 1):
+        assert env.get_observation()[0] == player
+        done, _ = env.step("z9")
+        assert not done
+    assert env.session.turns[-1].action is None  # asked again
+    assert env.session.turns[1].action == 0  # pass, the default
+    while not done:
+        done, _ = env.step("[pass]")
+    rewards, infos = env.close()
+    assert list(rewards.values()) == env.session.returns
+    assert infos[0]["invalid_move"]
 
 
 def test_a_seed_gives_the_deal_and_leaves_global_generators() -> None:

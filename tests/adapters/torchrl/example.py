@@ -5,7 +5,7 @@ from torchrl.envs import PettingZooWrapper
 from torchrl.envs.utils import check_env_specs
 
 import arena_envs
-from arena_wrappers.adapters.open_masks import OpenMasks
+from arena_wrappers.adapters import OpenMasks
 
 
 def main(num_steps: int = 200) -> torch.Tensor:

@@ -13,7 +13,7 @@ pytest.importorskip("torchrl", reason="torchrl is not installed: make adapters")
 from torchrl.envs import ActionMask, GymEnv, PettingZooWrapper, TransformedEnv
 from torchrl.envs.utils import check_env_specs
 
-from arena_wrappers.adapters.open_masks import OpenMasks
+from arena_wrappers.adapters import OpenMasks
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::UserWarning", "ignore::DeprecationWarning"

@@ -14,8 +14,8 @@ from arena_trainers.cli.suggest import (
     Facts,
     facts_of,
     read_advice,
-    write_advice,
 )
+from credit_bench import write_advice
 
 
 @pytest.mark.parametrize(

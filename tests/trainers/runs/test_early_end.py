@@ -103,7 +103,7 @@ def ended_after(scores, window=1, before=(), patience=2):
         )
         watcher.on_step_end(None, state, control)
         if score is not None and not control.should_training_stop:
-            watcher.on_log(None, state, control, log_of(score))
+            watcher.on_log(None, state, control, logs=log_of(score))
         if control.should_training_stop:
             assert control.should_save
             return step, said

@@ -19,7 +19,6 @@ from arena_trainers.runs.progress import clock
 from arena_trainers.runs.results.close import (
     Frame,
     curves,
-    frame_of,
     outcome_tables,
     results_of,
     rollouts_lines,
@@ -29,7 +28,7 @@ from arena_trainers.runs.results.measure import (
     GameOutcome,
     beside_equilibrium,
 )
-from arena_trainers.runs.self_play import legal_warning
+from arena_trainers.runs.self_play import legal_warning, play_frame
 from arena_trainers.train import GamePlan
 from arena_wrappers import (
     RandomPolicy,
@@ -308,7 +307,7 @@ def test_curves_do_not_make_noise_look_like_a_trend(settings):
     synced = {"beta": 0.1, "sync_ref_model": True, "ref_model_sync_steps": 3}
     args = TurnGRPOConfig(**{**settings, **synced, "max_steps": 9})
     found = outcome("kuhn_poker", args)
-    frame = frame_of(JobConfig(), args, [GamePlan("kuhn_poker", args)], [found])
+    frame = play_frame(JobConfig(), args, [GamePlan("kuhn_poker", args)], [found])
     figure = curves(METRICS, frame)
     assert (
         figure.get_suptitle() == "kuhn_poker: model tiny, credit random_effects, seed 3"

@@ -274,7 +274,7 @@ def test_a_seat_reads_the_same_when_what_is_hidden_changes(tables, id) -> None:
     rng, differ = random.Random(0), 0
     one, two, view, _ = two_people(make_app(tables, limits=FREE), id)
     path, session = f"/api/tables/{view['table']}", tables.find(view["table"]).session
-    env = session.environment
+    env = session.environment.env
     while not session.done:
         real, kept = session.state, env.__getstate__()
         views = [client.get(path).json() for client in (one, two)]

@@ -41,7 +41,9 @@ def test_info_holds_the_mask_the_legal_texts_and_the_outcome() -> None:
     assert info["legal"] == [game.action_text(state, a) for a in actions]
     info = finish(env)
     assert info["legal"] == []
-    assert info["outcome"] == {"returns": list(env.env.returns), "measures": {}}
+    returns = list(env.env.returns)
+    told = {"returns": returns, "measures": {}, "forfeited_by": None}
+    assert info["outcome"] == told
     assert info["action_mask"].tolist() == [1] * 9
 
 

@@ -21,7 +21,6 @@ from arena_wrappers import (
     play,
     replay,
 )
-from arena_wrappers.play.play import AwaitedPolicy
 from arena_wrappers.policies import (
     AgentPolicy,
     Ask,
@@ -330,8 +329,11 @@ def test_the_calculator_refuses_other_expressions(bad):
 
 
 def test_an_endpoint_may_play_a_role():
-    async def answer(request: TurnRequest) -> Reply:
-        return RandomPolicy().act([request])[0]
+    class Away(RandomPolicy):
+        name = "away"
+
+        async def act_async(self, request: TurnRequest, timeout: float | None) -> Reply:
+            return self.act([request])[0]
 
     def policy(worker) -> object:
         agent = AgentPolicy(
@@ -339,7 +341,7 @@ def test_an_endpoint_may_play_a_role():
         )
         return agent
 
-    models = {"planner": RandomPolicy(), "worker": AwaitedPolicy("away", answer)}
+    models = {"planner": RandomPolicy(), "worker": Away()}
     away = AsyncAgentPolicy(planner_worker, models)
     assert play("kuhn_poker", away, SEEDS) == play(
         "kuhn_poker", policy(RandomPolicy()), SEEDS

@@ -6,8 +6,7 @@ import re
 import sys
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -248,27 +247,6 @@ def _class_name(name: str) -> str:
 MAX_SHOWN = 40  # information states; a larger policy is not printed
 
 
-@dataclass(frozen=True)
-class Solution:
-    """The result of `arena solve`.
-
-    Attributes:
-        game: representation of the rules.
-        solver: name of the solver.
-        values: expected return of each seat when all play by the policy.
-        nash_conv: NashConv of the policy; None if the solver finds values only.
-        num_information_states: information states of all seats; None likewise.
-        seconds: wall time.
-    """
-
-    game: str
-    solver: str
-    values: list[float]
-    nash_conv: float | None
-    num_information_states: int | None
-    seconds: float
-
-
 def solve(
     game: GameName,
     solver: Solver = "auto",
@@ -298,41 +276,26 @@ def solve(
             )
         refuse_hopeless(rules, max_states)
         start = time.perf_counter()
-        name, table, values = solve_game(rules, solver, iterations, max_states)
-        conv = None if table is None else solvers.nash_conv(rules, table)
-    found = Solution(
-        game=repr(rules),
-        solver=name,
-        values=values,
-        nash_conv=conv,
-        num_information_states=None if table is None else len(table),
-        seconds=time.perf_counter() - start,
-    )
+        name = _named(rules, solver)
+        if name not in SOLVERS:
+            raise ValueError(f"want a solver among {', '.join(SOLVERS)}, got {name!r}")
+        table, values = SOLVERS[name](rules, iterations, max_states)
+        found = {
+            "game": repr(rules),
+            "solver": name,
+            "values": values or [*solvers.expected_returns(rules, table)],
+            "nash_conv": None if table is None else solvers.nash_conv(rules, table),
+            "num_information_states": None if table is None else len(table),
+            "seconds": time.perf_counter() - start,
+        }
     policy = [] if table is None else readable(rules, table)
     if out is not None:
         with running(f"nothing was written to {out}"):
-            out.write_text(json.dumps({**asdict(found), "policy": policy}, indent=1))
+            out.write_text(json.dumps({**found, "policy": policy}, indent=1))
     if as_json:
-        typer.echo(json.dumps(asdict(found), indent=1))
+        typer.echo(json.dumps(found, indent=1))
     else:
         _show(found, policy)
-
-
-def solve_game(
-    game: AnyGame, solver: str, iterations: int, max_states: int
-) -> tuple[str, solvers.Table | None, list[float]]:
-    """Name of the solver that was used, its policy (None if not tabular), and the values.
-
-    Raises:
-        ValueError: unknown solver, or the solver does not apply to the game.
-    """
-    solver = _named(game, solver)
-    if solver not in SOLVERS:
-        raise ValueError(f"want a solver among {', '.join(SOLVERS)}, got {solver!r}")
-    table, values = SOLVERS[solver](game, iterations, max_states)
-    if table is not None:
-        values = list(solvers.expected_returns(game, table))
-    return solver, table, values
 
 
 def readable(game: AnyGame, table: solvers.Table) -> list[dict[str, Any]]:
@@ -357,44 +320,39 @@ def _named(game: AnyGame, solver: str) -> str:
     return "joint" if game.kind == "cooperative" else "cfr+"
 
 
-def _minimax(game: AnyGame, iterations: int, max_states: int) -> Any:
-    found = solvers.minimax(game, max_states=max_states)
-    return None, [float(value) for value in found.returns]
-
-
-def _lp(game: AnyGame, iterations: int, max_states: int) -> Any:
-    return solvers.solve_zero_sum(game, max_states=max_states).table, []
-
-
-def _joint(game: AnyGame, iterations: int, max_states: int) -> Any:
-    return solvers.optimal_joint_policy(game, max_states=max_states).table, []
-
-
-def _cfr(kind: Any, game: AnyGame, iterations: int, max_states: int) -> Any:
-    run = kind(game, max_states=max_states)
+def _cfr(kind: Any, game: AnyGame, iterations: int, most: int) -> Any:
+    run = kind(game, max_states=most)
     run.run(iterations)
     return run.average_policy(), []
 
 
+# game, iterations, most states -> policy and, without one, values
 SOLVERS: dict[str, Callable[[AnyGame, int, int], Any]] = {
-    "minimax": _minimax,
-    "lp": _lp,
+    "minimax": lambda g, _, most: (
+        None,
+        [*map(float, solvers.minimax(g, max_states=most).returns)],
+    ),
+    "lp": lambda g, _, most: (solvers.solve_zero_sum(g, max_states=most).table, []),
     "cfr": partial(_cfr, solvers.CFR),
     "cfr+": partial(_cfr, solvers.CFRPlus),
-    "joint": _joint,
+    "joint": lambda g, _, most: (
+        solvers.optimal_joint_policy(g, max_states=most).table,
+        [],
+    ),
 }
 
 
-def _show(found: Solution, policy: list[dict[str, Any]]) -> None:
+def _show(found: Mapping[str, Any], policy: list[dict[str, Any]]) -> None:
     console = Console()
-    values = ", ".join(f"{value:.6f}" for value in found.values)
+    values = ", ".join(f"{value:.6f}" for value in found["values"])
     console.print(
-        f"{found.game} by {found.solver} in {found.seconds:.2f} s", markup=False
+        f"{found['game']} by {found['solver']} in {found['seconds']:.2f} s",
+        markup=False,
     )
     console.print(f"expected returns: {values}", highlight=False)
-    if found.nash_conv is not None:
-        console.print(f"NashConv: {found.nash_conv:.6g}", highlight=False)
-        console.print(f"information states: {found.num_information_states}")
+    if found["nash_conv"] is not None:
+        console.print(f"NashConv: {found['nash_conv']:.6g}", highlight=False)
+        console.print(f"information states: {found['num_information_states']}")
     if 0 < len(policy) <= MAX_SHOWN:
         table = Table("seat", "reads", "plays")
         for row in policy:

@@ -8,7 +8,7 @@ import sys
 import warnings
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -77,51 +77,46 @@ def train(
         with usage_errors():
             print_train_help(arguments)
         return
+    is_main = os.environ.get("RANK", "0") == "0"
     with usage_errors():
         request = read_request(arguments)
-        if is_loop(request.settings):
-            _check_loop(request)
-        elif is_offline(request.settings):
-            _check_offline(request)
-        elif request.dry:
-            _print_plan(request)
-            return
-        else:
-            preflight.check(request.settings, request.folder, resume=request.resume)
-    if request.note and os.environ.get("RANK", "0") == "0":
+        _check(request, is_main)
+    if request.dry:
+        return
+    if request.note and is_main:
         typer.echo(request.note, err=True)
-    _run(request)
+    _run(request, is_main)
 
 
-def _check_offline(request: Request) -> None:
-    """Checks what can be checked without torch; the job checks the rest."""
+def _check(request: Request, is_main: bool) -> None:
+    """Checks what can be checked without torch, or prints the plan; the job checks the rest."""
+    settings, told = request.settings, (request.settings, request.folder)
+    if not is_loop(settings) and not is_offline(settings):
+        if not request.dry:
+            preflight.check(*told, resume=request.resume)
+        elif is_main:
+            from arena_trainers.runs.checks.dry_run import plan_lines
+
+            lines = plan_lines(*told, resume=request.resume)
+            typer.echo("\n".join([*lines, request.note]).rstrip())
+        return
     if request.dry:
         raise ValueError(
-            "--dry-run plans self-play; for rows, arena data ... --dry-run counts their tokens"
+            "--dry-run plans self-play, and not rounds; leave it out"
+            if is_loop(settings)
+            else "--dry-run plans self-play; for rows, arena data ... --dry-run counts their "
+            "tokens"
         )
     extras.require(preflight.NEEDED, "train")
-    check_name(request.settings["trainer"])
-    row_config(request.settings)
-    preflight.check_reporters(request.settings.get("report_to"))
+    if is_loop(settings):
+        read_loop(settings)
+    else:
+        check_name(settings["trainer"])
+        row_config(settings)
+        preflight.check_reporters(settings.get("report_to"))
 
 
-def _check_loop(request: Request) -> None:
-    """Checks what can be checked without torch; the job checks the rest."""
-    if request.dry:
-        raise ValueError("--dry-run plans self-play, and not rounds; leave it out")
-    extras.require(preflight.NEEDED, "train")
-    read_loop(request.settings)
-
-
-def _print_plan(request: Request) -> None:
-    from arena_trainers.runs.checks.dry_run import plan_lines
-
-    if os.environ.get("RANK", "0") == "0":
-        lines = plan_lines(request.settings, request.folder, resume=request.resume)
-        typer.echo("\n".join([*lines, request.note]).rstrip())
-
-
-def _run(request: Request) -> None:
+def _run(request: Request, is_main: bool) -> None:
     """Trains. A signal, a lost server or endpoint, or a full disk ends it.
 
     Then the command that resumes is printed.
@@ -129,7 +124,7 @@ def _run(request: Request) -> None:
     from arena_trainers.runs.rounds import RoundError
     from arena_trainers.runs.run import Stopped, Stopper
 
-    stopper = Stopper(speaks=os.environ.get("RANK", "0") == "0")
+    stopper = Stopper(speaks=is_main)
     try:
         with stopper:
             with usage_errors():
@@ -242,13 +237,7 @@ def _quiet_libraries() -> None:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 
-def _warning_line(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    line: str | None = None,
-) -> str:
+def _warning_line(message: Warning | str, *_: Any, **__: Any) -> str:
     """A warning without the place in the code, which says nothing to users of commands."""
     return wrapped(f"warning: {message}", sys.stderr) + "\n"
 

@@ -1,4 +1,4 @@
-"""The commands that start servers: `arena serve policy`, `arena serve openenv`, `arena serve web`."""
+"""The commands that start servers: `arena serve mcp`, `openenv`, `policy` and `web`."""
 
 import errno
 import json
@@ -42,10 +42,38 @@ def add_serve(app: typer.Typer) -> None:
     serve = typer.Typer(
         no_args_is_help=True, help="Play in a browser; serve games or models."
     )
+    serve.command("mcp")(mcp)
     serve.command("openenv")(openenv)
     serve.command("policy")(policy)
     serve.command("web")(web)
     app.add_typer(serve, name="serve")
+
+
+def mcp(
+    against: Opponents = None,
+    host: Host = "127.0.0.1",
+    port: Annotated[
+        int | None,
+        typer.Option(help="Port to listen at; without it, stdin and stdout."),
+    ] = None,
+) -> None:
+    """Serve all games to agents as tools of MCP.
+
+    An agent lists games, starts one, observes and acts, against --against (default random).
+
+    For example, as the command of a client: arena serve mcp --against cfr
+    """
+    with usage_errors():
+        extras.require(["mcp"], "mcp")
+        from arena_wrappers.adapters.mcp import make_server
+
+        server = make_server(_opponents(against))
+        if port is not None:
+            _check_free(host, port)
+    if port is None:
+        server.run()
+    else:
+        server.run("streamable-http", host=host, port=port)
 
 
 def openenv(
@@ -78,10 +106,9 @@ def openenv(
 
     arena serve openenv kuhn_poker --seat random --against cfr
 
-    In Python: arena_wrappers.adapters.openenv.GameClient(base_url="http://127.0.0.1:8000")
+    In Python: openenv.core.GenericEnvClient(base_url="http://127.0.0.1:8000").sync()
     """
     with usage_errors():
-        _check_port(port)
         if not timeout > 0:
             raise ValueError(f"want --timeout above 0, got {timeout}")
         if against and seat == "all":
@@ -94,17 +121,12 @@ def openenv(
         from arena_wrappers.adapters.openenv import environment_maker, make_app
 
         options = {"max_turns": max_turns, **read_params(params)}
-        own, others = _seat(seat), _opponents(against)
+        own: Any = None if seat == "all" else int(seat) if seat.isdecimal() else seat
+        others = _opponents(against)
         maker = environment_maker(game, own, others, reply_format, **options)
         app = make_app(maker, sessions, timeout)
     typer.echo(f"{game} at http://{host}:{port}, for people at /web; Ctrl-C stops")
     uvicorn.run(app, host=host, port=port, log_level="warning")
-
-
-def _seat(text: str) -> Any:
-    if text == "all":
-        return None
-    return int(text) if text.isdecimal() else text
 
 
 def _opponents(against: list[str] | None) -> str | list[str]:
@@ -144,7 +166,6 @@ def web(
     arena serve web --against lm:runs/first/model
     """
     with usage_errors():
-        _check_port(port)
         _check_free(host, port)
         extras.require(["starlette", "uvicorn"], "web")
         import uvicorn
@@ -223,6 +244,7 @@ def _check_port(port: int) -> None:
 
 def _check_free(host: str, port: int) -> None:
     """Listens at the address for a moment, as the server will."""
+    _check_port(port)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         socket.create_server((host, port), family=family).close()

@@ -300,27 +300,6 @@ def _parts(one: Mapping[str, Any]) -> dict[str, Any]:
     return {"facts": Facts(**one["facts"]), **gains}
 
 
-def write_advice(path: Path, advice: Advice) -> None:
-    """Writes a file; numbers have six digits after the point."""
-
-    def rounded(found: Mapping[str, Difference]) -> dict[str, list[float]]:
-        return {name: [round(x, 6) for x in gain] for name, gain in found.items()}
-
-    games = [
-        {
-            **one._asdict(),
-            "facts": one.facts._asdict(),
-            "gains": rounded(one.gains),
-            "choices": rounded(one.choices),
-        }
-        for one in advice.games
-    ]
-    lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in games)
-    limits = json.dumps(advice.limits, ensure_ascii=False, indent=1)
-    text = f'{{"games": [\n{lines}\n],\n"limits": {limits}}}\n'
-    path.write_text(text, encoding="utf-8")
-
-
 def suggest(
     games: Iterable[tuple[str, AnyGame]],
     advice: Advice,

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
@@ -78,36 +79,23 @@ def charts_of(metrics: Records, results: Mapping[str, Any]) -> list[Chart]:
     values = _series(metrics)
     uniform: Any = _mapping(results.get("nash_conv")).get("uniform")
     levels = {"uniform random play": uniform} if is_number(uniform) else {}
+    of = partial(_chart, values)
     charts = [
         *_return_charts(values, results),
         _start_chart(values),
-        Chart(
-            "Exact NashConv",
-            _named(values, {"arena/nash_conv": "NashConv"}),
-            levels,
-            low=0,
-        ),
-        Chart(
-            "Legal replies, share",
-            _named(values, {"arena/legal_rate": "legal"}),
-            low=0,
-            high=1,
-        ),
-        Chart(
-            "Invalid replies by reason, share",
-            _prefixed(values, "arena/invalid/"),
-            low=0,
-        ),
-        Chart(
-            "Length of replies, tokens",
-            _named(values, {"arena/reply_tokens": "mean"}),
-            low=0,
-        ),
-        Chart("KL to the reference, nats per token", _named(values, {"kl": "KL"})),
-        Chart("Entropy, nats per token", _named(values, {"entropy": "entropy"}), low=0),
+        of("Exact NashConv", {"arena/nash_conv": "NashConv"}, levels=levels, low=0),
+        of("Legal replies, share", {"arena/legal_rate": "legal"}, low=0, high=1),
+        of("Invalid replies by reason, share", "arena/invalid/", low=0),
+        of("Length of replies, tokens", {"arena/reply_tokens": "mean"}, low=0),
+        of("KL to the reference, nats per token", {"kl": "KL"}),
+        of("Entropy, nats per token", {"entropy": "entropy"}, low=0),
         *_group_charts(values),
         *_seat_charts(values),
-        *_cost_charts(values),
+        of("Loss", {"loss": "loss"}),
+        of("Error of the critic, mean square", {"arena/critic_error": "error"}, low=0),
+        of("Split of wall time, share", "arena/time/", low=0, high=1, is_stacked=True),
+        of("Episodes per second", {"arena/episodes_per_second": "episodes"}, low=0),
+        of("Tokens per second", "arena/tokens_per_second/", low=0),
     ]
     return [chart for chart in charts if chart.lines]
 
@@ -116,31 +104,24 @@ def missing_from(metrics: Records) -> list[str]:
     """The curves that `metrics.jsonl` has no values for, with their names there."""
     values = _series(metrics)
     wanted = {
-        "exact NashConv": r"arena/nash_conv",
-        "return per seat": r"arena/.+/player_\d+/return",
-        "score against the start": r"arena/.+/against_start",
-        "returns by opponent": r"arena/.+/against/.+/return",
-        "legal replies": r"arena/legal_rate",
-        "length of replies": r"arena/reply_tokens",
+        "exact NashConv": "arena/nash_conv",
+        "return per seat": "arena/GAME/player_0/return",
+        "score against the start": "arena/GAME/against_start",
+        "returns by opponent": "arena/GAME/against/OPPONENT/return",
+        "legal replies": "arena/legal_rate",
+        "length of replies": "arena/reply_tokens",
         "KL to the reference": "kl",
         "entropy": "entropy",
         "share of flat groups": "arena/flat_groups",
-        "share of each game": r"arena/.+/episode_share",
-        "share of flat pools": r"arena/.+/flat_pools",
-        "split of time": r"arena/time/.+",
-    }
-    shown = {
-        "\\d+": "0",
-        "arena/.+/": "arena/GAME/",
-        "against/.+/": "against/OPPONENT/",
-        "time/.+": "time/PART",
+        "share of each game": "arena/GAME/episode_share",
+        "share of flat pools": "arena/GAME/flat_pools",
+        "split of time": "arena/time/PART",
     }
     found = []
-    for title, pattern in wanted.items():
+    for title, name in wanted.items():
+        pattern = re.sub("GAME|OPPONENT|PART", ".+", name).replace("_0", r"_\d+")
         if not any(re.fullmatch(pattern, key) for key in values):
-            for regex, text in shown.items():
-                pattern = pattern.replace(regex, text)
-            found.append(f"{title} ({pattern})")
+            found.append(f"{title} ({name})")
     return found
 
 
@@ -159,13 +140,18 @@ def _series(metrics: Records) -> dict[str, Points]:
     return dict(found)
 
 
-def _named(values: Mapping[str, Points], names: Mapping[str, str]) -> list[Curve]:
-    return [Curve(names[key], values[key]) for key in names if key in values]
-
-
-def _prefixed(values: Mapping[str, Points], prefix: str) -> list[Curve]:
-    found = {key: key.removeprefix(prefix) for key in values if key.startswith(prefix)}
-    return _named(values, found)
+def _chart(
+    values: Mapping[str, Points],
+    title: str,
+    names: Mapping[str, str] | str,
+    **look: Any,
+) -> Chart:
+    """A chart of metrics with their labels, or of all metrics that begin with a text."""
+    if isinstance(names, str):
+        found = [key for key in values if key.startswith(names)]
+        names = {key: key.removeprefix(names) for key in found}
+    lines = [Curve(names[key], values[key]) for key in names if key in values]
+    return Chart(title, lines, **look)
 
 
 def _return_charts(
@@ -222,11 +208,10 @@ def _start_chart(values: Mapping[str, Points]) -> Chart:
 def _group_charts(values: Mapping[str, Points]) -> Iterable[Chart]:
     """The shares of groups without a difference, and of the episodes of each game."""
     flat = {"arena/flat_groups": "flat", "arena/dropped_groups": "dropped"}
-    yield Chart("Flat groups, share", _named(values, flat), low=0, high=1)
+    yield _chart(values, "Flat groups, share", flat, low=0, high=1)
     games = {key: found["game"] for key in values if (found := EPISODES.fullmatch(key))}
     if len(games) > 1:
-        title = "Episodes of each game, share"
-        yield Chart(title, _named(values, games), low=0, high=1)
+        yield _chart(values, "Episodes of each game, share", games, low=0, high=1)
 
 
 def _seat_charts(values: Mapping[str, Points]) -> Iterable[Chart]:
@@ -244,33 +229,7 @@ def _seat_charts(values: Mapping[str, Points]) -> Iterable[Chart]:
         }
         low = None if metric == "advantage_mean" else 0
         high = 1 if metric == "flat_pools" else None
-        yield Chart(title, _named(values, found), low=low, high=high)
-
-
-def _cost_charts(values: Mapping[str, Points]) -> list[Chart]:
-    """Loss, time and speed."""
-    speed = {"arena/episodes_per_second": "episodes"}
-    return [
-        Chart("Loss", _named(values, {"loss": "loss"})),
-        Chart(
-            "Error of the critic, mean square",
-            _named(values, {"arena/critic_error": "error"}),
-            low=0,
-        ),
-        Chart(
-            "Split of wall time, share",
-            _prefixed(values, "arena/time/"),
-            low=0,
-            high=1,
-            is_stacked=True,
-        ),
-        Chart("Episodes per second", _named(values, speed), low=0),
-        Chart(
-            "Tokens per second",
-            _prefixed(values, "arena/tokens_per_second/"),
-            low=0,
-        ),
-    ]
+        yield _chart(values, title, found, low=low, high=high)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -482,7 +441,7 @@ def _clean(root: Any, prefix: str) -> None:
         for rule in element.attrib.pop("style", "").split(";"):
             name, _, value = (part.strip() for part in rule.partition(":"))
             if name == "font":  # such as 9px 'DejaVu Sans'; the page has its own font
-                name, value = "font-size", _font_size(value)
+                name, value = "font-size", value[: value.index("px") + 2].split()[-1]
             if name and name != "font-family":
                 element.set(name, PAGE_COLORS.get(value, value))
         for name, value in list(element.attrib.items()):
@@ -495,10 +454,6 @@ def _clean(root: Any, prefix: str) -> None:
             elif name == f"{{{XLINK}}}href":
                 del element.attrib[name]
                 element.set("href", f"#{prefix}{value[1:]}")
-
-
-def _font_size(font: str) -> str:
-    return next(word for word in font.split() if word.endswith("px"))
 
 
 def _point(

@@ -7,18 +7,16 @@ import re
 import shlex
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from arena_trainers.checkpoint import (
     check_whole,
-    files_of,
     newest_checkpoint,
     read_manifest,
     step_of,
-    write_manifest,
 )
 from arena_trainers.lm.models import ADAPTER, saved_model
 from arena_trainers.offline.protocol import SELF_PLAY
@@ -113,12 +111,6 @@ def partial(name: str) -> str:
     return f"{name}.part"
 
 
-def finish_model(part: Path, folder: Path) -> None:
-    """Gives a written model its manifest and its name."""
-    write_manifest(part, files_of(part))
-    part.rename(folder)
-
-
 def write_config(folder: Path, text: str) -> None:
     """Writes `config.yaml`, and the copy that shows whether somebody edited it."""
     for name in (WRITTEN, CONFIG):
@@ -172,13 +164,6 @@ def _flat(value: Any, path: str = "") -> dict[str, Any]:
     return found
 
 
-def trainer_of(folder: Path) -> str:
-    """The name of the trainer of a run."""
-    if not (folder / CONFIG).is_file():
-        return SELF_PLAY
-    return str(load_recipe(str(folder / CONFIG)).get("trainer", SELF_PLAY))
-
-
 def read_run(folder: Path, max_steps: int | None = None) -> dict[str, Any]:
     """The settings with which a run resumes.
 
@@ -224,9 +209,18 @@ def checkpoint_to_resume(folder: Path) -> Path:
         ValueError: there is none; says why, and what to do.
     """
     found = newest_checkpoint(folder)
-    if found.checkpoint is None:
-        raise ValueError(_no_checkpoint(folder, found.skipped))
-    return found.checkpoint
+    if found.checkpoint is not None:
+        return found.checkpoint
+    why = f" ({'; '.join(found.skipped)})" if found.skipped else ""
+    text = (
+        f"run folder {str(folder)!r} has no checkpoint to resume from{why}; start it anew: "
+        f"arena train {folder / CONFIG} --output-dir NEW"
+    )
+    if (folder / "model" / "config.json").is_file():
+        text += f", or train its last weights: --model {folder / 'model'}"
+    elif (folder / START).is_dir():
+        text += f" {with_start(folder)}"
+    raise ValueError(text)
 
 
 def begin_from(
@@ -263,23 +257,12 @@ def begin_from(
     return checkpoint
 
 
-def _no_checkpoint(folder: Path, skipped: Sequence[str]) -> str:
-    why = f" ({'; '.join(skipped)})" if skipped else ""
-    text = (
-        f"run folder {str(folder)!r} has no checkpoint to resume from{why}; start it anew: "
-        f"arena train {folder / CONFIG} --output-dir NEW"
-    )
-    if (folder / "model" / "config.json").is_file():
-        text += f", or train its last weights: --model {folder / 'model'}"
-    elif (folder / START).is_dir():
-        text += f" {with_start(folder)}"
-    return text
-
-
 def with_start(folder: Path) -> str:
     """Arguments of `arena train` that begin with the `start` of a stopped run."""
     model = f"--model {shlex.quote(str(folder / START))}"
-    is_play = trainer_of(folder) == SELF_PLAY
+    config = folder / CONFIG
+    settings = load_recipe(str(config)) if config.is_file() else {}
+    is_play = settings.get("trainer", SELF_PLAY) == SELF_PLAY
     return f"{model} --warm_start_steps 0" if is_play else model
 
 

@@ -59,14 +59,9 @@ class Callback(TrainerCallback):
         self.stepped(state, control)
 
     def on_log(
-        self,
-        args: Any,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
+        self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        self.logged(state, {} if logs is None else logs)
+        self.logged(state, kwargs["logs"])
 
 
 _SHOWN_RATES = ("generation", "training")

@@ -16,11 +16,10 @@ from transformers import (
     TrainerCallback,
     TrainerControl,
     TrainerState,
-    TrainingArguments,
 )
 
 from arena_envs import make_game
-from arena_envs.game import bounds_of
+from arena_trainers.checkpoint import checkpoint_of
 from arena_trainers.data import Origin, only_prompt, read_origin
 from arena_trainers.data.columns import TRAIN
 from arena_trainers.lm.adapters import starting_model
@@ -51,14 +50,12 @@ from arena_trainers.runs.results.card import (
     save_cards,
 )
 from arena_trainers.runs.results.close import (
-    Frame,
     closing_lines,
     config_text,
-    kept_metrics,
+    frame_of,
     outcome_tables,
     provenance,
     results_of,
-    step_zero,
     write_results,
 )
 from arena_trainers.runs.results.measure import GameMeter, GameOutcome
@@ -222,13 +219,9 @@ class PromptFiles(TrainerCallback):
         self.content = content
 
     def on_save(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
+        self, args: Any, state: TrainerState, control: TrainerControl, **_: Any
     ) -> None:
-        folder = Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
+        folder = checkpoint_of(args.output_dir, state.global_step)
         if state.is_world_process_zero and folder.is_dir():
             (folder / PROMPT_FILE).write_text(self.content)
 
@@ -243,20 +236,6 @@ def figures_of(logs: Mapping[str, Any]) -> list[str]:
     return [
         f"{label} {value:.3f}" for label, value in found.items() if value is not None
     ]
-
-
-def _frame(run: "RowRun", outcomes: list[GameOutcome]) -> Frame:
-    games = [meter.plan.game for meter in run.meters]
-    return Frame(
-        title=f"trainer {run.rows.trainer}, model {run.job.model}, seed {run.args.seed}",
-        first_game=outcomes[0].name if outcomes else "",
-        return_range=(
-            min((bounds_of(game)[0] for game in games), default=0.0),
-            max((bounds_of(game)[1] for game in games), default=1.0),
-        ),
-        uniform=outcomes[0].stages[0].nash_conv if outcomes else None,
-        panels={"loss": ["loss"]},
-    )
 
 
 def _card(
@@ -421,11 +400,7 @@ class RowRun(Run):
             self.policy = LMPolicy(model, player.tokenizer, **player.policy_options)
             self._watch()
         metrics = MetricsFile(self.folder / METRICS)
-        if self.checkpoint is not None and self.is_main:
-            kept_metrics(metrics.path, self.first_step)
-        elif self.is_main and self.meters:
-            stages = [(m.plan.name, m.stages[1]) for m in self.meters]
-            metrics.append(step_zero(stages))
+        self.begin_metrics(metrics)
         self.trainer.add_callback(metrics)
 
     def _watch(self) -> None:
@@ -476,7 +451,15 @@ class RowRun(Run):
             "recipe": self.recipe,
             **provenance(self.job, self.args, self.player.plans),
         }
-        given = folder, self.results, _frame(self, outcomes), episodes
+        title = f"trainer {self.rows.trainer}, model {self.job.model}"
+        plans = [meter.plan for meter in self.meters]
+        frame = frame_of(
+            f"{title}, seed {self.args.seed}",
+            plans,
+            outcomes,
+            panels={"loss": ["loss"]},
+        )
+        given = folder, self.results, frame, episodes
         write_results(*given, self.job.saved_episodes)
         save_cards(_card(self, outcomes, self.results))
         for outcome in outcomes:
@@ -484,7 +467,6 @@ class RowRun(Run):
                 self.console.print(table)
         self.say(f"results are in {folder}")
         if outcomes:
-            plans = [meter.plan for meter in self.meters]
             self.say("\n".join(closing_lines(folder, plans, self.player.args)))
         self.push()
 

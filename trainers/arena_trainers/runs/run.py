@@ -26,7 +26,7 @@ from transformers import (
 )
 from transformers.utils.logging import disable_progress_bar
 
-from arena_trainers.checkpoint import step_of
+from arena_trainers.checkpoint import files_of, step_of, write_manifest
 from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
@@ -34,14 +34,15 @@ from arena_trainers.runs.folder import (
     START,
     begin_from,
     extend,
-    finish_model,
     new_folder,
     partial,
 )
 from arena_trainers.runs.progress import Callback, ShownFigures, shown_progress
 from arena_trainers.runs.results.card import check_push, push_model
-from arena_trainers.runs.results.close import config_text
+from arena_trainers.runs.results.close import config_text, kept_metrics, step_zero
+from arena_trainers.runs.results.measure import GameMeter
 from arena_trainers.runs.settings import JobConfig
+from arena_trainers.runs.watch import MetricsFile
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _NOTE = (
@@ -202,6 +203,7 @@ class Run(ABC):
     start: Path
     checkpoint: Path | None
     trainer: Any
+    meters: list[GameMeter]
 
     def __init__(
         self,
@@ -299,7 +301,16 @@ class Run(ABC):
         part = self.folder / partial(START)
         shutil.rmtree(part, ignore_errors=True)  # of a run that was killed
         LMPolicy(model, tokenizer, **options).save_pretrained(part)
-        finish_model(part, self.folder / START)
+        write_manifest(part, files_of(part))
+        part.rename(self.folder / START)
+
+    def begin_metrics(self, metrics: MetricsFile) -> list[dict[str, Any]]:
+        """The metrics up to the checkpoint, in the main process; a new run writes step 0."""
+        if self.is_main and self.checkpoint is not None:
+            return kept_metrics(metrics.path, self.first_step)
+        if self.is_main and self.meters:
+            metrics.append(step_zero([(m.plan.name, m.stages[1]) for m in self.meters]))
+        return []
 
     def announce(self, text: str) -> None:
         """Says from where a resumed run goes on, and writes its new `max_steps`."""

@@ -33,16 +33,15 @@ from arena_trainers.runs.results.card import (
     save_cards,
 )
 from arena_trainers.runs.results.close import (
+    Frame,
     best_line,
     closing_lines,
     draw_comparisons,
     frame_of,
-    kept_metrics,
     outcome_tables,
     provenance,
     results_of,
     rollouts_lines,
-    step_zero,
     write_last_report,
     write_results,
 )
@@ -117,9 +116,7 @@ def watched_trainer(run: "SelfPlay") -> Watched:
     trainer.add_callback(RolloutsFile(trainer, *groups))
     shown = run.console, run.job.steps_between_replies
     trainer.add_callback(SampleReplies(trainer, *shown))
-    before = metrics_before(run)
-    if run.checkpoint is None and run.is_main:
-        metrics.append(step_zero([(m.plan.name, m.stages[1]) for m in run.meters]))
+    before = run.begin_metrics(metrics)
     watcher = _nash_conv(run, trainer, before)
     _play_start(run, trainer)
     best = _best(run, trainer, watcher is not None, before)
@@ -206,13 +203,6 @@ def start_policy(run: "SelfPlay") -> LMPolicy:
     )
 
 
-def metrics_before(run: "SelfPlay") -> list[dict[str, Any]]:
-    """The metrics up to the checkpoint, in the main process; deletes later ones."""
-    if run.checkpoint is None or not run.is_main:
-        return []
-    return kept_metrics(run.folder / METRICS, run.first_step)
-
-
 FEW = 0.05  # legal replies / replies; below this GRPO has almost no positive examples
 
 
@@ -286,6 +276,29 @@ def _advice(turns: Sequence[Turn], job: JobConfig, args: TurnGRPOConfig) -> list
     if job.model != "tiny":
         advice.append("a --model that follows instructions")
     return advice
+
+
+def play_frame(
+    job: JobConfig,
+    args: TurnGRPOConfig,
+    plans: Sequence[GamePlan],
+    outcomes: Sequence[GameOutcome],
+) -> Frame:
+    """Title, ranges and reference lines of the curves of self-play."""
+    games = ", ".join(plan.name for plan in plans)
+    every = args.ref_model_sync_steps  # when TRL's `SyncRefModelCallback` does it
+    return frame_of(
+        f"{games}: model {job.model}, credit {args.credit}, seed {args.seed}",
+        plans,
+        outcomes,
+        values={
+            f"{found.name}/player_{seat}": value
+            for found in outcomes
+            if found.comparison is not None
+            for seat, value in enumerate(found.comparison.values or ())
+        },
+        moves=range(every, args.max_steps, every) if args.sync_ref_model else (),
+    )
 
 
 EVALUATION = "evaluation after training"  # for the watchdog
@@ -403,15 +416,20 @@ class SelfPlay(Run):
         self, episodes: list[list[Episode]], outcomes: list[GameOutcome]
     ) -> None:
         plans = [meter.plan for meter in self.meters]
-        frame = frame_of(self.job, self.args, plans, outcomes)
+        comparisons = [o.comparison for o in outcomes if o.comparison is not None]
+        frame = play_frame(self.job, self.args, plans, outcomes)
         given = self.folder, self.results, frame, episodes
         write_results(*given, self.job.saved_episodes)
-        comparisons = [o.comparison for o in outcomes if o.comparison is not None]
         if comparisons:
             draw_comparisons(comparisons, self.folder / "policy.png")
         base = base_model(self.job.model, self.model)
         told = self.job, self.args, plans, outcomes, self.results
-        rows = _training_rows(self.job, self.args)
+        num, args = self.args.episodes_per_step, self.args
+        rows = [
+            ("supervised start", f"{self.job.warm_start_steps} steps"),
+            ("self-play", f"{args.max_steps} of {num} episodes"),
+            ("credit", code(f"{args.credit} {args.credit_args or ''}")),
+        ]
         save_cards(CardSource(self.folder, base, *told, "by self-play", TAGS, rows))
         write_last_report(self.folder)
 
@@ -439,12 +457,3 @@ class SelfPlay(Run):
         Stage("save", Run.save_model),
         Stage("close", close),
     )
-
-
-def _training_rows(job: JobConfig, args: TurnGRPOConfig) -> list[tuple[str, str]]:
-    """Rows of the model card's table."""
-    return [
-        ("supervised start", f"{job.warm_start_steps} steps"),
-        ("self-play", f"{args.max_steps} of {args.episodes_per_step} episodes"),
-        ("credit", code(f"{args.credit} {args.credit_args or ''}")),
-    ]

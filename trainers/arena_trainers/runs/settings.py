@@ -5,7 +5,6 @@
 """
 
 import dataclasses
-import difflib
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -141,7 +140,14 @@ class JobConfig:
             )
         if self.hidden_size % 4:
             raise ValueError(f"want hidden_size divisible by 4, got {self.hidden_size}")
-        self._check_lora()
+        if not self.lora_target_modules:
+            raise ValueError("want a layer in lora_target_modules, got none")
+        layers = self.lora_target_modules != ["all-linear"]
+        if (layers or self.lora_alpha is not None) and not self.lora_r:
+            raise ValueError(
+                "lora_alpha and lora_target_modules are of an adapter, and lora_r is 0; "
+                "give a rank: --lora_r 16"
+            )
 
     @property
     def steps_between_replies(self) -> int:
@@ -158,18 +164,6 @@ class JobConfig:
         from arena_trainers.lm.adapters import lora_config
 
         return lora_config(self.lora_r, self.lora_alpha, self.lora_target_modules)
-
-    def _check_lora(self) -> None:
-        if not self.lora_target_modules:
-            raise ValueError("want a layer in lora_target_modules, got none")
-        given = self.lora_alpha is not None or self.lora_target_modules != [
-            "all-linear"
-        ]
-        if given and not self.lora_r:
-            raise ValueError(
-                "lora_alpha and lora_target_modules are of an adapter, and lora_r is 0; "
-                "give a rank: --lora_r 16"
-            )
 
 
 def recipes() -> list[str]:
@@ -370,12 +364,9 @@ def trainer_args(
         if name in ours:
             continue
         if name not in options:
-            near = difflib.get_close_matches(name, [*ours, *options], n=1)
-            trainer = settings["trainer"]
-            hint = f"arena train --trainer {trainer} --help-all lists all"
-            if near:
-                hint = f"did you mean {near[0]!r}?"
-            raise ValueError(f"trainer {trainer!r} has no option {name!r}; {hint}")
+            trainer, known = settings["trainer"], [*ours, *options]
+            page = f"arena train --trainer {trainer} --help-all"
+            raise unknown_option(name, known, f"trainer {trainer!r} has no", page)
         given[name] = options[name].converted(value)
     for name in (
         "per_device_train_batch_size",
@@ -575,18 +566,12 @@ def _check_train(train: Mapping[str, Any]) -> None:
             "want the name of a trainer as rounds.train.trainer, got "
             f"{train.get('trainer')!r:.60}"
         )
-    for name in _OF_THE_LOOP:
+    own = "a loop trains its own model on its own rows; leave it out"
+    same = "all rounds have the same adapter; give it beside rounds"
+    for name in (*_OF_THE_LOOP, *OF_THE_ADAPTER):
         if name in train:
-            raise ValueError(
-                f"rounds.train has no option {name!r}: a loop trains its own model on its "
-                "own rows; leave it out"
-            )
-    for name in OF_THE_ADAPTER:
-        if name in train:
-            raise ValueError(
-                f"rounds.train has no option {name!r}: all rounds have the same adapter; "
-                "give it beside rounds"
-            )
+            why = own if name in _OF_THE_LOOP else same
+            raise ValueError(f"rounds.train has no option {name!r}: {why}")
 
 
 def _stage(kind: Any, where: str, given: Any) -> Any:

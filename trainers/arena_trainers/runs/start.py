@@ -7,6 +7,7 @@ token and the end token.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -193,21 +194,13 @@ def longest_replies(
     tokenizer: Any, plans: Sequence[GamePlan], reply_format: str
 ) -> list[int]:
     """Tokens of the longest legal reply in random play of each game, end token included."""
-    return [_longest_reply(tokenizer, plan, reply_format) for plan in plans]
-
-
-def _longest_reply(tokenizer: Any, plan: GamePlan, reply_format: str) -> int:
-    wrap = FORMATS[reply_format].wrap
-    texts = {
-        text
-        for episode in play(plan.env_fn, RandomPolicy(), range(20))
-        for turn in episode.turns
-        for text in turn.legal
-    }
-    encoded = [
-        tokenizer.encode(wrap(text), add_special_tokens=False) for text in sorted(texts)
-    ]
-    return max(map(len, encoded)) + 1
+    wrap, found = FORMATS[reply_format].wrap, []
+    for plan in plans:
+        episodes = play(plan.env_fn, RandomPolicy(), range(20))
+        texts = {text for e in episodes for turn in e.turns for text in turn.legal}
+        encode = partial(tokenizer.encode, add_special_tokens=False)
+        found.append(max(len(encode(wrap(text))) for text in texts) + 1)
+    return found
 
 
 def check_chat(tokenizer: Any, args: TurnGRPOConfig) -> None:

@@ -185,12 +185,9 @@ def _row(tracked: TrackedTurn) -> list[str]:
     prompt = turn.messages[-1]["content"] if turn.messages else ""
     cells = [tracked.title, str(tracked.place), str(turn.seat), turn.policy]
     cells += [prompt[-MAX_TEXT:], turn.reply[:MAX_TEXT], f"{turn.reward:g}"]
-    cells += ["", ""] if credit is None else [_signed(tracked), credit.estimator]
+    signed = "" if tracked.advantage is None else f"{tracked.advantage:+.4g}"
+    cells += [signed, "" if credit is None else credit.estimator]
     return [_entities(cell) for cell in [*cells, f"{tracked.seat_return:g}"]]
-
-
-def _signed(tracked: TrackedTurn) -> str:
-    return "" if tracked.advantage is None else f"{tracked.advantage:+.4g}"
 
 
 def _entities(text: str) -> str:
@@ -517,20 +514,14 @@ class BestModel(Callback):
     def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
         if "loss" not in logs:
             return  # the summary at the end
-        score = score_of(logs, self.metric)
-        found = (
-            None if score is None else BestScore(state.global_step, score, self.metric)
-        )
-        better = gather_object([found if self._is_better(found) else None])[0]
+        score, found = score_of(logs, self.metric), None
+        before = None if self.best is None else self.best.score
+        if score is not None and is_better(self.metric, score, before):
+            found = BestScore(state.global_step, score, self.metric)
+        better = gather_object([found])[0]
         if better is not None:
             self.best = better
             self._save(better)
-
-    def _is_better(self, found: BestScore | None) -> bool:
-        if found is None:
-            return False
-        before = None if self.best is None else self.best.score
-        return is_better(self.metric, found.score, before)
 
     def _save(self, best: BestScore) -> None:
         """Every process takes part, as for a checkpoint; the old model goes last."""
@@ -618,10 +609,12 @@ class Patience(Callback):
         if self.waited >= patience:
             self.waited = 0
 
-    def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
-        if "loss" not in logs:
+    def on_log(
+        self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        if "loss" not in kwargs["logs"]:
             return  # the summary at the end
-        self._count(logs)
+        self._count(kwargs["logs"])
         waited = gather_object([self.waited])[0]
         if waited >= self.patience and not self._is_over:
             self._is_over = True
@@ -630,18 +623,7 @@ class Patience(Callback):
                     f"training ends at step {state.global_step} of {state.max_steps}: "
                     f"{self.metric} has not improved for {waited} evaluations (patience)"
                 )
-
-    def on_log(
-        self,
-        args: Any,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().on_log(args, state, control, logs)
-        if "loss" in (logs or {}):
-            self.stepped(state, control)  # ends the run at this step already
+        self.stepped(state, control)  # ends the run at this step already
 
     def stepped(self, state: TrainerState, control: TrainerControl) -> None:
         """Ends the run once it is over and no generation batch is in use."""

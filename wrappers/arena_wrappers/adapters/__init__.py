@@ -2,12 +2,15 @@
 
 A module whose framework is missing raises an ImportError that says what to install. Frameworks
 that take PettingZoo's or Gymnasium's interface have no module; `docs/adapters.md` shows how to
-use them.
+use them. `OpenMasks` is for those of them that want no action masks of zeros.
 """
 
 import re
 import warnings
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from pettingzoo.utils import BaseWrapper
 
 from arena_envs.checks import install_advice
 
@@ -45,3 +48,31 @@ def _parts(version: str) -> tuple[int, ...]:
     (2, 60, 0)
     """
     return tuple(int(part) for part in re.findall(r"(?:^|\.)(\d+)", version))
+
+
+class UnsupportedGame(ValueError):
+    """A framework's game lacks what a game needs here; the message says what."""
+
+
+class OpenMasks(BaseWrapper[str, Any, Any]):
+    """A `GameEnv` that observes masks, with masks of ones for agents that may not act.
+
+    In a `GameEnv` such masks are all zeros. Frameworks that sample an action for every agent
+    in every step, such as TorchRL, fail then. The actions sampled for these agents are never
+    played.
+
+    - Observation: `"action_mask"` is all ones where it was all zeros.
+    - Actions, rewards and spaces pass through.
+
+    >>> import arena_envs
+    >>> env = OpenMasks(arena_envs.make("tic_tac_toe", observation="features"))
+    >>> env.reset(seed=0)
+    >>> env.observe("player_1")["action_mask"].tolist()
+    [1, 1, 1, 1, 1, 1, 1, 1, 1]
+    """
+
+    def observe(self, agent: str) -> Any:
+        seen: Any = super().observe(agent)
+        if not seen["action_mask"].any():
+            seen["action_mask"][:] = 1
+        return seen

@@ -4,6 +4,7 @@ Importing this module registers every game: `gem.make("arena:tic_tac_toe-v0", se
 """
 
 import random
+from functools import partial
 from typing import Any
 
 import arena_envs
@@ -50,9 +51,8 @@ class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
         **params: Any,
     ) -> None:
         super().__init__()
-        self._arguments = dict(
-            params, game=game, seat=seat, opponents=opponents, reply_format=reply_format
-        )
+        given = {"opponents": opponents, "reply_format": reply_format, **params}
+        self._again = partial(GemEnv, game=game, seat=seat, **given)
         prompt = {"reply_format": reply_format}
         self._session = SeatSession(game, seat, opponents, prompt=prompt, **params)
         self._wrap = reply_format_named(reply_format).wrap
@@ -91,12 +91,12 @@ class GemEnv(Env):  # type: ignore[misc]  # GEM is not annotated
             ValueError: `same_state` with other arguments.
         """
         if not same_state:
-            return GemEnv(**{**self._arguments, **kwargs})
+            return self._again(**kwargs)
         if kwargs:
             raise ValueError(
                 f"want no new arguments with same_state=True, got {sorted(kwargs)}"
             )
-        other = GemEnv(**{**self._arguments, "opponents": self._session.opponents})
+        other = self._again(opponents=self._session.opponents)
         other._session.restore(self._session.save())
         other._rng.setstate(self._rng.getstate())
         return other

@@ -1,12 +1,11 @@
 """Inspect AI: episodes of a game as the samples of a task, with a model role for each seat."""
 
+import asyncio
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from arena_wrappers.adapters import check_version
 from arena_wrappers.play import (
-    AwaitedPolicy,
     EnvFn,
     NoReplyError,
     checked_timeout,
@@ -74,7 +73,10 @@ def game_task(
     (probe,) = plans_of(game, "random", [0], [0])
     single = isinstance(players, str) or not isinstance(players, Sequence)
     named: Any = [players] * len(probe.policies) if single else players
-    seats = [_seat(f"player_{i}", player) for i, player in enumerate(named)]
+    seats = [
+        RoleModel(f"player_{i}") if player == MODEL else player
+        for i, player in enumerate(named)
+    ]
     (plan,) = plans_of(probe.env_fn, seats, [0], [0])
     samples = [
         Sample(input=f"The episode of seed {seed}.", metadata={"seed": seed})
@@ -96,8 +98,8 @@ def play_episode(
             episode = await play_async(
                 env_fn, seats, seed, sample, timeout=timeout, on_error="raise"
             )
-        except TimeoutError as error:  # Inspect would take it for one of its own limits
-            raise NoReplyError(str(error)) from error
+        except TimeoutError:  # Inspect would take it for one of its own limits
+            raise NoReplyError(f"no reply within {timeout} s") from None
         state.messages = _transcript(episode)
         state.output.completion = f"returns: {list(episode.returns)}"
         state.store.set(RECORD, _record(episode))
@@ -120,22 +122,31 @@ def game_returns() -> Scorer:
     return score
 
 
-def _seat(role: str, player: Policy | str) -> Policy | str:
-    return AwaitedPolicy(role, partial(_answer, role)) if player == MODEL else player
+class RoleModel:
+    """The policy of the model that has a role; only `play_async` can ask it."""
 
+    def __init__(self, role: str) -> None:
+        self.name = role
 
-async def _answer(role: str, request: TurnRequest) -> Reply:
-    """The reply of the model that has this role."""
-    prompt = [_KINDS[m["role"]](content=m["content"]) for m in request.messages]
-    output = await get_model(role=role).generate(prompt)
-    cut = output.stop_reason in ("max_tokens", "model_length")
-    instead: Instead | None = None
-    if not output.completion.strip() and not output.error:
-        is_filtered = output.stop_reason == "content_filter"
-        instead = "content_filter" if is_filtered else "empty"
-        if output.choices and output.message.tool_calls:
-            instead = "tool_call"
-    return Reply(output.completion, truncated=cut, error=output.error, instead=instead)
+    def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
+        raise TypeError(f"policy {self.name!r} is awaited: use play_async")
+
+    async def act_async(
+        self, request: TurnRequest, timeout: float | None = None
+    ) -> Reply:
+        prompt = [_KINDS[m["role"]](content=m["content"]) for m in request.messages]
+        async with asyncio.timeout(timeout):
+            output = await get_model(role=self.name).generate(prompt)
+        cut = output.stop_reason in ("max_tokens", "model_length")
+        instead: Instead | None = None
+        if not output.completion.strip() and not output.error:
+            is_filtered = output.stop_reason == "content_filter"
+            instead = "content_filter" if is_filtered else "empty"
+            if output.choices and output.message.tool_calls:
+                instead = "tool_call"
+        return Reply(
+            output.completion, truncated=cut, error=output.error, instead=instead
+        )
 
 
 def _record(episode: Episode) -> dict[str, Any]:

@@ -1,16 +1,15 @@
-"""OpenEnv: a game behind a server, and its client. `arena serve openenv GAME` starts it."""
+"""OpenEnv: a game behind a server. `arena serve openenv GAME` starts it."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from arena_envs.checks import did_you_mean, short
+from arena_envs.checks import did_you_mean
 from arena_wrappers.adapters import check_version
 
 check_version("openenv", "openenv", "0.10", "0.11")
 
-from openenv.core.client_types import StepResult  # noqa: E402  # after the check
-from openenv.core.env_client import EnvClient  # noqa: E402
-from openenv.core.env_server.interfaces import Environment  # noqa: E402
+from openenv.core.env_server.interfaces import Environment  # noqa: E402  # after check
 from openenv.core.env_server.types import (  # noqa: E402
     Action,
     ConcurrencyConfig,
@@ -19,7 +18,7 @@ from openenv.core.env_server.types import (  # noqa: E402
 )
 
 from arena_wrappers.play import Seat, SeatSession  # noqa: E402
-from arena_wrappers.prompts import Message, reply_format_named  # noqa: E402
+from arena_wrappers.prompts import reply_format_named  # noqa: E402
 
 
 class GameAction(Action):  # type: ignore[misc]  # OpenEnv is not annotated here
@@ -60,100 +59,6 @@ class Served(Environment):  # type: ignore[misc]
     The reward of a step is what it paid the agent that replied. An invalid reply ends the
     episode as `Game.forfeit` says. `reset(seed=..., sample=k)` gives the same deal with other
     choices of the opponents.
-    """
-
-    SUPPORTS_CONCURRENT_SESSIONS = True
-
-    def __init__(self, session: SeatSession, reply_format: str) -> None:
-        super().__init__()
-        self._session = session
-        self._wrap = reply_format_named(reply_format).wrap
-        self._state = State()
-
-    def reset(
-        self,
-        seed: int | None = None,
-        episode_id: str | None = None,
-        sample: int | None = None,
-        **unknown: Any,
-    ) -> GameObservation:
-        _refuse(unknown)
-        options = None if sample is None else {"sample": sample}
-        shown = self._session.reset(seed, options=options)
-        self._state = State(episode_id=episode_id)
-        return self._observation(shown, None, self._session.info())
-
-    def step(self, action: GameAction, timeout_s: float | None = None) -> Any:
-        shown, reward, _, info = self._session.step(action.text)
-        self._state.step_count += 1
-        return self._observation(shown, reward, info)
-
-    def _observation(
-        self, shown: list[Message], reward: float | None, info: dict[str, Any]
-    ) -> GameObservation:
-        return GameObservation(
-            done=reward is not None and self._session.done,
-            reward=reward,
-            agent=info["agent"],
-            messages=shown,
-            legal_actions=info["legal"],
-            rewards=info["rewards"],
-            returns=info["outcome"]["returns"] if "outcome" in info else [],
-            truncated=info["truncated"],
-            invalid_reply=info.get("invalid"),
-        )
-
-    @property
-    def state(self) -> State:
-        return self._state
-
-    def web_actions(self, observation: dict[str, Any]) -> list[tuple[str, Any]]:
-        """A button for each legal action on the web page."""
-        legal = observation["legal_actions"]
-        return [(text, {"text": self._wrap(text)}) for text in legal]
-
-
-def _refuse(unknown: dict[str, Any]) -> None:
-    for name in unknown:
-        advice = did_you_mean(name, ["seed", "sample", "episode_id"])
-        raise ValueError(f"unknown option {name!r} of reset; {advice}")
-
-
-class GameClient(EnvClient):  # type: ignore[misc]
-    """A client of `arena serve openenv`; `step` takes a `GameAction` or its text.
-
-    Observations are `GameObservation`. `GameClient(base_url=URL).sync()` is for code that
-    does not await. OpenEnv's `GenericEnvClient` works, too, without this package; its actions
-    are dicts, `{"text": "<answer>bet</answer>"}`.
-    """
-
-    def _step_payload(self, action: GameAction | str) -> dict[str, Any]:
-        if isinstance(action, GameAction):
-            return {"text": action.text}
-        if not isinstance(action, str):
-            raise TypeError(
-                f"want the text of a reply or a GameAction, got {short(action)}; give a "
-                "text such as '<answer>bet</answer>'"
-            )
-        return {"text": action}
-
-    def _parse_result(self, payload: dict[str, Any]) -> StepResult[GameObservation]:
-        done, reward = payload["done"], payload["reward"]
-        seen = GameObservation(**payload["observation"], done=done, reward=reward)
-        return StepResult(observation=seen, reward=reward, done=done)
-
-    def _parse_state(self, payload: dict[str, Any]) -> State:
-        return State(**payload)
-
-
-def environment_maker(
-    game: str,
-    seat: Seat | None = None,
-    opponents: str | Sequence[str] = "random",
-    reply_format: str = "answer",
-    **params: Any,
-) -> Callable[[], Served]:
-    """A function that makes the environment of a session.
 
     Args:
         game: id of a game.
@@ -167,15 +72,68 @@ def environment_maker(
         ValueError: as for `SeatSession`.
     """
 
-    def make() -> Served:
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(
+        self,
+        game: str,
+        seat: Seat | None = None,
+        opponents: str | Sequence[str] = "random",
+        reply_format: str = "answer",
+        **params: Any,
+    ) -> None:
+        super().__init__()
         prompt = {"reply_format": reply_format}
-        given = "all" if seat is None else seat
+        own: Any = "all" if seat is None else seat
         others = () if seat is None else opponents
-        return Served(
-            SeatSession(game, given, others, prompt=prompt, **params), reply_format
+        self._session = SeatSession(game, own, others, prompt=prompt, **params)
+        self._wrap = reply_format_named(reply_format).wrap
+        self._state = State()
+
+    def reset(
+        self, seed: int | None = None, episode_id: str | None = None, **options: Any
+    ) -> GameObservation:
+        for name in options.keys() - {"sample"}:
+            advice = did_you_mean(name, ["seed", "sample", "episode_id"])
+            raise ValueError(f"unknown option {name!r} of reset; {advice}")
+        shown = self._session.reset(seed, options=options)
+        self._state = State(episode_id=episode_id)
+        return self._observation(shown, None, False, self._session.info())
+
+    def step(self, action: GameAction, timeout_s: float | None = None) -> Any:
+        told = self._session.step(action.text)
+        self._state.step_count += 1
+        return self._observation(*told)
+
+    def _observation(
+        self, shown: Any, reward: float | None, done: bool, info: dict[str, Any]
+    ) -> GameObservation:
+        return GameObservation(
+            done=done,
+            reward=reward,
+            agent=info["agent"],
+            messages=shown,
+            legal_actions=info["legal"],
+            rewards=info["rewards"],
+            returns=info["outcome"]["returns"] if done else [],
+            truncated=info["truncated"],
+            invalid_reply=info["invalid"],
         )
 
-    make()  # bad arguments raise here instead of in a session
+    @property
+    def state(self) -> State:
+        return self._state
+
+    def web_actions(self, observation: dict[str, Any]) -> list[tuple[str, Any]]:
+        """A button for each legal action on the web page."""
+        legal = observation["legal_actions"]
+        return [(text, {"text": self._wrap(text)}) for text in legal]
+
+
+def environment_maker(game: str, *arguments: Any, **params: Any) -> Any:
+    """A function that makes a `Served` of these arguments; bad ones raise here."""
+    make = partial(Served, game, *arguments, **params)
+    make()
     return make
 
 

@@ -25,7 +25,7 @@ from arena_envs.game import (
     possible_outcomes,
     random_states,
 )
-from arena_wrappers.adapters import check_version
+from arena_wrappers.adapters import UnsupportedGame, check_version
 
 check_version("open_spiel", "openspiel", "1.6", "3")
 
@@ -34,10 +34,6 @@ import pyspiel  # noqa: E402  # after the check
 MAX_STATES = 10_000  # remembered at a time
 
 State = tuple[int, ...]  # all actions and chance outcomes so far
-
-
-class UnsupportedGame(ValueError):
-    """OpenSpiel's game lacks what a game needs here; the message says what."""
 
 
 @lru_cache(64)

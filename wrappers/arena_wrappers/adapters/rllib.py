@@ -1,6 +1,6 @@
 """RLlib: a game as a `MultiAgentEnv` with action masks, and the policies of its seats."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -91,35 +91,28 @@ class RLlibEnv(MultiAgentEnv):  # type: ignore[misc]  # RLlib is not annotated
         return found
 
 
-def shared_policy() -> dict[str, Any]:
-    """One policy in all seats: arguments of `AlgorithmConfig.multi_agent`."""
-    return {"policies": {"main"}, "policy_mapping_fn": _main_everywhere}
+def seat_policies(*names: str, frozen: Collection[str] = ()) -> dict[str, Any]:
+    """Arguments of `AlgorithmConfig.multi_agent`: the policy of each seat, by name.
 
-
-def seat_policies(num_players: int) -> dict[str, Any]:
-    """A policy per seat, named as its agent."""
-    names = {f"player_{seat}" for seat in range(num_players)}
-    return {"policies": names, "policy_mapping_fn": _own_name}
-
-
-def frozen_opponent(seat: int = 0) -> dict[str, Any]:
-    """`"main"` learns in one seat against `"frozen"`, which keeps its weights."""
+    Args:
+        *names: of the policies of seat 0, 1 and so on; equal names share a policy.
+        frozen: the policies that keep their weights.
+    """
+    seats = {f"player_{seat}": name for seat, name in enumerate(names)}
 
     def of_agent(agent: str, episode: Any, **_: Any) -> str:
-        return "main" if agent == f"player_{seat}" else "frozen"
+        return seats[agent]
 
-    return {
-        "policies": {"main", "frozen"},
-        "policy_mapping_fn": of_agent,
-        "policies_to_train": ["main"],
-    }
+    trained = sorted({*names} - {*frozen})
+    found = {"policies": {*names}, "policies_to_train": trained}
+    return {**found, "policy_mapping_fn": of_agent}
 
 
 def masked_modules(multi_agent: Mapping[str, Any], **model: Any) -> Any:
     """The modules of these policies: RLlib's masked network for PPO.
 
     Args:
-        multi_agent: as the functions above return.
+        multi_agent: as `seat_policies` returns.
         **model: settings of the network, such as `head_fcnet_hiddens=[64, 64]`.
     """
     return MultiRLModuleSpec(
@@ -130,11 +123,3 @@ def masked_modules(multi_agent: Mapping[str, Any], **model: Any) -> Any:
             for name in sorted(multi_agent["policies"])
         }
     )
-
-
-def _main_everywhere(agent: str, episode: Any, **_: Any) -> str:
-    return "main"
-
-
-def _own_name(agent: str, episode: Any, **_: Any) -> str:
-    return agent

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import arena_envs
-from arena_envs import GameEnv
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -34,9 +33,8 @@ from arena_envs.game import (
     fold,
 )
 from arena_envs.hostile import break_markup
-from arena_wrappers.adapters import check_version
-from arena_wrappers.play import said
-from arena_wrappers.prompts import InvalidReply, PromptOptions, Seating
+from arena_wrappers.adapters import UnsupportedGame, check_version
+from arena_wrappers.play import SeatSession
 
 check_version("textarena", "textarena", "0.7.4", "0.8")
 
@@ -59,10 +57,6 @@ LISTED = re.compile(r"\[([^\[\]\n]{1,60})\]")
 NOISE = re.compile(r"\x1b\[[0-9;]*m|\*{3,}")  # colours and lines of error messages
 MARKS = re.compile(r"[<>\[\]{},\s]+")
 DRAWN = str.maketrans("│┃─━┌┐└┘├┤┬┴┼═║♠♥♦♣", "||--+++++++++=|SHDC")
-
-
-class UnsupportedGame(ValueError):
-    """TextArena's game lacks what a game needs here; the message says what."""
 
 
 class Position:
@@ -441,27 +435,6 @@ class TextArenaGame(BaseGame[State, int | str]):
         )
 
 
-OPTIONS = PromptOptions("bracket")
-
-
-def to_textarena(
-    game: str | AnyGame, error_allowance: int = 1, **params: Any
-) -> "TextArenaEnv":
-    """A game as TextArena's environment.
-
-    Args:
-        game: id of a game, or the rules.
-        error_allowance: how often a player may reply again after an invalid reply.
-        **params: parameters for `arena_envs.make`; with rules, arguments of `GameEnv`.
-
-    Raises:
-        ValueError: as for `arena_envs.make`.
-    """
-    if isinstance(game, str):
-        return TextArenaEnv(arena_envs.make(game, **params), error_allowance)
-    return TextArenaEnv(GameEnv(game, **params), error_allowance)
-
-
 class TextArenaEnv(Env):  # type: ignore[misc]  # TextArena is not annotated
     """All seats of a game, as TextArena plays them.
 
@@ -470,81 +443,75 @@ class TextArenaEnv(Env):  # type: ignore[misc]  # TextArena is not annotated
       wrapper that shows the prompt and the latest board.
     - Action: a reply with the action in `[...]`.
     - An invalid reply changes nothing: the player reads the reason and replies again. Beyond
-      `error_allowance` in one turn, the player forfeits as `Game.forfeit` says.
+      `error_allowance` in one turn, the player forfeits (`GameEnv.forfeit`): with three or more
+      seats, it plays the default action, and the game goes on.
     - Rewards of `close()`: the return of each player.
 
     Args:
-        env: the environment.
-        error_allowance: how often a player may reply again.
+        game: id of a game, or the rules.
+        error_allowance: how often a player may reply again after an invalid reply.
+        **params: parameters for `arena_envs.make`; with rules, arguments of `GameEnv`.
+
+    Raises:
+        ValueError: as for `SeatSession`.
     """
 
-    def __init__(self, env: GameEnv, error_allowance: int = 1) -> None:
-        self.env = env
+    def __init__(
+        self, game: str | AnyGame, error_allowance: int = 1, **params: Any
+    ) -> None:
+        prompt = {"on_invalid": "retry", "max_retries": error_allowance}
+        prompt["reply_format"] = "bracket"
+        self.session = SeatSession(game, "all", (), prompt=prompt, **params)
         self._error_allowance = error_allowance
-        self._seating = Seating(OPTIONS, {}, env.game.num_players)
 
     def reset(self, num_players: int | None = None, seed: int | None = None) -> None:
         """Starts an episode; `num_players` is checked, since the game fixes it."""
-        game = self.env.game
-        if num_players not in (None, game.num_players):
-            raise ValueError(
-                f"want num_players={game.num_players}, got {num_players!r}"
-            )
-        self.env.reset(seed=seed)
+        num = self.session.game.num_players
+        if num_players not in (None, num):
+            raise ValueError(f"want num_players={num}, got {num_players!r}")
+        self.session.reset(seed)
         # without the seed, which would seed Python's global generator
         self.state = ta.MinimalMultiPlayerState(
-            game.num_players, error_allowance=self._error_allowance
+            num, error_allowance=self._error_allowance
         )
         self.state.reset(game_state={}, player_prompt_function=self._prompt)
         self._show()
 
     def step(self, action: str) -> tuple[bool, dict[str, Any]]:
-        env = self.env
-        if self.state.done:
-            raise ValueError("no episode is running: call reset()")
-        outcome = OPTIONS.parse(
-            env.game, env.game_state, action, list(env.legal_texts())
-        )
-        if not isinstance(outcome, InvalidReply):
-            env.step(said(env, outcome))
-            self._show()
-        elif self.state.set_invalid_move(outcome.detail):
-            env.forfeit(env.agent_selection)
-            self._show()
-        else:
-            self._show(f"Your reply was invalid: {outcome.detail} Reply again.")
+        *_, info = self.session.step(action)
+        if info["invalid"] is not None:
+            self.state.set_invalid_move(info["invalid"])
+        self._show()
         return self.state.step(rotate_player=False)  # type: ignore[no-any-return]
 
     def _prompt(self, player_id: int, game_state: Any) -> str:
-        view = self._seating.view(self.env.game, self.env.game_state, player_id)
-        return view.prompt[0]["content"]
+        return self.session.prompt(player_id)[0]["content"]
 
-    def _show(self, remark: str = "") -> None:
+    def _show(self) -> None:
         """Sends boards: to the player to move; at the end, to all."""
-        env, board = self.env, ta.ObservationType.GAME_BOARD
-        over = any((*env.terminations.values(), *env.truncations.values()))
-        mover = env.possible_agents.index(env.agent_selection)
-        for seat in range(env.game.num_players) if over else [mover]:
-            view = self._seating.view(env.game, env.game_state, seat)
-            text = view.prompt[-1]["content"] + (f"\n{remark}" if remark else "")
+        session, board = self.session, ta.ObservationType.GAME_BOARD
+        seats = range(session.game.num_players) if session.done else [session.seat]
+        for seat in seats:
+            told = [m["content"] for m in session.prompt(seat) if m["role"] == "user"]
+            text = told[0] if len(told) == 1 else f"{told[0]}\n{told[-1]}"
             self.state.add_observation(text, board, to_id=seat)
-        if not over:
-            self.state.manually_set_current_player_id(mover)
+        if not session.done:
+            # TextArena keeps a player who made an invalid move, also after a default action
+            is_new = len(told) == 1
+            self.state.manually_set_current_player_id(session.seat, force=is_new)
             return
-        loser = env.forfeited_by
+        loser = session.environment.env.forfeited_by
         reason = "The game is over." if loser is None else f"Player {loser} forfeited."
-        self.state.set_game_outcome(dict(enumerate(env.returns)), reason)
+        self.state.set_game_outcome(dict(enumerate(session.returns)), reason)
 
 
-def register_games() -> None:
-    """Registers every game as `arena/ID`."""
-    for info in arena_envs.game_infos():
-        register(
-            f"arena/{info.id}",
-            to_textarena,
-            default_wrappers=[GameBoardObservationWrapper],
-            game=info.id,
-        )
+to_textarena = TextArenaEnv
 
 
-register_games()
+for _info in arena_envs.game_infos():
+    register(
+        f"arena/{_info.id}",
+        to_textarena,
+        default_wrappers=[GameBoardObservationWrapper],
+        game=_info.id,
+    )

@@ -10,19 +10,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import arena_envs
 from arena_envs.checks import checked_seed
 from arena_envs.game import AnyGame
 from arena_wrappers.adapters import check_version
 from arena_wrappers.play import (
     EnvFn,
-    EpisodePlan,
     NoReplyError,
-    PromptWrapper,
+    Opponents,
     Seat,
     SeatSession,
-    plans_of,
     stream_plans,
+    transcript,
 )
 from arena_wrappers.policies import Policy
 from arena_wrappers.prompts import InvalidReply, Message
@@ -30,10 +28,7 @@ from arena_wrappers.records import Episode, Turn
 
 check_version("trl", "train", "1.16", "1.17")
 
-
 BATCHES, PLACES = 2**12, 2**20  # most batches of a step, and most episodes of a batch
-
-Opponents = str | Policy | Sequence[str | Policy]
 
 
 def starts(seeds: Iterable[int]) -> Any:
@@ -60,10 +55,9 @@ class rollout_func:  # named as TRL's argument
     Rows with equal prompts are a group: their episodes have the same seed and differ in
     `sample`, so that chance is the same and the policies' choices differ. Later batches have
     other samples, by the trainer's `state.global_step`, so a resumed run plays the same
-    episodes. A row holds the
-    tokens that the model read and wrote; `env_mask` is 1 for those that it wrote. Two more
-    fields go to the reward functions: `returns`, and `legal`, the share of the model's replies
-    that are legal actions.
+    episodes. A row holds the tokens that the model read and wrote; `env_mask` is 1 for those
+    that it wrote. Two more fields go to the reward functions: `returns`, and `legal`, the share
+    of the model's replies that are legal actions.
 
     Args:
         game: as `env_fn` of `play`. An id gets prompts with `history="transcript"`, which a
@@ -75,8 +69,7 @@ class rollout_func:  # named as TRL's argument
         timeout: as for `play`.
 
     Raises:
-        ValueError: the seat or the number of opponents does not fit the game; or as for
-            `play`.
+        ValueError: as for `SeatSession`.
     """
 
     def __init__(
@@ -88,21 +81,10 @@ class rollout_func:  # named as TRL's argument
         opponents: Opponents = "random",
         timeout: float | None = None,
     ) -> None:
-        (probe,) = plans_of(_transcripts(game), "random", [0], [0])
-        num_players = len(probe.policies)
-        if type(seat) is not int or not 0 <= seat < num_players:
-            raise ValueError(f"want seat from 0 to {num_players - 1}, got {seat!r:.80}")
-        single = isinstance(opponents, str) or not isinstance(opponents, Sequence)
-        given: Any = opponents
-        others = [given] * (num_players - 1) if single else list(given)
-        if len(others) != num_players - 1:
-            raise ValueError(
-                f"want {num_players - 1} opponents, one per other seat, got {len(others)}"
-            )
-        seated = [*others[:seat], "random", *others[seat:]]
-        (self.plan,) = plans_of(probe.env_fn, seated, [0], [0])
-        self.make_policy, self.seat = policy, seat
-        self.limits: dict[str, Any] = {"timeout": timeout, "on_error": "raise"}
+        self.session = SeatSession(
+            game, [seat], opponents, prompt=transcript(game), timeout=timeout
+        )
+        self.make_policy, self.seat, self.timeout = policy, seat, timeout
         self._trainer: Any = None
         self._asked: tuple[Any, int] = (None, 0)
         self._warned = False
@@ -117,10 +99,11 @@ class rollout_func:  # named as TRL's argument
         plans = []
         for prompt in prompts:
             seed = _seed_of(prompt)
-            plans.append(self._plan(seed, first + numbers[seed]))
+            sample = first + numbers[seed]
+            plans.append(self.session.plan(seed, sample, self._policy))
             numbers[seed] += 1
-        episodes = dict(stream_plans(plans, **self.limits))
-        rows = [self._row(episodes[index]) for index in range(len(plans))]
+        played = dict(stream_plans(plans, timeout=self.timeout, on_error="raise"))
+        rows = [self._row(played[index]) for index in range(len(plans))]
         self._warn_if_never_legal(rows)
         return {name: [row[name] for row in rows] for name in rows[0]}
 
@@ -129,11 +112,6 @@ class rollout_func:  # named as TRL's argument
         step = (trainer.state.global_step, trainer.model.training)
         self._asked = (step, self._asked[1] + 1 if self._asked[0] == step else 0)
         return int(step[0]) * BATCHES * PLACES + self._asked[1] * PLACES
-
-    def _plan(self, seed: int, sample: int) -> EpisodePlan:
-        seated = list(self.plan.policies)
-        seated[self.seat] = self._policy
-        return EpisodePlan(self.plan.env_fn, seated, seed, sample)
 
     def _row(self, episode: Episode) -> dict[str, Any]:
         turns = [turn for turn in episode.turns if turn.seat == self.seat]
@@ -173,9 +151,7 @@ def token_row(turns: Sequence[Turn]) -> dict[str, list[Any]]:
         ValueError: a turn has no tokens, or its prompt does not continue the turn before.
     """
     prompt: list[int] = list(turns[0].prompt_ids or ())
-    ids: list[int] = []
-    logprobs: list[float] = []
-    mask: list[int] = []
+    ids, mask, logprobs = list[int](), list[int](), list[Any]()
     for turn in turns:
         if turn.prompt_ids is None or turn.token_ids is None or turn.logprobs is None:
             raise ValueError(
@@ -193,20 +169,8 @@ def token_row(turns: Sequence[Turn]) -> dict[str, list[Any]]:
         ids += told + said
         mask += [0] * len(told) + [1] * len(said)
         logprobs += [0.0] * len(told) + list(turn.logprobs)
-    return {
-        "prompt_ids": prompt,
-        "completion_ids": ids,
-        "logprobs": logprobs,
-        "env_mask": mask,
-    }
-
-
-def _transcripts(game: EnvFn | str) -> EnvFn | str:
-    """An id as a function whose prompts are transcripts."""
-    if not isinstance(game, str):
-        return game
-    arena_envs.make(game)  # an unknown id is refused now
-    return lambda: PromptWrapper(arena_envs.make(game), history="transcript")
+    row = {"prompt_ids": prompt, "completion_ids": ids, "env_mask": mask}
+    return {**row, "logprobs": logprobs}
 
 
 def _seed_of(prompt: Any) -> int:
@@ -308,7 +272,7 @@ class SeatTools:
 def seat_tools(
     game: str | AnyGame,
     seat: Seat = 0,
-    opponents: str | Policy | Sequence[str | Policy] = "random",
+    opponents: Opponents = "random",
     **params: Any,
 ) -> Callable[[], SeatTools]:
     """TRL's `environment_factory`: each call makes a `SeatTools`.
@@ -318,14 +282,7 @@ def seat_tools(
     their opponents make different choices. When an environment gets a seed again, its opponents
     make new choices. Each environment counts its seeds in memory, so a resumed run counts from 0.
 
-    Args:
-        game: as for `SeatSession`.
-        seat: as for `SeatSession`.
-        opponents: as for `SeatSession`.
-        **params: as for `SeatSession`.
-
-    Raises:
-        ValueError: as for `SeatSession`.
+    Arguments and errors are those of `SeatSession`.
     """
     numbers = itertools.count()
 

@@ -3,22 +3,16 @@
 `environment` makes the classes that a module of yours exports, for `vf-eval` and trainers.
 """
 
+import asyncio
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any
 
-import arena_envs
 from arena_wrappers.adapters import check_version
-from arena_wrappers.play import (
-    AwaitedPolicy,
-    EnvFn,
-    PromptWrapper,
-    forfeit_reason,
-    play_async,
-)
-from arena_wrappers.policies import Reply, TurnRequest
+from arena_wrappers.play import EnvFn, SeatSession, forfeit_reason, transcript
+from arena_wrappers.policies import Reply
 from arena_wrappers.records import Episode
 
 check_version("verifiers", "verifiers", "0.4", "0.5")
@@ -73,24 +67,11 @@ class GameTask(vf.Task[GameData]):  # type: ignore[misc]
     """One start; the rewards come from the game."""
 
 
-class _Seeds:
-    """Starts without end: seeds 0, 1, 2, ..."""
-
-    INFINITE = True
-    config: Any
-    game_id: str
-
-    def load(self) -> Iterator[GameTask]:
-        for seed in itertools.count():
-            data = GameData(name=f"{self.game_id}#{seed}", seed=seed)
-            yield GameTask(data, self.config.task)
-
-
 class _Game:
     """Plays an episode with an agent in each seat."""
 
     config: Any
-    make_env: EnvFn
+    seated: Callable[[], SeatSession]
     rules: list[str | None]
 
     def __init__(self, config: Any) -> None:
@@ -105,6 +86,7 @@ class _Game:
         await self._held.aclose()
 
     async def run(self, task: Any, agents: Any) -> None:
+        session = self.seated()
         async with AsyncExitStack() as stack:
             chats = []
             for seat, rules in enumerate(self.rules):
@@ -114,27 +96,25 @@ class _Game:
                 box = self._box if is_local else None
                 chat = agent.interaction(own, runtime=box)
                 chats.append(await stack.enter_async_context(chat))
-            episode = await play_async(
-                self.make_env,
-                [
-                    AwaitedPolicy(f"player_{i}", partial(_answer, chat))
-                    for i, chat in enumerate(chats)
-                ],
-                task.data.seed,
-                timeout=self.config.reply_timeout,
-                on_error="raise",
-            )
+            shown, limit = session.reset(task.data.seed), self.config.reply_timeout
+            while not session.done:
+                asked = _answer(chats[session.seat], shown[-1]["content"])
+                try:
+                    reply = await asyncio.wait_for(asked, limit)
+                except TimeoutError:
+                    raise TimeoutError(f"no reply within {limit} s") from None
+                shown, *_ = session.step(reply)
         for seat, chat in enumerate(chats):
-            _record(chat.trace, episode, seat)
+            _record(chat.trace, session.episode, seat)
 
     def complete(self, episode: Any) -> bool:
         """Whether the game was played to its end, which may be a forfeit."""
         return not episode.errors and len(episode.traces) == len(self.rules)
 
 
-async def _answer(chat: Any, request: TurnRequest) -> Reply:
-    """The reply of the agent of an interaction to the last message of its prompt."""
-    segment = await chat.turn(request.messages[-1]["content"])
+async def _answer(chat: Any, shown: str) -> Reply:
+    """The reply of the agent of an interaction."""
+    segment = await chat.turn(shown)
     if segment.terminated:
         error = chat.trace.last_error
         if error is None:  # a limit of the agent's, such as max_turns
@@ -177,11 +157,10 @@ def environment(game: EnvFn | str) -> tuple[type[Any], type[Any], type[Any]]:
     Raises:
         ValueError: the game is unknown, or the prompts are no transcripts.
     """
-    fn: EnvFn = game if callable(game) else partial(_transcripts, game)
-    probe = fn()
-    wrapper = probe if isinstance(probe, PromptWrapper) else PromptWrapper(probe)
-    wrapper.reset(seed=0)
-    seats = range(len(wrapper.possible_agents))
+    make = partial(SeatSession, game, "all", (), prompt=transcript(game))
+    session = make()
+    session.reset(seed=0)
+    seats, wrapper = range(len(session.agents)), session.environment
     if any(wrapper.options_of(seat).history != "transcript" for seat in seats):
         raise ValueError(
             "want prompts that are transcripts: pass PromptWrapper(..., history='transcript')"
@@ -192,19 +171,18 @@ def environment(game: EnvFn | str) -> tuple[type[Any], type[Any], type[Any]]:
     config = create_model("GameEnvConfig", __base__=vf.EnvConfig, **fields)
 
     class GameEnv(_Game, vf.Env[config]):  # type: ignore[misc]
-        make_env = staticmethod(fn)
-        rules = [_rules(wrapper.observe(agent)) for agent in wrapper.possible_agents]  # noqa: RUF012
+        seated = staticmethod(make)
+        rules = [  # noqa: RUF012
+            next((m["content"] for m in shown if m["role"] == "system"), None)
+            for shown in map(session.prompt, seats)
+        ]
 
-    class GameTaskset(_Seeds, vf.Taskset[GameTask, vf.TasksetConfig]):  # type: ignore[misc]
-        game_id = wrapper.env.id or type(wrapper.env.game).__name__
+    class GameTaskset(vf.Taskset[GameTask, vf.TasksetConfig]):  # type: ignore[misc]
+        INFINITE = True
+
+        def load(self) -> Iterator[GameTask]:
+            for seed in itertools.count():
+                name = f"{session.episode.game}#{seed}"
+                yield GameTask(GameData(name=name, seed=seed), self.config.task)
 
     return GameEnv, GameTaskset, ChatHarness
-
-
-def _transcripts(game: str) -> PromptWrapper:
-    return PromptWrapper(arena_envs.make(game), history="transcript")
-
-
-def _rules(prompt: list[Any]) -> str | None:
-    """The system message of a prompt, if there is one."""
-    return next((m["content"] for m in prompt if m["role"] == "system"), None)

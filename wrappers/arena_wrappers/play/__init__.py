@@ -8,7 +8,6 @@ from arena_wrappers.play.live_episodes import (
     plans_of,
 )
 from arena_wrappers.play.play import (
-    AwaitedPolicy,
     NoReplyError,
     ask,
     ask_async,
@@ -31,23 +30,23 @@ from arena_wrappers.play.replay import (
     turn_states,
 )
 from arena_wrappers.play.seat_env import (
+    Opponents,
     Seat,
     SeatEnv,
     bot_of,
     make_seat_env,
-    said,
 )
-from arena_wrappers.play.session import SeatSession
+from arena_wrappers.play.session import SeatSession, transcript
 from arena_wrappers.play.wrapper import MAX_REFUSED, PromptWrapper
 
 __all__ = [
     "MAX_REFUSED",
-    "AwaitedPolicy",
     "Branching",
     "EnvCache",
     "EnvFn",
     "EpisodePlan",
     "NoReplyError",
+    "Opponents",
     "PromptWrapper",
     "ReplayError",
     "Seat",
@@ -69,8 +68,8 @@ __all__ = [
     "play_many",
     "play_plans",
     "replay",
-    "said",
     "stream_plans",
     "tell_people",
+    "transcript",
     "turn_states",
 ]

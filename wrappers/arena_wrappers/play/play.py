@@ -14,7 +14,6 @@ import threading
 from collections import deque
 from collections.abc import (
     AsyncGenerator,
-    Awaitable,
     Callable,
     Coroutine,
     Iterator,
@@ -179,33 +178,6 @@ def _act(
     if error is not None:
         raise error
     return replies
-
-
-class AwaitedPolicy:
-    """A policy that awaits a function for each reply, for `play_async`.
-
-    Args:
-        name: name in records.
-        answer: the function. If it raises, the episode is lost, or with `on_error="raise"`
-            the exception is raised again.
-    """
-
-    def __init__(
-        self, name: str, answer: Callable[[TurnRequest], Awaitable[Reply]]
-    ) -> None:
-        self.name, self._answer = name, answer
-
-    def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
-        raise TypeError(f"policy {self.name!r} is awaited: use play_async")
-
-    async def act_async(
-        self, request: TurnRequest, timeout: float | None = None
-    ) -> Reply:
-        try:
-            async with asyncio.timeout(timeout):
-                return await self._answer(request)
-        except TimeoutError:
-            raise TimeoutError(f"no reply within {timeout} s") from None
 
 
 def forfeit_reason(episode: Episode) -> str | None:

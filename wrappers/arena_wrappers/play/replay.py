@@ -8,7 +8,7 @@ from arena_envs import GameEnv, make_game
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction
 from arena_envs.scenes import Scene, Talk, scene_of, text_of
 from arena_wrappers.play.live_episodes import EpisodePlan
-from arena_wrappers.play.play import play_plans
+from arena_wrappers.play.play import forfeit_reason, play_plans
 from arena_wrappers.play.wrapper import PromptWrapper
 from arena_wrappers.policies import (
     INSTEAD,
@@ -247,11 +247,8 @@ def ending(
         lines.append(f"The game ends without a result: {episode.lost}")
     if reveals and (hidden := _hidden(game, state, seat)):
         lines.append(f"What was hidden from you:\n{hidden}")
-    if episode.forfeited_by is not None:
-        last = episode.turns[-1]
-        lines.append(
-            f"player_{episode.forfeited_by} forfeits: {last.invalid}: {last.detail}"
-        )
+    if (reason := forfeit_reason(episode)) is not None:
+        lines.append(f"player_{episode.forfeited_by} forfeits: {reason}")
     for number, value in enumerate(episode.returns):
         who = "you" if number == seat else policies[number].name
         lines.append(f"player_{number} ({who}): {value:g}")

@@ -1,11 +1,8 @@
-"""`SeatEnv`: one seat of a game as a Gymnasium environment.
+"""`SeatEnv`: one seat of a game as a Gymnasium environment."""
 
-`Opponents` plays the other seats.
-"""
-
-import copy
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -27,6 +24,7 @@ from arena_envs.env import AnyText, GameEnv
 from arena_envs.game import MAX_TEXT, AnyGame
 from arena_envs.nodes import Content, action_mask
 from arena_envs.registration import game_parameters
+from arena_wrappers.play.live_episodes import measures_of
 from arena_wrappers.play.play import ask
 from arena_wrappers.policies import (
     BotPolicy,
@@ -88,30 +86,35 @@ def checked_sample(options: Any, seed: int | None) -> int:
     return sample
 
 
-def is_legal(action: Any, legal: Sequence[int], agent: str) -> bool:
-    """Whether an action is legal.
+Opponents = str | Policy | Sequence[str | Policy]
+
+
+def checked_opponents(
+    opponents: Opponents, num: int, made: dict[str, Policy]
+) -> list[Policy]:
+    """The policies of the other seats.
+
+    Args:
+        opponents: a policy or a string for `make_policy`, or one per other seat.
+        num: number of other seats.
+        made: policies by string, to which new ones are added.
 
     Raises:
-        TypeError: it is a text, which no agent samples of a space of integers.
+        ValueError: a string names no policy here, or the number does not fit.
     """
-    if isinstance(action, str):
-        raise TypeError(
-            f"want an action as an integer, got {short(action)}; make the environment with "
-            "reply='text' to play texts"
-        )
-    if isinstance(action, InvalidReply):
-        return False
-    try:
-        checked_action(action, legal, agent)
-    except ValueError:
-        return False
-    return True
+    single = isinstance(opponents, str) or not isinstance(opponents, Sequence)
+    named: Any = [opponents] * num if single else opponents
+    if len(named) != num:
+        raise ValueError(f"want {num} opponents, one per other seat, got {len(named)}")
+    for one in named:
+        if isinstance(one, str) and one not in made:
+            made[one] = _opponent_of(one)
+        elif not isinstance(one, str) and not callable(getattr(one, "act", None)):
+            raise ValueError(f"want a policy as opponent, got {one!r:.80}")
+    return [made[one] if isinstance(one, str) else one for one in named]
 
 
-def checked_opponent(opponent: str | Policy) -> Policy:
-    """The policy of another seat; raises ValueError for a string that names none here."""
-    if not isinstance(opponent, str):
-        return opponent
+def _opponent_of(opponent: str) -> Policy:
     if opponent == "self":
         raise ValueError(
             "opponent 'self' is the model that trains, which an environment of one seat "
@@ -152,92 +155,6 @@ def bot_of(policy: Policy) -> Bot | None:
     return None
 
 
-class Opponents:
-    """Plays the turns of all seats but one.
-
-    A bot gets the state; nothing is rendered for it. Any other policy gets a request with
-    its prompt. An invalid reply forfeits.
-
-    Args:
-        policies: one per seat that is played.
-
-    Raises:
-        ValueError: an object is no policy, or reads transcripts.
-    """
-
-    def __init__(self, policies: Sequence[Policy]) -> None:
-        for policy in policies:
-            if not callable(getattr(policy, "act", None)):
-                raise ValueError(f"want a policy as opponent, got {policy!r:.80}")
-        self._players = [(p, bot_of(p), _prompt_of(p)) for p in policies]
-        self._rng = random.Random(0)  # `start` seeds it
-        self._of: dict[str, Any] = {}
-        self._num_turns: dict[str, int] = {}
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Opponents":
-        """A copy with the same policies, so that models and connections are shared."""
-        other = copy.copy(self)
-        other._rng = copy.deepcopy(self._rng, memo)
-        other._num_turns = dict(self._num_turns)
-        return other
-
-    def start(self, agents: Iterable[str], seed: int | None) -> None:
-        """Begins an episode.
-
-        Args:
-            agents: whom the policies play, in order.
-            seed: of all choices of the policies; None continues the generator.
-        """
-        self._of = dict(zip(agents, self._players, strict=True))
-        self._num_turns = dict.fromkeys(self._of, 0)
-        if seed is not None:
-            self._rng = random.Random(seed)
-
-    def play_turn(self, env: GameEnv) -> None:
-        """Plays the turn of the agent to move, or lets it forfeit.
-
-        Raises:
-            NoReplyError: its policy gave no reply, such as an endpoint that cannot be
-                reached. The environment stays as it is.
-        """
-        policy, bot, prompt = self._of[env.agent_selection]
-        if bot is not None:
-            action = bot(env.game, env.game_state, self._rng)
-            env.step(said(env, action))
-            return
-        request = self._request(env, prompt)
-        (reply,) = ask(policy, [request], None, "raise")
-        outcome = prompt.parse(env.game, env.game_state, reply.text, request.legal)
-        if reply.invalid or isinstance(outcome, InvalidReply):
-            env.forfeit(env.agent_selection)
-        else:
-            env.step(said(env, outcome))
-
-    def _request(self, env: GameEnv, prompt: PromptOptions) -> TurnRequest:
-        agent, game, state = env.agent_selection, env.game, env.game_state
-        seat, turn = env.possible_agents.index(agent), self._num_turns[agent]
-        self._num_turns[agent] += 1
-        return TurnRequest(
-            episode=0,
-            turn=turn,
-            seat=seat,
-            game=game,
-            state=state,
-            messages=messages(game, state, seat, prompt),
-            context_ids=(),
-            legal=list(env.legal_texts()),
-            seed=self._rng.getrandbits(63),
-            reply_format=prompt.reply_format,
-        )
-
-
-def said(env: GameEnv, action: Any) -> Any:
-    """The action as `GameEnv.step` takes it: in language games, its canonical text."""
-    if env.game.num_actions is None:
-        return env.game.action_text(env.game_state, action)
-    return action
-
-
 def _prompt_of(policy: Policy) -> PromptOptions:
     options = own_prompt(policy) or PromptOptions("bare")
     if options.history != "state":
@@ -246,6 +163,15 @@ def _prompt_of(policy: Policy) -> PromptOptions:
             f"{policy.name!r} with {options.history!r}"
         )
     return options
+
+
+def outcome_of(env: GameEnv) -> dict[str, Any]:
+    """What `info["outcome"]` holds at the end of an episode."""
+    return {
+        "returns": [float(paid) for paid in env.returns],
+        "measures": measures_of(env.game, env.game_state),
+        "forfeited_by": env.forfeited_by,
+    }
 
 
 Seat = int | Literal["random"]
@@ -260,8 +186,8 @@ class SeatEnv(gymnasium.Env[Any, Any]):
       first turn are in no reward; they are in `info["outcome"]["returns"]`.
     - `info` holds `"agent"`, the name of this seat; `"legal"`, the canonical texts of the
       legal actions; and, except in language games, `"action_mask"`, int8[n]. At the end,
-      `info["outcome"]` holds `"returns"` of all seats, `"measures"` of the game and, after
-      a forfeit, `"forfeited_by"`, a seat.
+      `info["outcome"]` holds `"returns"` of all seats, `"measures"` of the game and
+      `"forfeited_by"`, a seat or None.
     - Action masks are all ones after the end, also in observations, since trainers sample
       once more. `GameEnv` has zeros there.
     - An illegal action forfeits, since a Gymnasium agent may sample any action of the space:
@@ -275,7 +201,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
     Args:
         env_fn: makes the environment.
         seat: the seat of this environment; `"random"` draws one for each episode.
-        opponents: one policy for all other seats, or one per other seat in seat order.
+        opponents: a policy or a string for `make_policy`, or one per other seat in seat order.
         reply: `"action"`, or `"text"` for actions as text. Language games take texts.
 
     Raises:
@@ -289,18 +215,13 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         self,
         env_fn: Callable[[], GameEnv],
         seat: Seat,
-        opponents: Policy | Sequence[Policy],
+        opponents: Opponents,
         reply: Literal["action", "text"] = "action",
     ) -> None:
         self.env = env_fn()
         num_players = self.env.game.num_players
-        if isinstance(opponents, str) or not isinstance(opponents, Sequence):
-            opponents = [opponents] * (num_players - 1)
-        self._opponents = Opponents(opponents)
-        if len(opponents) != num_players - 1:
-            raise ValueError(
-                f"want {num_players - 1} opponents, one per other seat, got {len(opponents)}"
-            )
+        others = checked_opponents(opponents, num_players - 1, {})
+        self._others = [(p, bot_of(p), _prompt_of(p)) for p in others]
         if reply not in ("action", "text"):
             raise ValueError(f"want reply 'action' or 'text', got {reply!r:.80}")
         self._draws_seat = isinstance(seat, str) and seat == "random"
@@ -346,8 +267,10 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         if self._draws_seat:
             self._sit(int(self.np_random.integers(self.env.game.num_players)))
         others = [a for a in self.env.possible_agents if a != self.agent]
-        own_seed = None if drawn is None else turn_seed(drawn, sample, 0, 0)
-        self._opponents.start(others, own_seed)
+        self._seated = dict(zip(others, self._others, strict=True))
+        self._num_turns = dict.fromkeys(others, 0)
+        if drawn is not None:  # else the generator goes on
+            self._rng = random.Random(turn_seed(drawn, sample, 0, 0))
         self._ended = True  # stays so if an opponent gives no reply
         self._let_others_play()
         self._ended = False
@@ -402,16 +325,21 @@ class SeatEnv(gymnasium.Env[Any, Any]):
 
     def _act(self, action: Any) -> None:
         """Plays the action, or forfeits if it is not legal."""
-        env, game = self.env, self.env.game
-        if self._reads_text and isinstance(action, str):
-            action = parse_reply(
-                game, env.game_state, action, "bare", env.legal_texts()
-            )
-        if game.num_actions is None:
-            legal = isinstance(action, str)
-        else:
-            legal = is_legal(action, env.legal_actions(), self.agent)
-        if legal:
+        env, game, is_legal = self.env, self.env.game, isinstance(action, str)
+        if game.num_actions is not None:
+            if is_legal and not self._reads_text:
+                raise TypeError(
+                    f"want an action as an integer, got {short(action)}; make the "
+                    "environment with reply='text' to play texts"
+                )
+            if is_legal:
+                legal = env.legal_texts()
+                action = parse_reply(game, env.game_state, action, "bare", legal)
+            is_legal = False
+            with suppress(ValueError):
+                checked_action(action, env.legal_actions(), self.agent)
+                is_legal = True
+        if is_legal:
             env.step(action)
         else:
             env.forfeit(self.agent)
@@ -421,8 +349,43 @@ class SeatEnv(gymnasium.Env[Any, Any]):
 
     def _let_others_play(self) -> None:
         env, agent = self.env, self.agent
-        while env.agent_selection != agent and not self._is_over():
-            self._opponents.play_turn(env)
+        while (mover := env.agent_selection) != agent and not self._is_over():
+            policy, bot, prompt = self._seated[mover]
+            if bot is None:
+                action = self._ask(policy, prompt)
+            else:
+                action = bot(env.game, env.game_state, self._rng)
+            if isinstance(action, InvalidReply):
+                env.forfeit(mover)
+            elif env.game.num_actions is None:
+                env.play(action)
+            else:
+                env.step(action)
+
+    def _ask(self, policy: Policy, prompt: PromptOptions) -> Any:
+        """The action that the policy of the agent to move names.
+
+        Raises:
+            NoReplyError: there is no reply, such as of an endpoint that cannot be reached.
+        """
+        env, agent, game = self.env, self.env.agent_selection, self.env.game
+        seat, state = env.possible_agents.index(agent), env.game_state
+        request = TurnRequest(
+            episode=0,
+            turn=self._num_turns[agent],
+            seat=seat,
+            game=game,
+            state=state,
+            messages=messages(game, state, seat, prompt),
+            context_ids=(),
+            legal=list(env.legal_texts()),
+            seed=self._rng.getrandbits(63),
+            reply_format=prompt.reply_format,
+        )
+        self._num_turns[agent] += 1
+        (reply,) = ask(policy, [request], None, "raise")
+        parsed = prompt.parse(game, state, reply.text, request.legal)
+        return reply.invalid or parsed
 
     def _observation(self) -> Any:
         seen = self.env.observe(self.agent)
@@ -440,13 +403,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         return info
 
     def _ending(self) -> dict[str, Any]:
-        env = self.env
-        outcome: dict[str, Any] = {
-            "returns": [float(paid) for paid in env.returns],
-            "measures": dict(env.game.measures(env.game_state)),
-        }
-        if env.forfeited_by is not None:
-            outcome["forfeited_by"] = env.forfeited_by
+        env, outcome = self.env, outcome_of(self.env)
         if env.forfeited_by != self.seat and not env.num_bad[self.seat]:
             return {"outcome": outcome}
         return {"outcome": outcome, "illegal_action": True}
@@ -468,7 +425,7 @@ def _check_names(game: str, params: Mapping[str, Any]) -> None:
 def make_seat_env(
     game: str | AnyGame,
     seat: Seat = 0,
-    opponents: str | Policy | Sequence[str | Policy] = "random",
+    opponents: Opponents = "random",
     observation: Content | None = None,
     reply: Literal["action", "text"] = "action",
     **params: Any,
@@ -478,7 +435,7 @@ def make_seat_env(
     Args:
         game: id of a registered game, or the rules.
         seat: the seat of the environment, or `"random"`.
-        opponents: a policy or a string for `make_policy`, or one per other seat.
+        opponents: as for `SeatEnv`.
         observation: as for `GameEnv`. None is `"features"`; in language games, where
             features leave out the words, it is `"all"`.
         reply: as for `SeatEnv`.
@@ -494,9 +451,6 @@ def make_seat_env(
     if params.get("render_mode") == "rgb_array" and missing_package():
         # Stable-Baselines3's `make_vec_env` asks for pictures, and after a TypeError without
         raise TypeError(f"'rgb_array' needs resvg-py; {install_advice('render')}")
-    single = isinstance(opponents, str) or not isinstance(opponents, Sequence)
-    named: Any = [opponents] if single else opponents
-    others = [checked_opponent(o) for o in named]
 
     def make_with(content: Content) -> GameEnv:
         if isinstance(game, str):
@@ -509,4 +463,4 @@ def make_seat_env(
             return make_with("all")
         return env
 
-    return SeatEnv(make_env, seat, others[0] if single else others, reply)
+    return SeatEnv(make_env, seat, opponents, reply)

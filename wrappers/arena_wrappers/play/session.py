@@ -2,8 +2,7 @@
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import arena_envs
 from arena_envs.checks import checked_seed, short
@@ -11,15 +10,17 @@ from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
 from arena_wrappers.play.live_episodes import (
     EnvCaches,
+    EnvFn,
     EpisodePlan,
     LiveEpisode,
-    measures_of,
 )
-from arena_wrappers.play.play import ask, checked_timeout
+from arena_wrappers.play.play import NoReplyError, ask, checked_timeout
 from arena_wrappers.play.seat_env import (
-    checked_opponent,
+    Opponents,
+    checked_opponents,
     checked_sample,
     checked_seat,
+    outcome_of,
 )
 from arena_wrappers.play.wrapper import PromptWrapper
 from arena_wrappers.policies import INSTEAD, Policy, Reply, ScriptedPolicy, turn_seed
@@ -27,7 +28,6 @@ from arena_wrappers.prompts import InvalidReply, Message
 from arena_wrappers.records import Episode, Turn
 
 Seats = int | Literal["random", "all"] | Sequence[int]
-Opponents = str | Policy | Sequence[str | Policy]
 
 NO_EPISODE = "no episode is running: call reset()"
 
@@ -39,7 +39,8 @@ class SeatSession:
     record of an episode is that of `play` with the same replies.
 
     Args:
-        game: id of a registered game, or the rules.
+        game: id of a registered game, the rules, or a function that makes the environment, as
+            for `play`.
         seat: the session's seat; `"random"` draws one for each episode; `"all"` or a list
             gives it several, whose replies `step` takes in turn.
         opponents: a policy or a string for `make_policy`, or one per other seat.
@@ -62,7 +63,7 @@ class SeatSession:
 
     def __init__(
         self,
-        game: str | AnyGame,
+        game: str | AnyGame | EnvFn,
         seat: Seats = 0,
         opponents: Opponents = "random",
         *,
@@ -72,10 +73,8 @@ class SeatSession:
         name: str = "session",
         **params: Any,
     ) -> None:
-        given = {"observation": "text", **params}
-        make: Any = arena_envs.make if isinstance(game, str) else GameEnv
-        self._make = partial(_prompted, partial(make, game, **given), prompt or {})
-        env = self._make().env
+        self._make = _maker(game, prompt, params)
+        env: Any = self._make().unwrapped
         self.game: AnyGame = env.game
         self.agents: list[str] = env.possible_agents
         self._credit, self._timeout = credit, checked_timeout(timeout)
@@ -129,8 +128,12 @@ class SeatSession:
         self._begin(seed, sample, options or {})
         return self._go_on(self._running())
 
-    def step(self, reply: str) -> tuple[list[Message], float, bool, dict[str, Any]]:
+    def step(
+        self, reply: str | Reply
+    ) -> tuple[list[Message], float, bool, dict[str, Any]]:
         """Plays a reply of the seat to move, then the opponents' turns.
+
+        A `Reply` may hold tokens, or say what makes it invalid.
 
         Returns:
             The next prompt; what the seat was paid since its prompt before; whether the
@@ -147,16 +150,22 @@ class SeatSession:
             | `credit` | at the end, on request: see the class |
 
         Raises:
-            NoReplyError: an opponent gave no reply. The episode is lost.
+            NoReplyError: an opponent gave no reply, or `reply` has an error. The episode is
+                lost.
             ValueError: no episode is running. A reply raises nothing.
-            TypeError: the reply is no text.
+            TypeError: the reply is no text and no `Reply`.
         """
         live, mover = self._running(), self.seat
-        if not isinstance(reply, str):
-            raise TypeError(f"want a text as reply, got {short(reply)}")
+        if not isinstance(reply, Reply):
+            if not isinstance(reply, str):
+                raise TypeError(f"want a text as reply, got {short(reply)}")
+            reply = Reply(reply)
         before, invalid, penalty = live.base.returns, None, 0.0
         if not self.done:
-            live.take(Reply(reply))
+            live.take(reply)
+            if live.lost is not None:
+                self._ended = True
+                raise NoReplyError(live.lost)
             turn = live.turns[-1]
             invalid = turn.detail
             if invalid is not None:
@@ -195,6 +204,15 @@ class SeatSession:
             "invalid": None,
         }
 
+    def prompt(self, seat: int) -> list[Message]:
+        """The prompt of any seat, as it would read now."""
+        return self.environment.observe(self.agents[seat])
+
+    def plan(self, seed: int, sample: int, policy: Policy) -> EpisodePlan:
+        """The episode for `play_plans`, with a policy in the session's seats."""
+        seats = [policy if one is self._own else one for one in self._seated]
+        return EpisodePlan(self._make, seats, seed, sample)
+
     @property
     def returns(self) -> list[float]:
         """What each seat was paid so far."""
@@ -211,9 +229,9 @@ class SeatSession:
         return self._running(even_ended=True).base.game_state
 
     @property
-    def environment(self) -> GameEnv:
+    def environment(self) -> PromptWrapper:
         """The environment of the episode; stepping it breaks the record."""
-        return self._running(even_ended=True).base
+        return self._running(even_ended=True).env
 
     @property
     def episode(self) -> Episode:
@@ -280,26 +298,10 @@ class SeatSession:
         own = sorted({checked_seat(one, num_players) for one in listed})
         if not own:
             raise ValueError("want at least one seat, got none; give seat=0")
-        single = isinstance(opponents, str) or not isinstance(opponents, Sequence)
         num_others = num_players - len(own)
-        named: Any = [opponents] * num_others if single else opponents
-        if len(named) != num_others:
-            raise ValueError(
-                f"want {num_others} opponents, one per other seat, got {len(named)}"
-            )
-        policies = [self._policy(one) for one in named]
+        policies = checked_opponents(opponents, num_others, self._made)
         self.seats, self.opponents = seat, policies
         self._sit(own)
-
-    def _policy(self, named: str | Policy) -> Policy:
-        """The policy of another seat; a string's is made once."""
-        if not isinstance(named, str):
-            if not callable(getattr(named, "act", None)):
-                raise ValueError(f"want a policy as opponent, got {named!r:.80}")
-            return named
-        if named not in self._made:
-            self._made[named] = checked_opponent(named)
-        return self._made[named]
 
     def _begin(self, seed: int, sample: int, options: Mapping[str, Any]) -> None:
         if self._draws:
@@ -334,7 +336,7 @@ class SeatSession:
             raise
         self.done = live.is_over
         if self.done:
-            return live.env.observe(self.agents[self.seat])
+            return self.prompt(self.seat)
         self.seat = live.seat
         return list(live.request().messages)
 
@@ -347,17 +349,10 @@ class SeatSession:
         return self._live
 
     def _ending(self, live: LiveEpisode) -> dict[str, Any]:
-        base, turns = live.base, live.turns
-        own = [turn.seat in self._seats for turn in turns]
+        own = [turn.seat in self._seats for turn in live.turns]
         found: dict[str, Any] = {
-            "outcome": {
-                "returns": self.returns,
-                "measures": measures_of(base.game, base.game_state),
-                "forfeited_by": base.forfeited_by,
-            },
-            "turn_rewards": [
-                t.reward for t, is_own in zip(turns, own, strict=True) if is_own
-            ],
+            "outcome": outcome_of(live.base),
+            "turn_rewards": [t.reward for t in live.turns if t.seat in self._seats],
         }
         if self._credit is not None:
             values = zip(own, self._credit(live.record()), strict=True)
@@ -365,8 +360,19 @@ class SeatSession:
         return found
 
 
-def _prompted(make: Callable[[], GameEnv], prompt: Mapping[str, Any]) -> PromptWrapper:
-    return PromptWrapper(make(), **{"penalty": 0.0, **prompt})
+def transcript(game: Any) -> dict[str, Any] | None:
+    """The prompts of an id where a seat is one conversation; a function has its own."""
+    return {"history": "transcript", "penalty": 0.5} if isinstance(game, str) else None
+
+
+def _maker(game: Any, prompt: Mapping[str, Any] | None, params: Any) -> EnvFn:
+    if callable(game):
+        if prompt or params:
+            raise ValueError("want prompts and parameters in the function, got both")
+        return cast(EnvFn, game)
+    make: Any = arena_envs.make if isinstance(game, str) else GameEnv
+    prompt = {"penalty": 0.0, **(prompt or {})}
+    return lambda: PromptWrapper(make(game, observation="text", **params), **prompt)
 
 
 def _saved(turn: Turn) -> str | list[str]:

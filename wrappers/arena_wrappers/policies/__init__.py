@@ -13,6 +13,7 @@ from arena_wrappers.policies.agents import (
     scorers,
     told,
 )
+from arena_wrappers.policies.arrays import ArrayPolicy
 from arena_wrappers.policies.basic import (
     INSTEAD,
     AsyncPolicy,
@@ -37,6 +38,7 @@ from arena_wrappers.policies.policy_strings import Maker, make_policy, policies
 __all__ = [
     "INSTEAD",
     "AgentPolicy",
+    "ArrayPolicy",
     "Ask",
     "Asks",
     "AsyncAgentPolicy",

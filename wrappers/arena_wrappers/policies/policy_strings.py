@@ -53,6 +53,7 @@ policies: Door[Policy] = Door(
         KIND: person,
         "noisy": noisy,
         "api": "arena_wrappers.policies.api:load",
+        "array": "arena_wrappers.policies.arrays:load",
         "agent": "arena_wrappers.policies.agents:load",
     },
     given=("make", "spec"),
@@ -75,6 +76,7 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     | `"lm:PATH"` | a language model in a folder |
     | `"api:MODEL"`, `"api:MODEL@URL"` | a language model behind an OpenAI-compatible endpoint |
     | `"vllm:URL"` | the model of a vLLM server, with the prompts of its folder |
+    | `"array:FORMAT:PATH"` | a numeric agent, see `arena_wrappers.policies.arrays.load` |
     | `"noisy:P(STRING)"` | any of these but a person, with a random legal action at probability P |
     | `"best_of:N(STRING, reward:PATH)"` | the best of N replies of any of these but a person or an endpoint, by a reward model |
     | `"agent:NAME(STRING)"` | an agent of `arena_wrappers.policies.agents`, whose turn takes several calls of these |

@@ -11,6 +11,7 @@ from arena_trainers.credit.estimators.returns import (
     whole_returns,
 )
 from arena_trainers.credit.pools import (
+    ROUNDED,
     Credit,
     Pools,
     check_range,
@@ -102,24 +103,29 @@ def random_effects(
     pools = pools_by(turns, pool)
     to_go = returns_to_go(turns, turns.column("reward"), discount)
     stats = return_moments(turns, pools, to_go, discount=discount, ddof=ddof)
-    before = _paid_before(turns, pools) if paid else np.zeros_like(to_go)
-    advantage = to_go - _baseline(turns, pools, to_go, stats.mean, before)
+    paid_before = _paid_before(turns, pools, paid)
+    advantage = to_go - _baseline(turns, pools, to_go, stats.mean, *paid_before)
     if scale == "std":
         advantage *= unit_scale(stats.std, eps)[pools.of]
     return with_report(advantage, pools, stats)
 
 
-def _paid_before(turns: Trajectories, pools: Pools) -> Floats:
-    """float64[M]: rewards before each turn, less their mean in the pool; 0 for rounding."""
-    reward = turns.column("reward")
+def _paid_before(turns: Trajectories, pools: Pools, paid: bool) -> list[Floats]:
+    """float64[M] each: rewards before a turn, less their mean in the pool; 0 unless `paid`.
+
+    And the sum of squares that rounding may have made of them in the pool: where all others
+    were paid alike, theirs is no more, and depends on the own episode.
+    """
+    reward = turns.column("reward") * paid
     found = whole_returns(turns, reward) - returns_to_go(turns, reward)
     sizes = sizes_to_go(turns, reward)[turns.first][turns.index]
-    stats = moments(found, pools.of, len(pools.key), 0, sizes)
-    return np.where(stats.std[pools.of] > 0, found - stats.mean[pools.of], 0.0)
+    mean = moments(found, pools.of, len(pools.key)).mean
+    rounding = np.bincount(pools.of, (ROUNDED * sizes) ** 2)[pools.of]
+    return [found - mean[pools.of], np.asarray(rounding, np.float64)]
 
 
 def _baseline(
-    turns: Trajectories, pools: Pools, to_go: Floats, centre: Floats, before: Floats
+    turns: Trajectories, pools: Pools, to_go: Floats, centre: Floats, *paid: Floats
 ) -> Floats:
     """float64[M]: the mean of others, adjusted and shrunk; 0 where there are none."""
     tree = turns.batch.tree[turns.row]  # the episode or tree that is left out
@@ -131,9 +137,11 @@ def _baseline(
     values = to_go - centre[pools.of]  # small numbers, for the sums of squares
     slope = np.zeros(len(examples))
     products = [others.products(values, values)]
+    before, rounding = paid
     if before.any():
         products += [others.products(values, before), others.products(before, before)]
-        slope = _slope(others.freedom, *(total for total, _, _ in products))
+        sums = (total for total, _, _ in products)
+        slope = _slope(others.freedom, rounding[examples], *sums)
     powers = (np.ones_like(slope), -2 * slope, slope**2)
     within, between = (
         np.maximum(sum(p * one[i] for p, one in zip(powers, products, strict=False)), 0)
@@ -149,16 +157,19 @@ def _baseline(
     return np.where((others.size == 0)[own], 0.0, whole)
 
 
-def _slope(freedom: Floats, square: Floats, product: Floats, paid: Floats) -> Floats:
+def _slope(
+    freedom: Floats, rounding: Floats, square: Floats, product: Floats, paid: Floats
+) -> Floats:
     """The slope of the values by what was paid, times max(0, 1 - 1 / F); float64[O].
 
     Args:
         freedom: degrees of freedom that the means leave; the slope takes one more.
+        rounding: the slope is 0 unless `paid` is greater.
         square: sum of value², around the means.
         product: likewise of value · paid.
         paid: likewise of paid².
     """
-    has = (paid > 0) & (freedom > 1)
+    has = (paid > rounding) & (freedom > 1)
     slope = np.divide(product, paid, where=has, out=np.zeros_like(paid))
     explained = slope * product
     rest = np.maximum(square - explained, 0) / np.maximum(freedom - 1, 1)

@@ -418,7 +418,7 @@ def plan_lines(
     return [*lines, "", "refused on this machine", *_listed(refused or ["nothing"])]
 
 
-def _refusals(steps: Sequence[Callable[[], None]]) -> list[str]:
+def _refusals(steps: Sequence[Callable[[], object]]) -> list[str]:
     """Why steps of the preflight refuse the run."""
     found = []
     for step in steps:

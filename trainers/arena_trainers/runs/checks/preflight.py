@@ -88,7 +88,7 @@ def read_options(settings: Mapping[str, Any]) -> tuple[JobConfig, Any]:
 
 def checks(
     job: JobConfig, draft: Any, folder: Path, *, resume: bool
-) -> list[Callable[[], None]]:
+) -> list[Callable[[], object]]:
     """The checks before the model and the user's modules; each step may raise."""
 
     def check_seats() -> None:
@@ -109,7 +109,7 @@ def checks(
         lambda: check_ranges(draft),
         lambda: refuse_what_is_not_supported(draft),
         check_seats,
-        lambda: check_curriculum(draft),
+        lambda: curriculum_of(draft, games_of(draft)),
         lambda: check_lora(job, draft),
         check_folder,
         lambda: check_server(draft),
@@ -156,11 +156,6 @@ def check_opponents(draft: Any) -> None:
         if not near:
             raise
         raise ValueError(f"{error}, or the matchmaker {near[0]!r}") from error
-
-
-def check_curriculum(draft: Any) -> None:
-    """Raises ValueError for a game or an option that does not fit the curriculum."""
-    curriculum_of(draft, games_of(draft))
 
 
 def check_policies(strings: str | Sequence[str]) -> None:

@@ -104,11 +104,6 @@ def kept_metrics(path: Path, last_step: int) -> list[dict[str, Any]]:
     return kept
 
 
-def draw_curves(metrics: Records, path: Path, frame: Frame) -> None:
-    """Writes the picture of `curves` as PNG."""
-    curves(metrics, frame).savefig(path, format="png", dpi=120)
-
-
 def curves(metrics: Records, frame: Frame) -> Any:
     """A figure of returns per seat, legal rate, NashConv and KL against steps.
 
@@ -443,37 +438,23 @@ def step_zero(stages: Sequence[tuple[str, Measurement]]) -> dict[str, Any]:
 
 
 def frame_of(
-    job: JobConfig,
-    args: TurnGRPOConfig,
+    title: str,
     plans: Sequence[GamePlan],
     outcomes: Sequence[GameOutcome],
+    **more: Any,
 ) -> Frame:
     """Title, ranges and reference lines of a run's curves."""
-    games = ", ".join(plan.name for plan in plans)
-    compared = [o.comparison for o in outcomes if o.comparison is not None]
+    ranges = [bounds_of(plan.game) for plan in plans]
     return Frame(
-        title=f"{games}: model {job.model}, credit {args.credit}, seed {args.seed}",
-        first_game=plans[0].name,
+        title,
+        first_game=plans[0].name if plans else "",
         return_range=(
-            min(bounds_of(plan.game)[0] for plan in plans),
-            max(bounds_of(plan.game)[1] for plan in plans),
+            min((low for low, _ in ranges), default=0.0),
+            max((high for _, high in ranges), default=1.0),
         ),
-        uniform=outcomes[0].stages[0].nash_conv,
-        values={
-            f"{found.game}/player_{seat}": value
-            for found in compared
-            for seat, value in enumerate(found.values or ())
-        },
-        moves=_moves(args),
+        uniform=outcomes[0].stages[0].nash_conv if outcomes else None,
+        **more,
     )
-
-
-def _moves(args: TurnGRPOConfig) -> list[int]:
-    """Steps after which TRL's `SyncRefModelCallback` has synchronised the reference."""
-    if not args.sync_ref_model:
-        return []
-    every = args.ref_model_sync_steps
-    return list(range(every, args.max_steps, every))
 
 
 PACKAGES = ("arena-envs", "torch", "transformers", "trl", "accelerate", "numpy")
@@ -583,7 +564,8 @@ def write_results(
         write_episodes(folder / EPISODES, kept)
     with whole_file(folder / RESULTS) as file:  # it ends a live report
         file.write(json.dumps(results, indent=2) + "\n")
-    draw_curves(read_metrics(folder / METRICS), folder / "curves.png", frame)
+    figure = curves(read_metrics(folder / METRICS), frame)
+    figure.savefig(folder / "curves.png", dpi=120)
 
 
 def write_last_report(folder: Path) -> None:

@@ -1,0 +1,81 @@
+"""Numeric agents as policies: their probabilities, exact NashConv, bad input."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from arena_envs import make_game
+from arena_envs.solvers import uniform_table
+from arena_trainers.evaluate.exploit import exploitability, tabular
+from arena_wrappers import ArrayPolicy, make_policy, play
+
+
+def by_mask(features, masks):
+    return masks / masks.sum(1, keepdims=True)
+
+
+def test_nash_conv_is_that_of_the_action_probabilities() -> None:
+    found = exploitability(ArrayPolicy(by_mask), make_game("kuhn_poker"))
+    assert found.nash_conv == pytest.approx(11 / 12)
+    assert found.illegal_mass == 0
+
+
+def test_features_are_those_of_the_seat_to_move() -> None:
+    seen = []
+
+    def keeps(features, masks):
+        seen.extend(features.tolist())
+        return by_mask(features, masks)
+
+    game = make_game("leduc_poker")
+    (episode,) = play("leduc_poker", ArrayPolicy(keeps), [3])
+    wanted = [game.features(t.state, t.seat).tolist() for t in episode.turns]
+    assert seen == wanted
+
+
+def test_draws_follow_the_probabilities_and_illegal_ones_are_invalid() -> None:
+    """Tic-tac-toe's first square at probability 1/4, whether it is free or not."""
+    policy = ArrayPolicy(
+        lambda _, masks: np.tile([0.25] + [0.75 / 8] * 8, (len(masks), 1))
+    )
+    episodes = play("tic_tac_toe", policy, range(400))
+    first = [episode.turns[0].action == 0 for episode in episodes]
+    assert abs(np.mean(first) - 0.25) < 0.08
+    assert any(episode.forfeited_by is not None for episode in episodes)
+    game = make_game("tic_tac_toe")
+    state = game.apply(game.initial_state(), 0)
+    turn = next(t for e in episodes for t in e.turns if t.state == state)
+    asked = SimpleNamespace(game=game, state=state, seat=turn.seat)
+    ((shares, illegal),) = policy.action_probs([asked])
+    assert illegal == pytest.approx(0.25)
+    assert shares == pytest.approx([1 / 8] * 8)
+
+
+@pytest.mark.parametrize(
+    ("probs", "game", "reason"),
+    [
+        (
+            lambda f, m: m,
+            "kuhn_poker",
+            r"want probabilities of shape \(1, 2\) that sum",
+        ),
+        (lambda f, m: [1.0], "kuhn_poker", r"got shape \(1,\)"),
+        (by_mask, "bargaining", "plays one game with numbered actions"),
+    ],
+)
+def test_what_are_no_probabilities_is_refused(probs, game, reason) -> None:
+    with pytest.raises(ValueError, match=reason):
+        play(game, ArrayPolicy(probs), [0], on_error="raise")
+
+
+@pytest.mark.parametrize("spec", ["array:sb4:model.zip", "array:sb3"])
+def test_an_unknown_format_is_refused(spec) -> None:
+    with pytest.raises(ValueError, match="want array:FORMAT:PATH"):
+        make_policy(spec)
+
+
+def test_the_uniform_table_is_found_again() -> None:
+    game = make_game("kuhn_poker")
+    table, _ = tabular(ArrayPolicy(by_mask), game)
+    assert {k: list(v) for k, v in uniform_table(game).items()} == table

@@ -1,0 +1,139 @@
+"""`ArrayPolicy`: numeric agents as policies, and `array:FORMAT:PATH` for saved ones."""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from arena_envs.checks import did_you_mean
+from arena_envs.doors import missing_extra
+from arena_envs.nodes import action_mask
+from arena_wrappers.policies.basic import Reply, TurnRequest
+
+Probabilities = Callable[[NDArray[np.float32], NDArray[np.int8]], ArrayLike]
+
+
+class ArrayPolicy:
+    """A function of features and action masks as a policy with `action_probs`.
+
+    The features and masks are those of `SeatEnv`. A draw of an illegal action is an invalid
+    reply; the probability of these draws is the illegal mass.
+
+    Args:
+        probs: gives the action probabilities, float[B, n], of features, float32[B, k], and
+            masks, int8[B, n].
+        name: name in records.
+
+    >>> from arena_envs import make_game
+    >>> from arena_wrappers import play
+    >>> always_bets = ArrayPolicy(lambda features, masks: np.eye(2)[[1] * len(masks)])
+    >>> play("kuhn_poker", always_bets, [0])[0].returns
+    [-2.0, 2.0]
+    """
+
+    def __init__(self, probs: Probabilities, name: str = "array") -> None:
+        self._probs, self.name = probs, name
+
+    def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
+        found = []
+        for asked, probs in zip(requests, self.action_probs(requests), strict=True):
+            shares, illegal = probs
+            weights = [*((1 - illegal) * share for share in shares), illegal]
+            (text,) = random.Random(asked.seed).choices([*asked.legal, ""], weights)
+            found.append(Reply(asked.wrap(text), instead=None if text else "empty"))
+        return found
+
+    def action_probs(
+        self, requests: Sequence[TurnRequest]
+    ) -> list[tuple[list[float], float]]:
+        found = []
+        for request, row in zip(requests, self._rows(requests), strict=True):
+            legal = row[list(request.game.legal_actions(request.state))]
+            mass = float(legal.sum())
+            shares = legal / mass if mass > 0 else np.full(len(legal), 1 / len(legal))
+            found.append((shares.tolist(), max(0.0, 1 - mass)))
+        return found
+
+    def _rows(self, requests: Sequence[TurnRequest]) -> NDArray[np.float64]:
+        """The action probabilities of each request: float[B, n]."""
+        game = requests[0].game
+        num = game.num_actions
+        if num is None or any(r.game.num_actions != num for r in requests):
+            raise ValueError(
+                f"policy {self.name!r} plays one game with numbered actions, got {game!r}"
+            )
+        seen = [np.asarray(r.game.features(r.state, r.seat)) for r in requests]
+        legal = [r.game.legal_actions(r.state) for r in requests]
+        masks = np.stack([action_mask(num, tuple(actions)) for actions in legal])
+        rows = np.asarray(self._probs(np.stack(seen).astype(np.float32), masks), float)
+        if rows.shape != masks.shape or not np.allclose(rows.sum(1), 1, atol=1e-3):
+            raise ValueError(
+                f"policy {self.name!r}: want probabilities of shape {masks.shape} that sum "
+                f"to 1, got shape {rows.shape}: {rows[:1]}"
+            )
+        return np.asarray(rows.clip(0) / rows.clip(0).sum(1, keepdims=True))
+
+
+def load(argument: str) -> ArrayPolicy:
+    """The policy of `array:FORMAT:PATH`; reading `sb3` runs the code that its file names.
+
+    | Format | Path |
+    |---|---|
+    | `sb3` | a zip file of Stable-Baselines3 or sb3-contrib, trained on `SeatEnv`; Q-networks play greedily |
+    | `rllib` | the folder of a module that RLlib saved, trained on `RLlibEnv` |
+
+    Raises:
+        ValueError: the format is unknown, or the path is missing.
+        ModuleNotFoundError: the framework is not installed.
+    """
+    form, _, path = argument.partition(":")
+    if form not in _FORMATS or not path:
+        hint = did_you_mean(form, _FORMATS)
+        raise ValueError(f"want array:FORMAT:PATH, got 'array:{argument}'; {hint}")
+    try:
+        return ArrayPolicy(_FORMATS[form](path), f"array:{argument}")
+    except ModuleNotFoundError as error:
+        raise missing_extra(error, form) from error
+
+
+def _sb3(path: str) -> Probabilities:
+    import torch
+    from stable_baselines3.common.save_util import load_from_zip_file
+
+    data, weights, _ = load_from_zip_file(path, device="cpu")
+    spaces = data["observation_space"], data["action_space"]
+    net = data["policy_class"](*spaces, lambda _: 0.0, **data["policy_kwargs"])
+    net.load_state_dict(weights["policy"])
+    net.set_training_mode(False)
+
+    def probs(features: NDArray[np.float32], masks: NDArray[np.int8]) -> Any:
+        seen = {"observation": features, "action_mask": masks}
+        if not hasattr(net, "get_distribution"):
+            return np.eye(masks.shape[1])[net.predict(seen, deterministic=True)[0]]
+        given = (masks,) if hasattr(net.action_dist, "apply_masking") else ()
+        with torch.no_grad():
+            found = net.get_distribution(net.obs_to_tensor(seen)[0], *given)
+        return found.distribution.probs.numpy()
+
+    return probs
+
+
+def _rllib(path: str) -> Probabilities:
+    import torch
+    from ray.rllib.core.rl_module import RLModule
+
+    module: Any = RLModule.from_checkpoint(path)
+
+    def probs(features: NDArray[np.float32], masks: NDArray[np.int8]) -> Any:
+        seen = {"observations": torch.as_tensor(features)}
+        seen["action_mask"] = torch.as_tensor(masks, dtype=torch.float32)
+        with torch.no_grad():
+            logits = module.forward_inference({"obs": seen})["action_dist_inputs"]
+        return logits.softmax(-1).numpy()
+
+    return probs
+
+
+_FORMATS: dict[str, Callable[[str], Probabilities]] = {"sb3": _sb3, "rllib": _rllib}
