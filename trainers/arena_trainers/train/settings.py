@@ -307,17 +307,13 @@ class SelfPlay:
             `loss_type` does. By turn averages over seats, then trajectories, then turns, then
             tokens (MARS, equation 3); it needs a `loss_type` that averages over tokens. The KL
             term is averaged as `loss_type` does.
-
-    Agents and learners:
-        agent: Agent that the model plays, such as 'planner_worker' or 'candidates(num=2)'. Each
-            call of the model in a turn is trained as a turn of its own. Other packages and
-            `module:name` give further agents.
-        roles: LoRA adapters that learn on one base model, by role of the agent, such as
-            `{planner: {lora_r: 8}, worker: {lora_r: 8, learning_rate: 1e-4}}`, or by seat, such as
-            `{0: {lora_r: 8}, 1: {lora_r: 8}}`. Each may have lora_r, learning_rate and beta of
-            its own. See `arena_trainers.train.learners`.
-        update: Learners that a step updates: 'joint' (all), `{alternate: 20}` (one at a time, for
-            20 steps), or `{freeze: [worker]}`.
+        agent: Agent that the model plays. Such as `planner_worker`, or `module:name` for one of
+            your own. Each call of the model in a turn is trained as a turn of its own.
+        roles: LoRA adapters by role of the agent, or by seat. Such as `{planner: {lora_r: 8}, worker:
+            {lora_r: 8}}`, or `{0: {lora_r: 8}, 1: {lora_r: 8}}`: they learn on one base model. Each
+            may have its own lora_r, learning_rate and beta. See `arena_trainers.train.learners`.
+        update: Which of the roles a step trains. `joint` is all of them; `{alternate: 20}` one at
+            a time, for 20 steps; `{freeze: [worker]}` all but these.
     """
 
     games: list[Any] = option(["kuhn_poker"])
