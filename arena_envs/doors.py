@@ -492,6 +492,8 @@ def _loaded(point: EntryPoint, kind: str) -> Any:
     try:
         return point.load()
     except Exception as error:  # a plug-in may raise anything
+        if plugin == "arena-envs" and isinstance(error, ModuleNotFoundError):
+            raise missing_extra(error) from error
         raise ImportError(
             f"{kind} {point.name!r} of plug-in {plugin!r} cannot be loaded from "
             f"{point.value!r}: {error!r}"

@@ -10,6 +10,7 @@ Write a game by inheriting from `BaseGame`, which carries the defaults.
 
 import math
 import random
+import sys
 from bisect import bisect
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -276,12 +277,14 @@ AnyExtensiveForm = ExtensiveForm[Any, Any]
 AnyGame = Game[Any, Any]
 
 
-def param(default: Any, low: Any = -math.inf, high: Any = math.inf) -> Any:
+def param(
+    default: Any, low: Any = -math.inf, high: Any = math.inf, *, knob: Any = ()
+) -> Any:
     """A parameter of a game: an int or a float from `low` to `high`, as it is annotated.
 
-    A limit that depends on other parameters is a function of the game.
+    A limit that depends on other parameters is a function of the game. See `Game.knobs` for `knob`.
     """
-    return field(default=default, metadata={"limits": (low, high)})
+    return field(default=default, metadata={"limits": (low, high), "knob": knob})
 
 
 class BaseGame(Generic[S, A]):
@@ -290,6 +293,8 @@ class BaseGame(Generic[S, A]):
     simultaneous = False
     zero_sum = False
     default_value: ClassVar[str | None] = None  # `known_value` by default parameters
+    pays_rounds: ClassVar[bool] = False  # whether each of several `num_rounds` pays
+    shares_measured: ClassVar[Sequence[str]] = ()  # names of measures from 0 to 1
 
     def __post_init__(self) -> None:
         """Checks the parameters by their annotations and limits, see `param`.
@@ -317,9 +322,23 @@ class BaseGame(Generic[S, A]):
                 check = check_number if each.type in (float, "float") else check_int
                 check(each.name, value, low, high)
 
+    first_state: S
+
+    @property
+    def kind(self) -> Kind:
+        raise AttributeError(f"{type(self).__name__} lacks `kind`")
+
+    @property
+    def information(self) -> Information:
+        return "imperfect"
+
     @property
     def max_chance_nodes(self) -> int | None:
         return None
+
+    def initial_state(self) -> S:
+        """`first_state`, which suits a state that parameters do not change."""
+        return self.first_state
 
     @property
     def teams(self: Game[S, A]) -> Sequence[int]:
@@ -392,12 +411,12 @@ class BaseGame(Generic[S, A]):
         return {}
 
     @property
-    def pays(self) -> Pays:
-        return "end"
+    def pays(self: Any) -> Pays:
+        return "on_the_way" if self.pays_rounds and self.num_rounds > 1 else "end"
 
     @property
     def measure_bounds(self) -> Mapping[str, tuple[float, float]]:
-        return {}
+        return dict.fromkeys(self.shares_measured, (0.0, 1.0))
 
     @property
     def known_value(self) -> str | None:
@@ -406,7 +425,16 @@ class BaseGame(Generic[S, A]):
 
     @property
     def knobs(self) -> Mapping[str, tuple[Any, ...]]:
-        return {}
+        """The knobs of the parameters, see `param`, as far as they build this game."""
+        params = getattr(self, "__dataclass_fields__", {}).items()
+        found = {
+            name: tuple(
+                value for value in each.metadata["knob"] if _fits(self, name, value)
+            )
+            for name, each in params
+            if "knob" in each.metadata
+        }
+        return {name: values for name, values in found.items() if values}
 
     @property
     def instances(self) -> Sequence[Hashable]:
@@ -418,7 +446,19 @@ class BaseGame(Generic[S, A]):
 
     @property
     def scene(self) -> str | None:
+        """The function `scene` of the module of the game, if there is one."""
+        for module in (cls.__module__ for cls in type(self).__mro__):
+            if callable(getattr(sys.modules.get(module), "scene", None)):
+                return f"{module}:scene"
         return None
+
+
+def _fits(game: Any, name: str, value: Any) -> bool:
+    try:
+        replace(game, **{name: value})
+    except ValueError:
+        return False
+    return True
 
 
 @lru_cache(4)
@@ -649,31 +689,6 @@ def over_text(score: float) -> str:
     ('The game is over: your score is 0.', 'The game is over: your score is 0.3333.')
     """
     return f"The game is over: your score is {round(score, 4) + 0.0:.10g}."
-
-
-def fitting(game: Any, **values: Sequence[Any]) -> dict[str, tuple[Any, ...]]:
-    """The values with which the game can be built, all other parameters as they are.
-
-    Args:
-        game: a frozen dataclass of its parameters.
-        **values: from easy to hard, by parameter.
-
-    Returns:
-        The values that fit, by parameter; without parameters of which no value fits.
-    """
-    found = {
-        name: tuple(value for value in given if _fits(game, name, value))
-        for name, given in values.items()
-    }
-    return {name: given for name, given in found.items() if given}
-
-
-def _fits(game: Any, name: str, value: Any) -> bool:
-    try:
-        replace(game, **{name: value})
-    except ValueError:
-        return False
-    return True
 
 
 def draw(cumulative: Sequence[float], u: float) -> int:

@@ -194,3 +194,10 @@ def test_a_module_of_the_working_directory_hides_no_other(tmp_path, monkeypatch)
 def test_a_name_without_an_object_is_refused():
     with pytest.raises(ValueError, match="want a value, got 'json:no_such'"):
         imported("json:no_such", "a value")
+
+
+def test_an_entry_point_of_this_project_names_the_extra_that_it_needs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)  # as if it were not installed
+    monkeypatch.delitem(sys.modules, "arena_trainers.lm.policy", raising=False)
+    with pytest.raises(ImportError, match=r"'torch'; .*pip install '\.\[train\]'"):
+        make_policy("lm:runs/first/model")

@@ -39,6 +39,20 @@ def test_fast_commands_run(tmp_path):
         run(["bash", "-euo", "pipefail", "-c", block.code], tmp_path)
 
 
+def test_the_first_commands_need_no_extra(tmp_path):
+    """What `pip install .` does not install is hidden."""
+    extras = ("chess", "jinja2", "matplotlib", "openskill", "scipy", "torch", "trl")
+    hidden = f"import sys\nsys.modules.update(dict.fromkeys({extras}))\n"
+    (tmp_path / "sitecustomize.py").write_text(hidden)
+    first = next(b for b in blocks("README.md") if b.language == "sh").code
+    install, *commands = first.splitlines()
+    assert install == "pip install ."
+    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    env = f"export PYTHONPATH={':'.join(paths)}"
+    for command in commands:
+        run(["bash", "-c", f"{env}; yes 1 | {command}"], tmp_path)
+
+
 def test_links_lead_to_files_of_the_repository():
     links = re.findall(r"\]\((?!https?://)([^)#]+)", README)
     assert links

@@ -61,7 +61,6 @@ from arena_envs.game import (
     CHANCE,
     TERMINAL,
     HoldsOut,
-    Information,
     Kind,
     Pays,
     Vector,
@@ -399,9 +398,8 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
     split: str = "train"
 
     kind: ClassVar[Kind] = "mixed"
-    information: ClassVar[Information] = "imperfect"
+    shares_measured = ("efficiency", "revenue", "overbids")
     min_return = -1.0
-    scene = "arena_envs.games.auction:scene"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -547,10 +545,6 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
             "revenue": paid / (self.budget * self.num_players),
             "overbids": sum(over) / len(over) if over else 0.0,
         }
-
-    @property
-    def measure_bounds(self) -> dict[str, tuple[float, float]]:
-        return dict.fromkeys(("efficiency", "revenue", "overbids"), (0.0, 1.0))
 
     def observe(self, state: State, seat: int) -> str:
         player = self.current_player(state)

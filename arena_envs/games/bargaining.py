@@ -215,6 +215,7 @@ class Bargaining(Haggling):
     max_message: int = param(300, 1, 400)
     split: str = "train"
 
+    shares_measured = ("agreement", "efficiency", "fairness")
     answers = (talk.Move("accept"), talk.Move("reject"))
     answers_told = ("accept",)
     factor = "discount factor"
@@ -223,7 +224,6 @@ class Bargaining(Haggling):
     default_value = (
         "subgame-perfect play .295416, .704584; random play .436275, .439616"
     )
-    scene = "arena_envs.games.bargaining:scene"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -281,10 +281,6 @@ class Bargaining(Haggling):
             "efficiency": self.efficiency(state),
             "fairness": fairness or 0.0,
         }
-
-    @property
-    def measure_bounds(self) -> dict[str, tuple[float, float]]:
-        return dict.fromkeys(("agreement", "efficiency", "fairness"), (0.0, 1.0))
 
     def observe(self, state: State, seat: int) -> str:
         discounts, said = state

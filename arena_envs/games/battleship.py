@@ -31,13 +31,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from arena_envs.game import (
     TERMINAL,
     BaseGame,
     IllegalAction,
-    Information,
     Kind,
     Vector,
     check_int,
@@ -397,10 +396,9 @@ class Battleship(Board):
             there are more shots than squares where none can be shot at again.
     """
 
+    first_state = State()
     num_players = 2
-    information: ClassVar[Information] = "imperfect"
     max_chance_nodes = 0
-    scene = "arena_envs.games.battleship:scene"
 
     @property
     def num_actions(self) -> int:
@@ -429,9 +427,6 @@ class Battleship(Board):
             self.num_shots == self.num_squares and not self.allow_repeated_shots
         )
         return 2 * (len(self.ship_sizes) + self.num_shots) - all_squares
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         if self.is_over(state):

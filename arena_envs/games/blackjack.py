@@ -25,15 +25,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     BaseGame,
     IllegalAction,
-    Information,
-    Kind,
     Vector,
     fold,
     np,
@@ -66,20 +64,16 @@ class State(NamedTuple):
 class Blackjack(BaseGame[State, int]):
     """Blackjack with one player and one deck; it has no parameters."""
 
+    first_state = State()
     num_players = 1
     num_actions = 2
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "imperfect"
+    kind = "competitive"
     # 11 cards of the player make 21; the dealer draws 3, 4, 4, 4 and one more
     max_chance_nodes = 16
     min_return = -1.0
     max_return = 1.0
     # 2 cards dealt and 9 drawn make 21 (aces, 2s, 3s); then one turn more
     max_turns = 10
-    scene = "arena_envs.games.blackjack:scene"
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         player, dealer, num_hits, stood = state

@@ -66,8 +66,6 @@ class Breakthrough(TwoPlayerGame[State]):
     rows: int = param(8, 3, 8)
     columns: int = param(8, 2, 8)
 
-    scene = "arena_envs.games.breakthrough:scene"
-
     @property
     def num_actions(self) -> int:
         return 12 * self.rows * self.columns

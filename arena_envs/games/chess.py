@@ -221,7 +221,6 @@ class Chess(TwoPlayerGame[State]):
     fen: str = chess.STARTING_FEN
 
     num_actions = len(MOVES)
-    scene = "arena_envs.games.chess:scene"
     is_spelled = True
 
     def __post_init__(self) -> None:

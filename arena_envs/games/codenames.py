@@ -69,15 +69,13 @@ from functools import cached_property, lru_cache
 from itertools import combinations
 from math import comb
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     IllegalAction,
-    Information,
-    Kind,
     Vector,
     np,
     param,
@@ -325,15 +323,14 @@ class Codenames(talk.TalkGame[State, Action]):
     words: str | Path | Sequence[str] = "nouns"
     split: str = "train"
 
+    first_state = State()
     num_players = 4
     max_message = 0
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "imperfect"
+    kind = "competitive"
     zero_sum = True
     min_return = -1.0
     max_return = 1.0
     teams = (0, 0, 1, 1)
-    scene = "arena_envs.games.codenames:scene"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -398,9 +395,6 @@ class Codenames(talk.TalkGame[State, Action]):
         """The words that are still on the board."""
         words = self.boards[state.board]
         return [words[p] for p in range(len(words)) if p not in state.guessed]
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         if state.board < 0 or UNKNOWN in state.key or state.left < 0:

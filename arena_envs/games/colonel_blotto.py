@@ -26,14 +26,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from math import comb
-from typing import ClassVar
 
 from arena_envs.game import (
     TERMINAL,
     BaseGame,
     IllegalAction,
-    Information,
-    Kind,
     Vector,
     fold,
     np,
@@ -83,14 +80,13 @@ class ColonelBlotto(BaseGame[State, int]):
     num_coins: int = param(10, 2, 99)
     num_fields: int = param(3, 3, 9)
 
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "imperfect"
+    first_state = ()
+    kind = "competitive"
     max_chance_nodes = 0
     simultaneous = True
     zero_sum = True
     min_return = -1.0
     max_return = 1.0
-    scene = "arena_envs.games.colonel_blotto:scene"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -107,9 +103,6 @@ class ColonelBlotto(BaseGame[State, int]):
     @property
     def max_turns(self) -> int:
         return self.num_players
-
-    def initial_state(self) -> State:
-        return ()
 
     def current_player(self, state: State) -> int:
         return TERMINAL if len(state) == self.num_players else len(state)

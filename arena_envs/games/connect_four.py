@@ -64,7 +64,7 @@ class ConnectFour(TwoPlayerGame[State]):
     columns: int = param(7, 3, 10)
     x_in_row: int = param(4, 3, lambda game: max(game.rows, game.columns))
 
-    scene = "arena_envs.games.connect_four:scene"
+    first_state = State()
 
     @property
     def num_actions(self) -> int:
@@ -73,9 +73,6 @@ class ConnectFour(TwoPlayerGame[State]):
     @property
     def max_turns(self) -> int:
         return self.rows * self.columns
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         return state.player

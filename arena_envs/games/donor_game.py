@@ -42,15 +42,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     BaseGame,
-    Information,
-    Kind,
-    Pays,
     Vector,
     counted,
     fold,
@@ -155,11 +152,10 @@ class DonorGame(BaseGame[State, int]):
     gift_step: int = param(10, 1, 100)
     punishment: bool = False
 
-    kind: ClassVar[Kind] = "mixed"
-    information: ClassVar[Information] = "imperfect"
+    pays_rounds = True
+    kind = "mixed"
     simultaneous = True
     default_value = "in equilibrium 0 each; all always give everything: 630 each"
-    scene = "arena_envs.games.donor_game:scene"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -222,10 +218,6 @@ class DonorGame(BaseGame[State, int]):
     def returns(self, state: State) -> Sequence[float]:
         start = self.start * UNIT
         return tuple((hundredths - start) / UNIT for hundredths in state.hundredths)
-
-    @property
-    def pays(self) -> Pays:
-        return "on_the_way" if self.num_rounds > 1 else "end"
 
     def measures(self, state: State) -> dict[str, float]:
         """The mean share given; a punishment gives nothing."""

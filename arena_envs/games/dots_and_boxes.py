@@ -108,8 +108,8 @@ class DotsAndBoxes(TwoPlayerGame[State]):
     num_cols: int = param(2, 1, MAX_SIZE)
     utility_margin: bool = False
 
+    first_state = State()
     default_value = "player_0 wins by 3 to 1; random play: 42.0 % wins of each"
-    scene = "arena_envs.games.dots_and_boxes:scene"
 
     @property
     def num_actions(self) -> int:
@@ -126,9 +126,6 @@ class DotsAndBoxes(TwoPlayerGame[State]):
     @property
     def min_return(self) -> float:  # type: ignore[override]  # depends on a parameter
         return -self.max_return
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         return TERMINAL if self._is_full(state) else state.seat

@@ -43,19 +43,16 @@ from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     BaseGame,
     IllegalAction,
-    Information,
-    Kind,
     Vector,
     check_split,
     counted,
-    fitting,
     fold,
     np,
     over_text,
@@ -203,18 +200,17 @@ class FrozenLake(BaseGame[State, int]):
     layout: str | Sequence[str] = "random"
     is_slippery: bool = True
     max_moves: int = param(100, 1, MAX_MOVES)
-    size: int = param(4, 2, MAX_SIZE)
+    size: int = param(4, 2, MAX_SIZE, knob=(2, 3, 4, 5, 6))
     num_maps: int = param(200, 1, MAX_MAPS)
     split: str = "train"
 
     num_players = 1
     num_actions = 4
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "perfect"
+    kind = "competitive"
+    information = "perfect"
     min_return = 0.0
     max_return = 1.0
-    measure_bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"success": (0, 1)}
-    scene = "arena_envs.games.frozen_lake:scene"
+    shares_measured = ("success",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -240,9 +236,9 @@ class FrozenLake(BaseGame[State, int]):
         return (self.layout == "random") + self.is_slippery * self.max_moves
 
     @property
-    def knobs(self) -> dict[str, tuple[Any, ...]]:
+    def knobs(self) -> Mapping[str, tuple[Any, ...]]:
         if self.layout == "random":
-            return fitting(self, size=(2, 3, 4, 5, 6))
+            return super().knobs
         return {"layout": ("4x4", "8x8")} if self.layout in MAPS else {}
 
     def lake(self, state: State) -> Lake:

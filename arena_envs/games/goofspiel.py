@@ -32,14 +32,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     BaseGame,
     IllegalAction,
-    Information,
     Kind,
     Vector,
     fold,
@@ -201,9 +200,7 @@ class Goofspiel(Setup, BaseGame[State, int]):
         ValueError: a parameter is none of these.
     """
 
-    information: ClassVar[Information] = "imperfect"
     simultaneous = True
-    scene = "arena_envs.games.goofspiel:scene"
 
     @property
     def num_actions(self) -> int:

@@ -46,7 +46,6 @@ from arena_envs.game import (
     IllegalAction,
     Vector,
     check_split,
-    fitting,
     fold,
     np,
     of_split,
@@ -75,11 +74,10 @@ class GuessNumber(SecretGame):
         ValueError: a parameter is out of range.
     """
 
-    num_numbers: int = param(20, 2, 1000)
+    num_numbers: int = param(20, 2, 1000, knob=(10, 20, 50, 100))
     max_guesses: int = param(10, 1, lambda game: game.num_numbers)
     num_ranges: int = param(20, 1, 1000)
     split: str = "train"
-    scene = "arena_envs.games.guess_number:scene"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -161,10 +159,6 @@ class GuessNumber(SecretGame):
     def known_value(self) -> str | None:
         best, uniform = float(self.best_value()), float(self.uniform_value())
         return f"optimal play {best:.6g}; uniform random play {uniform:.6g}"
-
-    @property
-    def knobs(self) -> dict[str, tuple[Any, ...]]:
-        return fitting(self, num_numbers=(10, 20, 50, 100))
 
     def observe(self, state: State, seat: int) -> str:
         before = self.before(state)

@@ -113,7 +113,7 @@ class Hex(TwoPlayerGame[State]):
     num_cols: int | None = param(None, MIN_SIZE, MAX_SIZE)
     swap: bool = False
 
-    scene = "arena_envs.games.hex:scene"
+    first_state = State()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,9 +128,6 @@ class Hex(TwoPlayerGame[State]):
     @property
     def max_turns(self) -> int:
         return len(self._grid.bits) + self.swap
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         if state.winner is not None:

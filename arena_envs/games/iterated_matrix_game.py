@@ -33,7 +33,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arena_envs.game import AnyGame, Pays, param
+from arena_envs.game import AnyGame, param
 from arena_envs.games.kits.matrix import PRISONERS_DILEMMA, MatrixRounds
 
 
@@ -58,11 +58,8 @@ class IteratedMatrixGame(MatrixRounds):
     actions: Sequence[Any] = ("Cooperate", "Defect")
     num_rounds: int = param(10, 1, 100)
 
+    pays_rounds = True
     default_value = "10 each, as both always defect; both always cooperate: 50 each"
-
-    @property
-    def pays(self) -> Pays:
-        return "on_the_way" if self.num_rounds > 1 else "end"
 
 
 COOPERATE, DEFECT = 0, 1

@@ -22,14 +22,12 @@ OpenSpiel's.
 import random
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     BaseGame,
-    Information,
-    Kind,
     Vector,
     np,
     param,
@@ -54,13 +52,12 @@ class KuhnPoker(BaseGame[State, int]):
 
     num_players: int = param(2, 2, 4)
 
+    first_state = State()
     num_actions = 2
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "imperfect"
+    kind = "competitive"
     zero_sum = True
     min_return = -2.0
     default_value = "-1/18 for player_0; NashConv of uniform play 11/12"
-    scene = "arena_envs.games.kuhn_poker:scene"
 
     @property
     def max_return(self) -> float:
@@ -73,9 +70,6 @@ class KuhnPoker(BaseGame[State, int]):
     @property
     def max_chance_nodes(self) -> int:
         return self.num_players
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         if len(state.cards) < self.num_players:

@@ -57,7 +57,6 @@ class LeducPoker(FixedLimit):
     num_own, board_sizes = 1, (0, 1)
     max_raises, max_paid = MAX_RAISES, MAX_PAID
     default_value = "-0.085606 for player_0; NashConv of uniform play 4.747222"
-    scene = "arena_envs.games.leduc_poker:scene"
 
     @property
     def num_cards(self) -> int:

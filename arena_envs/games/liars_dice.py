@@ -31,15 +31,13 @@ import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     BaseGame,
     IllegalAction,
-    Information,
-    Kind,
     Vector,
     fold,
     np,
@@ -79,13 +77,12 @@ class LiarsDice(BaseGame[State, int]):
     num_dice: int = param(1, 1, 5)
     num_sides: int = param(6, 2, len(FACES))
 
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "imperfect"
+    first_state = State()
+    kind = "competitive"
     zero_sum = True
     min_return = -1.0
     max_return = 1.0
     default_value = "-0.027132 for player_0; NashConv of uniform play 1.561489"
-    scene = "arena_envs.games.liars_dice:scene"
 
     @cached_property
     def num_bids(self) -> int:
@@ -103,9 +100,6 @@ class LiarsDice(BaseGame[State, int]):
     @property
     def max_chance_nodes(self) -> int:
         return self.num_players * self.num_dice
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         if len(state.dice) < self.num_players * self.num_dice:

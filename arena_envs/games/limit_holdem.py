@@ -66,7 +66,6 @@ class LimitHoldem(FixedLimit):
 
     num_own, board_sizes = 2, (0, 3, 4, 5)
     num_cards = len(CARDS)
-    scene = "arena_envs.games.limit_holdem:scene"
     is_spelled = True
 
     @property

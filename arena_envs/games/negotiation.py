@@ -249,7 +249,6 @@ class Negotiation(Haggling):
     answers = (talk.Move("accept"), talk.Move("reject"), talk.Move("leave"))
     answers_told = ("accept", "reject", "leave")
     default_value = "random play .096189, .079046; both told both values, subgame-perfect 0, .350476"
-    scene = "arena_envs.games.negotiation:scene"
 
     def __post_init__(self) -> None:
         super().__post_init__()

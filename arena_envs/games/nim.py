@@ -72,7 +72,6 @@ class Nim(TwoPlayerGame[State]):
     is_misere: bool = True
 
     default_value = "player_1 wins"
-    scene = "arena_envs.games.nim:scene"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -65,8 +65,6 @@ class Othello(TwoPlayerGame[State]):
 
     size: int = 8
 
-    scene = "arena_envs.games.othello:scene"
-
     def __post_init__(self) -> None:
         super().__post_init__()
         if type(self.size) is not int or self.size not in (4, 6, 8):

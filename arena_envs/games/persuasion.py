@@ -67,9 +67,7 @@ from arena_envs.game import (
     CHANCE,
     TERMINAL,
     HoldsOut,
-    Information,
     Kind,
-    Pays,
     Vector,
     check_number,
     counted,
@@ -234,11 +232,12 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     max_message: int = param(300, 1, 400)
     split: str = "train"
 
+    shares_measured = ("efficiency", "fairness", "truthfulness")
+    pays_rounds = True
+    first_state = State()
     num_players = 2
     kind: ClassVar[Kind] = "mixed"
-    information: ClassVar[Information] = "imperfect"
     min_return = -1.0
-    scene = "arena_envs.games.persuasion:scene"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -269,9 +268,6 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     def market(self, state: State) -> tuple[float, ...]:
         """Prior and value, as far as they are drawn."""
         return self.drawn[0] if len(self.drawn) == 1 else state.market
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         qualities, said, _ = state
@@ -327,15 +323,6 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
             "fairness": _share(rights[LOW]),
             "truthfulness": _share(is_true),
         }
-
-    @property
-    def measure_bounds(self) -> dict[str, tuple[float, float]]:
-        names = ("efficiency", "fairness", "truthfulness")
-        return dict.fromkeys(names, (0.0, 1.0))
-
-    @property
-    def pays(self) -> Pays:
-        return "on_the_way" if self.num_rounds > 1 else "end"
 
     @property
     def known_value(self) -> str | None:

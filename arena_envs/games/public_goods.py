@@ -33,12 +33,10 @@ num_rounds.
 
 import re
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from arena_envs.game import (
     TERMINAL,
-    Kind,
-    Pays,
     Vector,
     counted,
     fold,
@@ -71,10 +69,10 @@ class PublicGoods(ChoiceRounds):
     multiplier: float = 1.6
     num_rounds: int = param(10, 1, 100)
 
-    kind: ClassVar[Kind] = "mixed"
+    pays_rounds = True
+    kind = "mixed"
     min_return = 0.0
     default_value = "in equilibrium 200 each; all contribute everything: 320 each"
-    scene = "arena_envs.games.public_goods:scene"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -93,10 +91,6 @@ class PublicGoods(ChoiceRounds):
     def max_return(self) -> float:
         alone = (0,) + (self.endowment,) * (self.num_players - 1)
         return self.repeated(self.payments(alone)[0])
-
-    @property
-    def pays(self) -> Pays:
-        return "on_the_way" if self.num_rounds > 1 else "end"
 
     def measures(self, state: State) -> dict[str, float]:
         """Efficiency, and the mean share of the endowment that is contributed."""

@@ -66,19 +66,15 @@ from functools import cached_property
 from importlib import resources
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     SPLITS,
     TERMINAL,
-    Information,
-    Kind,
-    Pays,
     Vector,
     counted,
-    fitting,
     np,
     of_split,
     param,
@@ -327,7 +323,10 @@ class Referential(talk.TalkGame[State, Action]):
     """
 
     num_objects: int = param(
-        4, 2, lambda game: min(12, len(game.words), len(game.names))
+        4,
+        2,
+        lambda game: min(12, len(game.words), len(game.names)),
+        knob=(2, 3, 4, 6, 8, 12),
     )
     num_rounds: int = param(3, 1, 20)
     num_attributes: int = 4
@@ -337,14 +336,14 @@ class Referential(talk.TalkGame[State, Action]):
     word_cost: float = param(0.1, 0, 1)
     split: str = "train"
 
+    pays_rounds = True
+    first_state = State()
     num_players = 2
-    kind: ClassVar[Kind] = "cooperative"
-    information: ClassVar[Information] = "imperfect"
+    kind = "cooperative"
     min_return = 0.0
     max_return = 1.0
     teams = (0, 0)
     heuristic = "referrer:honest"
-    scene = "arena_envs.games.referential:scene"
 
     def __post_init__(self) -> None:
         rows = read_attributes("attributes", self.attributes)
@@ -385,10 +384,6 @@ class Referential(talk.TalkGame[State, Action]):
     def instances(self) -> Sequence[str]:
         return self.names if len(names_of(self.values)) >= HELD_OUT else ()
 
-    @property
-    def knobs(self) -> dict[str, tuple[Any, ...]]:
-        return fitting(self, num_objects=(2, 3, 4, 6, 8, 12))
-
     @cached_property
     def _core(self) -> tuple[tuple[Utterance, ...], tuple[Utterance, ...]]:
         says = tuple(Utterance("say", (), word) for word in self.words)
@@ -406,9 +401,6 @@ class Referential(talk.TalkGame[State, Action]):
     @property
     def max_chance_nodes(self) -> int:
         return self.num_objects + self.num_rounds
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         if len(state.said) == 2 * self.num_rounds:
@@ -479,10 +471,6 @@ class Referential(talk.TalkGame[State, Action]):
             "refused": (0.0, 1.0),
             "words": (0.0, float(most)),
         }
-
-    @property
-    def pays(self) -> Pays:
-        return "on_the_way" if self.num_rounds > 1 else "end"
 
     @property
     def known_value(self) -> str:

@@ -29,18 +29,15 @@ random answers n S / `num_answers` + T `wage`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     BaseGame,
-    Information,
-    Kind,
     Pays,
     Vector,
     counted,
-    fitting,
     np,
     over_text,
     param,
@@ -94,7 +91,7 @@ class Rounds(BaseGame[State, int]):
     )
     num_players: int = param(1, 1, 8)
     num_symbols: int = param(4, 1, 26)
-    num_answers: int = param(4, 2, 26)
+    num_answers: int = param(4, 2, 26, knob=(2, 4, 8, 16))
     stakes: Literal["equal", "falling", "rising"] = "equal"
     delay: int = param(0, 0, 64)
     wage: int = param(0, 0, 1000)
@@ -102,9 +99,8 @@ class Rounds(BaseGame[State, int]):
     luck_after: Literal["first", "last"] = "first"
     advance: int = param(0, 0, 10_000)
 
-    kind: ClassVar[Kind] = "cooperative"
-    information: ClassVar[Information] = "perfect"
-    scene = "arena_envs.games.rounds:scene"
+    kind = "cooperative"
+    information = "perfect"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -165,10 +161,6 @@ class Rounds(BaseGame[State, int]):
         wages = self.num_rounds * self.wage
         least = self._most / self.num_answers + wages
         return f"right answers {self._most + wages}; random answers {least:.6g}"
-
-    @property
-    def knobs(self) -> dict[str, tuple[Any, ...]]:
-        return fitting(self, num_answers=(2, 4, 8, 16))
 
     def initial_state(self) -> State:
         return State(0, -1, 0, 0, (0,) * (1 + min(self.delay, self.num_rounds - 1)))

@@ -51,15 +51,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import comb
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    Information,
-    Kind,
-    Pays,
     Vector,
     counted,
     np,
@@ -202,13 +199,13 @@ class SaySelect(talk.TalkGame[State, Action]):
     messages: bool = True
     max_message: int = param(300, 1, 400)
 
+    pays_rounds = True
+    first_state = State()
     num_players = 2
     teams = (0, 0)
-    kind: ClassVar[Kind] = "cooperative"
-    information: ClassVar[Information] = "imperfect"
+    kind = "cooperative"
     max_chance_nodes = 1
     heuristic = "say_selector:honest"
-    scene = "arena_envs.games.say_select:scene"
 
     @property
     def max_turns(self) -> int:
@@ -244,9 +241,6 @@ class SaySelect(talk.TalkGame[State, Action]):
             for number in range(1, most + 1)
             for drawn in combinations(balls, number)
         ]
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         paying, said = state
@@ -307,10 +301,6 @@ class SaySelect(talk.TalkGame[State, Action]):
         """The mean score of the best pair: the mean of min(k, R) over k."""
         numbers = range(1, self.max_paying + 1)
         return sum(min(k, self.num_rounds) for k in numbers) / self.max_paying
-
-    @property
-    def pays(self) -> Pays:
-        return "on_the_way" if self.num_rounds > 1 else "end"
 
     @property
     def known_value(self) -> str:

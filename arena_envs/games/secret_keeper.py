@@ -62,15 +62,12 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    Information,
-    Kind,
-    Pays,
     Vector,
     counted,
     np,
@@ -331,12 +328,13 @@ class SecretKeeper(talk.TalkGame[State, Action]):
     split: str = "train"
     show_words: bool = False
 
+    shares_measured = ("utility", "leak", "leak_exact", "leak_normalised")
+    pays_rounds = True
+    first_state = State()
     num_players = 3
-    kind: ClassVar[Kind] = "mixed"
-    information: ClassVar[Information] = "imperfect"
+    kind = "mixed"
     max_return = 1.0
     teams = (0, 1, 1)
-    scene = "arena_envs.games.secret_keeper:scene"
 
     @property
     def max_turns(self) -> int:
@@ -375,9 +373,6 @@ class SecretKeeper(talk.TalkGame[State, Action]):
 
     def default_action(self, state: State) -> Utterance:
         return REFUSE if self.current_player(state) == KEEPER else ASK
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         num = len(state.said)
@@ -430,15 +425,6 @@ class SecretKeeper(talk.TalkGame[State, Action]):
             "leak_exact": float(_any_says(heard, state.secret, is_exact=True)),
             "leak_normalised": float(_any_says(heard, state.secret, is_exact=False)),
         }
-
-    @property
-    def measure_bounds(self) -> dict[str, tuple[float, float]]:
-        names = ("utility", "leak", "leak_exact", "leak_normalised")
-        return dict.fromkeys(names, (0.0, 1.0))
-
-    @property
-    def pays(self) -> Pays:
-        return "on_the_way" if self.num_rounds > 1 else "end"
 
     @property
     def known_value(self) -> str | None:

@@ -23,15 +23,13 @@ see at the end whether the guess was right.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     BaseGame,
     IllegalAction,
-    Information,
-    Kind,
     Vector,
     fold,
     np,
@@ -65,22 +63,18 @@ class Signaling(BaseGame[State, int]):
     num_targets: int = param(3, 1, 100)
     num_words: int = param(3, 1, 100)
 
+    first_state = State()
     num_players = 2
-    kind: ClassVar[Kind] = "cooperative"
-    information: ClassVar[Information] = "imperfect"
+    kind = "cooperative"
     max_chance_nodes = 1
     min_return = 0.0
     max_return = 1.0
     max_turns = 2
     teams = (0, 0)
-    scene = "arena_envs.games.signaling:scene"
 
     @property
     def num_actions(self) -> int:
         return max(self.num_targets, self.num_words)
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         if state.target < 0:

@@ -58,14 +58,11 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs import talk
 from arena_envs.game import (
     TERMINAL,
-    Information,
-    Kind,
-    Pays,
     Vector,
     counted,
     np,
@@ -295,10 +292,11 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
     messages: bool = True
     max_message: int = param(200, 1, lambda game: 1200 // game.num_players)
 
-    kind: ClassVar[Kind] = "mixed"
-    information: ClassVar[Information] = "imperfect"
+    shares_measured = MEASURES
+    pays_rounds = True
+    first_state = State()
+    kind = "mixed"
     max_chance_nodes = 0
-    scene = "arena_envs.games.social_dilemma:scene"
 
     @property
     def max_turns(self) -> int:
@@ -311,9 +309,6 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
     @property
     def max_return(self) -> float:
         return float(max(self._numbers) * (self.num_players - 1) * self.num_rounds)
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         if len(state.rounds) == self.num_rounds:
@@ -381,14 +376,6 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
         past = range(len(state.rounds))
         promised = [p for number in past for p in self.latest_promises(state, number)]
         return measured(state.rounds, promised, self._numbers)
-
-    @property
-    def measure_bounds(self) -> dict[str, tuple[float, float]]:
-        return dict.fromkeys(MEASURES, (0.0, 1.0))
-
-    @property
-    def pays(self) -> Pays:
-        return "on_the_way" if self.num_rounds > 1 else "end"
 
     @property
     def known_value(self) -> str | None:

@@ -44,7 +44,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import count
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
@@ -52,13 +52,10 @@ from arena_envs.game import (
     AnyGame,
     BaseGame,
     IllegalAction,
-    Information,
-    Kind,
     Pays,
     Vector,
     check_split,
     counted,
-    fitting,
     fold,
     np,
     over_text,
@@ -340,7 +337,7 @@ class Sokoban(BaseGame[State, int]):
         ValueError: a parameter is out of range, or `level` is malformed.
     """
 
-    size: int = param(6, 5, 10)
+    size: int = param(6, 5, 10, knob=(5, 6, 7))
     num_boxes: int = param(1, 1, lambda game: 2 if game.size == 5 else 4)
     num_levels: int = param(100, 1, MAX_LEVELS)
     max_moves: int = param(
@@ -353,13 +350,9 @@ class Sokoban(BaseGame[State, int]):
 
     num_players = 1
     num_actions = 4
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "perfect"
-    measure_bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
-        "success": (0, 1),
-        "boxes_on_goals": (0, 1),
-    }
-    scene = "arena_envs.games.sokoban:scene"
+    kind = "competitive"
+    information = "perfect"
+    shares_measured = ("success", "boxes_on_goals")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -399,10 +392,10 @@ class Sokoban(BaseGame[State, int]):
         return self._share(self.initial_state()) if self.level is not None else 0.0
 
     @property
-    def knobs(self) -> dict[str, tuple[Any, ...]]:
+    def knobs(self) -> Mapping[str, tuple[Any, ...]]:
         if self.level is not None:
             return {}
-        return fitting(self, size=(5, 6, 7))
+        return super().knobs
 
     @property
     def heuristic(self) -> str | None:

@@ -29,18 +29,15 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     BaseGame,
     IllegalAction,
-    Information,
-    Kind,
     Vector,
     counted,
-    fitting,
     fold,
     np,
     param,
@@ -120,19 +117,18 @@ class SpeakerListener(BaseGame[State, int]):
         ValueError: a parameter is out of range.
     """
 
-    size: int = param(3, 2, 9)
+    size: int = param(3, 2, 9, knob=(2, 3, 4, 5))
     num_goals: int = param(4, 1, lambda game: game.size**2 - 1)
     num_words: int = param(2, 1, 20)
     max_steps: int = param(4, lambda game: game._nearest, 50)
 
+    first_state = State()
     num_players = 2
-    kind: ClassVar[Kind] = "cooperative"
-    information: ClassVar[Information] = "imperfect"
+    kind = "cooperative"
     max_chance_nodes = 1
     min_return = 0.0
     teams = (0, 0)
     default_value = "best 3/4; random 5303/48000"
-    scene = "arena_envs.games.speaker_listener:scene"
 
     @property
     def num_actions(self) -> int:
@@ -146,10 +142,6 @@ class SpeakerListener(BaseGame[State, int]):
     def max_turns(self) -> int:
         return 2 * self.max_steps
 
-    @property
-    def knobs(self) -> dict[str, tuple[Any, ...]]:
-        return fitting(self, size=(2, 3, 4, 5))
-
     @cached_property
     def cells(self) -> Cells:
         """The cells of the grid."""
@@ -161,9 +153,6 @@ class SpeakerListener(BaseGame[State, int]):
         cells = [cell for cell in range(self.size**2) if cell != self.cells.start]
         cells.sort(key=self.cells.distance, reverse=True)
         return tuple(sorted(cells[: self.num_goals]))
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         if state.goal < 0:

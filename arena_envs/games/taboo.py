@@ -70,23 +70,21 @@ forbidden word no longer ends the game.
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    Information,
     Kind,
     Vector,
     check_int,
     counted,
-    fitting,
     fold,
     np,
     param,
@@ -391,7 +389,7 @@ class Taboo(talk.TalkGame[State, Action]):
         ValueError: a parameter is out of range, or a card is malformed or stands twice.
     """
 
-    num_cards: int = 200
+    num_cards: int = param(200, knob=(2, 4, 8, 32, 128))
     num_forbidden: int | None = None
     num_rounds: int = param(5, 1, 20)
     adversarial: bool = False
@@ -400,11 +398,10 @@ class Taboo(talk.TalkGame[State, Action]):
     split: str = "train"
     show_words: bool = False
 
+    first_state = State()
     num_players = 2
-    information: ClassVar[Information] = "imperfect"
     max_chance_nodes = 1
     max_return = 1.0
-    scene = "arena_envs.games.taboo:scene"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -452,10 +449,10 @@ class Taboo(talk.TalkGame[State, Action]):
         return tuple(self.deck) if self.cards == SHIPPED else ()
 
     @property
-    def knobs(self) -> dict[str, tuple[Any, ...]]:
+    def knobs(self) -> Mapping[str, tuple[Any, ...]]:
         if self.adversarial:
             return {}
-        return fitting(self, num_cards=(2, 4, 8, 32, 128))
+        return super().knobs
 
     @cached_property
     def deck(self) -> dict[str, TabooCard]:
@@ -476,9 +473,6 @@ class Taboo(talk.TalkGame[State, Action]):
         guesses = tuple(Utterance("guess", (word,)) for word in self.deck)
         answers = [Utterance("say", (), text) for text in (GO_ON, *self.deck)]
         return says, (*guesses, *(answers if self.adversarial else ()))
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         if not state.word:

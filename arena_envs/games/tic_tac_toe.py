@@ -49,17 +49,14 @@ class TicTacToe(TwoPlayerGame[State]):
 
     draw_return: float = param(0.0, -1, 1)
 
+    first_state = State()
     num_actions = 9
     max_turns = 9
     default_value = "a draw; random play: X wins .584921, O .288095"
-    scene = "arena_envs.games.tic_tac_toe:scene"
 
     @property
     def zero_sum(self) -> bool:  # type: ignore[override]  # depends on a parameter
         return self.draw_return == 0
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         crosses, noughts = state

@@ -21,15 +21,13 @@ always get 8. The best pairs get 10: `player_0` plays 0 or 2 depending on its ca
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     BaseGame,
     IllegalAction,
-    Information,
-    Kind,
     Vector,
     fold,
     np,
@@ -64,19 +62,15 @@ class State(NamedTuple):
 class TinyHanabi(BaseGame[State, int]):
     """Tiny Hanabi; it has no parameters."""
 
+    first_state = State()
     num_players = 2
     num_actions = NUM_PLAYS
-    kind: ClassVar[Kind] = "cooperative"
-    information: ClassVar[Information] = "imperfect"
+    kind = "cooperative"
     max_chance_nodes = 2
     min_return = 0.0
     max_return = 10.0
     max_turns = 2
     teams = (0, 0)
-    scene = "arena_envs.games.tiny_hanabi:scene"
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         if len(state.cards) < 2:

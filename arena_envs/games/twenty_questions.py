@@ -50,9 +50,9 @@ from fractions import Fraction
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from arena_envs.game import TERMINAL, fitting, param
+from arena_envs.game import TERMINAL, param
 from arena_envs.games.kits.clues import vocabulary
 from arena_envs.games.kits.secrets import SecretGame, State, secret_scene
 from arena_envs.games.kits.words import check_used, check_words, of_list
@@ -175,14 +175,13 @@ class TwentyQuestions(SecretGame):
         ValueError: a parameter is out of range, or a row of the table is malformed.
     """
 
-    num_things: int = 140
+    num_things: int = param(140, knob=(8, 16, 32, 64, 128))
     num_questions: int = 45
     max_questions: int = param(20, 1, lambda game: game.num_actions)
     show_table: bool = False
     table: str | Path | Rows = SHIPPED
     split: str = "train"
     show_words: bool = False
-    scene = "arena_envs.games.twenty_questions:scene"
     is_spelled = True
 
     def __post_init__(self) -> None:
@@ -202,10 +201,6 @@ class TwentyQuestions(SecretGame):
     @property
     def instances(self) -> Sequence[str]:
         return self.facts.things if self.table == SHIPPED else ()
-
-    @property
-    def knobs(self) -> dict[str, tuple[Any, ...]]:
-        return fitting(self, num_things=(8, 16, 32, 64, 128))
 
     @cached_property
     def facts(self) -> AttributeTable:

@@ -47,13 +47,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
 
 from arena_envs.game import (
     TERMINAL,
     Vector,
     check_split,
-    fitting,
     np,
     of_split,
     param,
@@ -85,12 +83,11 @@ class Wordle(SecretGame):
             word twice, or words of different lengths.
     """
 
-    num_words: int = 50
+    num_words: int = param(50, knob=(10, 20, 50, 100, 200))
     max_guesses: int = param(6, 1, lambda game: game.num_words)
     words: str | Path | Sequence[str] = "five_letters"
     split: str = "train"
     default_value = "optimal play 0.786667; uniform random play 0.07"
-    scene = "arena_envs.games.wordle:scene"
     is_spelled = True
 
     def __post_init__(self) -> None:
@@ -142,10 +139,6 @@ class Wordle(SecretGame):
 
     def guess_of(self, secret: int) -> int:
         return secret
-
-    @property
-    def knobs(self) -> dict[str, tuple[Any, ...]]:
-        return fitting(self, num_words=(10, 20, 50, 100, 200))
 
     def observe(self, state: State, seat: int) -> str:
         pairs = zip(state.asked, self.answers(state), strict=True)

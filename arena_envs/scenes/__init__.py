@@ -5,10 +5,11 @@
     svg(scene_of(game, state, viewer=0))  # without what is hidden from player_0
     text_of(scene_of(game, state))        # everything
 
-A game declares the function that draws it: `scene = "module:function"`. The function takes the
-game, a state, and the seat that looks or None for a viewer who sees everything. It returns a
-`Scene`, made of the shapes of `arena_envs.scenes.shapes`, and shows only what the seat may know,
-so it reads `Game.information_state` where something is hidden.
+The function `scene` of a game's module draws it, or another that the game declares:
+`scene = "module:function"`. The function takes the game, a state, and the seat that looks or None
+for a viewer who sees everything. It returns a `Scene`, made of the shapes of
+`arena_envs.scenes.shapes`, and shows only what the seat may know, so it reads
+`Game.information_state` where something is hidden.
 """
 
 from arena_envs.scenes.shapes import (

@@ -49,18 +49,15 @@ Measures of an episode:
 import random
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
     Information,
-    Kind,
     Vector,
     check_split,
     counted,
-    fitting,
     param,
     sample_chance,
 )
@@ -169,15 +166,17 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         ValueError: a parameter is out of range.
     """
 
-    size: int = param(5, 3, 9)
+    size: int = param(5, 3, 9, knob=(3, 4, 5, 6))
     max_steps: int = param(10, lambda game: 2 * game.size - 1, 60)
-    wall_percent: int = param(30, 0, 60)
+    wall_percent: int = param(30, 0, 60, knob=(0, 15, 30, 45))
     solo: bool = False
     messages: bool = True
     max_message: int = param(200, 1, 200)
     split: str = "train"
 
-    kind: ClassVar[Kind] = "cooperative"
+    shares_measured = MEASURES
+    first_state = State()
+    kind = "cooperative"
     min_return = 0.0
     max_return = 1.0
     scene = "arena_envs.games.collaborative_maze.scene:scene"
@@ -208,16 +207,9 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         return self.size
 
     @property
-    def knobs(self) -> dict[str, tuple[Any, ...]]:
-        return fitting(self, size=(3, 4, 5, 6), wall_percent=(0, 15, 30, 45))
-
-    @property
     def goal(self) -> int:
         """The last cell."""
         return self.size**2 - 1
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         if len(state.rows) < self.size:
@@ -300,10 +292,6 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         if steps:
             found["agreement"] = share_agreed(state, self.num_players)
         return found
-
-    @property
-    def measure_bounds(self) -> dict[str, tuple[float, float]]:
-        return dict.fromkeys(MEASURES, (0.0, 1.0))
 
     @property
     def known_value(self) -> str | None:

@@ -67,14 +67,11 @@ import operator
 import random
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    Information,
-    Kind,
     Vector,
     check_split,
     next_entries,
@@ -128,9 +125,10 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
     max_message: int = param(300, 1, 400)
     split: str = "train"
 
+    shares_measured = MEASURES
+    first_state = State()
     num_players = 2
-    kind: ClassVar[Kind] = "mixed"
-    information: ClassVar[Information] = "imperfect"
+    kind = "mixed"
     max_chance_nodes = 3  # the pool, and the values of both seats
     min_return = 0.0
     max_return = 1.0
@@ -151,9 +149,6 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
     @property
     def max_turns(self) -> int:
         return self.max_talk + 2
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         if len(state.values) < 2:
@@ -220,10 +215,6 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
 
     def measures(self, state: State) -> dict[str, float]:
         return measured(state, self.points_of(state) if self.agreed(state) else None)
-
-    @property
-    def measure_bounds(self) -> dict[str, tuple[float, float]]:
-        return dict.fromkeys(MEASURES, (0.0, 1.0))
 
     def moves(self, pool: Numbers) -> tuple[talk.Move, ...]:
         """The moves of the talk, then the claim."""

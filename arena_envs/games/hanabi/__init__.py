@@ -41,16 +41,13 @@ from functools import cache, cached_property
 from itertools import accumulate
 from math import perm
 from operator import getitem
-from typing import Any, ClassVar, TypeVar
+from typing import TypeVar
 
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    Information,
-    Kind,
     Pays,
     Vector,
-    fitting,
     np,
 )
 from arena_envs.games.hanabi.state import Pieces, Setup, State, Turn, latest, places
@@ -207,8 +204,7 @@ class Hanabi(Setup):
         ValueError: a parameter is out of range, or the deck is too small to deal.
     """
 
-    kind: ClassVar[Kind] = "cooperative"
-    information: ClassVar[Information] = "imperfect"
+    kind = "cooperative"
     min_return = 0.0
     heuristic = "hanabi_convention"
     scene = "arena_envs.games.hanabi.scene:scene"
@@ -247,10 +243,6 @@ class Hanabi(Setup):
     @property
     def max_chance_nodes(self) -> int:
         return sum(self.copies)
-
-    @property
-    def knobs(self) -> dict[str, tuple[Any, ...]]:
-        return fitting(self, num_ranks=(1, 2, 3, 4, 5))
 
     def initial_state(self) -> State:
         return State(

@@ -55,7 +55,7 @@ class Setup(BaseGame[State, int]):
 
     num_players: int = param(2, 2, 5)
     num_colors: int = param(5, 1, len(COLORS))
-    num_ranks: int = param(5, 1, 5)
+    num_ranks: int = param(5, 1, 5, knob=(1, 2, 3, 4, 5))
     hand_size: int | None = None
     max_information_tokens: int = param(8, 0, 100)
     max_life_tokens: int = param(3, 1, 100)

@@ -8,9 +8,9 @@ a piece from the end of one row to the start of another.
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
-from arena_envs.game import TERMINAL, BaseGame, Information, Kind, Vector, np
+from arena_envs.game import TERMINAL, BaseGame, Vector, np
 from arena_envs.scenes.shapes import Cell
 
 S = TypeVar("S")
@@ -24,8 +24,8 @@ class TwoPlayerGame(BaseGame[S, int]):
     """Defaults of two-player games without chance: 1 to the winner, -1 to the loser."""
 
     num_players = 2
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "perfect"
+    kind = "competitive"
+    information = "perfect"
     max_chance_nodes = 0
     zero_sum = True
     min_return = -1.0

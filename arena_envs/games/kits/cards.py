@@ -8,8 +8,6 @@ from arena_envs.game import (
     CHANCE,
     TERMINAL,
     BaseGame,
-    Information,
-    Kind,
     Vector,
     fold,
     np,
@@ -230,8 +228,7 @@ class FixedLimit(BaseGame[Hand, int]):
     num_players: int
 
     num_actions = 3
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "imperfect"
+    kind = "competitive"
     zero_sum = True
     num_own: ClassVar[int]
     board_sizes: ClassVar[Sequence[int]]

@@ -91,6 +91,7 @@ class Haggling(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     num_offers: int
     complete_information: bool
 
+    first_state = State()
     num_players = 2
     kind: ClassVar[Kind] = "mixed"
     max_chance_nodes = 2  # both factors
@@ -115,9 +116,6 @@ class Haggling(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     @property
     def max_turns(self) -> int:
         return 2 * self.num_rounds
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         factors, said = state

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property, reduce
 from itertools import product
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
-from arena_envs.game import TERMINAL, BaseGame, Information, Kind, Vector, fold, np
+from arena_envs.game import TERMINAL, BaseGame, Kind, Vector, fold, np
 from arena_envs.scenes.shapes import (
     Cell,
     Scene,
@@ -108,7 +108,6 @@ class ChoiceRounds(BaseGame[State, int]):
 
     num_rounds: int
 
-    information: ClassVar[Information] = "imperfect"
     max_chance_nodes = 0
     simultaneous = True
 
@@ -172,8 +171,6 @@ class MatrixRounds(ChoiceRounds):
 
     payoffs: Sequence[Any]
     actions: Sequence[Any]
-
-    scene = "arena_envs.games.kits.matrix:scene"
 
     def __post_init__(self) -> None:
         super().__post_init__()

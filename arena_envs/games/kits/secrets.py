@@ -14,7 +14,7 @@ import random
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from arena_envs.game import (
     CHANCE,
@@ -22,8 +22,6 @@ from arena_envs.game import (
     AnyGame,
     BaseGame,
     IllegalAction,
-    Information,
-    Kind,
     Vector,
     fold,
     np,
@@ -46,16 +44,13 @@ class SecretGame(BaseGame[State, int]):
     `guess_of`, `action_text`, `observe` and `rules`.
     """
 
+    first_state = State()
     num_players = 1
-    kind: ClassVar[Kind] = "competitive"
-    information: ClassVar[Information] = "imperfect"
+    kind = "competitive"
     max_chance_nodes = 1
     min_return = 0.0
     max_return = 1.0
-    measure_bounds: ClassVar[dict[str, tuple[float, float]]] = {
-        "success": (0.0, 1.0),
-        "information": (0.0, 1.0),
-    }
+    shares_measured = ("success", "information")
     teams = (0,)
     heuristic = "information_gain"
 
@@ -82,9 +77,6 @@ class SecretGame(BaseGame[State, int]):
 
     def action_text(self, state: State, action: int) -> str:
         raise NotImplementedError
-
-    def initial_state(self) -> State:
-        return State()
 
     def current_player(self, state: State) -> int:
         secret, asked = state

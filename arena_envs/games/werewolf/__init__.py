@@ -59,14 +59,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 from arena_envs import talk
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
-    Information,
-    Kind,
     Vector,
     np,
     param,
@@ -142,8 +140,8 @@ class Werewolf(talk.TalkGame[State, Action]):
     messages: bool = True
     max_message: int = param(150, 1, 300)
 
-    kind: ClassVar[Kind] = "mixed"
-    information: ClassVar[Information] = "imperfect"
+    shares_measured = ("village_win", "wolves_found", "vote_accuracy", "claim_truth")
+    kind = "mixed"
     min_return, max_return = -1.0, 1.0
     scene = "arena_envs.games.werewolf.scene:scene"
 
@@ -254,11 +252,6 @@ class Werewolf(talk.TalkGame[State, Action]):
             "vote_accuracy": sum(votes) / len(votes) if votes else 0.0,
             "claim_truth": sum(claims) / len(claims) if claims else 1.0,
         }
-
-    @property
-    def measure_bounds(self) -> dict[str, tuple[float, float]]:
-        names = ("village_win", "wolves_found", "vote_accuracy", "claim_truth")
-        return dict.fromkeys(names, (0.0, 1.0))
 
     def observe(self, state: State, seat: int) -> str:
         player = self.current_player(state)

@@ -25,6 +25,11 @@ def test_a_wrong_function_is_shown_with_its_smallest_game(tmp_path, monkeypatch)
     assert done.output.splitlines()[-1] == "worst: reversed"
 
 
+def test_a_name_of_another_form_is_told_the_form():
+    done = run("credit", "mars")
+    assert str(done.exception) == "want a function as module:name, got 'mars'"
+
+
 def test_games_are_compared_with_openspiel():
     pytest.importorskip("pyspiel")
     done = run("game", "kuhn_poker", "--twin", "openspiel:kuhn_poker")

@@ -72,7 +72,7 @@ def test_actions_that_hold_numbers_are_not_numbered() -> None:
     )
     (episode,) = play(lambda: arena_envs.GameEnv(game), [person], [0])
     assert "Legal actions: guess 1, guess 2, guess 3." in shown
-    todo = 'Type a legal action, or "rules".'
+    todo = 'Type a legal action, or "rules". Ctrl-C stops.'
     assert f"No hints here. {todo}" in shown
     assert f"Not a legal action: '4'. {todo}" in shown
     assert "guess 3" in episode.turns[0].reply
@@ -81,7 +81,10 @@ def test_actions_that_hold_numbers_are_not_numbered() -> None:
 @pytest.mark.parametrize(
     ("advisor", "hint"),
     [
-        (None, 'No hints here. Type a legal action or its number, or "rules".'),
+        (
+            None,
+            'No hints here. Type a legal action or its number, or "rules". Ctrl-C stops.',
+        ),
         (RandomPolicy(), " 50.0%  pass\n 50.0%  bet"),
         (ScriptedPolicy(lambda request: "bet", name="oracle"), "oracle says: bet"),
     ],

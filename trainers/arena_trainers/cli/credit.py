@@ -215,7 +215,7 @@ def audit_credit(
     from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 
     with usage_errors():
-        found = audit(imported(function, "a function"), signature)  # type: ignore[arg-type]
+        found = audit(imported(function, "a function as module:name"), signature)  # type: ignore[arg-type]
     batches = list(dict.fromkeys(b for row in found.rows for b in row.verdicts))
     table = Table("game", *batches)
     for row in found.rows:

@@ -156,7 +156,7 @@ def _has_numbers(legal: Sequence[str]) -> bool:
 def _what_to_type(legal: Sequence[str]) -> str:
     """A hint at what to type; actions that hold numbers have no other number."""
     number = " or its number" if _has_numbers(legal) else ""
-    return f'Type a legal action{number}, or "rules".'
+    return f'Type a legal action{number}, or "rules". Ctrl-C stops.'
 
 
 def _listed(request: TurnRequest) -> str:
