@@ -2,21 +2,18 @@
 
 import pytest
 import torch
+from peft import LoraConfig
 from transformers import AutoTokenizer
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.lm import LMPolicy
-from arena_trainers.lm.adapters import lora_config
-from arena_trainers.train.learners import PerRow, adapter_configs
-from arena_trainers.train.records import TrainingRow
+from arena_trainers.train import TrainingRow
 from arena_wrappers import AgentPolicy, Ask, Reply
-from arena_wrappers.policies.agents import roles
 
 TWO = {"planner": {"lora_r": 2}, "worker": {"lora_r": 2}}
 SEATS = {0: {"lora_r": 2}, 1: {"lora_r": 2}}
 
 
-@roles("me")
 def alone(seen):
     said = yield Ask("me", seen.messages)
     return Reply(said.text)
@@ -54,7 +51,7 @@ def same(one, other):
 
 
 def test_one_learner_trains_as_a_run_with_one_adapter(make):
-    peft = lora_config(2, None, ["all-linear"])
+    peft = LoraConfig(2, "all-linear", 4, task_type="CAUSAL_LM")
     agent = lambda model: AgentPolicy(alone, model)  # noqa: E731
     plain = make({}, agent, peft, max_steps=2, beta=0.1)
     own = make({"me": {"lora_r": 2}}, agent, max_steps=2, beta=0.1)
@@ -173,9 +170,13 @@ def test_a_learner_has_its_own_learning_rate_and_kl_weight(make):
     assert {"grad_norm", "reply_tokens", "advantage", "kl"} == {
         key.rpartition("/")[2] for key in logged if "learner/worker/" in key
     }
-    weights = PerRow(torch.tensor([0.0, 0.2]))
-    assert weights == pytest.approx(0.2)
-    assert (weights * torch.ones(2, 3)).sum(1).tolist() == pytest.approx([0.0, 0.6])
+    trainer.learners.weigh({"learner": torch.tensor([0, 1, 0])})
+    assert trainer.beta == pytest.approx(0.2)
+    assert (trainer.beta * torch.ones(3, 1)).tolist() == [
+        [0.0],
+        [pytest.approx(0.2)],
+        [0.0],
+    ]
 
 
 def test_a_resumed_run_is_the_unbroken_one(make, tmp_path):
@@ -232,6 +233,8 @@ def test_roles_need_an_agent_and_a_rank(make):
     with pytest.raises(ValueError, match="give agent, such as planner_worker"):
         make(TWO, None)
     with pytest.raises(ValueError, match=r"roles\['worker'\] has no rank"):
-        adapter_configs({"worker": {}}, None)
-    found = adapter_configs({"worker": {"lora_r": 4}}, lora_config(2, 6, ["q_proj"]))
-    assert (found[0].r, found[0].lora_alpha) == (4, 12)
+        make({"planner": {"lora_r": 2}, "worker": {}})
+    base = LoraConfig(2, "all-linear", 6, task_type="CAUSAL_LM")
+    trainer = make({"planner": {}, "worker": {"lora_r": 4}}, peft=base)
+    found = trainer.model.peft_config
+    assert [(one.r, one.lora_alpha) for one in found.values()] == [(2, 6), (4, 12)]

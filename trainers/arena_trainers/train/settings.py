@@ -311,7 +311,7 @@ class SelfPlay:
             your own. Each call of the model in a turn is trained as a turn of its own.
         roles: LoRA adapters by role of the agent, or by seat. Such as `{planner: {lora_r: 8}, worker:
             {lora_r: 8}}`, or `{0: {lora_r: 8}, 1: {lora_r: 8}}`: they learn on one base model. Each
-            may have its own lora_r, learning_rate and beta. See `arena_trainers.train.learners`.
+            may have its own lora_r, learning_rate and beta. See `arena_trainers.train.trainer`.
         update: Which of the roles a step trains. `joint` is all of them; `{alternate: 20}` one at
             a time, for 20 steps; `{freeze: [worker]}` all but these.
     """
