@@ -76,11 +76,14 @@ __all__ = [
     "how_to_write",
     "is_heard",
     "money",
+    "named",
     "natural",
     "nearest",
     "read",
     "restated",
+    "rounds_told",
     "syntax",
+    "to_move",
     "transcript",
     "written",
 ]
@@ -533,6 +536,35 @@ def transcript(
             yield line + quoted(each.message)
         else:
             yield f"{line}."
+
+
+def named(player: int, seat: int) -> str:
+    """A player as a seat reads of it: "you" or "player_1"."""
+    return "you" if player == seat else f"player_{player}"
+
+
+def to_move(player: int, seat: int, task: str) -> str:
+    """A sentence: the player whose turn it is, as a seat reads of it, and what it may do."""
+    who = "You are" if player == seat else f"player_{player} is"
+    return f"{who} to move: {task}."
+
+
+def rounds_told(
+    said: Sequence[Utterance],
+    seat: int,
+    told: Callable[[int], str],
+    brief: Callable[[int], str],
+    latest: int = 2,
+) -> Iterator[str]:
+    """The `transcript` of rounds of two turns: `brief` tells an earlier round, counted from 0."""
+    return transcript(
+        said,
+        seat,
+        told,
+        latest=2 * latest + len(said) % 2,
+        brief=lambda turn: "" if turn % 2 else brief(turn // 2),
+        num_listed=None,
+    )
 
 
 def how_to_write(

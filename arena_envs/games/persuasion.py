@@ -87,47 +87,6 @@ MYOPIC = (
 )
 
 
-def stage_text(player: int, seat: int, number: int, num_rounds: int) -> str:
-    """The reader of the text, and the seat to move."""
-    start = f"You are player_{seat}, the {ROLES[seat]}."
-    if player == TERMINAL:
-        return f"{start} The game is over after {counted(num_rounds, 'round')}."
-    if player == CHANCE:
-        return (
-            f"{start} Round {number + 1} of {num_rounds}. The quality is being drawn."
-        )
-    task = "buy or skip" if player else "recommend or warn"
-    who = "You are" if player == seat else f"player_{player} is"
-    return f"{start} Round {number + 1} of {num_rounds}. {who} to move: {task}."
-
-
-def history(
-    said: Sequence[Utterance], known: Sequence[str], seat: int
-) -> Iterator[str]:
-    """The past as a seat reads it: the latest rounds in full, the moves of earlier ones."""
-
-    def told(turn: int) -> str:
-        number, speaker = turn // 2, turn % 2
-        who = "you" if speaker == seat else f"player_{speaker}"
-        text = f"Round {number + 1}: {who} {_PAST[said[turn].move]}"
-        if speaker and known[number]:
-            text += f"; the quality was {known[number]}"
-        return text
-
-    def brief(turn: int) -> str:
-        if turn % 2:
-            return ""
-        number = turn // 2
-        quality = f" {known[number]}" if known[number] else ""
-        moves = f"{_PAST[said[turn].move]} and {_PAST[said[turn + 1].move]}"
-        return f"{number + 1}.{quality} {moves}"
-
-    latest = 4 + len(said) % 2
-    yield from talk.transcript(
-        said, seat, told, latest=latest, brief=brief, num_listed=None
-    )
-
-
 _PAST = {
     "recommend": "recommended",
     "warn": "warned",
@@ -155,27 +114,6 @@ def market_text(prior: float, value: float) -> str:
     return (
         f"The quality is high with probability {prior:.4g}. High quality is worth "
         f"{value:.10g} to player_1, so buying it gains {value - 1:.10g}."
-    )
-
-
-def rules_text(seat: int, num_rounds: int, market: tuple[float, float] | None) -> str:
-    """The rules for a seat, without what differs for myopic buyers, and about messages."""
-    told = "You are told how likely high quality is, and what it is worth to player_1."
-    if market is not None:
-        told = market_text(*market)
-    own = (
-        "Your score is the share of products that are bought."
-        if seat == 0
-        else "Your score is the mean of your gains over all rounds."
-    )
-    return (
-        f"This is persuasion, in {counted(num_rounds, 'round')}. In each round there is a new "
-        "product. Its quality is drawn by chance: high or low. player_0, the "
-        "seller, knows the quality, and player_1, the buyer, does not. First player_0 answers "
-        '"recommend" or "warn", which need not be true. Then player_1 answers "buy" or "skip". '
-        f"The price is 1. {told} Low quality is worth 0, so buying it loses 1. player_0 earns "
-        "1 for every product that is bought. player_1 learns the "
-        f"quality of the products that it has bought. {own}"
     )
 
 
@@ -350,9 +288,15 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
         )
 
     def observe(self, state: State, seat: int) -> str:
-        player = self.current_player(state)
-        number, known = len(state.said) // 2, self.known_qualities(state, seat)
-        lines = [stage_text(player, seat, number, self.num_rounds)]
+        player, number = self.current_player(state), len(state.said) // 2
+        known = self.known_qualities(state, seat)
+        now = f"Round {number + 1} of {self.num_rounds}. The quality is being drawn."
+        if player == TERMINAL:
+            now = f"The game is over after {counted(self.num_rounds, 'round')}."
+        elif player >= 0:
+            task = "buy or skip" if player else "recommend or warn"
+            now = f"Round {number + 1} of {self.num_rounds}. {talk.to_move(player, seat, task)}"
+        lines = [f"You are player_{seat}, the {ROLES[seat]}. {now}"]
         if len(state.market) == 2 and len(self.drawn) > 1:
             lines.append(market_text(*state.market))
         if seat == SELLER and len(known) > number:
@@ -360,8 +304,27 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
         if self.myopic and seat == BUYER:
             lines += statistics(state.said, known)
         else:
-            lines += history(state.said, known, seat)
+            lines += self._history(state.said, known, seat)
         return "\n".join(lines)
+
+    def _history(
+        self, said: Sequence[Utterance], known: Sequence[str], seat: int
+    ) -> Iterator[str]:
+        """The latest rounds in full, the moves of earlier ones."""
+
+        def told(turn: int) -> str:
+            number, speaker = turn // 2, turn % 2
+            who, does = talk.named(speaker, seat), _PAST[said[turn].move]
+            is_told = speaker and known[number]
+            more = f"; the quality was {known[number]}" if is_told else ""
+            return f"Round {number + 1}: {who} {does}{more}"
+
+        def brief(number: int) -> str:
+            quality = f" {known[number]}" if known[number] else ""
+            moves = (_PAST[each.move] for each in said[2 * number :][:2])
+            return f"{number + 1}.{quality} {' and '.join(moves)}"
+
+        return talk.rounds_told(said, seat, told, brief)
 
     def information_state(self, state: State, seat: int) -> Any:
         return (seat, state.market, self.known_qualities(state, seat), state.said)
@@ -397,8 +360,25 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
         return CHOICES if len(state.said) % 2 else ADVICE
 
     def rules(self, seat: int) -> str:
-        market = self.drawn[0] if len(self.drawn) == 1 else None
-        rules = rules_text(seat, self.num_rounds, market)
+        told = (
+            "You are told how likely high quality is, and what it is worth to player_1."
+        )
+        if len(self.drawn) == 1:
+            told = market_text(*self.drawn[0])
+        own = (
+            "Your score is the share of products that are bought."
+            if seat == SELLER
+            else "Your score is the mean of your gains over all rounds."
+        )
+        rules = (
+            f"This is persuasion, in {counted(self.num_rounds, 'round')}. In each round there is a "
+            "new product. Its quality is drawn by chance: high or low. player_0, the "
+            "seller, knows the quality, and player_1, the buyer, does not. First player_0 answers "
+            '"recommend" or "warn", which need not be true. Then player_1 answers "buy" or "skip". '
+            f"The price is 1. {told} Low quality is worth 0, so buying it loses 1. player_0 earns "
+            "1 for every product that is bought. player_1 learns the "
+            f"quality of the products that it has bought. {own}"
+        )
         how = talk.how_to_write(ADVICE if seat == SELLER else CHOICES, self.longest)
         others = [MYOPIC[seat]] if self.myopic else []
         return " ".join([rules, *others, how])

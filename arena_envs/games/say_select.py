@@ -98,80 +98,6 @@ def _share(kept: Sequence[bool]) -> float:
     return sum(kept) / len(kept) if kept else 1.0
 
 
-def stage_text(
-    player: int, seat: int, number: int, num_rounds: int, score: float
-) -> str:
-    """The reader of the text, and the seat to move."""
-    start = f"You are player_{seat}."
-    if player == TERMINAL:
-        return f"{start} {over_text(score)}"
-    if player == CHANCE:
-        return f"{start} The balls are being drawn."
-    task = "select a ball or quit" if player else "name a ball"
-    who = "You are" if player == seat else f"player_{player} is"
-    return (
-        f"{start} Round {number + 1} of {num_rounds}. The score is {score:.0f}. "
-        f"{who} to move: {task}."
-    )
-
-
-def left_text(left: Sequence[int]) -> str:
-    """The balls that still pay, as the first player reads it."""
-    if not left:
-        return "No ball pays 1 any more; every ball pays -1."
-    balls = ", ".join(map(str, left))
-    return f"Balls that pay 1 now: {balls}. Every other ball pays -1."
-
-
-def history(
-    said: Sequence[Utterance], gains: Sequence[int], seat: int
-) -> Iterator[str]:
-    """The past as a seat reads it: the latest rounds in full, earlier selections in short."""
-
-    def told(turn: int) -> str:
-        number, speaker = turn // 2, turn % 2
-        who = "you" if speaker == seat else f"player_{speaker}"
-        start = f"Round {number + 1}: {who}"
-        if said[turn].move == "quit":
-            return f"{start} quit"
-        ball = said[turn].values[0]
-        if not speaker:
-            return f"{start} named ball {ball}"
-        return f"{start} selected ball {ball}, which paid {gains[number]}"
-
-    def brief(turn: int) -> str:
-        if turn % 2 == 0:
-            return ""
-        named, selected = (each.values[0] for each in said[turn - 1 : turn + 1])
-        number = turn // 2
-        return f"round {number + 1}: named {named} and selected {selected} for {gains[number]}"
-
-    latest = 4 + len(said) % 2
-    yield from talk.transcript(
-        said, seat, told, latest=latest, brief=brief, num_listed=None
-    )
-
-
-def rules_text(num_balls: int, max_paying: int, num_rounds: int, speaks: bool) -> str:
-    """The rules, for every seat, without the paragraph about messages."""
-    some = "One of them pays 1, the others -1"
-    if max_paying > 1:
-        some = (
-            f"From 1 to {max_paying} of them pay 1, the others -1; each number of paying "
-            "balls is equally likely"
-        )
-    also = ", and may say something with it" if speaks else ""
-    return (
-        "This is a game for two players, who have the same score. There are balls with the "
-        f"numbers 1 to {num_balls}. {some}. player_0 knows which balls pay, and player_1 does "
-        f"not. There are at most {counted(num_rounds, 'round')}. In each round player_0 first "
-        f'names a ball, such as "name 2", whether it pays or not{also}. Then player_1 selects '
-        'any ball, such as "select 2", or ends the game with "quit". A ball that was selected '
-        "pays -1 from then on. Both players see what a selected ball has paid. The score is "
-        "the sum of what the selected balls have paid."
-    )
-
-
 Action = Utterance | str  # chance draws the paying balls, such as "1 4"
 
 SPEAKER, SELECTOR = 0, 1
@@ -307,13 +233,43 @@ class SaySelect(talk.TalkGame[State, Action]):
         return f"best mean score {self.best_score:.6g}"
 
     def observe(self, state: State, seat: int) -> str:
-        player, number = self.current_player(state), len(state.said) // 2
-        gains = state.gains
-        lines = [stage_text(player, seat, number, self.num_rounds, sum(gains))]
+        player, gains = self.current_player(state), state.gains
+        now = "The balls are being drawn."
+        if player == TERMINAL:
+            now = over_text(sum(gains))
+        elif player >= 0:
+            task = "select a ball or quit" if player else "name a ball"
+            now = f"Round {len(state.said) // 2 + 1} of {self.num_rounds}. "
+            now += f"The score is {sum(gains)}. {talk.to_move(player, seat, task)}"
+        lines = [f"You are player_{seat}. {now}"]
         if seat == SPEAKER and state.paying:
-            lines.append(left_text(state.left))
-        lines += history(state.said, gains, seat)
-        return "\n".join(lines)
+            balls = ", ".join(map(str, state.left))
+            told = f"Balls that pay 1 now: {balls}. Every other ball pays -1."
+            lines.append(
+                told if balls else "No ball pays 1 any more; every ball pays -1."
+            )
+        return "\n".join([*lines, *self._history(state.said, gains, seat)])
+
+    def _history(
+        self, said: Sequence[Utterance], gains: Sequence[int], seat: int
+    ) -> Iterator[str]:
+        """The latest rounds in full, earlier selections in short."""
+
+        def told(turn: int) -> str:
+            number, speaker = turn // 2, turn % 2
+            start = f"Round {number + 1}: {talk.named(speaker, seat)}"
+            if said[turn].move == "quit":
+                return f"{start} quit"
+            ball = said[turn].values[0]
+            if not speaker:
+                return f"{start} named ball {ball}"
+            return f"{start} selected ball {ball}, which paid {gains[number]}"
+
+        def brief(number: int) -> str:
+            named, selected = (each.values[0] for each in said[2 * number :][:2])
+            return f"round {number + 1}: named {named} and selected {selected} for {gains[number]}"
+
+        return talk.rounds_told(said, seat, told, brief)
 
     def information_state(self, state: State, seat: int) -> Any:
         known = state.paying if seat == SPEAKER else tuple(state.gains)
@@ -348,9 +304,23 @@ class SaySelect(talk.TalkGame[State, Action]):
         return self.moves[self.current_player(state)]
 
     def rules(self, seat: int) -> str:
-        speaks, most = self.longest > 0, self.max_paying
-        rules = rules_text(self.num_balls, most, self.num_rounds, speaks)
-        return f"{rules} {talk.how_to_write(self.moves[seat], self.longest)}"
+        some = "One of them pays 1, the others -1"
+        if self.max_paying > 1:
+            some = (
+                f"From 1 to {self.max_paying} of them pay 1, the others -1; each number of "
+                "paying balls is equally likely"
+            )
+        also = ", and may say something with it" if self.longest else ""
+        return (
+            "This is a game for two players, who have the same score. There are balls with the "
+            f"numbers 1 to {self.num_balls}. {some}. player_0 knows which balls pay, and player_1 "
+            f"does not. There are at most {counted(self.num_rounds, 'round')}. In each round "
+            f'player_0 first names a ball, such as "name 2", whether it pays or not{also}. Then '
+            'player_1 selects any ball, such as "select 2", or ends the game with "quit". A ball '
+            "that was selected pays -1 from then on. Both players see what a selected ball has "
+            "paid. The score is the sum of what the selected balls have paid. "
+            f"{talk.how_to_write(self.moves[seat], self.longest)}"
+        )
 
     def possible(self, state: State) -> list[tuple[tuple[int, ...], float]]:
         """The draws that fit what `player_1` has seen paid, with their prior probabilities."""

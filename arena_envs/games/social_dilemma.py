@@ -115,154 +115,6 @@ def points_of(choices: Sequence[int], numbers: Sequence[int]) -> list[int]:
     return paid
 
 
-def measured(
-    rounds: Sequence[Sequence[int]],
-    promised: Sequence[int | None],
-    numbers: Sequence[int],
-) -> dict[str, float]:
-    """The measures of an episode.
-
-    Args:
-        rounds: the choices of all seats, by round.
-        promised: the latest promise of each seat, by round; None without one.
-        numbers: paid for another player, as in `points_of`.
-    """
-    if not rounds:
-        return dict.fromkeys(MEASURES, 0.0)
-    choices = [choice for choices in rounds for choice in choices]
-    num = len(rounds[0])
-    sums = sorted(
-        sum(points_of((COOPERATE,) * k + (DEFECT,) * (num - k), numbers))
-        for k in range(num + 1)
-    )
-    mean = sum(sum(points_of(each, numbers)) for each in rounds) / len(rounds)
-    low, high = sums[0], sums[-1]
-    pairs = zip(choices, promised, strict=True)
-    return {
-        "cooperation": choices.count(COOPERATE) / len(choices),
-        "efficiency": (mean - low) / (high - low) if low < high else 1.0,
-        "promises": 1 - promised.count(None) / len(choices),
-        "kept": sum(choice == promise for choice, promise in pairs) / len(choices),
-    }
-
-
-def features(
-    state: State, seat: int, speakers: Sequence[int], shape: tuple[int, int, int]
-) -> Vector:
-    """The features of a seat, as the game describes them.
-
-    Args:
-        state: any state.
-        seat: the seat.
-        speakers: of all utterances.
-        shape: rounds, seats, and numbers for a seat in a round.
-    """
-    num_rounds, num, size = shape
-    values = np.zeros(num + num_rounds * num * size, np.float32)
-    values[seat] = 1
-    past = values[num:].reshape(shape)
-    for number, choices in enumerate(state.rounds):
-        for other, choice in enumerate(choices):
-            past[number, (other - seat) % num, choice] = 1
-    for choice in state.chosen[seat : seat + 1]:
-        past[len(state.rounds), 0, choice] = 1
-    for turn, said in enumerate(state.said):
-        number, place = divmod(turn, num * (size // 4))
-        kind = 2 + (said.move == "pass")
-        if said.move == "promise":
-            kind = NAMES.index(said.values[0])
-        past[number, (speakers[turn] - seat) % num, 2 + 4 * (place // num) + kind] = 1
-    return values
-
-
-def choices_lines(
-    rounds: Sequence[Sequence[int]],
-    paid: Sequence[int],
-    seat: int,
-    names: Sequence[str],
-) -> Iterator[str]:
-    """The choices of each player in past rounds and its points, the own ones first."""
-    if not rounds:
-        return
-    num = len(paid)
-    for other in (*range(seat, num), *range(seat)):
-        chose = ", ".join([names[choices[other]] for choices in rounds])
-        who, has = ("You", "have") if other == seat else (f"player_{other}", "has")
-        yield f"{who} chose {chose} and {has} {counted(paid[other], 'point')}."
-
-
-def said_lines(
-    said: Sequence[talk.Utterance],
-    speakers: Sequence[int],
-    seat: int,
-    num_in_round: int,
-) -> Iterator[str]:
-    """The talk as a seat reads it."""
-
-    def told(turn: int) -> str:
-        who = "you" if speakers[turn] == seat else f"player_{speakers[turn]}"
-        move = said[turn].move
-        did = f"promised to {said[turn].values[0]}" if move == "promise" else ""
-        did = did or ("said" if move == "say" else "passed")
-        return f"Round {turn // num_in_round + 1}: {who} {did}"
-
-    def brief(turn: int) -> str:
-        if said[turn].move != "promise":
-            return ""
-        who = "you" if speakers[turn] == seat else f"player_{speakers[turn]}"
-        number = turn // num_in_round + 1
-        return f"{who} promised to {said[turn].values[0]} (round {number})"
-
-    latest = len(set(speakers))
-    return talk.transcript(said, seat, told, latest=latest, brief=brief)
-
-
-def rules_text(
-    num_players: int, num_rounds: int, talk_turns: int, payoffs: Sequence[int]
-) -> str:
-    """The rules, for every seat, without the paragraph about messages.
-
-    Args:
-        num_players: of the game.
-        num_rounds: of the game.
-        talk_turns: of each player in a round.
-        payoffs: for each other player: both cooperate, only the other defects, only the other
-            cooperates, both defect.
-    """
-    both, alone, defects, none = payoffs
-    once = num_rounds == 1
-    others = "the other player" if num_players == 2 else "each other player"
-    chooses = "Then all players choose"
-    if not talk_turns:
-        chooses = "All players choose" if once else "In each round all players choose"
-    start = "" if once else f" of {counted(num_rounds, 'round')}"
-    last = "" if once else ", summed over all rounds"
-    return (
-        f"This is a game{start} for {num_players} players. "
-        f"{_talk_text(num_players, talk_turns, once)}{chooses} at the same time, "
-        'without seeing what the others choose: "choose cooperate" or "choose defect". '
-        f"Then everybody sees the choices. You are paid once for {others}: if you both "
-        f"cooperate, you get {both}; if you cooperate and the other defects, {alone}; if "
-        f"you defect and the other cooperates, {defects}; if you both defect, {none}. Your "
-        f"score is what you are paid{last}."
-    )
-
-
-def _talk_text(num_players: int, talk_turns: int, once: bool) -> str:
-    if not talk_turns:
-        return ""
-    times = "once" if talk_turns == 1 else f"{talk_turns} times"
-    start = "All" if once else "In each round all"
-    order = "player_0 first"
-    if not once:
-        order = "player_0 first in round 1, player_1 first in round 2, and so on"
-    return (
-        f"{start} players speak {times}, in turn, {order}; everybody hears everything. "
-        '"promise cooperate" and "promise defect" say what you will choose; nothing binds '
-        'you to it. "pass" says nothing. '
-    )
-
-
 @dataclass(frozen=True)
 class SocialDilemma(talk.TalkGame[State, Utterance]):
     """A repeated game of cooperating or defecting, with talk.
@@ -373,9 +225,21 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
 
     def measures(self, state: State) -> dict[str, float]:
         """Numbers of finished rounds; all 0 before the first has ended."""
-        past = range(len(state.rounds))
+        rounds, num = state.rounds, self.num_players
+        if not rounds:
+            return dict.fromkeys(MEASURES, 0.0)
+        choices = [choice for each in rounds for choice in each]
+        past = range(len(rounds))
         promised = [p for number in past for p in self.latest_promises(state, number)]
-        return measured(state.rounds, promised, self._numbers)
+        splits = ((COOPERATE,) * k + (DEFECT,) * (num - k) for k in range(num + 1))
+        sums = [sum(points_of(split, self._numbers)) for split in splits]
+        mean, low, high = sum(self.paid(rounds)) / len(rounds), min(sums), max(sums)
+        return {
+            "cooperation": choices.count(COOPERATE) / len(choices),
+            "efficiency": (mean - low) / (high - low) if low < high else 1.0,
+            "promises": 1 - promised.count(None) / len(choices),
+            "kept": sum(map(operator.eq, choices, promised)) / len(choices),
+        }
 
     @property
     def known_value(self) -> str | None:
@@ -389,21 +253,41 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
         )
 
     def observe(self, state: State, seat: int) -> str:
-        now = f"Round {len(state.rounds) + 1} of {self.num_rounds}: "
-        player = self.current_player(state)
-        if player == TERMINAL:
-            now = "The game is over."
-        else:
+        now = "The game is over."
+        if (player := self.current_player(state)) != TERMINAL:
             who = "you are" if player == seat else f"player_{player} is"
+            now = f"Round {len(state.rounds) + 1} of {self.num_rounds}: "
             now += f"{who} to {'speak' if self.is_talking(state) else 'choose'}."
         lines = [f"You are player_{seat}. {now}"]
-        paid = self.paid(state.rounds)
-        lines += choices_lines(state.rounds, paid, seat, NAMES)
-        speakers = [self.speaker_of(turn) for turn in range(len(state.said))]
-        lines += said_lines(state.said, speakers, seat, self._num_in_round)
+        paid, num = self.paid(state.rounds), self.num_players
+        for other in (*range(seat, num), *range(seat)) if state.rounds else ():
+            chose = ", ".join([NAMES[choices[other]] for choices in state.rounds])
+            who, has = ("You", "have") if other == seat else (f"player_{other}", "has")
+            lines.append(
+                f"{who} chose {chose} and {has} {counted(paid[other], 'point')}."
+            )
+        lines += self._said_lines(state.said, seat)
         if len(state.chosen) > seat:
             lines.append(f"You have chosen to {NAMES[state.chosen[seat]]}.")
         return "\n".join(lines)
+
+    def _said_lines(self, said: Sequence[Utterance], seat: int) -> Iterator[str]:
+        """The talk as a seat reads it."""
+
+        def told(turn: int) -> str:
+            does = {"say": "said", "pass": "passed"}.get(said[turn].move)
+            does = does or f"promised to {said[turn].values[0]}"
+            who = talk.named(self.speaker_of(turn), seat)
+            return f"Round {turn // self._num_in_round + 1}: {who} {does}"
+
+        def brief(turn: int) -> str:
+            if said[turn].move != "promise":
+                return ""
+            number, _, text = told(turn).partition(": ")
+            return f"{text} ({number.lower()})"
+
+        latest = min(len(said), self.num_players)
+        return talk.transcript(said, seat, told, latest=latest, brief=brief)
 
     def information_state(self, state: State, seat: int) -> tuple[object, ...]:
         rounds, said, chosen = state
@@ -416,9 +300,23 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
         (2), and for each of its utterances one-hot promise to cooperate, promise to defect,
         message alone, pass (4).
         """
-        speakers = [self.speaker_of(turn) for turn in range(len(state.said))]
-        shape = (self.num_rounds, self.num_players, 2 + 4 * self.talk_turns)
-        return features(state, seat, speakers, shape)
+        num, size = self.num_players, 2 + 4 * self.talk_turns
+        values = np.zeros(num + self.num_rounds * num * size, np.float32)
+        values[seat] = 1
+        past = values[num:].reshape(self.num_rounds, num, size)
+        for number, choices in enumerate(state.rounds):
+            for other, choice in enumerate(choices):
+                past[number, (other - seat) % num, choice] = 1
+        for choice in state.chosen[seat : seat + 1]:
+            past[len(state.rounds), 0, choice] = 1
+        for turn, said in enumerate(state.said):
+            number, place = divmod(turn, self._num_in_round)
+            kind = 2 + (said.move == "pass")
+            if said.move == "promise":
+                kind = NAMES.index(said.values[0])
+            other = (self.speaker_of(turn) - seat) % num
+            past[number, other, 2 + 4 * (place // num) + kind] = 1
+        return values
 
     def action_text(self, state: State, action: Utterance) -> str:
         return talk.written(action, (PROMISE, SAY, PASS, CHOOSE))
@@ -427,12 +325,41 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
         return self._talked if self.is_talking(state) else (CHOOSE,)
 
     def rules(self, seat: int) -> str:
-        rules = rules_text(
-            self.num_players, self.num_rounds, self.talk_turns, self._numbers
-        )
+        once, num = self.num_rounds == 1, self.num_players
+        others = "the other player" if num == 2 else "each other player"
+        chooses = "Then all players choose"
+        if not self.talk_turns:
+            chooses = (
+                "All players choose" if once else "In each round all players choose"
+            )
+        start = "" if once else f" of {counted(self.num_rounds, 'round')}"
+        last = "" if once else ", summed over all rounds"
         moves = (*self._talked, CHOOSE) if self.talk_turns else (CHOOSE,)
-        hearers = "the other player" if self.num_players == 2 else "the other players"
-        return f"{rules} {talk.how_to_write(moves, self.longest, hearers)}"
+        hearers = "the other player" if num == 2 else "the other players"
+        return (
+            f"This is a game{start} for {num} players. {self._talk_text()}{chooses} at the "
+            "same time, without seeing what the others choose: "
+            '"choose cooperate" or "choose defect". '
+            f"Then everybody sees the choices. You are paid once for {others}: if you both "
+            f"cooperate, you get {self.reward}; if you cooperate and the other defects, "
+            f"{self.sucker}; if you defect and the other cooperates, {self.temptation}; if you "
+            f"both defect, {self.punishment}. Your score is what you are paid{last}. "
+            f"{talk.how_to_write(moves, self.longest, hearers)}"
+        )
+
+    def _talk_text(self) -> str:
+        if not self.talk_turns:
+            return ""
+        times = "once" if self.talk_turns == 1 else f"{self.talk_turns} times"
+        start, order = "All", "player_0 first"
+        if self.num_rounds > 1:
+            start = "In each round all"
+            order = "player_0 first in round 1, player_1 first in round 2, and so on"
+        return (
+            f"{start} players speak {times}, in turn, {order}; everybody hears everything. "
+            '"promise cooperate" and "promise defect" say what you will choose; nothing binds '
+            'you to it. "pass" says nothing. '
+        )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the choices of the others in the running round uniformly."""

@@ -142,7 +142,13 @@ def test_the_folders_of_the_trainer_import_those_below_them() -> None:
     assert not offenders, "\n".join(sorted(offenders))
 
 
-BASE = {"checkpoint", "extras", "options", "processes"}  # modules below all folders
+BASE = {
+    "checkpoint",
+    "extras",
+    "losses",
+    "options",
+    "processes",
+}  # modules below all folders
 
 
 def test_only_base_modules_stand_beside_the_folders_of_the_trainer() -> None:
@@ -225,6 +231,7 @@ def test_the_packages_have_at_most_330_files() -> None:
 # Modules that users import by name, or start: single-file rooms, plug-ins, the command.
 PUBLIC = re.compile(
     r"arena_envs\.(game|talk|doors|games\.\w+)|arena_wrappers\.(records|adapters\.\w+)"
+    r"|arena_trainers\.losses"
     r"|arena_trainers\.cli\.main"
 )
 

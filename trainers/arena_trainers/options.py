@@ -121,7 +121,7 @@ class Option:
             return value
         if value is None and "None" in self.types:
             return None
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        is_number = _is_number(value)
         if "float" in self.types and (is_number or isinstance(value, str)):
             try:
                 return float(value)
@@ -137,13 +137,64 @@ class Option:
     def check(self, value: Any) -> None:
         """Raises ValueError for a value of another type or out of range."""
         found = self.converted(value)
-        is_number = isinstance(found, int | float) and not isinstance(found, bool)
+        is_number = _is_number(found)
         if is_number and self.least is not None and not self.least <= found < math.inf:
             raise ValueError(f"want {self.name} of at least {self.least}, got {value}")
 
     @property
     def _none(self) -> tuple[None, ...]:
         return (None,) * ("None" in self.types)
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A weight by optimizer step: linear from `start` to `end` at step `over`, and 0 from `until` on."""
+
+    start: float
+    end: float
+    over: int = 1
+    until: float = math.inf
+
+    @classmethod
+    def of(cls, what: str, given: dict[str, Any]) -> "Weight":
+        """Takes `weight` (a number, or [from, to] with `over`) and `until` out of the options of `what`."""
+        value, over = given.pop("weight", 1.0), given.pop("over", None)
+        until = given.pop("until", None)
+        pair = value if isinstance(value, list | tuple) else (value, value)
+        finite = [_is_number(number) and math.isfinite(number) for number in pair]
+        if len(pair) != 2 or not all(finite):
+            raise ValueError(
+                f"want a number or [from, to] as weight of {what}, got {value!r}"
+            )
+        if (over is None) == (pair is value):
+            raise ValueError(
+                f"want over, a number of steps, with a weight [from, to] of {what} and only "
+                f"there, got weight {value!r} and over {over!r}"
+            )
+        for name, steps in (("over", over), ("until", until)):
+            if steps is not None and (not isinstance(steps, int) or steps < 1):
+                raise ValueError(f"want {name} of {what} of at least 1, got {steps!r}")
+        return cls(float(pair[0]), float(pair[1]), over or 1, until or math.inf)
+
+    def is_over(self, step: int) -> bool:
+        """Whether it is 0 from this step on."""
+        return step >= self.until or (
+            self.end == 0 and (self.start == 0 or step >= self.over)
+        )
+
+    def at(self, step: int) -> float:
+        """The weight at a step.
+
+        >>> [Weight(1.0, 0.0, over=4, until=3).at(step) for step in range(4)]
+        [1.0, 0.75, 0.5, 0.0]
+        """
+        share = min(step / self.over, 1.0)
+        found = self.start + (self.end - self.start) * share
+        return 0.0 if self.is_over(step) else found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def option(*default: Any, least: float | None = None) -> Any:

@@ -156,5 +156,6 @@ def test_no_module_that_checks_or_trains_holds_an_estimators_name():
         for text in strings(path)
         if word.search(text)
     ]
-    losses = [("train/settings.py", "bnpo"), ("train/settings.py", "dr_grpo")]
+    files = "train/forward.py", "train/settings.py"
+    losses = [(file, name) for file in files for name in ("bnpo", "dr_grpo")]
     assert found == [*losses, ("train/settings.py", TurnGRPOConfig.credit)]

@@ -170,9 +170,9 @@ def test_a_learner_has_its_own_learning_rate_and_kl_weight(make):
     assert {"grad_norm", "reply_tokens", "advantage", "kl"} == {
         key.rpartition("/")[2] for key in logged if "learner/worker/" in key
     }
-    trainer.learners.weigh({"learner": torch.tensor([0, 1, 0])})
-    assert trainer.beta == pytest.approx(0.2)
-    assert (trainer.beta * torch.ones(3, 1)).tolist() == [
+    beta = trainer.learners.beta_of({"learner": torch.tensor([0, 1, 0])})
+    assert beta == pytest.approx(0.2)
+    assert (beta * torch.ones(3, 1)).tolist() == [
         [0.0],
         [pytest.approx(0.2)],
         [0.0],

@@ -50,9 +50,11 @@ chunks, because the number of chunks differs between processes.
 """
 
 import math
+import random
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -62,7 +64,9 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
 from trl.models.utils import add_hooks, remove_hooks
 
+from arena_envs.game import random_states
 from arena_trainers.engines import changes_draws, training_dtype
+from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.lm.backends.scoring import (
     chunks_by_length,
     default_max_tokens,
@@ -74,8 +78,15 @@ from arena_trainers.lm.backends.scoring import (
     tolerance,
 )
 from arena_trainers.lm.backends.transformers import whole_models
+from arena_trainers.losses import NEEDS, TINY, Choice, Seen, Term
+from arena_trainers.processes import splits_weights
+from arena_trainers.train.games import makers_of
 from arena_trainers.train.metrics import Clock
 from arena_trainers.train.records import TrainingRow
+from arena_wrappers import BotPolicy, TurnRequest, make_policy, messages, turn_seed
+from arena_wrappers.play import turn_states
+from arena_wrappers.policies import own_prompt
+from arena_wrappers.prompts import reply_format_named
 
 
 def is_zero3(accelerator: Any) -> bool:
@@ -518,6 +529,7 @@ class Forward:
         max_tokens: most tokens that run at once, padding included.
         way: how rows run; `agreement` chooses it.
         agreement: compares what is sampled with what is trained.
+        latest: the scores of the latest micro-batch that was trained.
 
     Raises:
         ValueError: the model has an auxiliary loss of its router.
@@ -536,16 +548,25 @@ class Forward:
             )
         )
         self._inputs: dict[str, Any] | None = None
+        self._every_row = False
+        self.latest: TokenScores | None = None
 
     @contextmanager
-    def loss_of(self, inputs: dict[str, Any]) -> Iterator[None]:
-        """Within this context, `score` knows the inputs of TRL's loss."""
+    def loss_of(
+        self, inputs: dict[str, Any], every_row: bool = False
+    ) -> Iterator[None]:
+        """Within this context, `score` knows the inputs of TRL's loss.
+
+        Args:
+            inputs: of the loss.
+            every_row: whether rows of advantage 0 have a loss, too.
+        """
         own = _loss_mask(inputs)
         lengths = inputs["prompt_mask"].sum(dim=1)
         lengths = lengths + inputs["completion_mask"].sum(dim=1)
         real = own.any(dim=1)  # all but placeholder rows
         self.clock.counts["trained"] += int((lengths * real).sum())
-        self._inputs = inputs
+        self._inputs, self._every_row = inputs, every_row
         try:
             yield
         finally:
@@ -580,7 +601,10 @@ class Forward:
                 self.agreement.measure(logprobs, counted, inputs)
                 if learners:
                     self.trainer.learners.measure(logprobs, counted, inputs)
-        return _spread(scores, kind, inputs)
+        scores = _spread(scores, kind, inputs)
+        if inputs is not None:
+            self.latest = scores
+        return scores
 
     def _learners_of(self, inputs: dict[str, Any] | None) -> list[int] | None:
         """The learner of each row, where there are several."""
@@ -595,7 +619,7 @@ class Forward:
         """bool[B]: the rows whose loss depends on the model; at least one."""
         trained = _loss_mask(inputs)
         trainer = self.trainer
-        added = trainer.beta != 0 or trainer._entropy_bonus_enabled
+        added = trainer.beta != 0 or trainer._entropy_bonus_enabled or self._every_row
         if not added and trainer.top_entropy_quantile == 1.0:
             trained = trained & (inputs["advantages"] != 0)
         live = trained.any(dim=1)
@@ -1033,3 +1057,226 @@ def _switched(first: Way, way: Way, gap: float) -> str:
         f"{'it does not run' if gap == float('inf') else gave}; training is exact without, "
         "and takes more time or memory"
     )
+
+
+NUM_CHECKED = 20  # episodes of random play in which a teacher is checked
+
+
+def averaged(per_token: Any, mask: Any, trainer: Any, inputs: Mapping[str, Any]) -> Any:
+    """The mean of a loss per token as TRL takes it for the trainer's `loss_type`."""
+    kind, args, total = trainer.loss_type, trainer.args, (per_token * mask).sum()
+    trains = trainer.model.training
+    parts = trainer.current_gradient_accumulation_steps if trains else 1.0
+    if kind in ("cispo", "dapo", "vespo"):
+        share = parts / args.steps_per_generation if trains else 1.0
+        count = inputs["num_items_in_batch"].clamp(min=1.0)
+        return total / (count / trainer.accelerator.num_processes * share)
+    if kind == "bnpo":
+        return total / mask.sum().clamp(min=1.0) / parts
+    if kind == "dr_grpo":
+        return total / (len(mask) * trainer.max_completion_length) / parts
+    rows = (per_token * mask).sum(-1)
+    if kind != "luspo":
+        rows = rows / mask.sum(-1).clamp(min=1.0)
+    return rows.mean() / parts
+
+
+class Teacher:
+    """A policy whose choices among the legal actions a term reads.
+
+    It reads one prompt per state, its own or the learner's. One without `action_probs` gives a reply,
+    whose probability is 1: the cross-entropy is then right on average.
+    """
+
+    def __init__(self, trainer: Any, term: Term) -> None:
+        args, self.trainer, self.term = trainer.args, trainer, term
+        if splits_weights(args):
+            raise ValueError(
+                f"loss term {term.name!r} has a teacher, which has not been tested with weights "
+                "that are split among processes; leave the term out"
+            )
+        known = trainer.games.opponents
+        made = known.get(term.teacher) or make_policy(term.teacher, makers_of(args))
+        self.policy: Any = made
+        self.options = own_prompt(made) or args.prompt
+        if hasattr(made, "model"):
+            made.model.to(args.device)
+        for game in trainer.games.rules:
+            prepared(made, game)
+            if not term.sees_hidden and isinstance(made, BotPolicy):
+                self._refuse_hidden(game)
+
+    def _refuse_hidden(self, game: Any) -> None:
+        """Raises if the bot acts otherwise in states that its seat cannot tell apart."""
+        rng = random.Random(0)
+        pairs = [
+            (state, game.resample(state, seat, rng))
+            for _ in range(NUM_CHECKED)
+            for state, seat in random_states(game, rng)
+            if seat >= 0 and game.information != "perfect"
+        ]
+        asked = [self._request(game, state) for pair in pairs for state in pair]
+        found = self._probs(asked) if asked else []
+        for own, other, request in zip(
+            found[::2], found[1::2], asked[::2], strict=True
+        ):
+            if max(abs(a - b) for a, b in zip(own, other, strict=True)) > TINY:
+                raise ValueError(
+                    f"teacher {self.policy.name!r} reads what seat {request.seat} of {game!r} "
+                    "cannot know: it acts otherwise in states that look alike; give another "
+                    f"teacher, or sees_hidden: true in losses[{self.term.name!r}]"
+                )
+
+    def _request(self, game: Any, state: Any, seed: int = 0) -> TurnRequest:
+        seat = game.current_player(state)
+        legal = [
+            game.action_text(state, action) for action in game.legal_actions(state)
+        ]
+        prompt = messages(game, state, seat, self.options)
+        given = game, state, prompt, (), legal, seed, self.options.reply_format
+        return TurnRequest(0, 0, seat, *given)
+
+    def _probs(self, requests: Sequence[TurnRequest]) -> list[list[float]]:
+        if hasattr(self.policy, "action_probs"):
+            return [list(probs) for probs, _ in self.policy.action_probs(requests)]
+        replies = self.policy.act(requests)
+        return [
+            [float(reply.text == request.wrap(text)) for text in request.legal]
+            for request, reply in zip(requests, replies, strict=True)
+        ]
+
+    def columns(self, places: Sequence[int], device: Any) -> tuple[Any, Any]:
+        """float32[B, A], the teacher's probabilities, and int64[B, A, L], the learner's tokens.
+
+        They are 0 and -1 where there is nothing, as in placeholder rows, at -1 of `places`.
+        """
+        of_row, asked = self._asked(places)
+        probs = dict(zip(asked, self._probs([*asked.values()]), strict=True))
+        policy = self.trainer.policy
+        wrap = reply_format_named(self.trainer.args.reply_format).wrap
+        texts = {text for request in asked.values() for text in request.legal}
+        ids = {t: [*policy.chat.ids(wrap(t)), policy.eos_ids[0]] for t in texts}
+        most = max((len(request.legal) for request in asked.values()), default=1)
+        longest = max(map(len, ids.values()), default=1)
+        found = torch.zeros(len(places), most)
+        tokens = torch.full((len(places), most, longest), -1)
+        for row, key in enumerate(of_row):
+            for a, text in enumerate(asked[key].legal if key is not None else ()):
+                found[row, a] = probs[key][a]
+                tokens[row, a, : len(ids[text])] = torch.tensor(ids[text])
+        return found.to(device), tokens.to(device)
+
+    def _asked(self, places: Sequence[int]) -> tuple[list[Any], dict[Any, TurnRequest]]:
+        """What to ask: for each row the key of its request, None without; requests by key."""
+        trainer, of_row = self.trainer, list[Any]()
+        states, asked = dict[int, list[Any]](), dict[Any, TurnRequest]()
+        for place in places:
+            if place < 0:
+                of_row.append(None)
+                continue
+            record = trainer.last_kept.records[place]
+            if record.call >= 0:
+                raise ValueError(
+                    "a teacher needs turns of one generation; leave agent out"
+                )
+            game, number = trainer.games.rules[record.game], record.episode
+            if number not in states:
+                states[number] = turn_states(trainer.last_episodes[number], game)
+            state = states[number][record.place]
+            known = game.information_state(state, record.seat)
+            key: Any = (record.game, record.seat, known)
+            if self.term.sees_hidden or not hasattr(self.policy, "action_probs"):
+                key = number, record.place
+            seed = turn_seed(record.seed, number, record.place, record.seat)
+            asked.setdefault(key, self._request(game, state, seed))
+            of_row.append(key)
+        return of_row, asked
+
+    def choice(self, inputs: Mapping[str, Any]) -> Choice:
+        """Both distributions for the rows of a micro-batch; the learner's has a gradient."""
+        name, trainer = f"arena_teacher_{self.term.name}", self.trainer
+        probs, ids = inputs[f"{name}_probs"], inputs[f"{name}_ids"]
+        rows, actions = (ids[:, :, 0] >= 0).nonzero(as_tuple=True)
+        logps = torch.zeros_like(probs)
+        if len(rows):
+            said = ids[rows, actions]
+            counted = (said >= 0).long()
+            both = torch.cat([inputs["prompt_ids"][rows], said.clamp(min=0)], dim=1)
+            mask = torch.cat([inputs["prompt_mask"][rows], counted], dim=1)
+            model = trainer.accelerator.unwrap_model(trainer.model)
+            given = model, both, mask, said.shape[1], False
+            scores = trainer.forward.score(*given).logprobs
+            logps = logps.index_put((rows, actions), (scores * counted).sum(dim=1))
+        return Choice(probs, logps)
+
+
+class LossTerms:
+    """The part of `TurnGRPOTrainer` that adds terms to the loss."""
+
+    def __init__(self, trainer: Any, terms: Sequence[Term]) -> None:
+        self.trainer, self.terms = trainer, terms
+        self.teachers = {t: Teacher(trainer, t) for t in terms if "teacher" in t.needs}
+
+    def needs(self, name: str, step: int) -> bool:
+        """Whether a term reads this at the step or later."""
+        return any(name in t.needs and not t.weight.is_over(step) for t in self.terms)
+
+    def active(self) -> list[Term]:
+        """The terms whose weight is not 0 at this step."""
+        step = self.trainer.state.global_step
+        return [term for term in self.terms if term.weight.at(step)]
+
+    def columns(self, rows: Sequence[Any], completion_ids: Any) -> dict[str, Any]:
+        """Further columns of the batch of these rows, for the terms that read them."""
+        trainer, found = self.trainer, {}
+        step, device = trainer.state.global_step, completion_ids.device
+        kept, places = trainer.last_kept, [row.place for row in rows]
+        if self.needs("invalid", step):
+            invalid = [p >= 0 and kept.records[p].is_invalid for p in places]
+            found["arena_invalid"] = torch.tensor(invalid, device=device)
+        if self.needs("values", step):
+            value = trainer.last_turns.value
+            own = [value[kept.rows[p]] if p >= 0 else 0.0 for p in places]
+            per_row = torch.tensor(own, dtype=torch.float32, device=device)
+            found["arena_values"] = per_row[:, None].repeat(1, completion_ids.shape[1])
+        for term, teacher in self.teachers.items():
+            if not term.weight.is_over(step):
+                made = teacher.columns(places, device)
+                for name, column in zip(("probs", "ids"), made, strict=True):
+                    found[f"arena_teacher_{term.name}_{name}"] = column
+        return found
+
+    def loss(self, active: Sequence[Term], inputs: dict[str, Any], scores: Any) -> Any:
+        """The weighted sum of the terms' means, of `columns` and the policy's `TokenScores`."""
+        trainer, logps = self.trainer, scores.logprobs
+        old = inputs.get("old_per_token_logps")
+        mask = inputs["completion_mask"].bool()
+        if "tool_mask" in inputs:
+            mask = mask & inputs["tool_mask"].bool()
+        whole = Seen(
+            mask=mask,
+            advantages=inputs["advantages"],
+            clip=(trainer.epsilon_low, trainer.epsilon_high),
+            old=logps.detach() if old is None else old,
+            reference=inputs.get("ref_per_token_logps"),
+            entropy=scores.entropies,
+            values=inputs.get("arena_values"),
+            invalid=inputs.get("arena_invalid"),
+        )
+        total = 0.0
+        if not mask.any():  # placeholder rows alone
+            return total
+        for term in active:
+            unread: dict[str, Any] = {n: None for n in NEEDS if n not in term.needs}
+            seen = replace(whole, **unread)
+            if term in self.teachers:
+                choice = self.teachers[term].choice(inputs)
+                seen = replace(seen, teacher=choice)
+            mean = averaged(term.function(logps, seen), mask, trainer, inputs)
+            weight = term.weight.at(trainer.state.global_step)
+            total = total + weight * mean
+            kind = "train" if trainer.model.training else "eval"
+            logged = trainer._metrics[kind]
+            logged[f"arena/loss/{term.name}"].append(float(mean.detach()))
+            logged[f"arena/loss/{term.name}/weight"].append(weight)
+        return total

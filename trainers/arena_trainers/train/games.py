@@ -266,20 +266,7 @@ def opponents(
         ValueError: a string names no policy, a bot cannot play a game, or a model's chat
             template cannot show its earlier replies.
     """
-    from arena_trainers.lm.policy import LMPolicy
-
-    def load(path: str) -> Policy:
-        own = read_prompt_file(prompt_folder(path))
-        sampling = own and {"batch_size": args.rollout_batch_size}
-        sampling = sampling or args.sampling_options
-        policy = LMPolicy.from_pretrained(path, device=args.device, **sampling)
-        check_replies(args, policy)
-        return policy
-
-    makers: dict[str, Maker] = {
-        "lm": load,
-        "best_of": partial(best_of.load, device=args.device),
-    }
+    makers = makers_of(args)
     found = dict(given)
     assigned = () if matchmaker is None else matchmaker.policies
     for plan in plans:
@@ -290,6 +277,21 @@ def opponents(
                 found[spec] = make_policy(spec, makers)
             prepared(found[spec], plan.game)
     return found
+
+
+def makers_of(args: Any) -> dict[str, Maker]:
+    """The functions for `make_policy` that load models as the settings say."""
+    from arena_trainers.lm.policy import LMPolicy
+
+    def load(path: str) -> Policy:
+        own = read_prompt_file(prompt_folder(path))
+        sampling = own and {"batch_size": args.rollout_batch_size}
+        sampling = sampling or args.sampling_options
+        policy = LMPolicy.from_pretrained(path, device=args.device, **sampling)
+        check_replies(args, policy)
+        return policy
+
+    return {"lm": load, "best_of": partial(best_of.load, device=args.device)}
 
 
 def check_replies(args: Any, policy: "LMPolicy") -> None:

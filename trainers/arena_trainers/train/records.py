@@ -630,6 +630,9 @@ class TrainingRow:
     logprobs: Sequence[float] = ()
     role: str = ""
     learner: int = 0
+    place: int = (
+        -1
+    )  # of the turn among the records of its process; -1 for several or none
 
     @property
     def loss_mask(self) -> Sequence[int]:
@@ -666,7 +669,7 @@ def training_rows(
         returns[e, s] = returns.get((e, s), 0.0) + float(reward)
     unselected = batch.is_unselected
     rows: list[TrainingRow] = []
-    for record, n in zip(records, in_batch, strict=True):
+    for place, (record, n) in enumerate(zip(records, in_batch, strict=True)):
         if not unselected[n]:
             continue
         turn = episodes[record.episode].turns[record.place]
@@ -679,6 +682,7 @@ def training_rows(
             trajectory=(record.episode, record.seat),
             logprobs=said.logprobs or (),
             role=record.role,
+            place=place,
         )
         rows.append(row)
     return rows

@@ -40,6 +40,7 @@ from arena_trainers.credit.by_name import (
 from arena_trainers.credit.needs import Needs, keeps_state, needs_of
 from arena_trainers.curricula import make_curriculum
 from arena_trainers.engines import check_engine, check_engine_columns
+from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.options import Option, check_declared, option, options_of
@@ -314,6 +315,9 @@ class SelfPlay:
             may have its own lora_r, learning_rate and beta. See `arena_trainers.train.trainer`.
         update: Which of the roles a step trains. `joint` is all of them; `{alternate: 20}` one at
             a time, for 20 steps; `{freeze: [worker]}` all but these.
+        losses: Terms of the loss by name, such as {entropy: {weight: 0.01}}. Each has a weight, a
+            number or [from, to] with `over` steps, `until` a step, and options. They are averaged as
+            `loss_type` does; see `arena_trainers.losses`.
     """
 
     games: list[Any] = option(["kuhn_poker"])
@@ -352,6 +356,7 @@ class SelfPlay:
     agent: str | None = option(None)
     roles: dict[Any, Any] = option({})
     update: Any = option("joint")
+    losses: dict[str, Any] = option({})
 
     @property
     def prompt_options(self) -> dict[str, Any]:
@@ -382,6 +387,7 @@ class SelfPlay:
         check_critic(self.critic, self.critic_args)
         self._check_rows()
         check_roles(self)
+        terms_of(self.losses, self.layout)
         self.branching(())
         self._check_filter()
         self._check_oversample()

@@ -23,12 +23,13 @@ interface:
 | `save_model` | overridden: also writes `arena_prompt.json` |
 | `train` | overridden: resumes from whole checkpoints only, and starts the clock |
 | `training_step`, `log` | overridden: time, and weights that are held until the backward pass is over |
-| `_compute_loss` | overridden: notes its inputs for the next row |
+| `_compute_loss` | overridden: notes its inputs for the next row, and adds the terms of `losses` |
 | `_get_per_token_logps_and_entropies` | overridden: `forward` scores the rows |
 | `_save_checkpoint` | overridden: also writes the credit state, the critic, and the states of matchmaker and curriculum |
 | `_load_optimizer_and_scheduler` | overridden: also reads these and a reference model that moved, and sets the learning rate to the schedule's |
 | `create_optimizer`, `_load_from_checkpoint`, `beta` | overridden or written where there are several learners |
-| `_get_output_dir`, `ref_model`, `lr_scheduler` | read |
+| `_get_output_dir`, `ref_model`, `lr_scheduler`, `epsilon_low`, `epsilon_high`, `loss_type` | read |
+| `beta` | set where terms of the loss read the reference, and `beta` of the settings is 0 |
 | `LambdaLR._last_lr` | written with the learning rate |
 
 TRL's own `reward` metric is the mean return of a trajectory, weighted by its turns.
@@ -74,6 +75,7 @@ from arena_trainers.engines import (
 )
 from arena_trainers.lm.adapters import lora_config
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.losses import Term, terms_of
 from arena_trainers.train.batch import (
     BatchCredit,
     Filter,
@@ -83,7 +85,7 @@ from arena_trainers.train.batch import (
 )
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import CRITICS
-from arena_trainers.train.forward import Forward, Shards, TokenScores
+from arena_trainers.train.forward import Forward, LossTerms, Shards, TokenScores
 from arena_trainers.train.games import check_replies, episode_starts
 from arena_trainers.train.matching import Matching, PreparedGames, Tasks, prepare_games
 from arena_trainers.train.metrics import Clock, Meter, TimedBackend, metrics, tally
@@ -139,6 +141,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         player: plays generation batches; `matching` seats the starts, `tasks` chooses games.
         learners: the adapters of `args.roles`, if there are several.
         filter: chooses what is trained.
+        terms: the terms that `losses` adds to the loss.
         credit: gives the turns their credit, with a critic if there is one.
         last_played: this process's latest generation batch.
         last_kept: its turns that are trained.
@@ -179,18 +182,18 @@ class TurnGRPOTrainer(GRPOTrainer):
         **kwargs: Any,
     ) -> None:
         self._agent = agent or (agent_of(args.agent) if args.agent else None)
-        self.learners: Learners | None = None
-        if args.roles:
-            configs = adapter_configs(args.roles, kwargs.get("peft_config"))
-            kwargs["peft_config"] = configs[0]
+        first = kwargs.get("peft_config")
+        configs = adapter_configs(args.roles, first)
+        kwargs["peft_config"] = [*configs, first][0]
         self.games = games = _prepared(args, policies, columns, games)
         if train_dataset is None:
             train_dataset = episode_starts(args, [plan.weight for plan in games.plans])
         self.clock = Clock()
         self._meter = Meter(self.clock)
         self._rows: list[TrainingRow] = []
-        slots = with_adapters(args, games.matchmaker, model, kwargs.get("peft_config"))
-        with warnings.catch_warnings(), without_client(args), slots:
+        slots = with_adapters(args, games.matchmaker, model, first)
+        terms = terms_of(args.losses, args.layout)
+        with warnings.catch_warnings(), without_client(args), slots, _beta(args, terms):
             # TRL warns that rollout_func may change; the user did not choose it
             warnings.filterwarnings("ignore", "You are using 'rollout_func'")
             super().__init__(
@@ -203,14 +206,14 @@ class TurnGRPOTrainer(GRPOTrainer):
                 rollout_func=replay_rows,
                 **kwargs,
             )
-        if args.roles:
-            self.learners = Learners(self, configs)
+        self._set_up_parts(terms, configs)
+
+    def _set_up_parts(self, terms: Sequence[Term], configs: Sequence[Any]) -> None:
+        """Makes the policy that learns of TRL's model, and the parts that play and credit."""
+        self.learners = Learners(self, configs) if configs else None
         self.shards = Shards(self)
         self.forward = Forward(self, self.shards, self.clock)
-        self._set_up_policies()
-
-    def _set_up_policies(self) -> None:
-        """Makes the policy that learns of TRL's model, and the parts that play and credit."""
+        self.terms = LossTerms(self, terms)
         args, games, clock = self.args, self.games, self.clock
         process = self.accelerator.process_index
         self.policy = self._learner()
@@ -221,16 +224,9 @@ class TurnGRPOTrainer(GRPOTrainer):
         self.tasks = Tasks(games, args)
         agent = self._agent
         if self.learners is not None:
-            made: Any = self.learners.play(self.policy, clock)
-            if isinstance(made, Mapping) and agent is None:
-                raise ValueError(
-                    "roles by name are of an agent, and there is none; give agent, such as "
-                    "planner_worker, or roles by seat"
-                )
-            agent = (lambda _, play=agent: play(made)) if agent else lambda _: made
-        self.matching = Matching(
-            games, args, self.accelerator, self.policy, clock, agent
-        )
+            agent = self.learners.player(self.policy, clock, agent)
+        matched = self.accelerator, self.policy, clock, agent
+        self.matching = Matching(games, args, *matched)
         for policy in (self.policy, *games.models):
             policy.backend = TimedBackend(policy.backend, clock)
         check_replies(args, self.policy)
@@ -279,6 +275,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             self._rows = self._training_rows(advantage)
         with self.clock.part("training"):
             self.forward.agreement.check(self._rows)
+        beta = (self.learners or self.args).beta
+        self.beta = beta or float(self.terms.needs("reference", step))
         with self.clock.part("rest"):
             labels = [{"prompt": inputs[0]["prompt"]} for _ in self._rows]
             output: dict[str, Any] = super()._generate_and_score_completions(labels)
@@ -289,6 +287,7 @@ class TurnGRPOTrainer(GRPOTrainer):
                 owners = [row.learner for row in self._rows]
                 output["learner"] = torch.tensor(owners, device=ids.device)
                 self.learners.log_rows(self._rows)
+            output.update(self.terms.columns(self._rows, ids))
             relog_advantages(self._logs["advantages"], self._rows)
             self._log_play(advantage)
         return output
@@ -308,10 +307,15 @@ class TurnGRPOTrainer(GRPOTrainer):
         return self.forward.score(model, *rows, logits_to_keep, compute_entropy)
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-        if self.learners is not None:
-            self.learners.weigh(inputs)
-        with self.forward.loss_of(inputs):
-            loss: torch.Tensor = super()._compute_loss(model, inputs)
+        active, given = self.terms.active(), inputs
+        if any(term.surrogate for term in active):  # in place of TRL's
+            given = {**inputs, "advantages": torch.zeros_like(inputs["advantages"])}
+        self.beta = self.learners.beta_of(inputs) if self.learners else self.args.beta
+        with self.forward.loss_of(inputs, bool(active)):
+            loss: torch.Tensor = super()._compute_loss(model, given)
+        if active and self.forward.latest is not None:
+            loss = loss + self.terms.loss(active, inputs, self.forward.latest)
+        self.forward.latest = None
         return loss
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -415,6 +419,17 @@ class TurnGRPOTrainer(GRPOTrainer):
     def last_episodes(self) -> list[Episode]:
         """The episodes of this process's latest generation batch."""
         return self.last_played.episodes
+
+
+@contextmanager
+def _beta(args: TurnGRPOConfig, terms: Sequence[Term]) -> Iterator[None]:
+    """Has TRL make a reference model for terms that read one, also if `beta` is 0."""
+    beta = args.beta
+    args.beta = beta or float(any("reference" in term.needs for term in terms))
+    try:
+        yield
+    finally:
+        args.beta = beta
 
 
 def _prepared(
@@ -570,7 +585,8 @@ class Learners(TrainerCallback):
     Attributes:
         keys: roles or seats.
         names: of their adapters.
-        policies: who plays, by role or seat, once `play` has made them.
+        beta: the largest weight of a KL term.
+        policies: who plays, by role or seat, once `player` has made them.
 
     Raises:
         ValueError: training in several processes.
@@ -604,7 +620,7 @@ class Learners(TrainerCallback):
         betas = [float(one.get("beta", args.beta)) for one in options]
         rates = [float(one.get("learning_rate", args.learning_rate)) for one in options]
         self.betas, self.rates = torch.tensor(betas, device=args.device), rates
-        trainer.beta = max(betas)
+        self.beta = max(betas)
         self.use(0)
         trainer.add_callback(self)
 
@@ -615,14 +631,21 @@ class Learners(TrainerCallback):
             for p in weights:
                 p.requires_grad_(True)
 
-    def play(self, policy: LMPolicy, clock: Clock) -> Policy | Mapping[str, Policy]:
-        """What plays in the learner's place: a policy by seat, or one for each role."""
+    def player(self, policy: LMPolicy, clock: Clock, agent: Any) -> Any:
+        """`agent` on the learners instead of the policy that it is given."""
         for index, key in enumerate(self.keys):
             own = self.policies[key] = copy.copy(policy)
             own.run_on(policy.model, self._context(policy, index))
             own.backend = TimedBackend(own.backend, clock)
-        by_seat = isinstance(self.keys[0], int)
-        return BySeat(self.policies) if by_seat else self.policies
+        if isinstance(self.keys[0], int):
+            made: Any = BySeat(self.policies)
+            return lambda _: agent(made) if agent else made
+        if agent is None:
+            raise ValueError(
+                "roles by name are of an agent, and there is none; give agent, such as "
+                "planner_worker, or roles by seat"
+            )
+        return lambda _: agent(self.policies)
 
     def _context(self, policy: LMPolicy, index: int) -> Any:
         @contextmanager
@@ -673,9 +696,9 @@ class Learners(TrainerCallback):
             if (own := [p for p in group["params"] if any(p is w for w in weights)])
         ]
 
-    def weigh(self, inputs: Mapping[str, Any]) -> None:
-        """Gives TRL's loss the weight of the KL term of each row."""
-        self.trainer.beta = PerRow(self.betas[inputs["learner"]])
+    def beta_of(self, inputs: Mapping[str, Any]) -> float:
+        """The weight of the KL term of each row."""
+        return PerRow(self.betas[inputs["learner"]])
 
     def on_pre_optimizer_step(
         self, args: Any, state: Any, control: Any, **kwargs: Any
