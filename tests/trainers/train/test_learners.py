@@ -11,6 +11,7 @@ from arena_trainers.train import TrainingRow
 from arena_wrappers import AgentPolicy, Ask, Reply
 
 TWO = {"planner": {"lora_r": 2}, "worker": {"lora_r": 2}}
+LORA = {"r": 2, "target_modules": "all-linear", "task_type": "CAUSAL_LM"}
 SEATS = {0: {"lora_r": 2}, 1: {"lora_r": 2}}
 
 
@@ -51,7 +52,7 @@ def same(one, other):
 
 
 def test_one_learner_trains_as_a_run_with_one_adapter(make):
-    peft = LoraConfig(2, "all-linear", 4, task_type="CAUSAL_LM")
+    peft = LoraConfig(**LORA, lora_alpha=4)
     agent = lambda model: AgentPolicy(alone, model)  # noqa: E731
     plain = make({}, agent, peft, max_steps=2, beta=0.1)
     own = make({"me": {"lora_r": 2}}, agent, max_steps=2, beta=0.1)
@@ -234,7 +235,7 @@ def test_roles_need_an_agent_and_a_rank(make):
         make(TWO, None)
     with pytest.raises(ValueError, match=r"roles\['worker'\] has no rank"):
         make({"planner": {"lora_r": 2}, "worker": {}})
-    base = LoraConfig(2, "all-linear", 6, task_type="CAUSAL_LM")
+    base = LoraConfig(**LORA, lora_alpha=6)
     trainer = make({"planner": {}, "worker": {"lora_r": 4}}, peft=base)
     found = trainer.model.peft_config
     assert [(one.r, one.lora_alpha) for one in found.values()] == [(2, 6), (4, 12)]
