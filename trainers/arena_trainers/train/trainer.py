@@ -27,9 +27,10 @@ interface:
 | `_get_per_token_logps_and_entropies` | overridden: `forward` scores the rows |
 | `_save_checkpoint` | overridden: also writes the credit state, the critic, and the states of matchmaker and curriculum |
 | `_load_optimizer_and_scheduler` | overridden: also reads these and a reference model that moved, and sets the learning rate to the schedule's |
-| `create_optimizer`, `_load_from_checkpoint`, `beta` | overridden or written where there are several learners |
+| `create_optimizer` | overridden: each learner has groups of its own |
+| `_load_from_checkpoint` | overridden: checks the adapters of the learners |
 | `_get_output_dir`, `ref_model`, `lr_scheduler`, `epsilon_low`, `epsilon_high`, `loss_type` | read |
-| `beta` | set where terms of the loss read the reference, and `beta` of the settings is 0 |
+| `beta` | a number for each row where there are several learners; set where terms of the loss read the reference, and `beta` of the settings is 0 |
 | `LambdaLR._last_lr` | written with the learning rate |
 
 TRL's own `reward` metric is the mean return of a trajectory, weighted by its turns.
@@ -54,6 +55,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -530,11 +532,7 @@ def adapter_configs(roles: Mapping[Any, Mapping[str, Any]], base: Any) -> list[A
 
 
 class PerRow(float):
-    """A number for each row of a batch, as TRL's loss multiplies it; itself the largest.
-
-    Args:
-        numbers: float32[B].
-    """
+    """A number for each of B rows, as TRL's loss multiplies it; itself the largest."""
 
     column: torch.Tensor
 
@@ -567,8 +565,7 @@ class BySeat:
         found: dict[int, Any] = {}
         for seat in dict.fromkeys(request.seat for request in requests):
             if seat not in self.policies:
-                known = ", ".join(map(str, self.policies))
-                raise ValueError(f"want a learner for seat {seat}, roles has {known}")
+                raise ValueError(f"seat {seat} has no learner in {[*self.policies]}")
             own = [i for i, request in enumerate(requests) if request.seat == seat]
             answer = getattr(self.policies[seat], method)
             found.update(zip(own, answer([requests[i] for i in own]), strict=True))
@@ -595,9 +592,7 @@ class Learners(TrainerCallback):
     def __init__(self, trainer: Any, configs: Sequence[Any]) -> None:
         args = trainer.args
         if trainer.accelerator.num_processes > 1:
-            raise ValueError(
-                "want one process with roles, got several; leave roles out"
-            )
+            raise ValueError("want one process with roles; leave roles out")
         self.trainer, self.keys = trainer, list(args.roles)
         self.names = [f"seat_{k}" if isinstance(k, int) else k for k in self.keys]
         self.model = trainer.accelerator.unwrap_model(trainer.model)
@@ -607,9 +602,7 @@ class Learners(TrainerCallback):
                 torch.manual_seed(args.seed + i)
                 self.model.add_adapter(name, config)
         for name, weights in self.model.named_parameters():
-            if (
-                ".default." in name
-            ):  # the first learner begins as the one of a plain run
+            if ".default." in name:  # the first begins as that of a plain run
                 own = name.replace(".default.", f".{self.names[0]}.")
                 self.model.get_parameter(own).data.copy_(weights.data)
         self.model.set_adapter(self.names[0])
@@ -627,9 +620,8 @@ class Learners(TrainerCallback):
     def use(self, learner: int) -> None:
         """Has the model run with the adapter of a learner; all adapters stay trainable."""
         self.model.set_adapter(self.names[learner])
-        for weights in self.weights:
-            for p in weights:
-                p.requires_grad_(True)
+        for p in chain(*self.weights):
+            p.requires_grad_(True)
 
     def player(self, policy: LMPolicy, clock: Clock, agent: Any) -> Any:
         """`agent` on the learners instead of the policy that it is given."""
@@ -679,9 +671,9 @@ class Learners(TrainerCallback):
             if key == "" and len(self.keys) == 1:  # a turn of one call
                 key = self.keys[0]
             if key not in self.keys:
+                kind, known = "seat" if by_seat else "role", [*self.keys]
                 raise ValueError(
-                    f"want a learner for {'seat' if by_seat else 'role'} {key!r}, roles has "
-                    f"{', '.join(map(str, self.keys))}"
+                    f"want a learner for {kind} {key!r}, roles has {known}"
                 )
             row.learner = self.keys.index(key)
         kept = self.updated(step) if trains else range(len(self.keys))
@@ -706,9 +698,7 @@ class Learners(TrainerCallback):
         """Logs the gradients; an adapter without one is not moved."""
         for name, weights in zip(self.names, self.weights, strict=True):
             grads = [p.grad for p in weights if p.grad is not None]
-            norm = (
-                float(torch.stack([g.norm() for g in grads]).norm()) if grads else 0.0
-            )
+            norm = float(sum(g.norm() ** 2 for g in grads)) ** 0.5
             if norm == 0:
                 for p in weights:
                     p.grad = None
