@@ -62,127 +62,16 @@ from functools import cached_property
 from typing import Any
 
 from arena_envs import talk
-from arena_envs.game import CHANCE, TERMINAL, param
+from arena_envs.game import TERMINAL, param
 from arena_envs.games.kits.haggling import (
     Haggling,
     State,
     checked_factors,
     drawn_text,
     speaker_of,
-    turn_text,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
 from arena_envs.talk import CENT, Utterance, money
-
-
-def history(said: Sequence[Utterance], seat: int, whole: int) -> Iterator[str]:
-    """The past as a seat reads it: the latest utterances in full, of earlier ones the offers."""
-
-    def told(turn: int) -> str:
-        what = _told(said[turn], speaker_of(turn), seat, whole)
-        return f"Round {turn // 2 + 1}: {what}"
-
-    def brief(turn: int) -> str:
-        if turn % 2:
-            return ""
-        amount = money(said[turn].values[0])
-        return f"player_{speaker_of(turn)} offered {amount} (round {turn // 2 + 1})"
-
-    return talk.transcript(said, seat, told, brief=brief)
-
-
-def _told(said: Utterance, speaker: int, seat: int, whole: int) -> str:
-    who = "you" if speaker == seat else f"player_{speaker}"
-    if said.move != "offer":
-        return f"{who} {said.move}ed"
-    whom = f"player_{1 - speaker}" if speaker == seat else "you"
-    (given,) = said.values
-    return f"{who} offered {whom} {money(given)}, keeping {money(whole - given)}"
-
-
-def stage_text(
-    player: int, seat: int, turn: int, num_rounds: int, got: Sequence[int] | None
-) -> str:
-    """The seat to move, or the end of the game."""
-    if player == CHANCE:
-        return "The discount factors are being drawn."
-    if got is not None:
-        return (
-            f"The game is over: agreement in round {turn // 2}, player_0 gets "
-            f"{money(got[0])}, player_1 gets {money(got[1])}."
-        )
-    if player == TERMINAL:
-        return "The game is over without an agreement: both players get nothing."
-    return turn_text(turn, num_rounds, player, seat, "make an offer")
-
-
-def worth_text(
-    discounts: Sequence[float], seat: int, num_past: int, complete_information: bool
-) -> str:
-    """The worth of money to a seat, and to the other one where the seat knows it."""
-    own, its = discounts[seat], discounts[1 - seat]
-    text = (
-        f"Money is worth {100 * own**num_past:.4g}% to you (discount factor {own:.10g})"
-    )
-    other = f"player_{1 - seat}"
-    if not complete_information:
-        return f"{text}; what it is worth to {other} is hidden."
-    return f"{text} and {100 * its**num_past:.4g}% to {other} ({its:.10g})."
-
-
-def rules_text(
-    pie: int,
-    num_rounds: int,
-    discounts: Sequence[Sequence[float]],
-    complete_information: bool,
-) -> str:
-    """The rules, for either seat, without the paragraph about messages."""
-    gives, keeps = money(40 * pie), money(60 * pie)
-    order = (
-        "There is 1 round: player_0 makes an offer and player_1 answers."
-        if num_rounds == 1
-        else f"There are at most {num_rounds} rounds. In round 1 player_0 makes an offer "
-        "and player_1 answers; after that they take turns in making offers."
-    )
-    rejected = _rejection_text(pie, num_rounds, discounts, complete_information)
-    return (
-        f"This is bargaining: player_0 and player_1 divide {pie} of money. {order} "
-        f'"offer {gives}" offers {gives} to the other player and leaves {keeps} to the '
-        f"one who offers; an offer is any amount from 0 to {pie} with at most two decimals. "
-        'The other player answers with "accept" or "reject". "accept" ends the game with '
-        f"this division; {rejected}"
-    )
-
-
-def _rejection_text(
-    pie: int,
-    num_rounds: int,
-    discounts: Sequence[Sequence[float]],
-    complete_information: bool,
-) -> str:
-    """The consequence of a rejection, and the formula of the score."""
-    if num_rounds == 1:
-        return (
-            '"reject" ends it, and both players get nothing. Your score is what you get, '
-            f"divided by {pie}."
-        )
-    first, second = (
-        drawn_text(f"{factor:.10g}" for factor in factors) for factors in discounts
-    )
-    known = (
-        "Both players know both factors."
-        if complete_information
-        else "You know your own factor, and not that of the other player."
-    )
-    return (
-        '"reject" ends the round, and whoever rejected makes the next offer. If the '
-        "offer of the last round is rejected, both players get nothing. Each player has a "
-        "discount factor: what a player gets in round 2 is worth this factor times the "
-        "money, in round 3 the factor times the factor times the money, and so on. The "
-        f"factor of player_0 is {first}, that of player_1 is {second}. {known} Your score "
-        f"is what you get, divided by {pie} and discounted."
-    )
-
 
 ACCEPT, REJECT = Utterance("accept"), Utterance("reject")
 DISCOUNTS = tuple(n / 100 for n in range(72, 102, 2))
@@ -284,22 +173,83 @@ class Bargaining(Haggling):
 
     def observe(self, state: State, seat: int) -> str:
         discounts, said = state
-        player, shares = self.current_player(state), self.shares(state)
-        got = None if shares is None else [round(share * self.unit) for share in shares]
-        stage = stage_text(player, seat, len(said), self.num_rounds, got)
-        lines = [f"You are player_{seat}. {stage}"]
+        player, shares, turn = self.current_player(state), self.shares(state), len(said)
+        now = "The discount factors are being drawn."
+        if shares is not None:
+            first, second = (money(round(share * self.unit)) for share in shares)
+            now = f"The game is over: agreement in round {turn // 2}, player_0 gets "
+            now += f"{first}, player_1 gets {second}."
+        elif player == TERMINAL:
+            now = "The game is over without an agreement: both players get nothing."
+        elif player >= 0:
+            now = self.turn_text(turn, player, seat, "make an offer")
+        lines = [f"You are player_{seat}. {now}"]
         if len(discounts) == 2 and self.num_rounds > 1:
-            past, known = (
-                (len(said) - (player == TERMINAL)) // 2,
-                self.complete_information,
-            )
-            lines.append(worth_text(discounts, seat, past, known))
-        return "\n".join([*lines, *history(said, seat, self.unit)])
+            past = (turn - (player == TERMINAL)) // 2
+            own, its = discounts[seat], discounts[1 - seat]
+            text = f"Money is worth {100 * own**past:.4g}% to you (discount factor {own:.10g})"
+            more = f"; what it is worth to player_{1 - seat} is hidden."
+            if self.complete_information:
+                more = f" and {100 * its**past:.4g}% to player_{1 - seat} ({its:.10g})."
+            lines.append(text + more)
+        return "\n".join([*lines, *self._history(said, seat)])
+
+    def _history(self, said: Sequence[Utterance], seat: int) -> Iterator[str]:
+        """The latest utterances in full, of earlier ones the offers."""
+
+        def told(turn: int) -> str:
+            speaker, each = speaker_of(turn), said[turn]
+            start = f"Round {turn // 2 + 1}: {talk.named(speaker, seat)}"
+            if each.move != "offer":
+                return f"{start} {each.move}ed"
+            (given,) = each.values
+            whom, kept = talk.named(1 - speaker, seat), money(self.unit - given)
+            return f"{start} offered {whom} {money(given)}, keeping {kept}"
+
+        def brief(turn: int) -> str:
+            if turn % 2:
+                return ""
+            amount = money(said[turn].values[0])
+            return f"player_{speaker_of(turn)} offered {amount} (round {turn // 2 + 1})"
+
+        return talk.transcript(said, seat, told, brief=brief)
 
     def rules(self, seat: int) -> str:
-        known = self.complete_information
-        rules = rules_text(self.pie, self.num_rounds, self.discounts, known)
-        return f"{rules} {talk.how_to_write(self.moves, self.longest)}"
+        pie, gives, keeps = self.pie, money(40 * self.pie), money(60 * self.pie)
+        order = self.order_text("makes an offer", "making offers")
+        return (
+            f"This is bargaining: player_0 and player_1 divide {pie} of money. {order} "
+            f'"offer {gives}" offers {gives} to the other player and leaves {keeps} to the '
+            f"one who offers; an offer is any amount from 0 to {pie} with at most two decimals. "
+            'The other player answers with "accept" or "reject". "accept" ends the game with '
+            f"this division; {self._rejection_text()} "
+            f"{talk.how_to_write(self.moves, self.longest)}"
+        )
+
+    def _rejection_text(self) -> str:
+        """The consequence of a rejection, and the formula of the score."""
+        if self.num_rounds == 1:
+            return (
+                '"reject" ends it, and both players get nothing. Your score is what you get, '
+                f"divided by {self.pie}."
+            )
+        first, second = (
+            drawn_text(f"{factor:.10g}" for factor in factors)
+            for factors in self.discounts
+        )
+        known = (
+            "Both players know both factors."
+            if self.complete_information
+            else "You know your own factor, and not that of the other player."
+        )
+        return (
+            '"reject" ends the round, and whoever rejected makes the next offer. If the '
+            "offer of the last round is rejected, both players get nothing. Each player has a "
+            "discount factor: what a player gets in round 2 is worth this factor times the "
+            "money, in round 3 the factor times the factor times the money, and so on. The "
+            f"factor of player_0 is {first}, that of player_1 is {second}. {known} Your score "
+            f"is what you get, divided by {self.pie} and discounted."
+        )
 
 
 def scene(game: Bargaining, state: State, viewer: int | None) -> Scene:

@@ -63,7 +63,7 @@ instead of 9. A bad reply of one player no longer loses the game for its team.
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations
@@ -142,22 +142,11 @@ class State(NamedTuple):
         """Number of words of a role that have not been guessed."""
         return self.key.count(role) - sum(self.key[p] == role for p in self.guessed)
 
-
-def after_chance(state: State, drawn: int, num_words: int, roles: str) -> State:
-    """The state after chance has drawn a board, or the place of the next one of `roles`."""
-    if state.board < 0:
-        return state._replace(board=drawn, key=UNKNOWN * num_words)
-    number = num_words - state.key.count(UNKNOWN)
-    key = state.key[:drawn] + roles[number] + state.key[drawn + 1 :]
-    if number + 1 == len(roles):
-        key = key.replace(UNKNOWN, NEUTRAL)
-    return state._replace(key=key)
-
-
-def spoken(state: State, said: Utterance) -> State:
-    """The state with one more utterance, before it has an effect."""
-    seat = 2 * state.team + (said.move != "clue")
-    return state._replace(said=(*state.said, said), seats=(*state.seats, seat))
+    @property
+    def faults_by_turn(self) -> dict[int, str]:
+        """What is wrong with each clue, by its turn."""
+        clues = [turn for turn, said in enumerate(self.said) if said.move == "clue"]
+        return dict(zip(clues, self.faults, strict=True))
 
 
 def after_guess(state: State, place: int) -> State:
@@ -180,31 +169,6 @@ def after_loss(state: State, place: int) -> State:
     return state if state.hidden(str(other)) else state._replace(winner=other)
 
 
-def features(
-    state: State, words: Sequence[str], seat: int, key: str, is_mover: bool
-) -> Vector:
-    """The knowledge of a seat as numbers, which `Codenames.features` lists."""
-    num, num_clues = len(key), len(CLUES)
-    head = np.zeros(9, np.float32)
-    roles = np.zeros((num, len(ROLES) + 1), np.float32)
-    turns = np.zeros((3 * num, num + num_clues + 2), np.float32)
-    head[seat] = 1
-    head[4:6] = is_mover, state.left
-    if state.winner >= 0:
-        head[6 + state.winner] = 1
-    head[8] = 1 + state.board
-    roles[range(num), [ROLES.index(role) for role in key]] = 1
-    roles[list(state.guessed), len(ROLES)] = 1
-    faults = iter(state.faults)
-    for turn, said in enumerate(state.said):
-        turns[turn, -2:] = said.move == "clue", 1
-        if said.move == "guess":
-            turns[turn, words.index(said.values[0])] = 1
-        elif said.move == "clue" and not next(faults) and said.values[0] in CLUES:
-            turns[turn, num + CLUES.index(said.values[0])] = 1
-    return np.concatenate([head, roles.ravel(), turns.ravel()])
-
-
 TEAMS = ("red", "blue")
 SEATS = tuple(
     f"the {role} of team {team}"
@@ -212,77 +176,6 @@ SEATS = tuple(
     for role in ("spymaster", "operative")
 )
 ROLE_NAMES = {"0": "red", "1": "blue", ASSASSIN: "the assassin", NEUTRAL: "neutral"}
-
-
-def stage_text(state: State, player: int, seat: int) -> str:
-    """The reader of the text, and the seat to move."""
-    start = f"You are player_{seat}, {SEATS[seat]}."
-    if player == CHANCE:
-        return f"{start} Chance draws."
-    if player == TERMINAL:
-        return f"{start} The game is over: team {TEAMS[state.winner]} wins."
-    who = "You are" if player == seat else f"player_{player}, {SEATS[player]}, is"
-    if player % 2 == 0:
-        return f"{start} {who} to move: give a clue."
-    left = f"{state.left} guess{'' if state.left == 1 else 'es'}"
-    may = " or stop" if state.said[-1].move == "guess" else ""
-    return f"{start} {who} to move: guess a word{may}. {left} left."
-
-
-def board_lines(
-    words: Sequence[str],
-    order: Sequence[int],
-    key: str,
-    guessed: Sequence[int],
-    hidden: Sequence[int],
-) -> Iterator[str]:
-    """The words by their roles, as far as these are known, and the words that are left.
-
-    Args:
-        words: on the board.
-        order: their places in the order in which they are shown.
-        key: role of each word, as far as the reader knows it.
-        guessed: places of the words guessed so far.
-        hidden: how many words each team has yet to find.
-    """
-    free = [place for place in order if place not in guessed]
-    if "?" in key:
-        yield f"Words on the board: {', '.join(words[place] for place in free)}."
-    else:
-        for role, name in ROLE_NAMES.items():
-            found = ", ".join(words[p] for p in free if key[p] == role)
-            label = name if role == ASSASSIN else f"{name} words"
-            yield f"On the board, {label}: {found or 'none'}."
-    if guessed:
-        told = ", ".join(
-            f"{words[place]} ({ROLE_NAMES[key[place]]})" for place in guessed
-        )
-        yield f"Off the board: {told}."
-    yield f"Words to find: red {hidden[0]}, blue {hidden[1]}."
-
-
-def history(state: State, seat: int) -> Iterator[str]:
-    """All clues and guesses; of a refused clue, the spymaster reads what is wrong."""
-    clues = [turn for turn, said in enumerate(state.said) if said.move == "clue"]
-    faults = dict(zip(clues, state.faults, strict=True))
-
-    def brief(turn: int) -> str:
-        said, speaker = state.said[turn], state.seats[turn]
-        who = "you" if speaker == seat else f"player_{speaker}"
-        if fault := faults.get(turn):
-            if speaker != seat:
-                return f"a clue of {who} was refused"
-            return f"your clue {said.values[0]} was refused, because {fault}"
-        if said.move == "clue":
-            return f"{who} gave the clue {said.values[0]} {said.values[1]}"
-        return f"{who} guessed {said.values[0]}" if said.values else f"{who} stopped"
-
-    def told(turn: int) -> str:
-        return f"Turn {turn + 1}: {brief(turn)}"
-
-    yield from talk.transcript(
-        state.said, seat, told, latest=6, brief=brief, num_listed=None
-    )
 
 
 Action = Utterance | int  # chance draws a board, then places of words
@@ -438,28 +331,29 @@ class Codenames(talk.TalkGame[State, Action]):
         return state.said[-1].move == "guess"
 
     def apply(self, state: State, action: Action) -> State:
-        if isinstance(action, int) and state.left < 0:
-            return after_loss(state, action)
         if isinstance(action, int):
-            return after_chance(state, action, self.num_words, self._drawn)
+            if state.left < 0:
+                return after_loss(state, action)
+            if state.board < 0:
+                return state._replace(board=action, key=UNKNOWN * self.num_words)
+            number = self.num_words - state.key.count(UNKNOWN)
+            key = state.key[:action] + self._drawn[number] + state.key[action + 1 :]
+            is_full = number + 1 == len(self._drawn)
+            return state._replace(key=key.replace(UNKNOWN, NEUTRAL) if is_full else key)
+        seat = 2 * state.team + (action.move != "clue")
+        state = state._replace(said=(*state.said, action), seats=(*state.seats, seat))
         if action.move == "clue":
             fault = self.fault(state, action.values[0])
-            state = spoken(state, action)
             left = -1 if fault else action.values[1] + 1
             return state._replace(faults=(*state.faults, fault), left=left)
-        state = spoken(state, action)
         if action.move == "stop":
             return state._replace(team=1 - state.team, left=0)
-        place = self.boards[state.board].index(action.values[0])
-        return after_guess(state, place)
+        return after_guess(state, self.boards[state.board].index(action.values[0]))
 
-    def returns(self, state: State) -> tuple[float, float, float, float]:
+    def returns(self, state: State) -> tuple[float, ...]:
         if state.winner < 0:
-            return (0.0, 0.0, 0.0, 0.0)
-        return self._won_by(state.winner)
-
-    def _won_by(self, team: int) -> tuple[float, float, float, float]:
-        return (1.0, 1.0, -1.0, -1.0) if team == 0 else (-1.0, -1.0, 1.0, 1.0)
+            return (0.0,) * 4
+        return tuple(1.0 if team == state.winner else -1.0 for team in self.teams)
 
     def measures(self, state: State) -> dict[str, float]:
         """Hits, found per clue, refused and assassin, as the page defines them."""
@@ -500,15 +394,61 @@ class Codenames(talk.TalkGame[State, Action]):
         return "".join(known.get(p, UNKNOWN) for p in range(len(state.key)))
 
     def observe(self, state: State, seat: int) -> str:
-        player = self.current_player(state)
-        lines = [stage_text(state, player, seat)]
+        player, now = self.current_player(state), "Chance draws."
+        if player == TERMINAL:
+            now = f"The game is over: team {TEAMS[state.winner]} wins."
+        elif player >= 0:
+            who = (
+                "You are" if player == seat else f"player_{player}, {SEATS[player]}, is"
+            )
+            may = " or stop" if player % 2 and self._may_stop(state) else ""
+            left = f" {state.left} guess{'' if state.left == 1 else 'es'} left."
+            task = f"guess a word{may}.{left}" if player % 2 else "give a clue."
+            now = f"{who} to move: {task}"
+        lines = [f"You are player_{seat}, {SEATS[seat]}. {now}"]
         if UNKNOWN not in state.key and state.board >= 0:
-            words, key = self.boards[state.board], self.known_key(state, seat)
-            hidden = [state.hidden(team) for team in "01"]
-            order = self.order(state, seat)
-            lines += board_lines(words, order, key, state.guessed, hidden)
-            lines += history(state, seat)
+            lines += [*self._board_lines(state, seat), *self._history(state, seat)]
         return "\n".join(lines)
+
+    def _board_lines(self, state: State, seat: int) -> Iterator[str]:
+        """The words by their roles, as far as these are known, and the words that are left."""
+        words, key = self.boards[state.board], self.known_key(state, seat)
+        free = [p for p in self.order(state, seat) if p not in state.guessed]
+        if UNKNOWN in key:
+            yield f"Words on the board: {', '.join(words[place] for place in free)}."
+        else:
+            for role, name in ROLE_NAMES.items():
+                found = ", ".join(words[p] for p in free if key[p] == role)
+                label = name if role == ASSASSIN else f"{name} words"
+                yield f"On the board, {label}: {found or 'none'}."
+        if state.guessed:
+            off = (f"{words[p]} ({ROLE_NAMES[key[p]]})" for p in state.guessed)
+            yield f"Off the board: {', '.join(off)}."
+        yield f"Words to find: red {state.hidden('0')}, blue {state.hidden('1')}."
+
+    def _history(self, state: State, seat: int) -> Iterator[str]:
+        """All clues and guesses; of a refused clue, the spymaster reads what is wrong."""
+        faults = state.faults_by_turn
+
+        def brief(turn: int) -> str:
+            said, speaker = state.said[turn], state.seats[turn]
+            who = talk.named(speaker, seat)
+            if fault := faults.get(turn):
+                if speaker != seat:
+                    return f"a clue of {who} was refused"
+                return f"your clue {said.values[0]} was refused, because {fault}"
+            if said.move == "clue":
+                return f"{who} gave the clue {said.values[0]} {said.values[1]}"
+            return (
+                f"{who} guessed {said.values[0]}" if said.values else f"{who} stopped"
+            )
+
+        def told(turn: int) -> str:
+            return f"Turn {turn + 1}: {brief(turn)}"
+
+        return talk.transcript(
+            state.said, seat, told, latest=6, brief=brief, num_listed=None
+        )
 
     def information_state(self, state: State, seat: int) -> Any:
         key, faults = self.known_key(state, seat), iter(state.faults)
@@ -527,10 +467,26 @@ class Codenames(talk.TalkGame[State, Action]):
         of the word guessed, one-hot clue in the finite core, whether it is a clue, and whether
         the turn is taken.
         """
-        key = self.known_key(state, seat) or UNKNOWN * self.num_words
-        is_mover = self.current_player(state) == seat
-        words = self.boards[max(0, state.board)]
-        return features(state, words, seat, key, is_mover)
+        num, words = self.num_words, self.boards[max(0, state.board)]
+        key = self.known_key(state, seat) or UNKNOWN * num
+        head = np.zeros(9, np.float32)
+        roles = np.zeros((num, len(ROLES) + 1), np.float32)
+        turns = np.zeros((3 * num, num + len(CLUES) + 2), np.float32)
+        head[seat] = 1
+        head[4:6] = self.current_player(state) == seat, state.left
+        if state.winner >= 0:
+            head[6 + state.winner] = 1
+        head[8] = 1 + state.board
+        roles[range(num), [ROLES.index(role) for role in key]] = 1
+        roles[list(state.guessed), len(ROLES)] = 1
+        faults = iter(state.faults)
+        for turn, said in enumerate(state.said):
+            turns[turn, -2:] = said.move == "clue", 1
+            if said.move == "guess":
+                turns[turn, words.index(said.values[0])] = 1
+            elif said.move == "clue" and not next(faults) and said.values[0] in CLUES:
+                turns[turn, num + CLUES.index(said.values[0])] = 1
+        return np.concatenate([head, roles.ravel(), turns.ravel()])
 
     def action_text(self, state: State, action: Action) -> str:
         if isinstance(action, int):
@@ -613,15 +569,11 @@ def _meant(game: Codenames, state: State, clue: str) -> list[int]:
     ]
 
 
-def _first_legal(game: Codenames, state: State) -> Utterance:
-    return game.legal_actions(state)[0]
-
-
 def _linked(game: Codenames, state: State, cost: float) -> Utterance:
     """The clue with the most own words, less a cost for each other word that it means."""
     own, links = _own(game, state), linked_words()
     words = game.boards[state.board]
-    best, most = _first_legal(game, state), -1.0
+    best, most = game.legal_actions(state)[0], -1.0
     for clue in sorted({link for place in own for link in links.get(words[place], ())}):
         meant = _meant(game, state, clue)
         num = len({*meant} & {*own})
@@ -632,39 +584,12 @@ def _linked(game: Codenames, state: State, cost: float) -> Utterance:
     return best
 
 
-def _careful(game: Codenames, state: State) -> Utterance:
-    return _linked(game, state, cost=9.0)
-
-
-def _bold(game: Codenames, state: State) -> Utterance:
-    return _linked(game, state, cost=0.5)
-
-
 @lru_cache(256)
 def _book(words: tuple[str, ...], num: int) -> dict[str, tuple[str, ...]]:
     """Clues that may be given beside these words, each with a set of so many of them."""
     clues = (clue for clue in vocabulary() if len(clue) > 1)
     given = (clue for clue in clues if not fault_of(clue, words, numbers=0))
     return dict(zip(given, combinations(words, num), strict=False))
-
-
-def _coded(game: Codenames, state: State) -> Utterance:
-    own, words = _own(game, state), game.boards[state.board]
-    free = game.free_words(state)
-    if comb(len(free), len(own)) > MAX_BOOK:
-        return _careful(game, state)
-    meant = tuple(words[place] for place in own)
-    book = _book(tuple(free), len(own))
-    clue = next(clue for clue, named in book.items() if named == meant)
-    return Utterance("clue", (clue, len(own)))
-
-
-def _read_nothing(game: Codenames, state: State, clue: str, num: int) -> list[int]:
-    return []
-
-
-def _read_links(game: Codenames, state: State, clue: str, num: int) -> list[int]:
-    return _meant(game, state, clue)
 
 
 def _read_book(game: Codenames, state: State, clue: str, num: int) -> list[int]:
@@ -677,17 +602,6 @@ def _read_book(game: Codenames, state: State, clue: str, num: int) -> list[int]:
         return _meant(game, state, clue)
     words = game.boards[state.board]
     return [words.index(word) for word in _book(tuple(free), num).get(clue, ())]
-
-
-Spymaster = Callable[[Codenames, State], Utterance]
-Reading = Callable[[Codenames, State, str, int], list[int]]
-
-STYLES: dict[str, tuple[Spymaster, Reading]] = {
-    "greedy": (_bold, _read_links),
-    "honest": (_careful, _read_links),
-    "optimal": (_coded, _read_book),
-    "silent": (_first_legal, _read_nothing),
-}
 
 
 class Spy(talk.Scripted):
@@ -705,21 +619,34 @@ class Spy(talk.Scripted):
     a clue guesses any word.
     """
 
-    game, styles = Codenames, STYLES
+    game, styles = Codenames, ("greedy", "honest", "optimal", "silent")
 
     def reply(self, game: Codenames, state: State, rng: random.Random) -> Utterance:
-        hints, reads = STYLES[self.style]
         if game.current_player(state) % 2 == 0:
-            return hints(game, state)
+            return self._hint(game, state)
         clue, num = [said for said in state.said if said.move == "clue"][-1].values
         free = [p for p in range(game.num_words) if p not in state.guessed]
-        meant = [p for p in reads(game, state, clue, num) if p in free]
+        read = _read_book(game, state, clue, num) if self.style == "optimal" else []
+        if self.style in ("greedy", "honest"):
+            read = _meant(game, state, clue)
+        meant = [place for place in read if place in free]
         if state.said[-1].move == "guess" and self.style != "greedy":
             is_done = not meant or state.left == 1
             if is_done:
                 return STOPPED
         place = meant[0] if meant else rng.choice(free)
         return Utterance("guess", (game.boards[state.board][place],))
+
+    def _hint(self, game: Codenames, state: State) -> Utterance:
+        own, free = _own(game, state), game.free_words(state)
+        if self.style == "silent":
+            return game.legal_actions(state)[0]
+        if self.style != "optimal" or comb(len(free), len(own)) > MAX_BOOK:
+            return _linked(game, state, cost=0.5 if self.style == "greedy" else 9.0)
+        meant = tuple(game.boards[state.board][place] for place in own)
+        book = _book(tuple(free), len(own))
+        clue = next(clue for clue, named in book.items() if named == meant)
+        return Utterance("clue", (clue, len(own)))
 
 
 COLUMNS = 4  # of a board of codenames
@@ -744,8 +671,7 @@ def scene(game: Codenames, state: State, viewer: int | None) -> Scene:
         title = f"words to find: {left}; words off the board have a frame"
         shapes.append(Table(title, ("",) * COLUMNS, rows))
 
-    clues = [turn for turn, said in enumerate(state.said) if said.move == "clue"]
-    faults = dict(zip(clues, state.faults, strict=True))
+    faults = state.faults_by_turn
 
     def told(turn: int, said: Utterance) -> str:
         if faults.get(turn) and viewer not in (None, state.seats[turn]):

@@ -58,137 +58,19 @@ from functools import cached_property
 from typing import Any
 
 from arena_envs import talk
-from arena_envs.game import CHANCE, TERMINAL, param
+from arena_envs.game import TERMINAL, param
 from arena_envs.games.kits.haggling import (
     Haggling,
     State,
     checked_factors,
     drawn_text,
     speaker_of,
-    turn_text,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
 from arena_envs.talk import CENT, Utterance, money
 
 ROLES = ("seller", "buyer")
 FACTORS = tuple(n / 100 for n in range(50, 155, 5))
-
-
-def stage_text(
-    player: int, seat: int, turn: int, num_rounds: int, price: int | None
-) -> str:
-    """The seat to move, or the end of the game."""
-    if player == CHANCE:
-        return "The values are being drawn."
-    if price is not None:
-        return f"The game is over: the product is sold for {money(price)} in round {turn // 2}."
-    if player == TERMINAL:
-        return "The game is over without a sale."
-    return turn_text(turn, num_rounds, player, seat, "offer a price")
-
-
-def worth_text(values: Sequence[int], seat: int, is_known: bool) -> str:
-    """The worth of the product to a seat, and to the other one where the seat knows it."""
-    other = f"player_{1 - seat}"
-    told = (
-        f" and {money(values[1 - seat])} to {other}."
-        if is_known
-        else f"; what it is worth to {other} is hidden."
-    )
-    return f"The product is worth {money(values[seat])} to you{told}"
-
-
-def history(said: Sequence[Utterance], seat: int) -> Iterator[str]:
-    """The past as a seat reads it: the latest utterances in full, of earlier ones the prices."""
-
-    def who(turn: int) -> str:
-        speaker = speaker_of(turn)
-        return "you" if speaker == seat else f"player_{speaker}"
-
-    def told(turn: int) -> str:
-        move, *_ = each = said[turn]
-        what = {"accept": "accepted", "reject": "rejected", "leave": "left"}.get(move)
-        price = f"offered a price of {money(each.values[0])}" if what is None else what
-        return f"Round {turn // 2 + 1}: {who(turn)} {price}"
-
-    def brief(turn: int) -> str:
-        if turn % 2:
-            return ""
-        return (
-            f"{who(turn)} offered {money(said[turn].values[0])} (round {turn // 2 + 1})"
-        )
-
-    return talk.transcript(said, seat, told, brief=brief)
-
-
-def measured(
-    price: int | None, seller: int, buyer: int, scale: int
-) -> dict[str, float]:
-    """The measures of a sale at this price, or of no sale; all in hundredths."""
-    efficient, fairness = seller >= buyer, 1.0
-    if price is not None:
-        efficient = seller <= price <= buyer
-        fairness = 1 - 4 * ((price - (seller + buyer) / 2) / scale) ** 2
-    return {
-        "agreement": float(price is not None),
-        "efficiency": float(efficient),
-        "fairness": fairness,
-    }
-
-
-def rules_text(game: "Negotiation") -> str:
-    """The rules, for either seat, without the paragraph about messages."""
-    scale, highest = game.scale, 2 * game.scale
-    order = (
-        "There is 1 round: player_0 offers a price and player_1 answers."
-        if game.num_rounds == 1
-        else f"There are at most {game.num_rounds} rounds. In round 1 player_0 offers a price "
-        "and player_1 answers; after that they take turns in making offers."
-    )
-    seller, buyer = (_possible(game, factors) for factors in game.factors)
-    gain = money(round(scale * CENT * game.min_gain)) if game.min_gain > 0 else ""
-    more = f", which is at least {gain} more" if gain else ""
-    known = (
-        "Both players know both values."
-        if game.complete_information
-        else "You know your own value, and not that of the other player."
-    )
-    return (
-        f"This is negotiation: player_0, the seller, has a product, and player_1, the buyer, "
-        f"may buy it. The product is worth {seller} to player_0 and {buyer} to player_1{more}. {known} "
-        f'{order} "offer {scale}" offers to sell, or to buy, for {scale}; a price is any amount '
-        f"from 0 to {highest} with at most two decimals. The other player answers with "
-        '"accept", "reject" or "leave". "accept" ends the game with a sale at this price. '
-        f'"reject" ends the round{_next_text(game.num_rounds)}. "leave" ends the game without '
-        f"a sale. {_pay_text(game)}"
-    )
-
-
-def _next_text(num_rounds: int) -> str:
-    if num_rounds == 1:
-        return " and the game, without a sale"
-    return (
-        ", and whoever rejected makes the next offer; if the offer of the last round is "
-        "rejected, there is no sale"
-    )
-
-
-def _pay_text(game: "Negotiation") -> str:
-    first, second = (money(round(game.unit * share)) for share in game.outside)
-    without = (
-        "Without a sale both get 0."
-        if first == second == "0"
-        else f"Without a sale player_0 gets {first} and player_1 gets {second}."
-    )
-    return (
-        "With a sale player_0 gets the price less the product's value to player_0, and "
-        "player_1 gets its value to player_1 less the price. This may be a loss. "
-        f"{without} Your score is what you get, divided by {game.scale}."
-    )
-
-
-def _possible(game: "Negotiation", factors: Sequence[float]) -> str:
-    return drawn_text(money(round(game.unit * factor)) for factor in factors)
 
 
 def _is_factor(value: float) -> bool:
@@ -326,8 +208,20 @@ class Negotiation(Haggling):
 
     def measures(self, state: State) -> dict[str, float]:
         """Agreement, efficiency and fairness, as the page defines them."""
-        values = (self.value(state, 0), self.value(state, 1))
-        return measured(self.price(state), *values, self.unit)
+        price, seller, buyer = (
+            self.price(state),
+            self.value(state, 0),
+            self.value(state, 1),
+        )
+        efficient, fairness = seller >= buyer, 1.0
+        if price is not None:
+            efficient = seller <= price <= buyer
+            fairness = 1 - 4 * ((price - (seller + buyer) / 2) / self.unit) ** 2
+        return {
+            "agreement": float(price is not None),
+            "efficiency": float(efficient),
+            "fairness": fairness,
+        }
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
@@ -337,16 +231,86 @@ class Negotiation(Haggling):
 
     def observe(self, state: State, seat: int) -> str:
         factors, said = state
-        player, price = self.current_player(state), self.price(state)
-        stage = stage_text(player, seat, len(said), self.num_rounds, price)
-        lines = [f"You are player_{seat}, the {ROLES[seat]}. {stage}"]
+        player, price, turn = self.current_player(state), self.price(state), len(said)
+        now = "The values are being drawn."
+        if price is not None:
+            now = f"The game is over: the product is sold for {money(price)} in round {turn // 2}."
+        elif player == TERMINAL:
+            now = "The game is over without a sale."
+        elif player >= 0:
+            now = self.turn_text(turn, player, seat, "offer a price")
+        lines = [f"You are player_{seat}, the {ROLES[seat]}. {now}"]
         if len(factors) == 2:
-            values = (self.value(state, 0), self.value(state, 1))
-            lines.append(worth_text(values, seat, self.complete_information))
-        return "\n".join([*lines, *history(said, seat)])
+            own, its = (
+                money(self.value(state, seat)),
+                money(self.value(state, 1 - seat)),
+            )
+            more = f"; what it is worth to player_{1 - seat} is hidden."
+            if self.complete_information:
+                more = f" and {its} to player_{1 - seat}."
+            lines.append(f"The product is worth {own} to you{more}")
+        return "\n".join([*lines, *self._history(said, seat)])
+
+    def _history(self, said: Sequence[Utterance], seat: int) -> Iterator[str]:
+        """The latest utterances in full, of earlier ones the prices."""
+
+        def told(turn: int) -> str:
+            move, *_ = each = said[turn]
+            does = {"accept": "accepted", "reject": "rejected", "leave": "left"}.get(
+                move
+            )
+            does = does or f"offered a price of {money(each.values[0])}"
+            return f"Round {turn // 2 + 1}: {talk.named(speaker_of(turn), seat)} {does}"
+
+        def brief(turn: int) -> str:
+            if turn % 2:
+                return ""
+            who, price = talk.named(speaker_of(turn), seat), money(said[turn].values[0])
+            return f"{who} offered {price} (round {turn // 2 + 1})"
+
+        return talk.transcript(said, seat, told, brief=brief)
 
     def rules(self, seat: int) -> str:
-        return f"{rules_text(self)} {talk.how_to_write(self.moves, self.longest)}"
+        scale, order = self.scale, self.order_text("offers a price", "making offers")
+        seller, buyer = (
+            drawn_text(money(round(self.unit * factor)) for factor in factors)
+            for factors in self.factors
+        )
+        gain = money(round(self.unit * self.min_gain)) if self.min_gain > 0 else ""
+        more = f", which is at least {gain} more" if gain else ""
+        known = (
+            "Both players know both values."
+            if self.complete_information
+            else "You know your own value, and not that of the other player."
+        )
+        rejected = " and the game, without a sale"
+        if self.num_rounds > 1:
+            rejected = (
+                ", and whoever rejected makes the next offer; if the offer of the last "
+            )
+            rejected += "round is rejected, there is no sale"
+        return (
+            "This is negotiation: player_0, the seller, has a product, and player_1, the buyer, "
+            f"may buy it. The product is worth {seller} to player_0 and {buyer} to player_1{more}. "
+            f'{known} {order} "offer {scale}" offers to sell, or to buy, for {scale}; a price is '
+            f"any amount from 0 to {2 * scale} with at most two decimals. The other player answers "
+            'with "accept", "reject" or "leave". "accept" ends the game with a sale at this price. '
+            f'"reject" ends the round{rejected}. "leave" ends the game without '
+            f"a sale. {self._pay_text()} {talk.how_to_write(self.moves, self.longest)}"
+        )
+
+    def _pay_text(self) -> str:
+        first, second = (money(round(self.unit * share)) for share in self.outside)
+        without = (
+            "Without a sale both get 0."
+            if first == second == "0"
+            else f"Without a sale player_0 gets {first} and player_1 gets {second}."
+        )
+        return (
+            "With a sale player_0 gets the price less the product's value to player_0, and "
+            "player_1 gets its value to player_1 less the price. This may be a loss. "
+            f"{without} Your score is what you get, divided by {self.scale}."
+        )
 
 
 SELLER = 0

@@ -60,10 +60,9 @@ instead of 3 with 3.
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import resources
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -80,7 +79,14 @@ from arena_envs.game import (
     param,
 )
 from arena_envs.games.kits.clues import fault_of, heard
-from arena_envs.games.kits.words import check_used, check_words, words_of
+from arena_envs.games.kits.words import (
+    Rows,
+    check_used,
+    check_words,
+    rows_of,
+    shipped_rows,
+    words_of,
+)
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
 from arena_envs.talk import Utterance
 
@@ -90,8 +96,6 @@ SKIP = (
     "skip"  # the move that stands for the pick after a refused message, with the fault
 )
 _WORD = re.compile("[a-z]{1,20}")
-
-Rows = Sequence[Sequence[str]]
 
 
 def read_attributes(
@@ -110,18 +114,9 @@ def read_attributes(
             empty, stands twice or is not made of 1 to 20 letters a to z. Names the file and the
             line.
     """
-    if isinstance(source, str | Path):
-        where = f"{param} ({source}), line {{}}"
-        rows: Rows = [line.split(",") for line in _text(param, source).splitlines()]
-    elif isinstance(source, Sequence) and all(
-        isinstance(row, Sequence) for row in source
-    ):
-        rows, where = source, f"{param}, attribute {{}}"
-    else:
-        raise ValueError(
-            f"want {param} as {SHIPPED!r}, the path of a file or a sequence of values for each "
-            f"attribute, got {source!r:.80}"
-        )
+    if source == SHIPPED:
+        return shipped_rows(SHIPPED)
+    rows, where = rows_of(param, source, SHIPPED, "attribute")
     if not rows:
         raise ValueError(f"want an attribute or more in {param}, got none")
     first: dict[str, int] = {}
@@ -143,19 +138,6 @@ def read_attributes(
                 )
             first[value] = number
     return tuple(map(tuple, rows))
-
-
-def _text(param: str, source: str | Path) -> str:
-    if source == SHIPPED:
-        file = resources.files("arena_envs") / "words" / f"{SHIPPED}.csv"
-        return file.read_text(encoding="utf-8")
-    try:
-        return Path(source).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise ValueError(
-            f"want {param} as {SHIPPED!r} or the path of a UTF-8 file with one attribute per "
-            f"line, its values separated by commas, got {str(source)[:80]!r}: {error}"
-        ) from error
 
 
 def names_of(attributes: Rows) -> tuple[str, ...]:
@@ -199,101 +181,6 @@ class State(NamedTuple):
 
 
 ROLES = ("describer", "picker")
-
-
-def stage_text(player: int, seat: int, number: int, num_rounds: int) -> str:
-    """The reader of the text, and the seat to move."""
-    start = f"You are player_{seat}, the {ROLES[seat]}."
-    if player == TERMINAL:
-        return f"{start} The game is over after {counted(num_rounds, 'round')}."
-    if player == CHANCE:
-        return f"{start} Chance draws."
-    task = ("describe the target", "pick an object")[player]
-    who = "You are" if player == seat else f"player_{player} is"
-    return f"{start} Round {number + 1} of {num_rounds}. {who} to move: {task}."
-
-
-def objects_text(names: Sequence[str], seat: int) -> str:
-    """The objects in the order of the seat, which the picker reads with numbers."""
-    if not names:
-        return "No object has been drawn yet."
-    if seat == 0:
-        return f"The objects are: {', '.join(names)}."
-    numbered = [f"{number}. {name}" for number, name in enumerate(names, 1)]
-    return f"The objects are: {', '.join(numbered)}."
-
-
-def history(
-    said: Sequence[Utterance], targets: Sequence[str], picked: Sequence[str], seat: int
-) -> Iterator[str]:
-    """The past as a seat reads it: the latest rounds in full, of earlier ones the picks."""
-
-    def told(turn: int) -> str:
-        number, speaker = turn // 2, turn % 2
-        who = "you" if speaker == seat else f"player_{speaker}"
-        if said[turn].move == SKIP:
-            why = f", because {said[turn].values[0]}" if seat == DESCRIBER else ""
-            return f"Round {number + 1}: the message was refused{why}"
-        if speaker == 0:
-            is_read = talk.is_heard(said[turn], seat)
-            return f"Round {number + 1}: {who} {'said' if is_read else 'spoke'}"
-        return f"Round {number + 1}: {who} picked {result(number)}"
-
-    def result(number: int) -> str:
-        if picked[number] == targets[number]:
-            return f"{picked[number]}, which was right"
-        return f"{picked[number]}, which was wrong: the target was {targets[number]}"
-
-    def brief(turn: int) -> str:
-        if turn % 2 == 0:
-            return ""
-        number = turn // 2
-        if said[turn].move == SKIP:
-            return f"{number + 1}. refused"
-        is_right = picked[number] == targets[number]
-        return f"{number + 1}. {picked[number]} ({'right' if is_right else 'wrong'})"
-
-    latest = 4 + len(said) % 2
-    yield from talk.transcript(
-        said, seat, told, latest=latest, brief=brief, num_listed=None
-    )
-
-
-def rules_text(
-    seat: int,
-    num_objects: int,
-    num_rounds: int,
-    values: Sequence[Sequence[str]],
-    word_cost: float,
-) -> str:
-    """The rules as this seat reads them, without the paragraph about messages."""
-    kinds = "; ".join(", ".join(row) for row in values)
-    numbers = f"1 to {num_objects}"
-    places = (
-        f"player_1 sees them in another order, with the numbers {numbers}, which player_0 "
-        "does not know."
-    )
-    turns = (
-        'player_0 says something about the target, in words. player_1 answers "pick" and the '
-        'number of an object in its own list, such as "pick 2".'
-    )
-    rounds = (
-        "There is 1 round."
-        if num_rounds == 1
-        else f"There are {num_rounds} rounds with the same objects, and a new target is drawn "
-        "in each."
-    )
-    return (
-        f"This is a game of a describer (player_0) and a picker (player_1), who win or lose "
-        f"together. There are {num_objects} different objects, which both players see. "
-        f"{places} An object has one of each of these: {kinds}. One object is the target, each "
-        f"equally likely, and only player_0 knows which. {turns} {rounds} After each round both "
-        f"learn which object was picked, and player_1 learns the target. A right pick scores 1 / "
-        f"{num_rounds} for both of you, less {word_cost:.4g} of it for every word of the message "
-        "after the first. player_1 reads the message in lower case without punctuation; one with "
-        "anything but English words, with a number or with a word three times is refused, and the "
-        f"round is over without a pick. You are the {ROLES[seat]}."
-    )
 
 
 Action = Utterance | int  # chance draws an object, then a target in each round
@@ -464,13 +351,8 @@ class Referential(talk.TalkGame[State, Action]):
 
     @property
     def measure_bounds(self) -> dict[str, tuple[float, float]]:
-        most = (self.max_message + 1) // 2
-        return {
-            "success": (0.0, 1.0),
-            "truthfulness": (0.0, 1.0),
-            "refused": (0.0, 1.0),
-            "words": (0.0, float(most)),
-        }
+        shares = dict.fromkeys(("success", "truthfulness", "refused"), (0.0, 1.0))
+        return {**shares, "words": (0.0, float((self.max_message + 1) // 2))}
 
     @property
     def known_value(self) -> str:
@@ -484,21 +366,55 @@ class Referential(talk.TalkGame[State, Action]):
 
     def observe(self, state: State, seat: int) -> str:
         player, number = self.current_player(state), len(state.said) // 2
+        now = "Chance draws."
+        if player == TERMINAL:
+            now = f"The game is over after {counted(self.num_rounds, 'round')}."
+        elif player >= 0:
+            task = ("describe the target", "pick an object")[player]
+            now = f"Round {number + 1} of {self.num_rounds}. {talk.to_move(player, seat, task)}"
+        lines = [f"You are player_{seat}, the {ROLES[seat]}. {now}"]
         drawn = state.objects if seat == PICKER else sorted(state.objects)
-        lines = [stage_text(player, seat, number, self.num_rounds)]
-        lines.append(objects_text([self.names[n] for n in drawn], seat))
+        names = [self.names[n] for n in drawn]
+        if seat == PICKER:
+            names = [f"{place}. {name}" for place, name in enumerate(names, 1)]
+        told = f"The objects are: {', '.join(names)}."
+        lines.append(told if names else "No object has been drawn yet.")
         if seat == DESCRIBER and len(state.targets) > number:
             lines.append(f"The target is: {self.names[state.targets[-1]]}.")
-        targets = [self.names[n] for n in self._known_targets(state, seat)]
-        picked = [self.names[n] if n >= 0 else "" for n in state.picked]
-        lines += history(state.said, targets, picked, seat)
+        lines += self._history(state, seat)
         if player == TERMINAL:
-            right = state.num_right
             lines.append(
-                f"{right} of {self.num_rounds} picks were right: your score is "
+                f"{state.num_right} of {self.num_rounds} picks were right: your score is "
                 f"{round(self.returns(state)[0], 4):.10g}."
             )
         return "\n".join(lines)
+
+    def _history(self, state: State, seat: int) -> Iterator[str]:
+        """The latest rounds in full, of earlier ones the picks."""
+        said, targets, picked = state.said, state.targets, state.picked
+
+        def told(turn: int) -> str:
+            number, start = turn // 2, f"Round {turn // 2 + 1}:"
+            who = talk.named(turn % 2, seat)
+            if said[turn].move == SKIP:
+                why = f", because {said[turn].values[0]}" if seat == DESCRIBER else ""
+                return f"{start} the message was refused{why}"
+            if turn % 2 == DESCRIBER:
+                return f"{start} {who} {'said' if talk.is_heard(said[turn], seat) else 'spoke'}"
+            result = "right"
+            if picked[number] != targets[number]:
+                result = f"wrong: the target was {self.names[targets[number]]}"
+            return (
+                f"{start} {who} picked {self.names[picked[number]]}, which was {result}"
+            )
+
+        def brief(number: int) -> str:
+            if picked[number] < 0:
+                return f"{number + 1}. refused"
+            result = "right" if picked[number] == targets[number] else "wrong"
+            return f"{number + 1}. {self.names[picked[number]]} ({result})"
+
+        return talk.rounds_told(said, seat, told, brief)
 
     def information_state(self, state: State, seat: int) -> Any:
         """The picker knows the order; the describer knows the targets in time."""
@@ -548,11 +464,28 @@ class Referential(talk.TalkGame[State, Action]):
         return said._replace(message=heard(said.message)) if said.message else said
 
     def rules(self, seat: int) -> str:
-        rules = rules_text(
-            seat, self.num_objects, self.num_rounds, self.values, self.word_cost
-        )
+        num, num_rounds = self.num_objects, self.num_rounds
+        kinds = "; ".join(", ".join(row) for row in self.values)
+        rounds = "There is 1 round."
+        if num_rounds > 1:
+            rounds = f"There are {num_rounds} rounds with the same objects, and a new target is "
+            rounds += "drawn in each."
         move = SAY if seat == DESCRIBER else self.pick
-        return f"{rules} {talk.how_to_write((move,), self.max_message)}"
+        return (
+            "This is a game of a describer (player_0) and a picker (player_1), who win or lose "
+            f"together. There are {num} different objects, which both players see. player_1 sees "
+            f"them in another order, with the numbers 1 to {num}, which player_0 does not know. An "
+            f"object has one of each of these: {kinds}. One object is the target, each equally "
+            "likely, and only player_0 knows which. player_0 says something about the target, in "
+            'words. player_1 answers "pick" and the number of an object in its own list, such as '
+            f'"pick 2". {rounds} After each round both learn which object was picked, and player_1 '
+            f"learns the target. A right pick scores 1 / {num_rounds} for both of you, less "
+            f"{self.word_cost:.4g} of it for every word of the message after the first. player_1 "
+            "reads the message in lower case without punctuation; one with anything but English "
+            "words, with a number or with a word three times is refused, and the round is over "
+            f"without a pick. You are the {ROLES[seat]}. "
+            f"{talk.how_to_write((move,), self.max_message)}"
+        )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """For the picker another target; for the describer another order of the objects."""
@@ -589,37 +522,6 @@ def _names_one(game: Referential, state: State, target: int) -> str:
     return min(game.names[target].split(), key=num_fitting)
 
 
-def _says_first(game: Referential, state: State, target: int) -> str:
-    return game.words[0]
-
-
-def _says_code(game: Referential, state: State, target: int) -> str:
-    return game.words[sorted(state.objects).index(target)]
-
-
-def _fits_words(game: Referential, state: State, number: int) -> int:
-    return len(words_of(state.said[-1].message) & {*game.names[number].split()})
-
-
-def _fits_code(game: Referential, state: State, number: int) -> int:
-    return int(state.said[-1].message == _says_code(game, state, number))
-
-
-def _fits_alike(game: Referential, state: State, number: int) -> int:
-    return 0
-
-
-Describer = Callable[[Referential, State, int], str]
-Fit = Callable[[Referential, State, int], int]
-
-STYLES: dict[str, tuple[Describer, Fit]] = {
-    "greedy": (_names_one, _fits_words),
-    "honest": (_names_few, _fits_words),
-    "optimal": (_says_code, _fits_code),
-    "silent": (_says_first, _fits_alike),
-}
-
-
 class Referrer(talk.Scripted):
     """Plays the referential game in one of four styles, as the describer and as the picker.
 
@@ -634,18 +536,30 @@ class Referrer(talk.Scripted):
     itself. Where it hears no word of the code, it picks any object.
     """
 
-    game, styles = Referential, STYLES
+    game, styles = Referential, ("greedy", "honest", "optimal", "silent")
 
     def reply(self, game: Referential, state: State, rng: random.Random) -> Utterance:
-        says, fits = STYLES[self.style]
         if game.current_player(state) == DESCRIBER:
-            words = says(game, state, state.targets[-1])
-            if len(words) > game.max_message:
-                words = words[: game.max_message].strip()
-            return Utterance("say", (), words)
-        scores = [fits(game, state, number) for number in state.objects]
+            words = self._says(game, state, state.targets[-1])
+            return Utterance("say", (), words[: game.max_message].strip())
+        scores = [self._fit(game, state, number) for number in state.objects]
         best = [n for n, score in enumerate(scores, 1) if score == max(scores)]
         return Utterance("pick", (rng.choice(best),))
+
+    def _says(self, game: Referential, state: State, target: int) -> str:
+        if self.style == "honest":
+            return _names_few(game, state, target)
+        if self.style == "greedy":
+            return _names_one(game, state, target)
+        code = sorted(state.objects).index(target) if self.style == "optimal" else 0
+        return game.words[code]
+
+    def _fit(self, game: Referential, state: State, number: int) -> int:
+        message = state.said[-1].message
+        if self.style == "optimal":
+            return int(message == self._says(game, state, number))
+        fits = words_of(message) & {*game.names[number].split()}
+        return 0 if self.style == "silent" else len(fits)
 
 
 def scene(game: Referential, state: State, viewer: int | None) -> Scene:

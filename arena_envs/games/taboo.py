@@ -70,10 +70,9 @@ forbidden word no longer ends the game.
 
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from importlib import resources
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,10 +90,13 @@ from arena_envs.game import (
 )
 from arena_envs.games.kits.clues import fault_of, heard
 from arena_envs.games.kits.words import (
+    Rows,
     check_used,
     check_words,
     of_list,
+    rows_of,
     said_among,
+    shipped_rows,
     words_of,
 )
 from arena_envs.scenes.shapes import Card, Cards, Scene, talk_of, turn_title
@@ -103,8 +105,6 @@ from arena_envs.talk import Utterance
 SHIPPED = "taboo"  # arena_envs/words/taboo.csv
 MAX_CARDS = 1000
 _WORD = re.compile("[a-z]{2,20}")
-
-Rows = Sequence[Sequence[str]]
 
 
 class TabooCard(NamedTuple):
@@ -130,19 +130,8 @@ def read_rows(param: str, source: str | Path | Rows) -> tuple[tuple[str, ...], .
             one clue; or a clue breaks the rule of its own card. Names the file and the line.
     """
     if source == SHIPPED:
-        return shipped_rows()
-    if isinstance(source, str | Path):
-        where = f"{param} ({source}), line {{}}"
-        rows: Rows = [line.split(",") for line in _text(param, source).splitlines()]
-    elif isinstance(source, Sequence) and all(
-        isinstance(row, Sequence) and not isinstance(row, str) for row in source
-    ):
-        rows, where = source, f"{param}, card {{}}"
-    else:
-        raise ValueError(
-            f"want {param} as {SHIPPED!r}, the path of a file or a sequence of cards, got "
-            f"{source!r:.80}"
-        )
+        return shipped_rows(SHIPPED)
+    rows, where = rows_of(param, source, SHIPPED, "card")
     for number, row in enumerate(rows, 1):
         _check_row(row, where.format(number))
     for column in (0, 1):
@@ -170,36 +159,13 @@ def _check_row(row: Sequence[str], place: str) -> None:
         )
 
 
-@cache
-def shipped_rows() -> tuple[tuple[str, ...], ...]:
-    """The rows of the shipped list, which the tests have checked."""
-    file = resources.files("arena_envs") / "words" / f"{SHIPPED}.csv"
-    lines = file.read_text(encoding="utf-8").splitlines()
-    return tuple(tuple(line.split(",")) for line in lines)
-
-
-def _text(param: str, source: str | Path) -> str:
-    try:
-        return Path(source).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise ValueError(
-            f"want {param} as {SHIPPED!r} or the path of a UTF-8 file with one card per line, "
-            f"its words separated by commas, got {str(source)[:80]!r}: {error}"
-        ) from error
-
-
-def cards_of(rows: Rows, num_cards: int, num_forbidden: int) -> tuple[TabooCard, ...]:
-    """The first cards of rows that `read_rows` has checked, in alphabetical order."""
-    return tuple(
-        sorted(
-            TabooCard(row[0], row[1], tuple(row[2 : 2 + num_forbidden]))
-            for row in rows[:num_cards]
-        )
-    )
-
-
 GIVER, GUESSER = 0, 1
-ENDS = ("broken", "said", "guessed", "missed")
+ENDS = {
+    "broken": "player_0 said a word that it must not say",
+    "said": "player_1 said the word",
+    "guessed": "player_1 guessed the word",
+    "missed": "player_1 made a wrong guess",
+}
 SKIP = "skip"  # the move that stands for the guess after a refused clue, with the fault
 
 
@@ -211,155 +177,11 @@ class State(NamedTuple):
     end: str = ""
 
 
-def end_of(card: TabooCard, said: Sequence[Utterance], adversarial: bool) -> str:
-    """The end that the last utterance brings, one of `ENDS`; empty if it brings none."""
-    speaker, last = (len(said) - 1) % 2, said[-1]
-    if speaker == GIVER:
-        words = (card.word, *card.forbidden)
-        return "broken" if adversarial and said_among(last.message, words) else ""
-    if last.move == SKIP:
-        return ""
-    if last.move == "say":
-        return "said" if said_among(last.message, (card.word,)) else ""
-    if said_among(last.values[0], (card.word,)):
-        return "guessed"
-    return "missed" if adversarial else ""
-
-
-def shared_return(state: State, num_rounds: int) -> float:
-    """The return of both seats in the cooperative game."""
-    number = (len(state.said) + 1) // 2
-    share = (num_rounds + 1 - number) / num_rounds
-    return share if state.end == "guessed" else 0.0
-
-
-def attacker_return(state: State) -> float:
-    """The attacker's return in the adversarial game; the defender gets its negative."""
-    if not state.end:
-        return 0.0
-    return 1.0 if state.end in ("said", "missed") else -1.0
-
-
 ROLES = {False: ("describer", "guesser"), True: ("attacker", "defender")}
 TASKS = {
     False: ("give a clue", "guess the word"),
     True: ("say something", "say something or guess the word"),
 }
-
-
-def stage_text(
-    player: int, seat: int, rounds: tuple[int, int], adversarial: bool
-) -> str:
-    """The reader of the text, and the seat to move."""
-    start = f"You are player_{seat}, the {ROLES[adversarial][seat]}."
-    if player == TERMINAL:
-        return f"{start} The game is over."
-    if player == CHANCE:
-        return f"{start} The word is being drawn."
-    who = "You are" if player == seat else f"player_{player} is"
-    task = TASKS[adversarial][player]
-    return f"{start} Round {rounds[0] + 1} of {rounds[1]}. {who} to move: {task}."
-
-
-def word_text(word: str, forbidden: Sequence[str]) -> str:
-    """The word, and what must not be said."""
-    others = f", nor: {', '.join(forbidden)}" if forbidden else ""
-    return f"The word is: {word}. You must not say it{others}."
-
-
-def end_text(end: str, num_rounds: int, word: str) -> str:
-    """The end of the game, in words.
-
-    Args:
-        end: of the state; empty if all rounds are over.
-        num_rounds: of the game.
-        word: that was drawn.
-    """
-    told = {
-        "broken": "player_0 said a word that it must not say",
-        "said": "player_1 said the word",
-        "guessed": "player_1 guessed the word",
-        "missed": "player_1 made a wrong guess",
-        "": f"{counted(num_rounds, 'round')} passed without a right guess",
-    }
-    return f"{told[end]}. The word was: {word}."
-
-
-def history(said: Sequence[Utterance], seat: int) -> Iterator[str]:
-    """The past as a seat reads it: the latest rounds in full, of earlier ones the guesses."""
-
-    def told(turn: int) -> str:
-        speaker, each = turn % 2, said[turn]
-        start = f"Round {turn // 2 + 1}:"
-        if each.move == SKIP:
-            why = f", because {each.values[0]}" if seat == GIVER else ""
-            return f"{start} the clue was refused{why}"
-        who = "you" if speaker == seat else f"player_{speaker}"
-        does = "said" if each.move == "say" else f"guessed {each.values[0]}"
-        if each.audience and seat != GIVER:
-            does = "gave a clue"
-        return f"{start} {who} {does}"
-
-    def brief(turn: int) -> str:
-        each = said[turn]
-        if each.move == SKIP:
-            return f"{turn // 2 + 1}. refused"
-        return f"{turn // 2 + 1}. guessed {each.values[0]}" if each.values else ""
-
-    latest = 4 - len(said) % 2
-    yield from talk.transcript(
-        said, seat, told, latest=latest, brief=brief, num_listed=None
-    )
-
-
-MATCHING = (
-    "A word counts in any form, such as its plural, in any case, and with its letters spelled "
-    "out or disguised; as a part of a longer word it does not count."
-)
-
-
-def rules_text(seat: int, num_rounds: int, num_forbidden: int) -> str:
-    """The rules of taboo, without words to choose from and the paragraph about messages."""
-    words = "the word itself"
-    if num_forbidden:
-        words += f" or {_forbidden(num_forbidden)}"
-    return (
-        "This is taboo, a game of a describer (player_0) and a guesser (player_1), who win or "
-        "lose together. An English word has been drawn, and only player_0 knows it. "
-        f"There are {counted(num_rounds, 'round')}. In each round player_0 gives a clue in free "
-        f"words, and player_1 guesses a word, such as "
-        f'"guess house". A clue consists of English words, without codes and spelling: player_1 '
-        f"reads it in lower case without punctuation. No word of it may be {words}, a form or a "
-        "part of these, or spelled like these. A clue that breaks a rule is refused: player_1 "
-        "does not read it, and the round is over without a guess. The game ends with the right "
-        f"guess. If it comes in round t, both of you score ({num_rounds + 1} - t) / {num_rounds}; "
-        "if none comes, 0. "
-        f"You are the {ROLES[False][seat]}."
-    )
-
-
-def adversarial_text(seat: int, num_rounds: int, num_forbidden: int) -> str:
-    """The rules of adversarial taboo, without the paragraph about messages."""
-    words = "the word"
-    if num_forbidden:
-        words += f" or {_forbidden(num_forbidden)}"
-    return (
-        "This is adversarial taboo, a game of an attacker (player_0) and a defender (player_1), "
-        "who are opponents. An English word has been drawn, and only player_0 knows it. There "
-        f"are {counted(num_rounds, 'round')}. In each round first player_0 says something, and "
-        "then player_1 says something or guesses the word. player_0 wins if player_1 says the "
-        "word in a message. "
-        f"player_0 loses if it says {words} itself. {MATCHING} "
-        'player_1 can guess once, such as "guess house": it wins if the guess is right, and loses '
-        "if it is wrong. If all rounds pass, nobody wins. You score 1 if you win, -1 if you "
-        f"lose, else 0. You are the {ROLES[True][seat]}."
-    )
-
-
-def _forbidden(num_forbidden: int) -> str:
-    if num_forbidden == 1:
-        return "a forbidden word, which only player_0 knows"
-    return f"one of {num_forbidden} forbidden words, which only player_0 knows"
 
 
 Action = Utterance | str  # chance draws a word
@@ -450,16 +272,15 @@ class Taboo(talk.TalkGame[State, Action]):
 
     @property
     def knobs(self) -> Mapping[str, tuple[Any, ...]]:
-        if self.adversarial:
-            return {}
-        return super().knobs
+        return {} if self.adversarial else super().knobs
 
     @cached_property
     def deck(self) -> dict[str, TabooCard]:
         """The cards of this game by their words, in alphabetical order."""
         usual = 0 if self.adversarial else 3
         num = usual if self.num_forbidden is None else self.num_forbidden
-        return {card.word: card for card in cards_of(self._rows, self.num_cards, num)}
+        rows = sorted(self._rows[: self.num_cards])
+        return {row[0]: TabooCard(row[0], row[1], row[2 : 2 + num]) for row in rows}
 
     @cached_property
     def clues(self) -> tuple[str, ...]:
@@ -522,13 +343,26 @@ class Taboo(talk.TalkGame[State, Action]):
         return [(word, 1 / self.num_cards) for word in self.deck]
 
     def _end(self, word: str, said: Sequence[Utterance]) -> str:
-        return end_of(self.deck[word], said, self.adversarial)
+        """The end that the last utterance brings, one of `ENDS`; empty if it brings none."""
+        last, words = said[-1], [word]
+        if len(said) % 2:
+            words += self.deck[word].forbidden
+            is_broken = self.adversarial and said_among(last.message, words)
+            return "broken" if is_broken else ""
+        if last.move == SKIP:
+            return ""
+        if last.move == "say":
+            return "said" if said_among(last.message, words) else ""
+        if said_among(last.values[0], words):
+            return "guessed"
+        return "missed" if self.adversarial else ""
 
     def returns(self, state: State) -> tuple[float, float]:
         if self.adversarial:
-            won = attacker_return(state)
+            won = {"": 0.0, "said": 1.0, "missed": 1.0}.get(state.end, -1.0)
             return (won, 0.0 - won)
-        paid = shared_return(state, self.num_rounds)
+        number = self.num_rounds + 1 - (len(state.said) + 1) // 2
+        paid = number / self.num_rounds if state.end == "guessed" else 0.0
         return (paid, paid)
 
     def measures(self, state: State) -> dict[str, float]:
@@ -556,15 +390,45 @@ class Taboo(talk.TalkGame[State, Action]):
         return "best 1; silent play 0.015; random play 0.014900"
 
     def observe(self, state: State, seat: int) -> str:
-        player, number = self.current_player(state), len(state.said) // 2
-        rounds = (number, self.num_rounds)
-        lines = [stage_text(player, seat, rounds, self.adversarial)]
-        if state.word and seat == GIVER:
-            lines.append(word_text(state.word, self.deck[state.word].forbidden))
-        lines += history(state.said, seat)
+        player, now = self.current_player(state), "The word is being drawn."
         if player == TERMINAL:
-            lines.append(end_text(state.end, self.num_rounds, state.word))
+            now = "The game is over."
+        elif player >= 0:
+            now = f"Round {len(state.said) // 2 + 1} of {self.num_rounds}. "
+            now += talk.to_move(player, seat, TASKS[self.adversarial][player])
+        lines = [f"You are player_{seat}, the {ROLES[self.adversarial][seat]}. {now}"]
+        if state.word and seat == GIVER:
+            forbidden = self.deck[state.word].forbidden
+            others = f", nor: {', '.join(forbidden)}" if forbidden else ""
+            lines.append(f"The word is: {state.word}. You must not say it{others}.")
+        lines += self._history(state.said, seat)
+        if player == TERMINAL:
+            passed = f"{counted(self.num_rounds, 'round')} passed without a right guess"
+            end = ENDS.get(state.end, passed)
+            lines.append(f"{end}. The word was: {state.word}.")
         return "\n".join(lines)
+
+    def _history(self, said: Sequence[Utterance], seat: int) -> Iterator[str]:
+        """The latest rounds in full, of earlier ones the guesses."""
+
+        def told(turn: int) -> str:
+            each, start = said[turn], f"Round {turn // 2 + 1}:"
+            if each.move == SKIP:
+                why = f", because {each.values[0]}" if seat == GIVER else ""
+                return f"{start} the clue was refused{why}"
+            does = "said" if each.move == "say" else f"guessed {each.values[0]}"
+            if each.audience and seat != GIVER:
+                does = "gave a clue"
+            return f"{start} {talk.named(turn % 2, seat)} {does}"
+
+        def brief(number: int) -> str:
+            each = said[2 * number + 1]
+            does = f"guessed {each.values[0]}" if each.values else ""
+            does = "refused" if each.move == SKIP else does
+            return f"{number + 1}. {does}" if does else ""
+
+        latest = 2 - len(said) % 2
+        return talk.rounds_told(said, seat, told, brief, latest)
 
     def information_state(self, state: State, seat: int) -> Any:
         said = state.said
@@ -593,7 +457,7 @@ class Taboo(talk.TalkGame[State, Action]):
         head[2] = self.current_player(state) == seat
         head[3] = len(state.said) / (2 * self.num_rounds)
         if state.end:
-            head[4 + ENDS.index(state.end)] = 1
+            head[4 + [*ENDS].index(state.end)] = 1
         if word := self._known_word(state, seat):
             head[8 + [*self.deck].index(word)] = 1
         for turn, said in enumerate(state.said):
@@ -622,10 +486,43 @@ class Taboo(talk.TalkGame[State, Action]):
         return folded if folded in self._places[player] else said
 
     def rules(self, seat: int) -> str:
-        tell = adversarial_text if self.adversarial else rules_text
-        num_forbidden = len(next(iter(self.deck.values())).forbidden)
-        rules = tell(seat, self.num_rounds, num_forbidden)
-        return f"{rules} {talk.how_to_write(self._moves(seat), self.max_message)}"
+        num = len(next(iter(self.deck.values())).forbidden)
+        words = "the word" if self.adversarial else "the word itself"
+        if num:
+            words += f" or {'a' if num == 1 else f'one of {num}'} forbidden "
+            words += f"{'word' if num == 1 else 'words'}, which only player_0 knows"
+        told = self._adversarial_rules if self.adversarial else self._shared_rules
+        role, how = ROLES[self.adversarial][seat], (self._moves(seat), self.max_message)
+        return f"{told(words)} You are the {role}. {talk.how_to_write(*how)}"
+
+    def _shared_rules(self, words: str) -> str:
+        num = self.num_rounds
+        return (
+            "This is taboo, a game of a describer (player_0) and a guesser (player_1), who win or "
+            "lose together. An English word has been drawn, and only player_0 knows it. "
+            f"There are {counted(num, 'round')}. In each round player_0 gives a clue in free "
+            'words, and player_1 guesses a word, such as "guess house". A clue consists of English '
+            "words, without codes and spelling: player_1 "
+            f"reads it in lower case without punctuation. No word of it may be {words}, a form or "
+            "a part of these, or spelled like these. A clue that breaks a rule is refused: "
+            "player_1 does not read it, and the round is over without a guess. The game ends with "
+            f"the right guess. If it comes in round t, both of you score ({num + 1} - t) / {num}; "
+            "if none comes, 0."
+        )
+
+    def _adversarial_rules(self, words: str) -> str:
+        return (
+            "This is adversarial taboo, a game of an attacker (player_0) and a defender "
+            "(player_1), who are opponents. An English word has been drawn, and only player_0 "
+            f"knows it. There are {counted(self.num_rounds, 'round')}. In each round first "
+            "player_0 says something, and then player_1 says something or guesses the word. "
+            "player_0 wins if player_1 says the word in a message. "
+            f"player_0 loses if it says {words} itself. A word counts in any form, such as its "
+            "plural, in any case, and with its letters spelled out or disguised; as a part of a "
+            'longer word it does not count. player_1 can guess once, such as "guess house": it '
+            "wins if the guess is right, and loses if it is wrong. If all rounds pass, nobody "
+            "wins. You score 1 if you win, -1 if you lose, else 0."
+        )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """For a guesser, another word that no utterance so far rules out.
@@ -659,66 +556,6 @@ class Taboo(talk.TalkGame[State, Action]):
 PASS = Utterance("say", (), GO_ON)
 
 
-def _clue(game: Taboo, state: State) -> Utterance:
-    return Utterance("say", (), game.deck[state.word].clue)
-
-
-def _spelled(game: Taboo, state: State) -> Utterance:
-    return Utterance("say", (), " ".join(state.word)[: game.max_message])
-
-
-def _nothing(game: Taboo, state: State) -> Utterance:
-    return PASS
-
-
-def _safe(game: Taboo, state: State) -> Utterance:
-    return PASS if game.adversarial else _clue(game, state)
-
-
-def _heard(game: Taboo, state: State) -> str | None:
-    """The word whose clue `player_0` has just said."""
-    said = words_of(state.said[-1].message)
-    return next((word for word, card in game.deck.items() if card.clue in said), None)
-
-
-def _untried(game: Taboo, state: State, rng: random.Random) -> Utterance:
-    tried = {said.values[0] for said in state.said[1::2] if said.values}
-    words = [word for word in game.deck if word not in tried] or [*game.deck]
-    return Utterance("guess", (rng.choice(words),))
-
-
-def _guesses(game: Taboo, state: State, rng: random.Random) -> Utterance:
-    if word := _heard(game, state):
-        return Utterance("guess", (word,))
-    return PASS if game.adversarial else _untried(game, state, rng)
-
-
-def _replies(game: Taboo, state: State, rng: random.Random) -> Utterance:
-    word = _heard(game, state)
-    if word is None or not game.adversarial:
-        return _guesses(game, state, rng)
-    return Utterance("say", (), word)
-
-
-def _waits(game: Taboo, state: State, rng: random.Random) -> Utterance:
-    return PASS if game.adversarial else _untried(game, state, rng)
-
-
-def _best(game: Taboo, state: State, rng: random.Random) -> Utterance:
-    return PASS if game.adversarial else _guesses(game, state, rng)
-
-
-Giver = Callable[[Taboo, State], Utterance]
-Guesser = Callable[[Taboo, State, random.Random], Utterance]
-
-STYLES: dict[str, tuple[Giver, Guesser]] = {
-    "greedy": (_spelled, _replies),
-    "honest": (_clue, _guesses),
-    "optimal": (_safe, _best),
-    "silent": (_nothing, _waits),
-}
-
-
 class TabooPlayer(talk.Scripted):
     """Plays taboo in one of four styles, in each seat. All know the cards.
 
@@ -733,13 +570,26 @@ class TabooPlayer(talk.Scripted):
     says "go on". `optimal` is best in the finite core.
     """
 
-    game, styles = Taboo, STYLES
+    game, styles = Taboo, ("greedy", "honest", "optimal", "silent")
 
     def reply(self, game: Taboo, state: State, rng: random.Random) -> Utterance:
-        gives, guesses = STYLES[self.style]
+        is_safe = self.style == "optimal" and game.adversarial
+        is_mute, cards = is_safe or self.style == "silent", game.deck
         if game.current_player(state) == GIVER:
-            return gives(game, state)
-        return guesses(game, state, rng)
+            spelled = " ".join(state.word)[: game.max_message]
+            clue = spelled if self.style == "greedy" else cards[state.word].clue
+            return PASS if is_mute else Utterance("say", (), clue)
+        heard = words_of(state.said[-1].message)
+        words = [word for word, card in cards.items() if card.clue in heard]
+        if words and not is_mute:
+            is_careless = self.style == "greedy" and game.adversarial
+            said = Utterance("say", (), words[0])
+            return said if is_careless else Utterance("guess", (words[0],))
+        if game.adversarial:
+            return PASS
+        tried = {said.values[0] for said in state.said[1::2] if said.values}
+        left = [word for word in cards if word not in tried] or [*cards]
+        return Utterance("guess", (rng.choice(left),))
 
 
 def scene(game: Taboo, state: State, viewer: int | None) -> Scene:

@@ -42,26 +42,29 @@ History: v1 hides the things, has 281 of them in two splits, 45 questions instea
 of things that may not be drawn. Things with the same answers are allowed.
 """
 
-import csv
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
-from importlib import resources
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 from arena_envs.game import TERMINAL, param
 from arena_envs.games.kits.clues import vocabulary
 from arena_envs.games.kits.secrets import SecretGame, State, secret_scene
-from arena_envs.games.kits.words import check_used, check_words, of_list
+from arena_envs.games.kits.words import (
+    Rows,
+    check_used,
+    check_words,
+    of_list,
+    rows_of,
+    shipped_rows,
+)
 from arena_envs.scenes.shapes import Cell, Scene
 
 SHIPPED = "things"  # arena_envs/words/things.csv
 CELLS = {"yes": True, "no": False}
-
-Rows = Sequence[Sequence[str]]
 
 
 class AttributeTable(NamedTuple):
@@ -92,19 +95,8 @@ def read_rows(param: str, source: str | Path | Rows) -> tuple[tuple[str, ...], .
         ValueError: there is no such file, or a row is malformed. Names the file and the line.
     """
     if source == SHIPPED:
-        return shipped_rows()
-    if isinstance(source, str | Path):
-        where = f"{param} ({source}), line {{}}"
-        rows: Rows = _rows_of_file(param, source)
-    elif isinstance(source, Sequence) and all(
-        isinstance(row, Sequence) and not isinstance(row, str) for row in source
-    ):
-        rows, where = source, f"{param}, row {{}}"
-    else:
-        raise ValueError(
-            f"want {param} as {SHIPPED!r}, the path of a file or a sequence of rows, got "
-            f"{source!r:.80}"
-        )
+        return shipped_rows(SHIPPED)
+    rows, where = rows_of(param, source, SHIPPED, "row")
     if len(rows) < 3 or len(rows[0]) < 2:
         raise ValueError(
             f"want a header with questions and two things or more in {param}, got "
@@ -130,25 +122,6 @@ def table_of(rows: Rows) -> AttributeTable:
         questions=tuple(rows[0][1:]),
         answers=tuple(tuple(CELLS[cell] for cell in row[1:]) for row in rows[1:]),
     )
-
-
-@cache
-def shipped_rows() -> tuple[tuple[str, ...], ...]:
-    """The rows of the shipped table, which the tests have checked."""
-    file = resources.files("arena_envs") / "words" / f"{SHIPPED}.csv"
-    lines = file.read_text(encoding="utf-8").splitlines()
-    return tuple(map(tuple, csv.reader(lines)))
-
-
-def _rows_of_file(param: str, source: str | Path) -> list[list[str]]:
-    try:
-        text = Path(source).read_text(encoding="utf-8")
-        return list(csv.reader(text.splitlines()))
-    except (OSError, ValueError, csv.Error) as error:
-        raise ValueError(
-            f"want {param} as {SHIPPED!r} or the path of a UTF-8 file of comma-separated "
-            f"values, got {str(source)[:80]!r}: {error}"
-        ) from error
 
 
 NO_THING = frozenset(["or", "and", "not", "guess", "is", "it", "do", "does", "can"])

@@ -239,7 +239,7 @@ class TestParameters:
             ({"num_rounds": 0}, "num_rounds from 1 to 20, got 0"),
             ({"max_message": 500}, "max_message from 1 to 400, got 500"),
             ({"attributes": "nothing"}, "want attributes as 'attributes' or the path"),
-            ({"attributes": 3}, "or a sequence of values for each attribute, got 3"),
+            ({"attributes": 3}, "or a sequence of attributes, got 3"),
         ],
     )
     def test_impossible_parameters_are_refused(

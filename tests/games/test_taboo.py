@@ -10,8 +10,8 @@ import pytest
 from arena_envs import TERMINAL, IllegalAction
 from arena_envs.bots import make_bot
 from arena_envs.game import sample_chance
-from arena_envs.games.kits.words import forms, said_among
-from arena_envs.games.taboo import State, Taboo, read_rows, shipped_rows
+from arena_envs.games.kits.words import forms, said_among, shipped_rows
+from arena_envs.games.taboo import State, Taboo, read_rows
 from arena_wrappers import PromptOptions, messages
 
 CARDS = (
@@ -300,7 +300,7 @@ class TestScriptedPlayers:
 
 class TestParameters:
     def test_the_shipped_cards_are_as_strict_as_a_list_of_ones_own(self) -> None:
-        assert len(read_rows("cards", list(shipped_rows()))) > 500
+        assert len(read_rows("cards", list(shipped_rows("taboo")))) > 500
 
     def test_cards_come_from_a_file(self, tmp_path: Path) -> None:
         path = tmp_path / "cards.csv"
@@ -316,7 +316,7 @@ class TestParameters:
     @pytest.mark.parametrize(
         ("text", "wanted"),
         [
-            ("ship,harbor,boat\n\n", "line 2, column 1: want a word"),
+            ("ship,harbor,boat\n\n", "line 2: want a word, a clue"),
             ("ship,harbor,,sea\n", "line 1, column 3: want a word"),
             ("ship,harbor,sea,sea\n", "line 1, column 4: 'sea' stands at 3 already"),
             ("ship,harbor\nship,sea\n", "line 2, column 1: 'ship' stands at 1 already"),

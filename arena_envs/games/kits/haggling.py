@@ -37,13 +37,6 @@ def speaker_of(turn: int) -> int:
     return (turn + 1) // 2 % 2
 
 
-def turn_text(turn: int, num_rounds: int, player: int, seat: int, offer: str) -> str:
-    """The round and the seat to move, as a seat reads it; `offer` is the task in odd turns."""
-    who = "You are" if player == seat else f"player_{player} is"
-    task = "answer the offer" if turn % 2 else offer
-    return f"Round {turn // 2 + 1} of {num_rounds}. {who} to move: {task}."
-
-
 def drawn_text(values: Iterable[str]) -> str:
     """The values that chance draws from, as rules tell them."""
     *others, last = values
@@ -135,6 +128,20 @@ class Haggling(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
         step = self.highest // (self.num_offers - 1)
         offers = tuple(Utterance("offer", (step * n,)) for n in range(self.num_offers))
         return offers, tuple(Utterance(move.name) for move in self.answers)
+
+    def turn_text(self, turn: int, player: int, seat: int, offer: str) -> str:
+        """The round and the seat to move, as a seat reads it; `offer` is the task in odd turns."""
+        moves = talk.to_move(player, seat, "answer the offer" if turn % 2 else offer)
+        return f"Round {turn // 2 + 1} of {self.num_rounds}. {moves}"
+
+    def order_text(self, offer: str, offers: str) -> str:
+        """The order of the turns, as rules tell it."""
+        if self.num_rounds == 1:
+            return f"There is 1 round: player_0 {offer} and player_1 answers."
+        return (
+            f"There are at most {self.num_rounds} rounds. In round 1 player_0 {offer} and "
+            f"player_1 answers; after that they take turns in {offers}."
+        )
 
     def legal_actions(self, state: State) -> Sequence[Utterance]:
         return () if self.current_player(state) < 0 else self._core[len(state.said) % 2]

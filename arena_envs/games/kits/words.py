@@ -19,9 +19,10 @@ Parts of longer words do not count: "education" does not say "cat", and "doghous
 'wolf'
 """
 
+import csv
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
@@ -34,6 +35,7 @@ WORD = re.compile("[a-z]+(?:[ '-][a-z]+)*")
 MAX_WORDS = 10_000
 
 T = TypeVar("T")
+Rows = Sequence[Sequence[str]]
 
 
 def read_words(
@@ -59,7 +61,12 @@ def read_words(
     """
     if isinstance(source, str | Path):
         where = f"{param} ({source}), line {{}}"
-        words: Sequence[str] = _lines(param, source)
+        names = f"the name of a list ({', '.join(NAMES)})"
+        words: Sequence[str] = (
+            _shipped(f"{source}.txt")
+            if source in NAMES
+            else _lines_of(param, source, names, "word", iter)
+        )
     elif isinstance(source, Sequence):
         where, words = f"{param}, word {{}}", source
     else:
@@ -75,27 +82,65 @@ def read_words(
     return tuple(words)
 
 
-def _lines(param: str, source: str | Path) -> list[str]:
-    if source in NAMES:
-        text = (resources.files("arena_envs") / "words" / f"{source}.txt").read_text(
-            encoding="utf-8"
-        )
-        return text.splitlines()
-    try:
-        return Path(source).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise ValueError(
-            f"want {param} as the name of a list ({', '.join(NAMES)}) or the path of a UTF-8 "
-            f"file with one word per line, got {str(source)[:80]!r}: {error}"
-        ) from error
-
-
 @cache
 def linked_words() -> dict[str, frozenset[str]]:
     """The words that people link with a noun, by noun, from the list `taboo`."""
-    text = (resources.files("arena_envs") / "words" / "taboo.csv").read_text("utf-8")
-    rows = (line.split(",") for line in text.splitlines())
-    return {row[0]: frozenset(row[1:]) for row in rows}
+    return {row[0]: frozenset(row[1:]) for row in shipped_rows("taboo")}
+
+
+@cache
+def shipped_rows(name: str) -> tuple[tuple[str, ...], ...]:
+    """The rows of a shipped table, `arena_envs/words/*.csv`, which the tests have checked."""
+    return tuple(map(tuple, csv.reader(_shipped(f"{name}.csv"))))
+
+
+def rows_of(
+    param: str, source: str | Path | Rows, shipped: str, row: str
+) -> tuple[Rows, str]:
+    """The rows of a table, and where a row stands, with `{}` for its number.
+
+    Args:
+        param: name of the game's parameter, for error messages.
+        source: path of a UTF-8 file of comma-separated values, or the rows themselves.
+        shipped: name of the table that ships with the package, for error messages.
+        row: what a row is, such as "card".
+
+    Raises:
+        ValueError: there is no such file, or `source` is something else.
+    """
+    if isinstance(source, str | Path):
+        line = f"{row}, with commas between words"
+        rows = _lines_of(param, source, repr(shipped), line, csv.reader)
+        return rows, f"{param} ({source}), line {{}}"
+    if not isinstance(source, Sequence) or not all(
+        isinstance(each, Sequence) and not isinstance(each, str) for each in source
+    ):
+        raise ValueError(
+            f"want {param} as {shipped!r}, the path of a file or a sequence of {row}s, got "
+            f"{source!r:.80}"
+        )
+    return source, f"{param}, {row} {{}}"
+
+
+def _shipped(file: str) -> list[str]:
+    text = (resources.files("arena_envs") / "words" / file).read_text(encoding="utf-8")
+    return text.splitlines()
+
+
+def _lines_of(
+    param: str,
+    source: str | Path,
+    names: str,
+    line: str,
+    read: Callable[[list[str]], Iterable[T]],
+) -> list[T]:
+    try:
+        return list(read(Path(source).read_text(encoding="utf-8").splitlines()))
+    except (OSError, ValueError, csv.Error) as error:
+        raise ValueError(
+            f"want {param} as {names} or the path of a UTF-8 file with one {line} per line, "
+            f"got {str(source)[:80]!r}: {error}"
+        ) from error
 
 
 def check_used(name: str, value: object, low: int, source: str, length: int) -> None:

@@ -1,7 +1,9 @@
 """`credit.export(..., to="verifiers")`, read by verifiers' own trace."""
 
+import asyncio
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -66,3 +68,17 @@ def test_their_trace_reads_rewards_advantages_and_tokens(episodes, record_proper
         assert again.info == found.info
     assert longest == 2
     record_property("learned", "a trace holds token advantages of `credit.export`")
+
+
+def test_for_prime_rl_annotates_their_traces_as_export_does(episodes):
+    pairs = zip(episodes[::2], episodes[1::2], strict=True)  # of one seed each
+    pair = next(pair for pair in pairs if pair[0].returns != pair[1].returns)
+    exported = credit.export(pair, "rloo", "verifiers")
+    traces = [trace.WireTrace.model_validate(entry) for entry in exported]
+    expected = [[node.advantages for node in found.nodes] for found in traces]
+    for found in traces:
+        for node in found.nodes:
+            node.advantages = None
+    group = [SimpleNamespace(traces=traces)]
+    asyncio.run(credit.for_prime_rl("rloo")(None, group))
+    assert [[node.advantages for node in found.nodes] for found in traces] == expected

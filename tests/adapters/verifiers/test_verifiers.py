@@ -1,4 +1,4 @@
-"""verifiers' own command plays the example against a local endpoint, good and bad."""
+"""verifiers' own command plays `arena` against a local endpoint, good and bad."""
 
 import json
 import os
@@ -13,11 +13,10 @@ import pytest
 pytest.importorskip("verifiers", reason="verifiers is not installed: make adapters")
 pytestmark = pytest.mark.filterwarnings("default")
 
-import arena_envs
-from arena_wrappers import PromptWrapper
-from arena_wrappers.adapters.verifiers import environment
+from verifiers.v1.utils.loaders import env_config_type, load_environment
 
 HERE = Path(__file__)
+PACKAGE = HERE.parents[3] / "environments" / "arena"
 serving = runpy.run_path(str(HERE.parents[2] / "endpoint.py"))["serving"]
 
 
@@ -45,9 +44,9 @@ def legal(body) -> str:
 
 def evaluate(folder: Path, url: str, *options: str) -> list[dict]:
     """The episodes that `vf-eval` played."""
-    own = {"PYTHONPATH": str(HERE.parent), "FAKE_KEY": "none"}
+    own = {"PYTHONPATH": str(PACKAGE), "FAKE_KEY": "none"}
     command = [
-        *(str(Path(sys.executable).with_name("vf-eval")), "example", "--model", "m"),
+        *(str(Path(sys.executable).with_name("vf-eval")), "arena", "--model", "m"),
         *("--client.base-url", url, "--client.api-key-var", "FAKE_KEY"),
         *("--no-rich", "--no-push", "-o", str(folder), *options),
     ]
@@ -145,6 +144,43 @@ def test_an_invalid_reply_forfeits_with_a_penalty(
     assert trace["info"]["forfeit_reason"].startswith(reason)
 
 
-def test_prompts_that_are_no_conversation_are_refused() -> None:
-    with pytest.raises(ValueError, match="history='transcript'"):
-        environment(lambda: PromptWrapper(arena_envs.make("kuhn_poker")))
+def test_the_example_reads_what_their_command_wrote(tmp_path, record_property) -> None:
+    with serving() as server:
+        server.say = lambda body: "<answer>bet</answer>"
+        options = ["-n", "30", "--env.players", '["model", "cfr"]']
+        evaluate(tmp_path, server.url, *options)
+    (path,) = tmp_path.glob("*/traces.jsonl")
+    mean, rewards = runpy.run_path(str(HERE.with_name("example.py")))["main"](path)
+    record_property("learned", f"mean return of always betting against cfr {mean:.2f}")
+    assert mean < 0
+    assert len(rewards) == 30
+
+
+def test_policies_play_the_other_seats_and_boxes_are_read(tmp_path) -> None:
+    with serving() as server:
+        server.say = lambda body: legal(body).replace("<answer>", r"\boxed{")[:-9] + "}"
+        options = ["--env.taskset.game", "kuhn_poker(num_players=3)"]
+        options += ["--env.players", '["cfr:100", "model", "random"]']
+        options += ["--env.prompt", '{"reply_format": "boxed"}']
+        options += ["--env.taskset.split", "test"]
+        episodes = evaluate(tmp_path, server.url, "-n", "12", *options)
+    assert [e["task"]["data"]["seed"] for e in episodes] != list(range(12))
+    for episode in episodes:
+        ((name, trace),) = by_name(episode).items()
+        assert name == "player_1"
+        assert "forfeit_reason" not in trace["info"]
+
+
+@pytest.mark.parametrize(
+    ("players", "reason"),
+    [
+        (["model", "cfr", "cfr"], "want 1 opponents, one per other seat, got 2"),
+        (["cfr"], "want at least one seat"),
+    ],
+)
+def test_wrong_players_are_refused(players, reason, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(PACKAGE)
+    config = env_config_type("arena")
+    given = {"taskset": {"id": "arena"}, "players": players}
+    with pytest.raises(ValueError, match=reason):
+        load_environment(config.model_validate(given))

@@ -55,7 +55,7 @@ Building blocks: `require`, `returns_to_go`, `temporal_differences`, `pools_by`,
 `within_turn` of `estimate` chooses one of them.
 
 `export` computes the credit of recorded episodes and writes it into the fields that other
-trainers read.
+trainers read. `for_trl`, `for_verl` and `for_prime_rl` are estimators with their signatures.
 
 `audit` puts the advantage function of any trainer before the exact gradient.
 
@@ -72,7 +72,7 @@ from arena_trainers.credit.by_name import (
     needed_columns,
     per_token,
 )
-from arena_trainers.credit.export import export
+from arena_trainers.credit.export import export, for_prime_rl, for_trl, for_verl
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
@@ -138,6 +138,9 @@ __all__ = [
     "estimate",
     "estimator_names",
     "export",
+    "for_prime_rl",
+    "for_trl",
+    "for_verl",
     "mean_of_others",
     "moments",
     "needed_columns",

@@ -419,3 +419,98 @@ _FORMS: Mapping[str, Callable[[CreditedTrajectory], list[dict[str, Any]]]] = {
     "verifiers": lambda trajectory: [trace(trajectory)],
     "openenv": _as_steps,
 }
+
+
+def _group_credit(
+    rewards: Sequence[Sequence[float]],
+    groups: Sequence[Any],
+    estimator: str | Estimator,
+    options: Mapping[str, Any],
+) -> list[list[float]]:
+    """The advantage of each turn, from the turn rewards and the group of each trajectory."""
+    counts = [len(own) for own in rewards]
+    keys = list(dict.fromkeys(groups))
+    episode = np.repeat(np.arange(len(counts)), counts)
+    turn = np.concatenate([np.arange(count) for count in counts])
+    batch = TurnBatch(
+        reward=np.concatenate([np.asarray(own, np.float64) for own in rewards]),
+        game=np.zeros_like(episode),
+        episode=episode,
+        seat=np.zeros_like(episode),
+        turn=turn,
+        group=np.array([keys.index(group) for group in groups])[episode],
+        terminated=turn == np.array(counts)[episode] - 1,
+        truncated=np.zeros(len(episode), bool),
+    )
+    found = np.asarray(estimate(estimator, batch, **options).advantage, np.float64)
+    return [part.tolist() for part in np.split(found, np.cumsum(counts)[:-1])]
+
+
+def for_trl(estimator: str | Estimator, **options: Any) -> Callable[..., Any]:
+    """A function for TRL: `f(rewards, num_generations)` gives the advantage of each episode.
+
+    `rewards` is float[B], the returns, whose groups of `num_generations` follow each other.
+    Arguments and errors are those of `estimate`; the estimator reads rewards only.
+    """
+
+    def advantages(rewards: Any, num_generations: int, **_: Any) -> Any:
+        groups = [place // num_generations for place in range(len(rewards))]
+        paid = [[value] for value in rewards.tolist()]
+        return rewards.new_tensor(_group_credit(paid, groups, estimator, options))[:, 0]
+
+    return advantages
+
+
+def for_verl(estimator: str | Estimator, **options: Any) -> Callable[..., Any]:
+    """A function for verl's `register_adv_est`, with the credit of each turn on its tokens.
+
+    A turn ends where `response_mask` does, or at a token with a reward. Rewards of tokens that
+    the model did not write belong to the turn before. Returns the advantages and the
+    returns-to-go, float[B, L] each. Arguments and errors are those of `estimate`.
+    """
+
+    def advantages(
+        token_level_rewards: Any, response_mask: Any, index: Any, **_: Any
+    ) -> tuple[Any, Any]:
+        paid = np.asarray(token_level_rewards.detach().cpu(), np.float64)
+        mask = np.asarray(response_mask.detach().cpu(), bool)
+        before = np.pad(mask & (paid == 0), ((0, 0), (1, 0)))[:, :-1]
+        number = np.cumsum(mask & ~before, axis=1) - 1  # of the turn of each token
+        rows = [
+            np.bincount(own.clip(0), values, own.max(initial=0) + 1).tolist()
+            for own, values in zip(number, paid, strict=True)
+        ]
+        credit = _group_credit(rows, list(index), estimator, options)
+        of_turns = np.stack(
+            [np.array(c)[n.clip(0)] for c, n in zip(credit, number, strict=True)]
+        )
+        to_go = paid[:, ::-1].cumsum(1)[:, ::-1]
+        as_tensor = token_level_rewards.new_tensor
+        return as_tensor(of_turns * mask), as_tensor(to_go * mask)
+
+    return advantages
+
+
+def _is_trained(trace: Any) -> bool:
+    has_tokens = any(any(node.mask) for node in trace.nodes)
+    return bool(trace.agent.trainable and not trace.has_error and has_tokens)
+
+
+def for_prime_rl(estimator: str | Estimator, **options: Any) -> Callable[..., Any]:
+    """`score_group` of an `Algorithm` of prime-rl, beside its `rae`: credit for each turn.
+
+    Reads `info["turn_rewards"]` of the traces that `arena_wrappers.adapters.verifiers` plays;
+    agents of one name are a group. Arguments and errors are those of `estimate`.
+    """
+
+    async def score_group(self: Any, episodes: Sequence[Any]) -> None:
+        traces = [trace for e in episodes for trace in e.traces if _is_trained(trace)]
+        rewards = [trace.info["turn_rewards"] for trace in traces]
+        names = [trace.agent.name for trace in traces]
+        credit = _group_credit(rewards, names, estimator, options) if traces else []
+        for trace, own in zip(traces, credit, strict=True):
+            sampled = [node for node in trace.nodes if any(node.mask)]
+            for node, advantage in zip(sampled, own, strict=True):
+                node.advantages = [advantage] * sum(node.mask)
+
+    return score_group

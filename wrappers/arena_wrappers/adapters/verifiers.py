@@ -1,18 +1,19 @@
-"""verifiers: a game as an environment with a named agent for each seat.
+"""verifiers: games as an environment, `GameEnv`, with a named agent for each seat.
 
-`environment` makes the classes that a module of yours exports, for `vf-eval` and trainers.
+The package `environments/arena` exports the classes for `vf-eval` and trainers.
 """
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
+import arena_envs
 from arena_wrappers.adapters import check_version
-from arena_wrappers.play import EnvFn, SeatSession, forfeit_reason, transcript
-from arena_wrappers.policies import Reply
+from arena_wrappers.play import SeatSession, forfeit_reason
+from arena_wrappers.policies import Reply, make_policy
 from arena_wrappers.records import Episode
 
 check_version("verifiers", "verifiers", "0.4", "0.5")
@@ -24,7 +25,7 @@ from verifiers.v1.dialects.chat import message_to_wire  # noqa: E402
 from verifiers.v1.runtimes import provision_runtime  # noqa: E402
 
 
-class ChatHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
+class GameHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
     """Asks the model from within this process: one request for each reply.
 
     verifiers' own chat harness starts a process for each reply.
@@ -67,16 +68,70 @@ class GameTask(vf.Task[GameData]):  # type: ignore[misc]
     """One start; the rewards come from the game."""
 
 
-class _Game:
-    """Plays an episode with an agent in each seat."""
+class GameTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
+    """The game and its starts: `--env.taskset.game "leduc_poker"`."""
+
+    game: str = "kuhn_poker"
+    """As for `arena_envs.make`; parameters may follow, as in `kuhn_poker(num_players=3)`."""
+    split: Literal["train", "test"] = "train"
+    """Seeds from 0, or from 2**31. In small games they have the same deals."""
+
+
+class GameTaskset(vf.Taskset[GameTask, GameTasksetConfig]):  # type: ignore[misc]
+    """Starts without end: one for each seed."""
+
+    INFINITE = True
+
+    def load(self) -> Iterator[GameTask]:
+        for seed in itertools.count(2**31 if self.config.split == "test" else 0):
+            data = GameData(name=f"{self.config.game}#{seed}", seed=seed)
+            yield GameTask(data, self.config.task)
+
+
+class _Settings(vf.EnvConfig):  # type: ignore[misc]
+    players: list[str] = ["model"]  # noqa: RUF012  # pydantic copies it
+    """In each seat `model`, or a policy such as `cfr`; one entry is for all seats."""
+    prompt: dict[str, Any] = {}  # noqa: RUF012
+    """Arguments of `PromptWrapper`, such as `{"reply_format": "boxed"}`."""
+    reply_timeout: float | None = None
+    """Seconds that a reply may take."""
+
+
+_LOCAL = vf.AgentConfig(runtime=vf.SubprocessConfig())
+_AGENTS: dict[str, Any] = {
+    f"player_{seat}": (vf.AgentConfig, _LOCAL) for seat in range(10)
+}
+GameEnvConfig: Any = create_model("GameEnvConfig", __base__=_Settings, **_AGENTS)
+
+
+class GameEnv(vf.Env[GameEnvConfig]):  # type: ignore[misc]
+    """A game with an agent in each seat of a model, `player_0`, `player_1` and so on.
+
+    Policies of `players` play the other seats. An agent's trace holds the rewards `return` and,
+    after invalid replies, `format`; the metric `forfeit`; and in `info` `turn_rewards`, what
+    each reply was paid until the seat's next turn, and `forfeit_reason`. If an agent or a
+    policy fails, the episode is an error without rewards.
+
+    Raises:
+        ValueError: as for `SeatSession`; the game has more than 10 seats.
+    """
 
     config: Any
-    seated: Callable[[], SeatSession]
-    rules: list[str | None]
 
     def __init__(self, config: Any) -> None:
-        super().__init__(config)  # type: ignore[call-arg]
+        super().__init__(config)
         self._held = AsyncExitStack()
+        game, players = config.taskset.game, config.players
+        num = arena_envs.make_game(game).num_players
+        if num > len(_AGENTS):
+            raise ValueError(f"want at most {len(_AGENTS)} seats, got {num} of {game}")
+        if len(players) == 1:
+            players = players * num
+        self._seats = [seat for seat, name in enumerate(players) if name == "model"]
+        prompt = {"penalty": 0.5, **config.prompt, "history": "transcript"}
+        others = [make_policy(name) for name in players if name != "model"]
+        self._new = partial(SeatSession, game, self._seats, others, prompt=prompt)
+        self._new()  # wrong settings raise now
 
     async def start(self) -> None:
         box = provision_runtime(vf.SubprocessConfig())
@@ -86,17 +141,18 @@ class _Game:
         await self._held.aclose()
 
     async def run(self, task: Any, agents: Any) -> None:
-        session = self.seated()
+        session, limit = self._new(), self.config.reply_timeout
+        shown = session.reset(task.data.seed)
         async with AsyncExitStack() as stack:
-            chats = []
-            for seat, rules in enumerate(self.rules):
+            chats = {}
+            for seat in self._seats:
+                told = [m for m in session.prompt(seat) if m["role"] == "system"]
+                rules = told[0]["content"] if told else None
                 agent = getattr(agents, f"player_{seat}")
                 own = vf.Task(vf.TaskData(idx=task.data.idx, system_prompt=rules))
                 is_local = isinstance(agent.runtime_config, vf.SubprocessConfig)
-                box = self._box if is_local else None
-                chat = agent.interaction(own, runtime=box)
-                chats.append(await stack.enter_async_context(chat))
-            shown, limit = session.reset(task.data.seed), self.config.reply_timeout
+                chat = agent.interaction(own, runtime=self._box if is_local else None)
+                chats[seat] = await stack.enter_async_context(chat)
             while not session.done:
                 asked = _answer(chats[session.seat], shown[-1]["content"])
                 try:
@@ -104,12 +160,12 @@ class _Game:
                 except TimeoutError:
                     raise TimeoutError(f"no reply within {limit} s") from None
                 shown, *_ = session.step(reply)
-        for seat, chat in enumerate(chats):
+        for seat, chat in chats.items():
             _record(chat.trace, session.episode, seat)
 
     def complete(self, episode: Any) -> bool:
         """Whether the game was played to its end, which may be a forfeit."""
-        return not episode.errors and len(episode.traces) == len(self.rules)
+        return not episode.errors and len(episode.traces) == len(self._seats)
 
 
 async def _answer(chat: Any, shown: str) -> Reply:
@@ -136,53 +192,3 @@ def _record(trace: Any, episode: Episode, seat: int) -> None:
     trace.info["turn_rewards"] = [turn.reward for turn in turns]
     if episode.forfeited_by == seat:
         trace.info["forfeit_reason"] = forfeit_reason(episode)
-
-
-def environment(game: EnvFn | str) -> tuple[type[Any], type[Any], type[Any]]:
-    """The classes of a game's environment; a module exports them by `__all__`.
-
-    Each seat is an agent, `player_0`, `player_1` and so on. Its trace holds the rewards
-    `return` and, after invalid replies, `format`; the metric `forfeit`; and in `info`
-    `turn_rewards`, what each reply was paid until the seat's next turn, and `forfeit_reason`.
-    If an agent fails, the episode is an error without rewards. The environment's option `reply_timeout` limits the seconds of one reply.
-
-    Args:
-        game: as `env_fn` of `play`. An id gets prompts with `history="transcript"`, which a
-            function of yours must set, too: a seat is one conversation.
-
-    Returns:
-        A subclass of `vf.Env`, one of `vf.Taskset`, whose tasks are the seeds 0, 1, 2 and so
-        on, and `ChatHarness`.
-
-    Raises:
-        ValueError: the game is unknown, or the prompts are no transcripts.
-    """
-    make = partial(SeatSession, game, "all", (), prompt=transcript(game))
-    session = make()
-    session.reset(seed=0)
-    seats, wrapper = range(len(session.agents)), session.environment
-    if any(wrapper.options_of(seat).history != "transcript" for seat in seats):
-        raise ValueError(
-            "want prompts that are transcripts: pass PromptWrapper(..., history='transcript')"
-        )
-    local = vf.AgentConfig(runtime=vf.SubprocessConfig())
-    fields: dict[str, Any] = {f"player_{i}": (vf.AgentConfig, local) for i in seats}
-    fields["reply_timeout"] = (float | None, None)
-    config = create_model("GameEnvConfig", __base__=vf.EnvConfig, **fields)
-
-    class GameEnv(_Game, vf.Env[config]):  # type: ignore[misc]
-        seated = staticmethod(make)
-        rules = [  # noqa: RUF012
-            next((m["content"] for m in shown if m["role"] == "system"), None)
-            for shown in map(session.prompt, seats)
-        ]
-
-    class GameTaskset(vf.Taskset[GameTask, vf.TasksetConfig]):  # type: ignore[misc]
-        INFINITE = True
-
-        def load(self) -> Iterator[GameTask]:
-            for seed in itertools.count():
-                name = f"{session.episode.game}#{seed}"
-                yield GameTask(GameData(name=name, seed=seed), self.config.task)
-
-    return GameEnv, GameTaskset, ChatHarness
