@@ -222,7 +222,7 @@ def test_a_row_without_a_learner_names_its_role(make):
         ({"roles": TWO, "update": {"freeze": [*TWO]}}, "some, but not all"),
         ({"roles": TWO, "update": {"alternate": 0}}, "some, but not all"),
         ({"update": {"freeze": ["planner"]}}, "some, but not all"),
-        ({"roles": TWO, "opponents": "past_selves"}, "do not support a matchmaker"),
+        ({"roles": TWO, "opponents": "past_selves"}, "do not support matchmaker"),
     ],
 )
 def test_learners_that_do_not_fit_are_refused(settings, options, problem):

@@ -15,7 +15,6 @@ import json
 import math
 import os
 import random
-import re
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -184,34 +183,30 @@ def check_roles(args: Any) -> None:
     if len({type(key) for key in roles}) > 1:
         raise ValueError(f"want roles by name, or seats by number, got {[*roles]}")
     for key, options in roles.items():
-        if not isinstance(key, int) and not re.fullmatch(r"[A-Za-z_]\w*", str(key)):
+        if not isinstance(key, int) and not str(key).isidentifier():
             raise ValueError(f"want roles with names such as planner, got {key!r}")
-        if not isinstance(options, Mapping):
-            raise ValueError(f"want roles[{key!r}] as options, got {options!r}")
         for name, value in options.items():
             if name not in ROLE_OPTIONS:
                 hint = did_you_mean(str(name), ROLE_OPTIONS)
                 raise ValueError(f"roles[{key!r}] has no option {name!r}; {hint}")
             least = 1 if name == "lora_r" else 0
             check_number(f"{name} in roles[{key!r}]", value, least)
-    frozen = update.get("freeze", ()) if isinstance(update, Mapping) else ()
-    every = update.get("alternate", 1) if isinstance(update, Mapping) else 1
-    is_known = update == "joint" or [*update] in (["freeze"], ["alternate"])
-    rests = set(frozen) < set(roles) if frozen else update == "joint" or bool(roles)
-    if not is_known or not rests or type(every) is not int or every < 1:
+    match update:
+        case {"alternate": int(every)}:
+            fits = every > 0 and bool(roles)
+        case {"freeze": list(names)}:
+            fits = set(names) < {*roles}
+        case _:
+            fits = update == "joint"
+    if not fits:
         raise ValueError(
             "want update as joint, {alternate: 20} or {freeze: [...]} with some, but not all, "
             f"of the roles {[*roles]}, got {update!r}"
         )
     snapshots = names_matchmaker(args.opponents)
-    refused = {
-        "use_vllm": args.use_vllm,
-        "critic": args.critic,
-        "a matchmaker": snapshots,
-    }
-    for name, used in refused.items() if roles else ():
-        if used:
-            raise ValueError(f"roles do not support {name}; leave one of the two out")
+    used = [name for name in ("use_vllm", "critic") if getattr(args, name)]
+    if roles and (used := used + ["matchmaker"] * snapshots):
+        raise ValueError(f"roles do not support {used[0]}; leave one of the two out")
 
 
 ROLE_OPTIONS = ("lora_r", "learning_rate", "beta")

@@ -661,11 +661,10 @@ def agent_of(spec: str) -> Callable[[Any], AgentPolicy]:
     agents.find(one.name)
 
     def made(models: Any) -> AgentPolicy:
-        given: dict[str, Any] = {"make": lambda _: models, "spec": spec, **one.options}
+        roles, make = {"policy": "self"}, lambda _: models
         if isinstance(models, Mapping):
-            by_role = {role: role for role in models}
-            return load(one.name, **{**given, "make": models.__getitem__, **by_role})
-        return load(one.name, "self", **given)
+            roles, make = {role: role for role in models}, models.__getitem__
+        return load(one.name, make=make, spec=spec, **one.options, **roles)
 
     return made
 
