@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # this checkout first
 
 from arena_envs import make_game
 from arena_envs.game import CHANCE, TERMINAL
+from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_envs.testing import EnvTwin, same_game, twin, twin_values
 
 
@@ -59,13 +60,20 @@ def zoo(module: str) -> EnvTwin:
     return paid._replace(clone=clone)
 
 
+class AnteOnly(KuhnPoker):
+    """Kuhn poker whose bets add nothing to the pot: what TextArena 0.7.4 pays."""
+
+    def returns(self, state: Any) -> Any:
+        return [max(-1.0, min(1.0, paid)) for paid in super().returns(state)]
+
+
 class Pair(NamedTuple):
     """A game of a package beside its twin.
 
     Attributes:
         package: on PyPI.
         theirs: the name of its game.
-        ours: the twin, as in `arena_envs.testing.twin`.
+        ours: the twin, as in `arena_envs.testing.twin`, or the game itself.
         make: the game of the package, with the actions of the twin.
         max_states, num_episodes, action: as in `same_game`.
         note: what the package's own rules say about a difference.
@@ -73,7 +81,7 @@ class Pair(NamedTuple):
 
     package: str
     theirs: str
-    ours: str
+    ours: Any
     make: Callable[[], Any]
     max_states: int = 5_000
     num_episodes: int = 20
@@ -275,6 +283,10 @@ PAIRS = {
     "textarena-kuhn": Pair(
         TEXT, "KuhnPoker-v0, one round, chips", "kuhn_poker", text_kuhn
     ),
+    "textarena-kuhn-ante-only": Pair(
+        *(TEXT, "KuhnPoker-v0, one round, chips", AnteOnly(), text_kuhn),
+        note="our Kuhn poker, but bets add nothing to the pot",
+    ),
     "textarena-tic-tac-toe": Pair(
         *(TEXT, "TicTacToe-v0", "tic_tac_toe"),
         partial(text_env, "TicTacToe", {n: f"[{n}]" for n in range(9)}),
@@ -384,7 +396,9 @@ def audited(name: str) -> dict[str, Any]:
     """What was found about a pair."""
     pair, began = PAIRS[name], time.process_time()
     random.seed(0)
-    game, ours = pair.make(), make_game(pair.ours, **pair.params)
+    game, ours = pair.make(), pair.ours
+    if isinstance(ours, str):
+        ours = make_game(ours, **pair.params)
     found = same_game(
         *(ours, game),
         action=pair.action,

@@ -1,5 +1,6 @@
 """Terms of the loss: values and gradients, weights, teachers."""
 
+import dataclasses
 import math
 from functools import partial
 
@@ -350,3 +351,75 @@ def test_the_terms_keep_their_promises(name):
 def test_a_term_that_breaks_a_promise_is_found(term, promise):
     with pytest.raises(BrokenPromise, match=promise):
         losses.check_term(term)
+
+
+def scored_after(model, options, trainer):
+    """What a model gives each reply of the batch after the prompts of these options."""
+    from arena_wrappers.prompts import messages
+
+    found = []
+    for record in trainer.last_kept.records:
+        turn = trainer.last_episodes[record.episode].turns[record.place]
+        told = messages(KUHN, turn.state, turn.seat, options)
+        given = module.TrainingRow(
+            trainer.policy.encode(told), turn.token_ids, None, 0.0
+        )
+        found.append(module.plain_logprobs(model, given, 1.0))
+    return found
+
+
+KUHN = arena_envs.make_game("kuhn_poker")
+OTHER = [
+    ({"instruction": "bet."}, {"persona": "bet."}),
+    ({"prompt": {"show_legal_actions": False}}, {"show_legal_actions": False}),
+]
+
+
+@pytest.mark.parametrize(("reference", "options"), OTHER)
+def test_the_reference_reads_a_prompt_of_its_own_in_one_pass(
+    make_trainer, generated, reference, options
+):
+    trainer = make_trainer(losses={"kl_to": {}}, reference=reference)
+    calls = []
+    trainer.ref_model.register_forward_hook(lambda *_: calls.append(1))
+    output = generated(trainer)
+    assert len(calls) == 1
+    prompt = dataclasses.replace(trainer.args.prompt, **options)
+    wanted = scored_after(trainer.ref_model.eval(), prompt, trainer)
+    for own, found in zip(wanted, output["ref_per_token_logps"], strict=False):
+        assert found[: len(own)].tolist() == pytest.approx(own.tolist(), abs=1e-5)
+    trainer.current_gradient_accumulation_steps = 1
+    assert trainer._compute_loss(trainer.model, output).requires_grad
+
+
+def test_the_reference_may_be_another_model(
+    make_trainer, generated, tokenizer, tmp_path
+):
+    from arena_trainers.lm import LMPolicy
+    from arena_trainers.runs import tiny_model
+
+    model = tiny_model(tokenizer, hidden_size=8, num_layers=1, seed=9)
+    LMPolicy(model, tokenizer).save_pretrained(tmp_path / "other")
+    trainer = make_trainer(beta=0.1, reference={"model": str(tmp_path / "other")})
+    output = generated(trainer)
+    wanted = scored_after(model.eval(), trainer.args.prompt, trainer)
+    for own, found in zip(wanted, output["ref_per_token_logps"], strict=False):
+        assert found[: len(own)].tolist() == pytest.approx(own.tolist(), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"reference": {"modle": "x"}, "beta": 0.1}, "want reference as"),
+        ({"reference": {"instruction": "bet"}}, "nothing reads the reference"),
+        (
+            {"reference": {"instruction": "bet"}, "beta": 0.1, "on_invalid": "retry"},
+            "no retries",
+        ),
+    ],
+)
+def test_a_reference_that_cannot_be_is_refused(settings, options, message):
+    from arena_trainers import TurnGRPOConfig
+
+    with pytest.raises(ValueError, match=message):
+        TurnGRPOConfig(**settings, **options)

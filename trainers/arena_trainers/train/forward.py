@@ -62,7 +62,12 @@ from accelerate.utils import gather_object
 from torch.nn import Module
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
-from trl.models.utils import add_hooks, remove_hooks
+from trl.models.utils import (
+    add_hooks,
+    disable_gradient_checkpointing,
+    remove_hooks,
+)
+from trl.trainer.utils import use_adapter
 
 from arena_envs.game import random_states
 from arena_trainers.engines import changes_draws, training_dtype
@@ -1081,6 +1086,58 @@ def averaged(per_token: Any, mask: Any, trainer: Any, inputs: Mapping[str, Any])
     return rows.mean() / parts
 
 
+def turns_at(trainer: Any, places: Sequence[int]) -> Iterator[tuple[Any, Any, Any]]:
+    """Record, game and state of the turn of each row; None of each for placeholder rows.
+
+    Args:
+        trainer: with the generation batch that it played last.
+        places: of the rows among the records of this process; -1 for placeholder rows.
+    """
+    states = dict[int, list[Any]]()
+    for place in places:
+        if place < 0:
+            yield None, None, None
+            continue
+        record = trainer.last_kept.records[place]
+        if record.call >= 0:
+            raise ValueError(
+                "want turns of one generation for teachers and other prompts of the reference; "
+                "leave agent out"
+            )
+        game, number = trainer.games.rules[record.game], record.episode
+        if number not in states:
+            states[number] = turn_states(trainer.last_episodes[number], game)
+        yield record, game, states[number][record.place]
+
+
+def reference_logprobs(trainer: Any, rows: Sequence[TrainingRow]) -> torch.Tensor:
+    """float32[B, T]: what the reference gives the replies of rows after prompts of its own."""
+    options, policy = trainer.args.reference_prompt, trainer.policy
+    turns = turns_at(trainer, [row.place for row in rows])
+    asked = [
+        row
+        if record is None
+        else TrainingRow(
+            policy.encode(messages(game, state, record.seat, options)),
+            row.completion_ids,
+            None,
+            0.0,
+        )
+        for row, (record, game, state) in zip(rows, turns, strict=True)
+    ]
+    ids, mask, width = padded_rows(asked, trainer.accelerator.device)
+    model, own = trainer.ref_model, trainer.accelerator.unwrap_model(trainer.model)
+    with torch.no_grad(), ExitStack() as stack:
+        if model is None:  # the adapter was trained, and its base is the reference
+            name = "ref" if "ref" in own.peft_config else None
+            stack.enter_context(use_adapter(own, adapter_name=name))
+            kinds = trainer.args.gradient_checkpointing_kwargs
+            stack.enter_context(disable_gradient_checkpointing(trainer.model, kinds))
+            model = trainer.model
+        scores: torch.Tensor = trainer.forward.score(model, ids, mask, width, False)[0]
+        return scores
+
+
 class Teacher:
     """A policy whose choices among the legal actions a term reads.
 
@@ -1168,27 +1225,20 @@ class Teacher:
 
     def _asked(self, places: Sequence[int]) -> tuple[list[Any], dict[Any, TurnRequest]]:
         """What to ask: for each row the key of its request, None without; requests by key."""
-        trainer, of_row = self.trainer, list[Any]()
-        states, asked = dict[int, list[Any]](), dict[Any, TurnRequest]()
-        for place in places:
-            if place < 0:
-                of_row.append(None)
-                continue
-            record = trainer.last_kept.records[place]
-            if record.call >= 0:
-                raise ValueError(
-                    "a teacher needs turns of one generation; leave agent out"
+        of_row, asked = list[Any](), dict[Any, TurnRequest]()
+        for record, game, state in turns_at(self.trainer, places):
+            key: Any = None
+            if record is not None:
+                where = record.episode, record.place
+                key = (
+                    record.game,
+                    record.seat,
+                    game.information_state(state, record.seat),
                 )
-            game, number = trainer.games.rules[record.game], record.episode
-            if number not in states:
-                states[number] = turn_states(trainer.last_episodes[number], game)
-            state = states[number][record.place]
-            known = game.information_state(state, record.seat)
-            key: Any = (record.game, record.seat, known)
-            if self.term.sees_hidden or not hasattr(self.policy, "action_probs"):
-                key = number, record.place
-            seed = turn_seed(record.seed, number, record.place, record.seat)
-            asked.setdefault(key, self._request(game, state, seed))
+                if self.term.sees_hidden or not hasattr(self.policy, "action_probs"):
+                    key = where
+                seed = turn_seed(record.seed, *where, record.seat)
+                asked.setdefault(key, self._request(game, state, seed))
             of_row.append(key)
         return of_row, asked
 

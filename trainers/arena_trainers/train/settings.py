@@ -55,7 +55,7 @@ from arena_trainers.train.records import (
     part_of,
     turn_batch,
 )
-from arena_wrappers import Branching
+from arena_wrappers import Branching, PromptOptions
 from arena_wrappers.policies.agents import agent_of
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
@@ -204,7 +204,7 @@ def check_roles(args: Any) -> None:
             f"of the roles {[*roles]}, got {update!r}"
         )
     snapshots = names_matchmaker(args.opponents)
-    used = [name for name in ("use_vllm", "critic") if getattr(args, name)]
+    used = [name for name in ("use_vllm", "critic", "reference") if getattr(args, name)]
     if roles and (used := used + ["matchmaker"] * snapshots):
         raise ValueError(f"roles do not support {used[0]}; leave one of the two out")
 
@@ -310,6 +310,9 @@ class SelfPlay:
             may have its own lora_r, learning_rate and beta. See `arena_trainers.train.trainer`.
         update: Which of the roles a step trains. `joint` is all of them; `{alternate: 20}` one at
             a time, for 20 steps; `{freeze: [worker]}` all but these.
+        reference: What the KL term and terms of the loss compare with: model (a path), instruction
+            (a sentence of its prompt), prompt (other options of prompts). By default the model
+            before training, with the prompts of training. The reply's tokens are the same.
         losses: Terms of the loss by name, such as {entropy: {weight: 0.01}}. Each has a weight, a
             number or [from, to] with `over` steps, `until` a step, and options. They are averaged as
             `loss_type` does; see `arena_trainers.losses`.
@@ -351,6 +354,7 @@ class SelfPlay:
     agent: str | None = option(None)
     roles: dict[Any, Any] = option({})
     update: Any = option("joint")
+    reference: dict[str, Any] | None = option(None)
     losses: dict[str, Any] = option({})
 
     @property
@@ -358,6 +362,29 @@ class SelfPlay:
         """Arguments of the `PromptWrapper`."""
         names = (*PROMPT_OPTIONS, "on_invalid", "penalty", "max_retries")
         return {name: getattr(self, name) for name in names}
+
+    @property
+    def reference_prompt(self) -> PromptOptions | None:
+        """The prompts of the reference, if they are not those of training."""
+        given = dict(self.reference or {})
+        told, prompt = given.pop("instruction", ""), given.pop("prompt", {})
+        given.pop("model", None)
+        if given or not isinstance(told, str) or not isinstance(prompt, Mapping):
+            raise ValueError(
+                "want reference as {model: PATH, instruction: TEXT, prompt: OPTIONS}, got "
+                f"{self.reference!r:.200}"
+            )
+        if not told and not prompt:
+            return None
+        own = {name: getattr(self, name) for name in PROMPT_OPTIONS} | dict(prompt)
+        own["persona"] = " ".join(filter(None, (own["persona"], told)))
+        found = PromptOptions(**own)
+        if found.history != "state" or self.on_invalid == "retry":
+            raise ValueError(
+                "a reference with prompts of its own needs history='state' and no retries, got "
+                f"history={found.history!r} and on_invalid={self.on_invalid!r}; set both"
+            )
+        return found
 
     def check_own(self) -> None:
         check_declared(self, SelfPlay)
@@ -382,7 +409,17 @@ class SelfPlay:
         check_critic(self.critic, self.critic_args)
         self._check_rows()
         check_roles(self)
-        terms_of(self.losses, self.layout)
+        terms, of_trl = terms_of(self.losses, self.layout), vars(self)
+        reads = any("reference" in term.needs for term in terms)
+        if self.reference is not None and not reads and not of_trl.get("beta"):
+            raise ValueError(
+                "nothing reads the reference; set beta, or a term such as kl_to in losses"
+            )
+        if self.reference_prompt is not None and self.layout != "turn":
+            raise ValueError(
+                "a reference with prompts of its own needs layout='turn', got "
+                f"{self.layout!r}; set it"
+            )
         self.branching(())
         self._check_filter()
         self._check_oversample()

@@ -30,7 +30,8 @@ interface:
 | `create_optimizer` | overridden: each learner has groups of its own |
 | `_load_from_checkpoint` | overridden: checks the adapters of the learners |
 | `_get_output_dir`, `ref_model`, `lr_scheduler`, `epsilon_low`, `epsilon_high`, `loss_type` | read |
-| `beta` | a number for each row where there are several learners; set where terms of the loss read the reference, and `beta` of the settings is 0 |
+| `beta` | a number for each row where there are several learners; set where terms of the loss read the reference, and `beta` of the settings is 0; 0 where the reference has prompts of its own |
+| `get_config_model_id`, of the module | replaced while the reference model is made, if `reference` names one |
 | `LambdaLR._last_lr` | written with the learning rate |
 
 TRL's own `reward` metric is the mean return of a trajectory, weighted by its turns.
@@ -67,6 +68,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel, TrainerCallback
 from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
+from trl.trainer import grpo_trainer
 
 from arena_trainers.checkpoint import checkpoint_of
 from arena_trainers.credit import Credit, TurnBatch
@@ -76,6 +78,7 @@ from arena_trainers.engines import (
     without_client,
 )
 from arena_trainers.lm.adapters import lora_config
+from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
 from arena_trainers.train.batch import (
@@ -87,7 +90,13 @@ from arena_trainers.train.batch import (
 )
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import CRITICS
-from arena_trainers.train.forward import Forward, LossTerms, Shards, TokenScores
+from arena_trainers.train.forward import (
+    Forward,
+    LossTerms,
+    Shards,
+    TokenScores,
+    reference_logprobs,
+)
 from arena_trainers.train.games import check_replies, episode_starts
 from arena_trainers.train.matching import Matching, PreparedGames, Tasks, prepare_games
 from arena_trainers.train.metrics import Clock, Meter, TimedBackend, metrics, tally
@@ -277,11 +286,15 @@ class TurnGRPOTrainer(GRPOTrainer):
             self._rows = self._training_rows(advantage)
         with self.clock.part("training"):
             self.forward.agreement.check(self._rows)
-        beta = (self.learners or self.args).beta
-        self.beta = beta or float(self.terms.needs("reference", step))
+        reads = bool(
+            (self.learners or self.args).beta or self.terms.needs("reference", step)
+        )
+        self.beta = float(reads and self.args.reference_prompt is None)
         with self.clock.part("rest"):
             labels = [{"prompt": inputs[0]["prompt"]} for _ in self._rows]
             output: dict[str, Any] = super()._generate_and_score_completions(labels)
+            if reads and not self.beta:
+                output["ref_per_token_logps"] = reference_logprobs(self, self._rows)
         with self.clock.part("credit"):
             ids = output["completion_ids"]
             output["advantages"] = padded_advantages(self._rows, ids)
@@ -425,13 +438,17 @@ class TurnGRPOTrainer(GRPOTrainer):
 
 @contextmanager
 def _beta(args: TurnGRPOConfig, terms: Sequence[Term]) -> Iterator[None]:
-    """Has TRL make a reference model for terms that read one, also if `beta` is 0."""
-    beta = args.beta
+    """Has TRL make the reference model of the settings, for terms also if `beta` is 0."""
+    beta, found = args.beta, grpo_trainer.get_config_model_id
     args.beta = beta or float(any("reference" in term.needs for term in terms))
+    path = (args.reference or {}).get("model")
+    if path is not None and args.beta:
+        check_language_model(path)
+        grpo_trainer.get_config_model_id = lambda config: path
     try:
         yield
     finally:
-        args.beta = beta
+        args.beta, grpo_trainer.get_config_model_id = beta, found
 
 
 def _prepared(
