@@ -57,11 +57,204 @@ class State(NamedTuple):
     shots: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class Board(BaseGame[State, int]):
-    """The parameters of `Battleship`, and what follows from them.
+def _check_number(name: str, value: object) -> None:
+    if type(value) not in (int, float) or not 0 <= value <= 1e6:  # type: ignore[operator]
+        raise ValueError(f"want a number {name} from 0 to 1e6, got {value!r}")
 
-    Sets of squares are the bits of an integer; squares are numbered row by row.
+
+NUM_DRAWS = 10  # fleets drawn, one of which is chosen
+
+Fleet = dict[int, int]  # placement of each ship, by its number
+
+
+class Option(NamedTuple):
+    """A placement of a ship of this size, and its squares."""
+
+    size: int
+    action: int
+    squares: int
+
+
+def draw_fleet(
+    board: "Battleship", shots: Sequence[int], told: str, rng: random.Random
+) -> list[int]:
+    """Random placements of all ships that fit the outcomes of the shots, about uniform.
+
+    One of `NUM_DRAWS`, weighted by how many options there were on the way to it. There
+    is one way only to each fleet, so that the weights are right but for dead ends.
+    """
+    hits = {1 << s for s, outcome in zip(shots, told, strict=True) if outcome != MISS}
+    search = _Search(board, fitting(board, shots, told), hits, rng)
+    found = [search.complete({}, 0) for _ in range(NUM_DRAWS)]
+    fleets, weights = zip(*(draw for draw in found if draw), strict=True)
+    fleet: Fleet = rng.choices(fleets, weights)[0]
+    return [fleet[ship] for ship in range(len(fleet))]
+
+
+def fitting(board: "Battleship", shots: Sequence[int], told: str) -> list[Option]:
+    """The placements of one ship that fit the outcomes of the shots at their squares.
+
+    As ships do not overlap, they fit together if they fit one by one and cover all hits.
+    """
+    fired = sum({1 << square for square in shots})
+    found = []
+    for size, placements in board.placements.items():
+        for action, squares in placements.items():
+            if not squares & fired or _fits(board, squares, shots, told):
+                found.append(Option(size, action, squares))
+    return found
+
+
+def _fits(board: "Battleship", squares: int, shots: Sequence[int], told: str) -> bool:
+    here = [i for i, square in enumerate(shots) if squares >> square & 1]
+    if any(told[i] == MISS for i in here):
+        return False
+    outcomes = board.outcomes([squares], [shots[i] for i in here])
+    return outcomes == "".join(told[i] for i in here)
+
+
+class _Search:
+    """Random search with return from dead ends; most constrained hits first."""
+
+    def __init__(
+        self,
+        board: "Battleship",
+        options: list[Option],
+        hits: set[int],
+        rng: random.Random,
+    ) -> None:
+        self.sizes = board.ship_sizes
+        self.rng = rng
+        self.all = options
+        self.covering = {h: [o for o in options if o.squares & h] for h in sorted(hits)}
+
+    def complete(self, fleet: Fleet, taken: int) -> tuple[Fleet, float] | None:
+        """A fleet with these ships and its weight; None if there is none."""
+        if len(fleet) == len(self.sizes):
+            done = all(hit & taken for hit in self.covering)
+            return (fleet, 1.0) if done else None
+        options = self._options(fleet, taken)
+        self.rng.shuffle(options)
+        for ship, option in options:
+            with_ship = {**fleet, ship: option.action}
+            if found := self.complete(with_ship, taken | option.squares):
+                return found[0], found[1] * len(options)
+        return None
+
+    def _options(self, fleet: Fleet, taken: int) -> list[tuple[int, Option]]:
+        """Ships that can cover a hit next, or without an open hit the next ship."""
+        free = [ship for ship in range(len(self.sizes)) if ship not in fleet]
+        sizes = {self.sizes[ship] for ship in free}
+        still_open = [hit for hit in self.covering if not hit & taken]
+        if len(still_open) > sum(self.sizes[ship] for ship in free):
+            return []
+        if still_open:
+            groups = (
+                [
+                    o
+                    for o in self.covering[hit]
+                    if o.size in sizes and not o.squares & taken
+                ]
+                for hit in still_open
+            )
+            group = min(groups, key=len)
+            return [(s, o) for o in group for s in free if self.sizes[s] == o.size]
+        size = self.sizes[free[0]]
+        return [
+            (free[0], o) for o in self.all if o.size == size and not o.squares & taken
+        ]
+
+
+LETTERS = "ABCDE"  # of the ships
+
+
+def _score(board: "Battleship") -> str:
+    values = [f"{value:.10g}" for value in board.values]
+    worth = f"Every sunk ship counts {values[0]}."
+    if len(set(values)) > 1:
+        worth = f"The ships count {', '.join(values)} when sunk, in the order above."
+    if board.loss_multiplier == 1:
+        return f"{worth} Your score is the count of the ships you sank less those you lost."
+    return (
+        f"{worth} Your score is the count of the ships you sank less "
+        f"{board.loss_multiplier:.10g} times that of those you lost."
+    )
+
+
+def _now(board: "Battleship", state: State, seat: int) -> str:
+    if board.is_over(state):
+        return "The game is over."
+    if (len(state.placed) + len(state.shots)) % 2 != seat:
+        return f"player_{1 - seat} is to move."
+    num_placed = len(state.placed) // 2
+    if num_placed == len(board.ship_sizes):
+        return "You are to move: shoot."
+    size = board.ship_sizes[num_placed]
+    return f"You are to move: place your ship {LETTERS[num_placed]} of size {size}."
+
+
+def _shots(board: "Battleship", state: State, seat: int) -> Iterator[str]:
+    """The shots of both seats, and the outcomes of the own shots."""
+    own, other = state.shots[seat::2], state.shots[1 - seat :: 2]
+    lost, sunk = (sum(board.is_sunk(state, s)) for s in (seat, 1 - seat))
+    left, others = board.num_shots - len(own), board.num_shots - len(other)
+    num_ships = len(board.ship_sizes)
+    yield f"Shots left: you {left}, player_{1 - seat} {others}."
+    yield (
+        f"Ships sunk: yours {lost} of {num_ships}, "
+        f"player_{1 - seat}'s {sunk} of {num_ships}."
+    )
+    yield "Your shots (H hit, S hit that left its ship sunk, M miss):"
+    marks, hits = ["."] * board.num_squares, []
+    told = board.outcomes(board.ships(state, 1 - seat), own)
+    for square, outcome in zip(own, told, strict=True):
+        marks[square] = outcome  # the last shot at a square counts
+        if outcome != MISS:
+            sinking = " sunk" if outcome == SUNK else ""
+            hits.append(f"{board.square_name(square)}{sinking}")
+    yield from _grid(board, marks)
+    yield f"Your hits in order: {', '.join(hits) or 'none'}."
+
+
+def _own_ships(board: "Battleship", state: State, seat: int) -> Sequence[str]:
+    """A mark for each square: the letter of the ship."""
+    marks = ["."] * board.num_squares
+    for letter, ship in zip(LETTERS, board.ships(state, seat), strict=False):
+        for square in board.squares[ship]:
+            marks[square] = letter
+    for square in state.shots[1 - seat :: 2]:
+        marks[square] = "m" if marks[square] in ".m" else marks[square].lower()
+    return marks
+
+
+def _grid(board: "Battleship", marks: Sequence[str]) -> Iterator[str]:
+    width, room = board.board_width, len(str(board.board_height))
+    yield f"{'':{room}} {' '.join('abcdefghij'[:width])}"
+    for row in range(board.board_height):
+        line = marks[row * width : (row + 1) * width]
+        yield f"{row + 1:>{room}} {' '.join(line)}"
+
+
+SHOT = re.compile(r"(?:(?:shoot|fire)(?: at)? )?\[?([a-j])(10|[1-9])\]?")
+ENDS = re.compile(r"(?:place )?([a-j])(10|[1-9])(?: ?- ?| to | |:|,)([a-j])(10|[1-9])")
+
+
+@dataclass(frozen=True)
+class Battleship(BaseGame[State, int]):
+    """Battleship. Sets of squares are the bits of an integer; squares are numbered row by row.
+
+    Args:
+        board_width: columns, 1 to 10.
+        board_height: rows, 1 to 10.
+        ship_sizes: squares of each ship, in the order of placement; 1 to 5 ships.
+        ship_values: what each ship counts, from 0 on; None is 1 each.
+        num_shots: of each player, at least 1.
+        allow_repeated_shots: whether a square can be shot at again.
+        loss_multiplier: weight of the ships lost, from 0 on.
+
+    Raises:
+        ValueError: a parameter is none of these, or the ships do not fit on the board, or
+            there are more shots than squares where none can be shot at again.
     """
 
     board_width: int = param(4, 1, 10)
@@ -73,6 +266,10 @@ class Board(BaseGame[State, int]):
     )
     allow_repeated_shots: bool = False
     loss_multiplier: float = 1.0
+
+    first_state = State()
+    num_players = 2
+    max_chance_nodes = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -198,207 +395,6 @@ class Board(BaseGame[State, int]):
             if 1 < size <= height - square // width:
                 column = sum(1 << width * row for row in range(size))
                 yield 2 * n + square, column << square
-
-
-def _check_number(name: str, value: object) -> None:
-    if type(value) not in (int, float) or not 0 <= value <= 1e6:  # type: ignore[operator]
-        raise ValueError(f"want a number {name} from 0 to 1e6, got {value!r}")
-
-
-NUM_DRAWS = 10  # fleets drawn, one of which is chosen
-
-Fleet = dict[int, int]  # placement of each ship, by its number
-
-
-class Option(NamedTuple):
-    """A placement of a ship of this size, and its squares."""
-
-    size: int
-    action: int
-    squares: int
-
-
-def draw_fleet(
-    board: Board, shots: Sequence[int], told: str, rng: random.Random
-) -> list[int]:
-    """Random placements of all ships that fit the outcomes of the shots, about uniform.
-
-    One of `NUM_DRAWS`, weighted by how many options there were on the way to it. There
-    is one way only to each fleet, so that the weights are right but for dead ends.
-    """
-    hits = {1 << s for s, outcome in zip(shots, told, strict=True) if outcome != MISS}
-    search = _Search(board, fitting(board, shots, told), hits, rng)
-    found = [search.complete({}, 0) for _ in range(NUM_DRAWS)]
-    fleets, weights = zip(*(draw for draw in found if draw), strict=True)
-    fleet: Fleet = rng.choices(fleets, weights)[0]
-    return [fleet[ship] for ship in range(len(fleet))]
-
-
-def fitting(board: Board, shots: Sequence[int], told: str) -> list[Option]:
-    """The placements of one ship that fit the outcomes of the shots at their squares.
-
-    As ships do not overlap, they fit together if they fit one by one and cover all hits.
-    """
-    fired = sum({1 << square for square in shots})
-    found = []
-    for size, placements in board.placements.items():
-        for action, squares in placements.items():
-            if not squares & fired or _fits(board, squares, shots, told):
-                found.append(Option(size, action, squares))
-    return found
-
-
-def _fits(board: Board, squares: int, shots: Sequence[int], told: str) -> bool:
-    here = [i for i, square in enumerate(shots) if squares >> square & 1]
-    if any(told[i] == MISS for i in here):
-        return False
-    outcomes = board.outcomes([squares], [shots[i] for i in here])
-    return outcomes == "".join(told[i] for i in here)
-
-
-class _Search:
-    """Random search with return from dead ends; most constrained hits first."""
-
-    def __init__(
-        self, board: Board, options: list[Option], hits: set[int], rng: random.Random
-    ) -> None:
-        self.sizes = board.ship_sizes
-        self.rng = rng
-        self.all = options
-        self.covering = {h: [o for o in options if o.squares & h] for h in sorted(hits)}
-
-    def complete(self, fleet: Fleet, taken: int) -> tuple[Fleet, float] | None:
-        """A fleet with these ships and its weight; None if there is none."""
-        if len(fleet) == len(self.sizes):
-            done = all(hit & taken for hit in self.covering)
-            return (fleet, 1.0) if done else None
-        options = self._options(fleet, taken)
-        self.rng.shuffle(options)
-        for ship, option in options:
-            with_ship = {**fleet, ship: option.action}
-            if found := self.complete(with_ship, taken | option.squares):
-                return found[0], found[1] * len(options)
-        return None
-
-    def _options(self, fleet: Fleet, taken: int) -> list[tuple[int, Option]]:
-        """Ships that can cover a hit next, or without an open hit the next ship."""
-        free = [ship for ship in range(len(self.sizes)) if ship not in fleet]
-        sizes = {self.sizes[ship] for ship in free}
-        still_open = [hit for hit in self.covering if not hit & taken]
-        if len(still_open) > sum(self.sizes[ship] for ship in free):
-            return []
-        if still_open:
-            groups = (
-                [
-                    o
-                    for o in self.covering[hit]
-                    if o.size in sizes and not o.squares & taken
-                ]
-                for hit in still_open
-            )
-            group = min(groups, key=len)
-            return [(s, o) for o in group for s in free if self.sizes[s] == o.size]
-        size = self.sizes[free[0]]
-        return [
-            (free[0], o) for o in self.all if o.size == size and not o.squares & taken
-        ]
-
-
-LETTERS = "ABCDE"  # of the ships
-
-
-def _score(board: Board) -> str:
-    values = [f"{value:.10g}" for value in board.values]
-    worth = f"Every sunk ship counts {values[0]}."
-    if len(set(values)) > 1:
-        worth = f"The ships count {', '.join(values)} when sunk, in the order above."
-    if board.loss_multiplier == 1:
-        return f"{worth} Your score is the count of the ships you sank less those you lost."
-    return (
-        f"{worth} Your score is the count of the ships you sank less "
-        f"{board.loss_multiplier:.10g} times that of those you lost."
-    )
-
-
-def _now(board: Board, state: State, seat: int) -> str:
-    if board.is_over(state):
-        return "The game is over."
-    if (len(state.placed) + len(state.shots)) % 2 != seat:
-        return f"player_{1 - seat} is to move."
-    num_placed = len(state.placed) // 2
-    if num_placed == len(board.ship_sizes):
-        return "You are to move: shoot."
-    size = board.ship_sizes[num_placed]
-    return f"You are to move: place your ship {LETTERS[num_placed]} of size {size}."
-
-
-def _shots(board: Board, state: State, seat: int) -> Iterator[str]:
-    """The shots of both seats, and the outcomes of the own shots."""
-    own, other = state.shots[seat::2], state.shots[1 - seat :: 2]
-    lost, sunk = (sum(board.is_sunk(state, s)) for s in (seat, 1 - seat))
-    left, others = board.num_shots - len(own), board.num_shots - len(other)
-    num_ships = len(board.ship_sizes)
-    yield f"Shots left: you {left}, player_{1 - seat} {others}."
-    yield (
-        f"Ships sunk: yours {lost} of {num_ships}, "
-        f"player_{1 - seat}'s {sunk} of {num_ships}."
-    )
-    yield "Your shots (H hit, S hit that left its ship sunk, M miss):"
-    marks, hits = ["."] * board.num_squares, []
-    told = board.outcomes(board.ships(state, 1 - seat), own)
-    for square, outcome in zip(own, told, strict=True):
-        marks[square] = outcome  # the last shot at a square counts
-        if outcome != MISS:
-            sinking = " sunk" if outcome == SUNK else ""
-            hits.append(f"{board.square_name(square)}{sinking}")
-    yield from _grid(board, marks)
-    yield f"Your hits in order: {', '.join(hits) or 'none'}."
-
-
-def _own_ships(board: Board, state: State, seat: int) -> Sequence[str]:
-    """A mark for each square: the letter of the ship."""
-    marks = ["."] * board.num_squares
-    for letter, ship in zip(LETTERS, board.ships(state, seat), strict=False):
-        for square in board.squares[ship]:
-            marks[square] = letter
-    for square in state.shots[1 - seat :: 2]:
-        marks[square] = "m" if marks[square] in ".m" else marks[square].lower()
-    return marks
-
-
-def _grid(board: Board, marks: Sequence[str]) -> Iterator[str]:
-    width, room = board.board_width, len(str(board.board_height))
-    yield f"{'':{room}} {' '.join('abcdefghij'[:width])}"
-    for row in range(board.board_height):
-        line = marks[row * width : (row + 1) * width]
-        yield f"{row + 1:>{room}} {' '.join(line)}"
-
-
-SHOT = re.compile(r"(?:(?:shoot|fire)(?: at)? )?\[?([a-j])(10|[1-9])\]?")
-ENDS = re.compile(r"(?:place )?([a-j])(10|[1-9])(?: ?- ?| to | |:|,)([a-j])(10|[1-9])")
-
-
-@dataclass(frozen=True)
-class Battleship(Board):
-    """Battleship.
-
-    Args:
-        board_width: columns, 1 to 10.
-        board_height: rows, 1 to 10.
-        ship_sizes: squares of each ship, in the order of placement; 1 to 5 ships.
-        ship_values: what each ship counts, from 0 on; None is 1 each.
-        num_shots: of each player, at least 1.
-        allow_repeated_shots: whether a square can be shot at again.
-        loss_multiplier: weight of the ships lost, from 0 on.
-
-    Raises:
-        ValueError: a parameter is none of these, or the ships do not fit on the board, or
-            there are more shots than squares where none can be shot at again.
-    """
-
-    first_state = State()
-    num_players = 2
-    max_chance_nodes = 0
 
     @property
     def num_actions(self) -> int:

@@ -69,15 +69,63 @@ class State(NamedTuple):
     bids: tuple[int, ...] = ()
 
 
+@cache
+def _others(used: frozenset[int], num_cards: int) -> tuple[int, ...]:
+    return tuple([card for card in range(num_cards) if card not in used])
+
+
+@cache
+def winner_of(bids: tuple[int, ...]) -> int | None:
+    """The seat with the highest bid; None where several share it."""
+    highest = max(bids)
+    return bids.index(highest) if bids.count(highest) == 1 else None
+
+
+NAMES = tuple(str(value) for value in range(1, 14))  # of cards and prizes
+GOALS = {
+    "win_loss": (
+        "Who has most points at the end wins. Your score is 1 if you win alone and -1 if "
+        "you lose alone; several winners share the 1, several losers the -1, and the "
+        "score is 0 if all have the same points."
+    ),
+    "point_difference": (
+        "Your score is the sum of your prizes less the mean of all players' sums."
+    ),
+    "total_points": "Your score is the sum of your prizes.",
+}
+
+
+@cache
+def card_names(cards: tuple[int, ...]) -> str:
+    """Cards or prizes by their values."""
+    return ", ".join([NAMES[card] for card in cards])
+
+
+ANSWER = re.compile(r"(?:(?:bid|card|play) )?\[?([1-9][0-9]?)\]?")
+
+
 @dataclass(frozen=True)
-class Setup:
-    """The parameters of `Goofspiel`, and what follows from a state by them."""
+class Goofspiel(BaseGame[State, int]):
+    """Goofspiel with cards from 1 to `num_cards`.
+
+    Args:
+        num_players: number of seats, 2 to 4.
+        num_cards: cards in each hand and number of prizes, 2 to 13.
+        points_order: order of the prizes: "random", "ascending" or "descending".
+        imp_info: hides the others' bids; only the winner of each round is told.
+        returns_type: "win_loss", "point_difference" or "total_points".
+
+    Raises:
+        ValueError: a parameter is none of these.
+    """
 
     num_players: int = param(2, 2, 4)
     num_cards: int = param(5, 2, 13)
     points_order: PointsOrder = "random"
     imp_info: bool = False
     returns_type: ReturnsType = "win_loss"
+
+    simultaneous = True
 
     @property
     def most_points(self) -> int:
@@ -114,93 +162,6 @@ class Setup:
             if winner is not None:
                 points[winner] += prize + 1
         return points
-
-
-@cache
-def _others(used: frozenset[int], num_cards: int) -> tuple[int, ...]:
-    return tuple([card for card in range(num_cards) if card not in used])
-
-
-@cache
-def winner_of(bids: tuple[int, ...]) -> int | None:
-    """The seat with the highest bid; None where several share it."""
-    highest = max(bids)
-    return bids.index(highest) if bids.count(highest) == 1 else None
-
-
-NAMES = tuple(str(value) for value in range(1, 14))  # of cards and prizes
-GOALS = {
-    "win_loss": (
-        "Who has most points at the end wins. Your score is 1 if you win alone and -1 if "
-        "you lose alone; several winners share the 1, several losers the -1, and the "
-        "score is 0 if all have the same points."
-    ),
-    "point_difference": (
-        "Your score is the sum of your prizes less the mean of all players' sums."
-    ),
-    "total_points": "Your score is the sum of your prizes.",
-}
-
-
-def _goal(setup: Setup) -> str:
-    if setup.returns_type == "win_loss" and setup.num_players == 2:
-        return (
-            "Who has more points at the end wins. Your score is 1 if you win, -1 if you "
-            "lose and 0 for a draw."
-        )
-    return GOALS[setup.returns_type]
-
-
-def _now(setup: Setup, state: State, score: float) -> str:
-    num_rounds = len(setup.rounds(state))
-    if num_rounds == setup.num_cards:
-        return over_text(score)
-    now = f"Round {num_rounds + 1} of {setup.num_cards}:"
-    if num_rounds == len(state.prizes):
-        return f"{now} the prize is not shown yet."
-    return f"{now} all players bid for the prize {state.prizes[-1] + 1}."
-
-
-def _past(setup: Setup, state: State, seat: int) -> list[str]:
-    rounds = setup.rounds(state)
-    if not rounds:
-        return []
-    players = ", ".join(f"player_{other}" for other in range(setup.num_players))
-    shown = "your bid" if setup.imp_info else f"bids of {players}"
-    lines = [f"Past rounds (prize: {shown}; winner):"]
-    for prize, bids in zip(state.prizes, rounds, strict=False):
-        known = bids[seat : seat + 1] if setup.imp_info else bids
-        winner = winner_of(bids)
-        name = "nobody" if winner is None else f"player_{winner}"
-        lines.append(f"{prize + 1}: {card_names(known)}; {name}")
-    return lines
-
-
-@cache
-def card_names(cards: tuple[int, ...]) -> str:
-    """Cards or prizes by their values."""
-    return ", ".join([NAMES[card] for card in cards])
-
-
-ANSWER = re.compile(r"(?:(?:bid|card|play) )?\[?([1-9][0-9]?)\]?")
-
-
-@dataclass(frozen=True)
-class Goofspiel(Setup, BaseGame[State, int]):
-    """Goofspiel with cards from 1 to `num_cards`.
-
-    Args:
-        num_players: number of seats, 2 to 4.
-        num_cards: cards in each hand and number of prizes, 2 to 13.
-        points_order: order of the prizes: "random", "ascending" or "descending".
-        imp_info: hides the others' bids; only the winner of each round is told.
-        returns_type: "win_loss", "point_difference" or "total_points".
-
-    Raises:
-        ValueError: a parameter is none of these.
-    """
-
-    simultaneous = True
 
     @property
     def num_actions(self) -> int:
@@ -310,13 +271,18 @@ class Goofspiel(Setup, BaseGame[State, int]):
         return "0 by symmetry" if self.num_players == 2 else None
 
     def observe(self, state: State, seat: int) -> str:
-        lines = [
-            f"You are player_{seat}. {_now(self, state, self.returns(state)[seat])}"
-        ]
+        rounds, num = self.rounds(state), self.num_cards
+        now = f"Round {len(rounds) + 1} of {num}: the prize is not shown yet."
+        if len(rounds) == num:
+            now = over_text(self.returns(state)[seat])
+        elif len(rounds) < len(state.prizes):
+            prize = state.prizes[-1] + 1
+            now = f"Round {len(rounds) + 1} of {num}: all players bid for the prize {prize}."
+        lines = [f"You are player_{seat}. {now}"]
         if left := self.left(state.prizes):
             shown = "to come" if state.prizes else "in random order"
             lines.append(f"Prizes {shown}: {card_names(left)}.")
-        if len(self.rounds(state)) < self.num_cards:
+        if len(rounds) < num:
             lines.append(f"Your cards: {card_names(self.open_hand(state, seat))}.")
             for other in range(self.num_players):
                 if other != seat and not self.imp_info:
@@ -326,7 +292,15 @@ class Goofspiel(Setup, BaseGame[State, int]):
         lines.append("Points: " + ", ".join(f"player_{s} {p}" for s, p in points) + ".")
         if own := self.running(state)[seat : seat + 1]:
             lines.append(f"Your bid in this round: {own[0] + 1}.")
-        return "\n".join(lines + _past(self, state, seat))
+        players = ", ".join(f"player_{other}" for other in range(self.num_players))
+        shown = "your bid" if self.imp_info else f"bids of {players}"
+        lines += [f"Past rounds (prize: {shown}; winner):"] if rounds else []
+        for prize, bids in zip(state.prizes, rounds, strict=False):
+            known = bids[seat : seat + 1] if self.imp_info else bids
+            winner = winner_of(bids)
+            name = "nobody" if winner is None else f"player_{winner}"
+            lines.append(f"{prize + 1}: {card_names(known)}; {name}")
+        return "\n".join(lines)
 
     def features(self, state: State, seat: int) -> Vector:
         """The present, then the past rounds; the own seat first, others in order after it.
@@ -361,20 +335,24 @@ class Goofspiel(Setup, BaseGame[State, int]):
         return values
 
     def rules(self, seat: int) -> str:
-        top = self.num_cards
-        order = f"in {self.points_order} order"
+        top, goal = self.num_cards, GOALS[self.returns_type]
+        if self.returns_type == "win_loss" and self.num_players == 2:
+            goal = (
+                "Who has more points at the end wins. Your score is 1 if you win, -1 if you "
+                "lose and 0 for a draw."
+            )
         told = "Then all see the bids"
         if self.imp_info:
             told = "Only the winner is told, the bids stay hidden"
         return (
             f"This is Goofspiel with {self.num_players} players. Every player holds the "
-            f"cards 1 to {top}. There are {top} prizes, worth 1 to {top} points, which come "
-            f"{order}, one in each round. All players bid one of their cards for the prize "
-            "at the same time, without seeing the other bids. The highest bid wins the "
+            f"cards 1 to {top}. There are {top} prizes, worth 1 to {top} points, which come in "
+            f"{self.points_order} order, one in each round. All players bid one of their cards for "
+            "the prize at the same time, without seeing the other bids. The highest bid wins the "
             "prize; if several players share the highest bid, nobody gets it. "
             f"{told}. Bid cards are used up, whoever wins. In the last round the last "
             "cards are bid without asking. A bid is written as the number of the card, "
-            f'such as "{top}". {_goal(self)}'
+            f'such as "{top}". {goal}'
         )
 
     def action_text(self, state: State, action: int) -> str:

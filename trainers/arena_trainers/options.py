@@ -257,6 +257,17 @@ def unknown_option(
     return ValueError(f"{what} option {name!r}; {hint}")
 
 
+def refuse_unknown(
+    where: str, given: typing.Iterable[Any], known: typing.Iterable[str]
+) -> None:
+    """Raises ValueError for a name that is none of the known options."""
+    names = list(known)
+    for name in given:
+        if name not in names:
+            hint = did_you_mean(str(name), names)
+            raise ValueError(f"{where} has no option {name!r}; {hint}")
+
+
 def options_of(cls: Any, inherited: frozenset[str] = frozenset()) -> dict[str, Option]:
     """The fields of a dataclass as options, by name."""
     found = {}

@@ -49,6 +49,7 @@ Measures of an episode:
 import random
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from arena_envs import talk
 from arena_envs.game import (
@@ -58,18 +59,19 @@ from arena_envs.game import (
     Vector,
     check_split,
     counted,
+    np,
     param,
     sample_chance,
 )
 from arena_envs.games.collaborative_maze import state as maze
 from arena_envs.games.collaborative_maze.state import (
     CORE,
+    DIRECTIONS,
     MEASURES,
     MOVES,
     Rows,
     State,
     agreed_cell,
-    features,
     learned,
     share_agreed,
 )
@@ -78,71 +80,6 @@ from arena_envs.talk import Utterance
 __all__ = ["CollaborativeMaze", "State"]
 
 MAX_MOVES, MAX_MESSAGES = 3, 6  # latest ones that are shown
-
-
-def stage_text(turn: int, seat: int, speaker: int, max_steps: int, num: int) -> str:
-    """The seat to move."""
-    step, place = divmod(turn, num)
-    who = "you are" if speaker == seat else f"player_{speaker} is"
-    order = "" if num == 1 else " first" if place == 0 else " too"
-    return f"Step {step + 1} of {max_steps}: {who} to name a move{order}."
-
-
-def map_lines(rows: maze.Rows, here: int, other: int | None) -> Iterator[str]:
-    """The map with its legend; `other` is the seat that sees the rest, None in solo mode."""
-    unseen = "" if other is None else f", ? seen by player_{other} only"
-    yield f"Your map (# wall, . free{unseen}, @ where you are, G goal):"
-    yield from maze.drawing(rows, here)
-
-
-def said_lines(
-    said: Sequence[talk.Utterance], speakers: Sequence[int], seat: int, num: int
-) -> Iterator[str]:
-    """The words of all players, as a seat reads them."""
-
-    def told(turn: int) -> str:
-        who = "you" if speakers[turn] == seat else f"player_{speakers[turn]}"
-        move = said[turn]
-        did = "waited" if move.move == "wait" else f"named {move.values[0]}"
-        return f"Step {turn // num + 1}: {who} {did}"
-
-    turns = range(len(said))
-    worded = [turn for turn in turns if said[turn].message][-MAX_MESSAGES:]
-    shown = sorted({*turns[-MAX_MOVES:], *worded})
-    return talk.transcript(said, seat, told, turns=shown, latest=len(shown))
-
-
-def rules_text(size: int, max_steps: int, solo: bool) -> str:
-    """The rules, for every seat, without the paragraph about messages."""
-    goal = maze.name(size**2 - 1, size)
-    grid = (
-        f"a maze of cells a1 to {goal}: a letter for the column, from left to right, and a "
-        "number for the row, from below"
-    )
-    way = f"You start at a1; the goal is {goal}. "
-    moves = (
-        '"move up", "move down", "move left" or "move right", or nothing with "wait"'
-    )
-    score = (
-        f"The game ends at the goal, or after {counted(max_steps, 'step')}; the goal can "
-        "always be reached with a step to spare. The score is 1 at the goal. Elsewhere it is "
-        "1 - d / s, at least 0: d is the number of moves of a shortest way from there to the "
-        "goal, s that of a shortest way from a1."
-    )
-    if solo:
-        return (
-            f"This is a game for one player, who walks through {grid}. {way}In each step you "
-            f"name a move: {moves}. A move into a wall or out of the maze is lost. {score}"
-        )
-    return (
-        f"This is a game of two players, who walk together through {grid}. {way}Each of you "
-        "sees one half of the cells, like the squares of one color of a chessboard, and the "
-        f"other player sees the other half. In each step both of you name a move: {moves}. "
-        "One names first and the other hears it; player_0 is first in step 1, player_1 in "
-        "step 2, and so on. If both name the same move, you walk; else you stay. A move into a "
-        f"wall or out of the maze is lost. {score} Both players have the same score. You read "
-        f"the latest {MAX_MOVES} moves, and the latest {MAX_MESSAGES} with a message."
-    )
 
 
 MAX_LISTED = 300  # mazes among the instances, some of them equal
@@ -227,15 +164,14 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         return 0 if self.solo else (turn // 2 + turn % 2) % 2
 
     def chance_outcomes(self, state: State) -> Sequence[tuple[Action, float]]:
-        unknown, longest = maze.unknown(self.size), self.max_steps - 1
-        return maze.row_chances(
-            unknown, state.rows, self.wall_percent, longest, self._drawn
-        )
+        unknown = maze.unknown(self.size)
+        return maze.row_chances(unknown, state.rows, *self._limits)
 
     @property
-    def _drawn(self) -> str:
-        """The split that is drawn from; empty if there is one maze."""
-        return self.split if self.wall_percent else ""
+    def _limits(self) -> tuple[int, int, str]:
+        """The share of walls, the longest path, and the split; empty if there is one maze."""
+        split = self.split if self.wall_percent else ""
+        return self.wall_percent, self.max_steps - 1, split
 
     @property
     def instances(self) -> Sequence[Hashable]:
@@ -255,8 +191,7 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
 
     def core_state(self, state: State) -> State:
         """The state without messages."""
-        said = tuple(each._replace(message="") for each in state.said)
-        return state._replace(said=said)
+        return state._replace(said=tuple(e._replace(message="") for e in state.said))
 
     def apply(self, state: State, action: Action) -> State:
         rows, said, path = state
@@ -310,21 +245,40 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         )
 
     def observe(self, state: State, seat: int) -> str:
-        player, start = self.current_player(state), f"You are player_{seat}. "
+        player, start = self.current_player(state), f"You are player_{seat}."
         if player == CHANCE:
-            return f"{start}The maze is being drawn."
-        num, turn = self.num_players, len(state.said)
-        stage = stage_text(turn, seat, player, self.max_steps, num)
-        if player == TERMINAL:
-            score = f"{self.returns(state)[seat]:.4g}"
-            stage = f"The game is over: the score is {score}."
-        other = None if self.solo or player == TERMINAL else 1 - seat
+            return f"{start} The maze is being drawn."
+        now, unseen = (
+            f"The game is over: the score is {self.returns(state)[seat]:.4g}.",
+            "",
+        )
+        if player != TERMINAL:
+            step, place = divmod(len(state.said), self.num_players)
+            who = "you are" if player == seat else f"player_{player} is"
+            order = "" if self.solo else " too" if place else " first"
+            now = f"Step {step + 1} of {self.max_steps}: {who} to name a move{order}."
+            unseen = "" if self.solo else f", ? seen by player_{1 - seat} only"
         way = ", ".join([maze.name(cell, self.size) for cell in (0, *state.path)])
-        speakers = [self.speaker_of(turn) for turn in range(len(state.said))]
-        lines = [f"{start}{stage}"]
-        lines += map_lines(self.known(state, seat), self.here(state), other)
-        lines.append(f"Way so far: {way}.")
-        return "\n".join([*lines, *said_lines(state.said, speakers, seat, num)])
+        lines = [
+            f"{start} {now}",
+            f"Your map (# wall, . free{unseen}, @ where you are, G goal):",
+            *maze.drawing(self.known(state, seat), self.here(state)),
+            f"Way so far: {way}.",
+        ]
+        return "\n".join([*lines, *self._said_lines(state.said, seat)])
+
+    def _said_lines(self, said: Sequence[Utterance], seat: int) -> Iterator[str]:
+        """The words of all players, as a seat reads them."""
+
+        def told(turn: int) -> str:
+            values, who = said[turn].values, talk.named(self.speaker_of(turn), seat)
+            does = f"named {values[0]}" if values else "waited"
+            return f"Step {turn // self.num_players + 1}: {who} {does}"
+
+        turns = range(len(said))
+        worded = [turn for turn in turns if said[turn].message][-MAX_MESSAGES:]
+        shown = sorted({*turns[-MAX_MOVES:], *worded})
+        return talk.transcript(said, seat, told, turns=shown, latest=len(shown))
 
     def information_state(self, state: State, seat: int) -> State | tuple[object, ...]:
         if self.solo:
@@ -338,8 +292,21 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         whether the players are there (3); for each step whether they walked; and for each turn
         one-hot up, down, left, right, wait (5).
         """
-        known = "".join(self.known(state, seat))
-        return features(state, seat, known, self.size**2, self.max_steps)
+        cells, steps = self.size**2, self.max_steps
+        walked = 2 + 3 * cells
+        values = np.zeros(walked + 11 * steps, np.float32)
+        values[seat] = 1
+        board = values[2:walked].reshape(cells, 3)
+        for cell, mark in enumerate("".join(self.known(state, seat))):
+            if mark != "?":
+                board[cell, ".#".index(mark)] = 1
+        board[self.here(state), 2] = 1
+        for step, (before, after) in enumerate(pairwise((0, *state.path)), walked):
+            values[step] = before != after
+        named = values[walked + steps :].reshape(2 * steps, 5)
+        for turn, said in enumerate(state.said):
+            named[turn, DIRECTIONS.index(said.values[0]) if said.values else 4] = 1
+        return values
 
     def action_text(self, state: State, action: Action) -> str:
         return action if isinstance(action, str) else talk.written(action, MOVES)
@@ -348,8 +315,36 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         return MOVES
 
     def rules(self, seat: int) -> str:
-        rules = rules_text(self.size, self.max_steps, self.solo)
-        return f"{rules} {talk.how_to_write(MOVES, self.longest)}"
+        goal, how = (
+            maze.name(self.goal, self.size),
+            talk.how_to_write(MOVES, self.longest),
+        )
+        grid = (
+            f"a maze of cells a1 to {goal}: a letter for the column, from left to right, and a "
+            f"number for the row, from below. You start at a1; the goal is {goal}. "
+        )
+        moves = '"move up", "move down", "move left" or "move right", or nothing with "wait"'
+        score = (
+            f"The game ends at the goal, or after {counted(self.max_steps, 'step')}; the goal can "
+            "always be reached with a step to spare. The score is 1 at the goal. Elsewhere it is "
+            "1 - d / s, at least 0: d is the number of moves of a shortest way from there to the "
+            "goal, s that of a shortest way from a1."
+        )
+        if self.solo:
+            return (
+                f"This is a game for one player, who walks through {grid}In each step you name a "
+                f"move: {moves}. A move into a wall or out of the maze is lost. {score} {how}"
+            )
+        return (
+            f"This is a game of two players, who walk together through {grid}Each of you "
+            "sees one half of the cells, like the squares of one color of a chessboard, and the "
+            f"other player sees the other half. In each step both of you name a move: {moves}. "
+            "One names first and the other hears it; player_0 is first in step 1, player_1 in "
+            "step 2, and so on. If both name the same move, you walk; else you stay. A move into "
+            f"a wall or out of the maze is lost. {score} Both players have the same score. You "
+            f"read the latest {MAX_MOVES} moves, and the latest {MAX_MESSAGES} with a message. "
+            f"{how}"
+        )
 
     @property
     def longest(self) -> int:
@@ -361,7 +356,4 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
             return state
         drawn = len(state.rows)
         known = (*self.known(state, seat), *maze.unknown(self.size)[drawn:])
-        rows = maze.drawn_again(
-            known, drawn, self.wall_percent, self.max_steps - 1, self._drawn, rng
-        )
-        return state._replace(rows=rows)
+        return state._replace(rows=maze.drawn_again(known, drawn, *self._limits, rng))

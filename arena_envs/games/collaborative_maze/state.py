@@ -11,7 +11,7 @@ from itertools import product
 from typing import NamedTuple
 
 from arena_envs import talk
-from arena_envs.game import Vector, np, split_of
+from arena_envs.game import split_of
 from arena_envs.talk import Utterance
 
 Rows = tuple[str, ...]
@@ -233,30 +233,3 @@ def learned(state: State, num: int, size: int) -> dict[int, str]:
             if ahead is not None:
                 cells[ahead] = "#"
     return cells
-
-
-def features(state: State, seat: int, known: str, cells: int, max_steps: int) -> Vector:
-    """The features of a seat, as the game describes them.
-
-    Args:
-        state: any state.
-        seat: the seat.
-        known: what the seat knows of each cell that is drawn.
-        cells: number of cells.
-        max_steps: of the game.
-    """
-    walked = 2 + 3 * cells
-    values = np.zeros(walked + max_steps + 2 * max_steps * 5, np.float32)
-    values[seat] = 1
-    board = values[2:walked].reshape(cells, 3)
-    for cell, mark in enumerate(known):
-        if mark != "?":
-            board[cell, ".#".index(mark)] = 1
-    board[state.path[-1] if state.path else 0, 2] = 1
-    way = (0, *state.path)
-    for step, cell in enumerate(state.path):
-        values[walked + step] = way[step] != cell
-    named = values[walked + max_steps :].reshape(2 * max_steps, 5)
-    for turn, said in enumerate(state.said):
-        named[turn, DIRECTIONS.index(said.values[0]) if said.values else 4] = 1
-    return values

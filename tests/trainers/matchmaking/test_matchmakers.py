@@ -124,7 +124,7 @@ def test_the_opponent_that_wins_comes_more_often():
     lost = Result(GAME, ("self@10", "self"), (1.0, -1.0))
     matchmaker.update([won] * 3 + [lost] * 3, 10)
     assert matchmaker.win_rate(GAME, 0) == 3.5 / 4
-    np.testing.assert_allclose(matchmaker._weights(GAME, [0, 10]), [1 / 50, 49 / 50])
+    np.testing.assert_allclose(matchmaker.weights(GAME, [0, 10]), [1 / 50, 49 / 50])
     matchmaker.update([won._replace(returns=(0.0, 0.0))], 11)  # a draw; others decay
     assert matchmaker.win_rate(GAME, 0) == (3 * 0.95 + 0.5 + 0.5) / (3 * 0.95 + 2)
 
@@ -134,7 +134,7 @@ def test_a_learner_that_always_wins_meets_all_at_the_largest_power():
     won = [Result(GAME, ("self", f"self@{step}"), (1.0, -1.0)) for step in (0, 10)]
     for _ in range(15):
         matchmaker.update(won * 128, 10)
-    assert matchmaker._weights(GAME, [0, 10]).tolist() == [0.5, 0.5]
+    assert matchmaker.weights(GAME, [0, 10]).tolist() == [0.5, 0.5]
 
 
 @pytest.mark.parametrize("meta", ["nash", "replicator"])
@@ -152,7 +152,7 @@ def test_psro_meets_snapshots_that_beat_each_other_in_a_circle_equally_often(met
     assert matchmaker.matches(2) == []
     expected = [[0, 1, -1], [-1, 0, 1], [1, -1, 0]]
     assert matchmaker.payoffs(GAME, [0, 1, 2]).tolist() == expected
-    found = matchmaker.meta_strategy(GAME, [0, 1, 2])
+    found = matchmaker.weights(GAME, [0, 1, 2])
     np.testing.assert_allclose(found, [1 / 3] * 3, atol=1e-6)
 
 

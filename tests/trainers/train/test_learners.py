@@ -168,7 +168,7 @@ def test_a_learner_has_its_own_learning_rate_and_kl_weight(make):
     assert rates == [1e-3, 0.5]
     assert torch.allclose(trainer.learners.betas, torch.tensor([0.0, 0.2]))
     logged = trainer.state.log_history[0]
-    assert {"grad_norm", "reply_tokens", "advantage", "kl"} == {
+    assert {"grad_norm", "advantage", "kl"} == {
         key.rpartition("/")[2] for key in logged if "learner/worker/" in key
     }
     beta = trainer.learners.beta_of({"learner": torch.tensor([0, 1, 0])})
@@ -210,7 +210,7 @@ def test_a_saved_adapter_plays(make, tmp_path):
 def test_a_row_without_a_learner_names_its_role(make):
     trainer = make(TWO)
     row = TrainingRow([1], [2], None, 0.0, trajectory=(0, 0), role="judge")
-    with pytest.raises(ValueError, match="want a learner for role 'judge', roles has"):
+    with pytest.raises(ValueError, match="want a learner for 'judge', roles has"):
         trainer.learners.rows_of([row], 0, True)
 
 
@@ -218,11 +218,14 @@ def test_a_row_without_a_learner_names_its_role(make):
     ("options", "problem"),
     [
         ({"roles": {"planner": {"lora": 2}}}, "has no option 'lora'"),
-        ({"roles": {"a": {}, 1: {}}}, "roles by name, or seats by number"),
+        ({"roles": {"a": {}, 1: {}}}, "want roles of an agent, or seats without one"),
         ({"roles": TWO, "update": {"freeze": [*TWO]}}, "some, but not all"),
         ({"roles": TWO, "update": {"alternate": 0}}, "some, but not all"),
         ({"update": {"freeze": ["planner"]}}, "some, but not all"),
-        ({"roles": TWO, "opponents": "past_selves"}, "do not support matchmaker"),
+        (
+            {"roles": TWO, "opponents": "past_selves"},
+            "do not support opponents as given",
+        ),
     ],
 )
 def test_learners_that_do_not_fit_are_refused(settings, options, problem):

@@ -219,7 +219,8 @@ def audit_credit(
     batches = list(dict.fromkeys(b for row in found.rows for b in row.verdicts))
     table = Table("game", *batches)
     for row in found.rows:
-        cells = [_verdict_word(row.verdicts.get(batch)) for batch in batches]
+        found_in = [row.verdicts.get(batch) for batch in batches]
+        cells = ["-" if v is None else f"{v.kind} ({v.cosine:.2f})" for v in found_in]
         table.add_row(row.game, *([row.error] if row.error else cells))
     print_tables([table])
     if shown := found.counterexample:
@@ -234,10 +235,6 @@ def audit_credit(
     typer.echo(f"worst: {found.worst}")
     if found.worst in ("zero", "reversed", "error"):
         raise typer.Exit(1)
-
-
-def _verdict_word(verdict: "Verdict | None") -> str:
-    return "-" if verdict is None else f"{verdict.kind} ({verdict.cosine:.2f})"
 
 
 @audit_app.command("game")

@@ -111,7 +111,12 @@ def replay(
         if html is not None:
             _write_page(file, html, first, num_episodes or IN_PAGE)
         elif svg is not None:
-            _write_sheet(file, svg, first, seen_by)
+            (line,) = _known(read_lines(file, first - 1, 1), file)
+            if isinstance(line, Recorded):
+                text = sheet(line.rollout.episode, seen_by)
+                with whole_file(svg) as target:
+                    target.write(text)
+                typer.echo(f"{svg}: the episode of line {line.line}")
         elif sys.stdin.isatty() and sys.stdout.isatty():
             step_through(_known(read_lines(file, first - 1, num_episodes), file), full)
         else:
@@ -193,15 +198,6 @@ def _write_page(file: Path, out: Path, first: int, count: int) -> None:
         typer.echo(f"{len(bad) - MAX_WARNINGS} more lines are no episodes", err=True)
     typer.echo(f"{out}: {len(lines) - len(bad)} episodes")
     _tell_of_the_rest(left, lines)
-
-
-def _write_sheet(file: Path, out: Path, first: int, viewer: str) -> None:
-    (line,) = _known(read_lines(file, first - 1, 1), file)
-    if isinstance(line, Recorded):
-        text = sheet(line.rollout.episode, viewer)
-        with whole_file(out) as target:
-            target.write(text)
-        typer.echo(f"{out}: the episode of line {line.line}")
 
 
 def _print(file: Path, first: int, count: int, full: bool) -> None:
@@ -469,17 +465,26 @@ def data(
             side: select(selector, episodes, seed=seed, **given)
             for side, episodes in sides.items()
         }
-        if len(found) > 1:
-            found[OTHER] = _of_episodes(found[OTHER])
-        origin = _origin(found, sides)
+        if len(found) > 1:  # general rows have no seed that could be held out
+            own = [row for row in found[OTHER].rows if row.game != GENERAL]
+            found[OTHER] = replace(found[OTHER], rows=own)
+        rows = [row for selection in found.values() for row in selection.rows]
+        origin = origin_of(rows, [one for side in sides.values() for one in side])
         chat = None if model is None else _chat_of(model, origin)
         for side, selection in found.items():
             print_tables(_tables(f"{selector}{side}", selection, chat))
-    if not any(selection.rows for selection in found.values()):
+    if not rows:
         typer.echo("error: no row was chosen; the table says why", err=True)
         raise typer.Exit(1)
     if not dry_run and out is not None:
         _write(found, chat, out, origin)
+
+
+def _print_selectors() -> None:
+    table = Table("selector", "options", "chooses")
+    for name, options, summary in described():
+        table.add_row(name, escape(options), escape(summary))
+    print_tables([table])
 
 
 def _sides(files: Sequence[Path], share: float, out: Path | None) -> dict[str, Any]:
@@ -528,12 +533,6 @@ def _check_episodes(file: Path) -> None:
             )
 
 
-def _origin(found: dict[str, Selection], sides: dict[str, Any]) -> Origin:
-    """The games and the prompts of the rows, those that are held out included."""
-    rows = [row for selection in found.values() for row in selection.rows]
-    return origin_of(rows, [episode for side in sides.values() for episode in side])
-
-
 def _chat_of(model: str, origin: Origin) -> "Chat | None":
     """The chat template of a model, or of the tiny one that plays rows of this origin."""
     if model != "tiny":
@@ -544,11 +543,6 @@ def _chat_of(model: str, origin: Origin) -> "Chat | None":
     from arena_trainers.runs.start import tiny_tokenizer_of
 
     return Chat(tiny_tokenizer_of(origin.games, only_prompt(origin)))
-
-
-def _of_episodes(found: Selection) -> Selection:
-    """The rows of episodes alone: general rows have no seed that could be held out."""
-    return replace(found, rows=[row for row in found.rows if row.game != GENERAL])
 
 
 def _tables(title: str, found: Selection, chat: "Chat | None") -> list[Table]:
@@ -622,13 +616,6 @@ def _card(splits: Sequence[str], train: Selection, origin: Origin) -> str:
         "`arena data` chose from recorded episodes; `reason` says why. Seeds of episodes "
         "are in one split only.\n"
     )
-
-
-def _print_selectors() -> None:
-    table = Table("selector", "options", "chooses")
-    for name, options, summary in described():
-        table.add_row(name, escape(options), escape(summary))
-    print_tables([table])
 
 
 def export(

@@ -309,7 +309,13 @@ def train_help(recipe: str, *, all_options: bool = False) -> str:
         for name, option in {**options_of(JobConfig), **listed_options()}.items()
         if name not in ("output_dir", "resume_from_checkpoint")
     }
-    lines = [_usage(recipe)]
+    usage = USAGE.format(
+        recipes=textwrap.fill(", ".join(recipes()), WIDTH, break_on_hyphens=False),
+        default=DEFAULT_RECIPE,
+        model=MODEL_RECIPE,
+        recipe=recipe,
+    )
+    lines = [usage.rstrip()]
     for title in GROUPS:
         group = [known[n] for n in OF_TRL.get(title, ()) if n in known]
         own = [o for o in known.values() if o.group == title]
@@ -349,15 +355,6 @@ def rows_help(trainer: str, *, all_options: bool = False) -> str:
     kind = row_trainer(trainer)
     own = trainer_options(kind.config).values()
     return "\n".join([*lines, "", f"Of {kind.config.__name__}:", *_group(own, {})])
-
-
-def _usage(recipe: str) -> str:
-    return USAGE.format(
-        recipes=textwrap.fill(", ".join(recipes()), WIDTH, break_on_hyphens=False),
-        default=DEFAULT_RECIPE,
-        model=MODEL_RECIPE,
-        recipe=recipe,
-    ).rstrip()
 
 
 def _group(options: Iterable[Option], settings: Mapping[str, Any]) -> list[str]:

@@ -69,29 +69,32 @@ def origin_of(rows: Iterable[Row], episodes: Iterable[Episode]) -> Origin:
     seats: dict[tuple[str, int, int], set[int]] = {}
     for row in rows:
         seats.setdefault((row.game, row.seed, row.sample), set()).add(row.seat)
-    games: set[str] = set()
-    prompts: set[str] = set()
+    found = []
     for episode in episodes:
         own = seats.get((episode.game, episode.seed, episode.sample), ())
-        for seat in own:
-            prompts.add(
-                json.dumps(vars(seat_options(episode.prompt, seat)), sort_keys=True)
-            )
-        if own:
-            games.add(_game(episode))
+        spec: dict[str, Any] = {"id": episode.game}
+        if episode.params:
+            spec["params"] = dict(episode.params)
+        if episode.max_turns is not None:
+            spec["max_turns"] = episode.max_turns
+        prompts = [seat_options(episode.prompt, seat) for seat in own]
+        found.append(Origin([spec] if own else [], prompts))
+    return union(found)
+
+
+def union(origins: Iterable[Origin]) -> Origin:
+    """The different games and prompts of all origins, in an order of their own."""
+    found = list(origins)
+    games = {json.dumps(game, sort_keys=True) for one in found for game in one.games}
+    prompts = {
+        json.dumps(vars(options), sort_keys=True)
+        for one in found
+        for options in one.prompts
+    }
     return Origin(
         [json.loads(game) for game in sorted(games)],
         [PromptOptions(**json.loads(options)) for options in sorted(prompts)],
     )
-
-
-def _game(episode: Episode) -> str:
-    spec: dict[str, Any] = {"id": episode.game}
-    if episode.params:
-        spec["params"] = dict(episode.params)
-    if episode.max_turns is not None:
-        spec["max_turns"] = episode.max_turns
-    return json.dumps(spec, sort_keys=True)
 
 
 def only_prompt(origin: Origin) -> PromptOptions:

@@ -134,14 +134,6 @@ def _is_number(value: Any) -> bool:
     return type(value) is int or (type(value) is float and math.isfinite(value))
 
 
-def _is_advantage(value: Any) -> bool:
-    return all(map(_is_number, value if isinstance(value, list) else [value]))
-
-
-def _is_pool(value: Any) -> bool:
-    return isinstance(value, dict) and all(type(v) is int for v in value.values())
-
-
 def _are_parts(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_number, value.values()))
 
@@ -149,9 +141,9 @@ def _are_parts(value: Any) -> bool:
 _POOL_FIELDS = ("pool_size", "pool_mean", "pool_std")
 _CREDIT_FIELDS: dict[str, Callable[[Any], bool]] = {
     "estimator": lambda value: isinstance(value, str),
-    "advantage": _is_advantage,
+    "advantage": lambda x: all(map(_is_number, x if isinstance(x, list) else [x])),
     "weight": _is_number,
-    "pool": _is_pool,
+    "pool": lambda x: isinstance(x, dict) and all(type(v) is int for v in x.values()),
     "pool_size": lambda value: value is None or type(value) is int,
     "pool_mean": lambda value: value is None or _is_number(value),
     "pool_std": lambda value: value is None or _is_number(value),

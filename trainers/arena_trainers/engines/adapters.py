@@ -77,8 +77,8 @@ def with_adapters(
         module.LLM = build
 
 
-class NeverMerged:
-    """Takes the place of TRL's engine: the adapter has been loaded before TRL asks."""
+class TakenBefore:
+    """Takes the place of TRL's engine: the weights have been sent before TRL asks."""
 
     def sync_weights(self) -> None:
         """Does nothing."""
@@ -86,7 +86,9 @@ class NeverMerged:
 
 def adapter_backend(trainer: Any) -> VLLMBackend:
     """The learner's backend: the engine that TRL built, with its adapter."""
-    model, llm = trainer.accelerator.unwrap_model(trainer.model), _taken(trainer)
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    llm = trainer.vllm_generation.llm
+    trainer.vllm_generation = TakenBefore()
     adapters = EngineAdapters(llm, model)
     loaded = -1
 
@@ -102,10 +104,3 @@ def adapter_backend(trainer: Any) -> VLLMBackend:
 
     warn_of_precision(engine_dtype(llm), trainer)
     return VLLMBackend(llm, refresh, adapters)
-
-
-def _taken(trainer: Any) -> Any:
-    """TRL's engine, in which TRL does not merge the adapter from now on."""
-    llm = trainer.vllm_generation.llm
-    trainer.vllm_generation = NeverMerged()
-    return llm

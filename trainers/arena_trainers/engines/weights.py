@@ -17,6 +17,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
+from arena_trainers.engines.adapters import TakenBefore
 from arena_trainers.engines.precision import training_dtype, warn_of_precision
 from arena_trainers.lm.backends.server import (
     Server,
@@ -32,13 +33,6 @@ DIFFERENCE = "sampling/sampling_logp_difference/mean"
 # largest mean difference of log-probabilities in nats: in float32, and in half precision
 TOLERANCE = 0.01
 HALF_TOLERANCE = 0.2
-
-
-class TakenBefore:
-    """Takes the place of TRL's engine; the weights have been sent before TRL asks."""
-
-    def sync_weights(self) -> None:
-        """Does nothing."""
 
 
 def server_backend(trainer: Any, server: Server) -> ServerBackend:

@@ -168,12 +168,13 @@ def write_merged(source: Path, target: Path) -> int:
         raise ValueError(
             f"want a new folder, {str(target)!r} exists; give another (--out FOLDER)"
         )
-    from transformers import AutoTokenizer
+    from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from arena_trainers.lm.backends.transformers import with_adapter
 
     base = adapter_base(str(source))
-    model = _whole(base or str(source))
+    folder = model_folder(base or str(source))
+    model: Any = AutoModelForCausalLM.from_pretrained(folder)
     if base is not None:
         adapted: Any = with_adapter(model, source)
         model = adapted.merge_and_unload()
@@ -201,9 +202,3 @@ def _copy_card(source: Path, target: Path) -> None:
     card.data.library_name = "transformers"
     card.data.tags = [tag for tag in card.data.tags or () if tag != "lora"]
     card.save(target)
-
-
-def _whole(name: str) -> Any:
-    from transformers import AutoModelForCausalLM
-
-    return AutoModelForCausalLM.from_pretrained(model_folder(name))

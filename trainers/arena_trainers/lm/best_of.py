@@ -76,23 +76,18 @@ class BestOfPolicy:
         return own_prompt(self.inner)
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
-        sampled = [
-            list(self.inner.act([_seeded(request, i) for request in requests]))
-            for i in range(self.num_samples)
-        ]
-        scores = [self._scores(requests, replies) for replies in sampled]
+        sampled, scores = [], []
+        for i in range(self.num_samples):
+            again = [replace(r, seed=turn_seed(r.seed, i, 0, 0)) for r in requests]
+            asked = again if i else requests  # the first reply keeps its seed
+            sampled.append(list(self.inner.act(asked)))
+            texts = [
+                self.reward.encode(r.messages, own.text, own.prompt_ids, own.token_ids)
+                for r, own in zip(requests, sampled[-1], strict=True)
+            ]
+            scores.append(self.reward.score(texts))
         best = [own.index(max(own)) for own in zip(*scores, strict=True)]
         return [sampled[i][place] for place, i in enumerate(best)]
-
-    def _scores(
-        self, requests: Sequence[TurnRequest], replies: Sequence[Reply]
-    ) -> list[float]:
-        return self.reward.score(
-            [
-                self.reward.encode(r.messages, own.text, own.prompt_ids, own.token_ids)
-                for r, own in zip(requests, replies, strict=True)
-            ]
-        )
 
 
 def load(
@@ -158,10 +153,3 @@ def _sampler(policy: Policy) -> Policy:
     """The policy that samples the tokens within noise and other choices."""
     inner = without_noise(policy)
     return _sampler(inner.inner) if isinstance(inner, BestOfPolicy) else inner
-
-
-def _seeded(request: TurnRequest, sample: int) -> TurnRequest:
-    """The request for one of the N replies; the first keeps its seed."""
-    if sample == 0:
-        return request
-    return replace(request, seed=turn_seed(request.seed, sample, 0, 0))

@@ -51,10 +51,15 @@ class Chat:
         if not self._shows(asked):
             self._in_parts = True
             if not self._shows(asked):
+                try:
+                    self._text([asked], prompt=True)
+                    reason = "it drops the text"
+                except (TemplateError, TypeError) as error:
+                    reason = str(error)
                 raise ValueError(
                     "want a chat template that shows user messages; that of "
-                    f"{self._name} does not ({self._reason([asked])}); use the instruct "
-                    "version of the model"
+                    f"{self._name} does not ({reason}); use the instruct version of the "
+                    "model"
                 )
         self._has_system = self._shows({"role": "system", "content": _RULES}, asked)
         final, middle = self._endings()
@@ -116,14 +121,6 @@ class Chat:
         except (TemplateError, TypeError):
             return False
         return all(message["content"] in text for message in messages)
-
-    def _reason(self, messages: Sequence[Message]) -> str:
-        """The reason why the template does not show messages."""
-        try:
-            self._text(messages, prompt=True)
-        except (TemplateError, TypeError) as error:
-            return str(error)
-        return "it drops the text"
 
     def _endings(self) -> tuple[int | None, int | None]:
         """Tokens that follow an assistant's message, as the last one and as an earlier one."""
@@ -189,21 +186,16 @@ class Chat:
 
     def _text(self, messages: Sequence[Message], prompt: bool) -> str:
         shown = messages if self._has_system else _without_system(messages)
-        contents = [
-            m["content"] if m["role"] == "assistant" else self._safe(m["content"])
-            for m in shown
-        ]
-        given = [
-            {"role": m["role"], "content": self._content(content)}
-            for m, content in zip(shown, contents, strict=True)
-        ]
-        text = self.tokenizer.apply_chat_template(
+        given: list[Any] = []
+        for message in shown:
+            role, content = message["role"], message["content"]
+            text = content if role == "assistant" else self._safe(content)
+            parts = [{"type": "text", "text": text}]
+            given.append({"role": role, "content": parts if self._in_parts else text})
+        whole = self.tokenizer.apply_chat_template(
             given, tokenize=False, add_generation_prompt=prompt, **self._options
         )
-        return str(text)
-
-    def _content(self, text: str) -> Any:
-        return [{"type": "text", "text": text}] if self._in_parts else text
+        return str(whole)
 
     def _safe(self, text: str) -> str:
         for special in self._added.values():

@@ -49,24 +49,20 @@ def saved_model(folder: Path) -> Path:
 def _lacking_weights(folder: Path) -> str | None:
     """The file that the weights of a folder lack, if any."""
     for index in folder.glob("*.index.json"):
-        for shard in _shards(index):
+        try:
+            names = set(json.loads(index.read_bytes())["weight_map"].values())
+            shards = sorted(str(name) for name in names)
+        except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+            raise ValueError(
+                f"want a weight_map of files in {str(index)!r}; save the model again with "
+                "model.save_pretrained(FOLDER)"
+            ) from None
+        for shard in shards:
             if not (folder / shard).is_file():
                 return shard
     if any(any(folder.glob(pattern)) for pattern in WEIGHTS):
         return None
     return "weights"
-
-
-def _shards(index: Path) -> list[str]:
-    """The files that an index of weights names."""
-    try:
-        names = set(json.loads(index.read_bytes())["weight_map"].values())
-        return sorted(str(name) for name in names)
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
-        raise ValueError(
-            f"want a weight_map of files in {str(index)!r}; save the model again with "
-            "model.save_pretrained(FOLDER)"
-        ) from None
 
 
 def adapter_base(name: str) -> str | None:
@@ -136,22 +132,12 @@ def find_model(name: str, asks_hub: bool = True) -> Path | None:
             f"want a folder with a saved model, got {name!r}, which does not exist"
         )
     found = _downloaded(name)
-    if found is None and asks_hub:
-        _check_hub(name)
+    if found is None and asks_hub and "config.json" not in _files(name):
+        raise ValueError(
+            f"want a model of transformers, got {name!r}, which has no config.json on "
+            "the hub; give another id, or a folder"
+        )
     return found
-
-
-def local_model(name: str) -> Path | None:
-    """The folder of a model on this machine, or None; asks no network.
-
-    Raises:
-        ValueError: the folder holds no whole model, or a package with the model is missing.
-    """
-    if Path(name).is_dir():
-        return saved_model(Path(name))
-    if name == smollm2.NAME:
-        return smollm2.converted()
-    return _downloaded(name) if _ID.fullmatch(name) else None
 
 
 def model_folder(name: str) -> Path:
@@ -181,15 +167,6 @@ def _downloaded(name: str) -> Path | None:
         return saved_model(Path(file).parent)
     except ValueError:
         return None
-
-
-def _check_hub(name: str) -> None:
-    """Raises ValueError unless the hub has a model of this name."""
-    if "config.json" not in _files(name):
-        raise ValueError(
-            f"want a model of transformers, got {name!r}, which has no config.json on "
-            "the hub; give another id, or a folder"
-        )
 
 
 def _files(name: str) -> list[str]:

@@ -224,8 +224,10 @@ class LMPolicy:
         ]
         scores: list[float] = []
         size = self.batch_size or max(len(rows), 1)
+        how = self.sampling.temperature, self.pad_id, self.eos_ids
         for start in range(0, len(rows), size):
-            scores += self._score(rows[start : start + size])
+            with self.context() as model:
+                scores += reply_logprobs(model, rows[start : start + size], *how)
         results, used = [], 0
         for request in requests:
             mass = torch.tensor(scores[used : used + len(request.legal)]).double().exp()
@@ -275,12 +277,6 @@ class LMPolicy:
             truncated=not is_whole,
             entropies=entropies,
         )
-
-    def _score(self, rows: Sequence[tuple[list[int], list[int]]]) -> list[float]:
-        """Log-probability of each answer after its prompt, whichever token ends it."""
-        ends = self.pad_id, self.eos_ids
-        with self.context() as model:
-            return reply_logprobs(model, rows, self.sampling.temperature, *ends)
 
 
 def learner_of(trainer: Any, **options: Any) -> LMPolicy:

@@ -107,7 +107,9 @@ class RewardModel:
             token_ids: tokens that it wrote, its end included; None if it reported none.
         """
         if prompt_ids is None:
-            prompt_ids = self.chat.encode([_storable(m) for m in messages])
+            prompt_ids = self.chat.encode(
+                [{**m, "content": _without_surrogates(m["content"])} for m in messages]
+            )
         if token_ids is None:
             # a reply that spells a control token must not become one
             spoken = self.tokenizer.encode(
@@ -226,10 +228,6 @@ def _check_tokens(own: Any, name: str, tokenizer: Any, who: str) -> None:
             f"{len(tokenizer)}; train the reward model on pairs of this policy, from the "
             "same base model"
         )
-
-
-def _storable(message: Message) -> Message:
-    return {**message, "content": _without_surrogates(message["content"])}
 
 
 def _without_surrogates(text: str) -> str:

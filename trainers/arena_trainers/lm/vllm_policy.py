@@ -1,6 +1,5 @@
 """The policy of the string `vllm:URL`: the model of a running vLLM server."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -51,13 +50,17 @@ def load(argument: str, **options: Any) -> ChatAPIPolicy:
     prompt, changes = own.pop("prompt", None), given.pop("prompt", None)
     if changes:
         prompt = replace(prompt or PromptOptions(), **changes)
-    return ChatAPIPolicy(
-        model.name,
-        url,
-        name=f"vllm:{argument}",
-        prompt=prompt,
-        **_with_sampling(own, given),
-    )
+    fields: dict[str, Any] = {"return_token_ids": True}
+    if own:
+        if kwargs := own.pop("chat_template_kwargs", None):
+            fields["chat_template_kwargs"] = kwargs
+        sampling = dict(Sampling(**own).options)
+        limits = {"max_tokens": sampling.pop("max_new_tokens")}
+        given = limits | {"temperature": sampling.pop("temperature")} | given
+        fields |= sampling
+    given["fields"] = {**fields, **given.get("fields", {})}
+    name = f"vllm:{argument}"
+    return ChatAPIPolicy(model.name, url, name=name, prompt=prompt, **given)
 
 
 def served_models(url: str) -> list[ServedModel]:
@@ -85,25 +88,3 @@ def _chosen(url: str, models: list[ServedModel], name: str | None) -> ServedMode
             f"got {name or 'none'}; add #model=NAME"
         )
     return models[names.index(name)]
-
-
-def _with_sampling(own: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that are given, on top of those of an `arena_prompt.json`."""
-    found = _sampling(own)
-    fields = {**found["fields"], **given.get("fields", {})}
-    return {**found, **given, "fields": fields}
-
-
-def _sampling(own: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of `ChatAPIPolicy` that sample as an `arena_prompt.json` says."""
-    fields: dict[str, Any] = {"return_token_ids": True}
-    if not own:
-        return {"fields": fields}
-    kwargs = own.get("chat_template_kwargs")
-    if kwargs:
-        fields["chat_template_kwargs"] = kwargs
-    rest = {k: v for k, v in own.items() if k != "chat_template_kwargs"}
-    sampling = dict(Sampling(**rest).options)
-    limits = {"max_tokens": sampling.pop("max_new_tokens")}
-    limits["temperature"] = sampling.pop("temperature")
-    return {**limits, "fields": {**fields, **sampling}}

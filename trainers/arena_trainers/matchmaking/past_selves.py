@@ -12,7 +12,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from arena_trainers.matchmaking.protocol import BaseMatchmaker, History, Seats, Start
+from arena_trainers.matchmaking.protocol import (
+    BaseMatchmaker,
+    Floats,
+    History,
+    Seats,
+    Start,
+)
 
 
 class PastSelves(BaseMatchmaker):
@@ -42,4 +48,8 @@ class PastSelves(BaseMatchmaker):
     def assign(
         self, starts: Sequence[Start], step: int, rng: np.random.Generator
     ) -> list[Seats]:
-        return self.history.assign(starts, step, rng, lambda game, steps: None)
+        return self.history.assign(starts, step, rng, self.weights)
+
+    def weights(self, game: str, steps: Sequence[int]) -> Floats | None:
+        """float64[n], the probability of each snapshot in a game; None for equal ones."""
+        return None

@@ -12,21 +12,18 @@ from typing import Any
 import numpy as np
 
 from arena_envs.game import AnyGame, check_number
+from arena_trainers.matchmaking.past_selves import PastSelves
 from arena_trainers.matchmaking.protocol import (
     SELF,
-    BaseMatchmaker,
     Floats,
-    History,
     Result,
-    Seats,
-    Start,
     snapshot_step,
 )
 
 Record = list[float]  # wins and episodes, both decayed
 
 
-class Prioritised(BaseMatchmaker):
+class Prioritised(PastSelves):
     """Each start against one snapshot, drawn by (1 - rate of wins) ** power.
 
     Args:
@@ -51,8 +48,9 @@ class Prioritised(BaseMatchmaker):
         check_number("power", power, 0, 100)
         check_number("decay", decay, 0, 1)
         self.power, self.decay = power, decay
-        self.history = History(every, window, max_kept, max_live)
-        self.max_live = max_live
+        super().__init__(
+            every=every, window=window, max_kept=max_kept, max_live=max_live
+        )
         self._records: dict[str, dict[int, Record]] = {}
 
     def prepare(self, games: Mapping[str, AnyGame]) -> None:
@@ -63,14 +61,6 @@ class Prioritised(BaseMatchmaker):
                     f"matchmaker 'prioritised' wants games with opponents, got {name}, "
                     "which is cooperative; use past_selves"
                 )
-
-    def snapshots(self, step: int) -> Sequence[int]:
-        return self.history.steps(step)
-
-    def assign(
-        self, starts: Sequence[Start], step: int, rng: np.random.Generator
-    ) -> list[Seats]:
-        return self.history.assign(starts, step, rng, self._weights)
 
     def win_rate(self, game: str, step: int) -> float:
         """The learner's rate of wins against a snapshot; 1/2 where nothing is known."""
@@ -106,7 +96,7 @@ class Prioritised(BaseMatchmaker):
             for game, rows in state.items()
         }
 
-    def _weights(self, game: str, steps: Sequence[int]) -> Floats:
+    def weights(self, game: str, steps: Sequence[int]) -> Floats:
         rates = np.array([self.win_rate(game, step) for step in steps])
         losses = 1 - rates  # above 0
         weights = (losses / losses.max()) ** self.power  # else a power may make all 0

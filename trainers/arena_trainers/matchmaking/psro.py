@@ -17,14 +17,11 @@ import numpy as np
 from arena_envs.checks import check_count
 from arena_envs.game import AnyGame
 from arena_envs.solvers import solve_matrix
+from arena_trainers.matchmaking.past_selves import PastSelves
 from arena_trainers.matchmaking.protocol import (
-    BaseMatchmaker,
     Floats,
-    History,
     Match,
     Result,
-    Seats,
-    Start,
     snapshot_name,
     snapshot_step,
 )
@@ -33,7 +30,7 @@ Pair = tuple[int, int]  # the steps of two snapshots, in ascending order
 METAS = ("nash", "replicator")
 
 
-class PSRO(BaseMatchmaker):
+class PSRO(PastSelves):
     """Each start against one snapshot, drawn from the meta-strategy of its game.
 
     Args:
@@ -59,8 +56,7 @@ class PSRO(BaseMatchmaker):
             raise ValueError(f"want meta among {', '.join(METAS)}, got {meta!r}")
         check_count("num_matches", num_matches)
         self.meta, self.num_matches = meta, num_matches
-        self.history = History(every, None, max_kept, max_live)
-        self.max_live = max_live
+        super().__init__(every=every, max_kept=max_kept, max_live=max_live)
         self._games: list[str] = []
         self._payoffs: dict[str, dict[Pair, list[float]]] = {}  # sum and episodes
         self._solved: dict[tuple[str, tuple[int, ...]], Floats] = {}
@@ -77,9 +73,6 @@ class PSRO(BaseMatchmaker):
             solve_matrix([[0.0]])  # says now that scipy is missing
         self._games = list(games)
 
-    def snapshots(self, step: int) -> Sequence[int]:
-        return self.history.steps(step)
-
     def matches(self, step: int) -> list[Match]:
         """Both orders of seats for each pair of snapshots that has not met."""
         return [
@@ -90,11 +83,6 @@ class PSRO(BaseMatchmaker):
             for one, other in (pair, pair[::-1])
         ]
 
-    def assign(
-        self, starts: Sequence[Start], step: int, rng: np.random.Generator
-    ) -> list[Seats]:
-        return self.history.assign(starts, step, rng, self.meta_strategy)
-
     def payoffs(self, game: str, steps: Sequence[int]) -> Floats:
         """float64[n, n], mean return of row against column; 0 for pairs that have not met."""
         matrix = np.zeros((len(steps), len(steps)))
@@ -103,8 +91,8 @@ class PSRO(BaseMatchmaker):
             matrix[i, j] = total / max(episodes, 1)
         return matrix - matrix.T
 
-    def meta_strategy(self, game: str, steps: Sequence[int]) -> Floats:
-        """float64[n], the probability of each snapshot in a game."""
+    def weights(self, game: str, steps: Sequence[int]) -> Floats:
+        """float64[n], the meta-strategy: the probability of each snapshot in a game."""
         key = game, tuple(steps)
         if key not in self._solved:
             payoffs = self.payoffs(game, steps)

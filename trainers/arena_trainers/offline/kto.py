@@ -106,10 +106,8 @@ def _repeated(rows: Any, seed: int) -> Any:
 
 def _batch(rows: Rows, pad_id: int) -> dict[str, torch.Tensor]:
     apart = masked_batch(rows, ("KL",), pad_id)
-    whole = {name.removeprefix("KL_"): values for name, values in apart.items()}
     return {
         **masked_batch(rows, ("completion",), pad_id),
-        **{f"KL_{name}": whole[name] for name in ("input_ids", "attention_mask")},
-        "KL_completion_mask": whole["completion_mask"],
+        **{f"KL_{name}": values for name, values in apart.items()},
         "label": torch.tensor([bool(row["label"]) for row in rows]),
     }

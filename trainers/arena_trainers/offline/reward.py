@@ -29,10 +29,10 @@ def _make(given: Given) -> TokenRewardTrainer:
     pad_id, token = given.pad_id, given.args.pad_token
     if token is not None:  # the model finds the last token by it
         pad_id = given.tokenizer.convert_tokens_to_ids(token)
-    return given.trainer(TokenRewardTrainer, lambda rows: _batch(rows, pad_id))
 
+    def batch(rows: Rows) -> dict[str, torch.Tensor]:
+        found = masked_batch(rows, ("chosen", "rejected"), pad_id)
+        del found["completion_mask"]
+        return found
 
-def _batch(rows: Rows, pad_id: int) -> dict[str, torch.Tensor]:
-    found = masked_batch(rows, ("chosen", "rejected"), pad_id)
-    del found["completion_mask"]
-    return found
+    return given.trainer(TokenRewardTrainer, batch)

@@ -3,9 +3,8 @@
 Rows of earlier rounds and of this one in one file.
 """
 
-import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,9 +12,8 @@ import numpy as np
 
 from arena_envs.checks import did_you_mean
 from arena_trainers.data import Origin, read_origin
-from arena_trainers.data.columns import FACTS, with_origin
+from arena_trainers.data.columns import FACTS, union, with_origin
 from arena_trainers.extras import import_extra
-from arena_wrappers import PromptOptions
 
 _TEXTS = {
     "completions": ("completion",),
@@ -236,7 +234,7 @@ def write_aggregated(dataset: Any, origin: Origin, earlier: Path, path: Path) ->
     parquet = import_extra("pyarrow.parquet", "train")
     before = read_origin(earlier)
     table = dataset.with_format("arrow")[:]
-    table = with_origin(table, origin if before is None else _union([before, origin]))
+    table = with_origin(table, origin if before is None else union([before, origin]))
     places: dict[tuple[Any, ...], list[int]] = {}
     for place, row in enumerate(table.select(_START).to_pylist()):
         places.setdefault(_start(row), []).append(place)
@@ -251,21 +249,6 @@ def write_aggregated(dataset: Any, origin: Origin, earlier: Path, path: Path) ->
         left = [place for place in range(len(table)) if place not in merged]
         writer.write_table(table.take(left))
         return int(file.metadata.num_rows) + len(left)
-
-
-def _union(origins: Iterable[Origin]) -> Origin:
-    """The games and the prompts of all origins."""
-    games: dict[str, dict[str, Any]] = {}
-    prompts: dict[str, PromptOptions] = {}
-    for origin in origins:
-        games |= {json.dumps(game, sort_keys=True): game for game in origin.games}
-        prompts |= {
-            json.dumps(vars(options), sort_keys=True): options
-            for options in origin.prompts
-        }
-    return Origin(
-        [games[key] for key in sorted(games)], [prompts[k] for k in sorted(prompts)]
-    )
 
 
 def _start(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -283,7 +266,9 @@ def _with_equal(
             row = found.get(number) or batch.slice(number, 1).to_pylist()[0]
             new = table.slice(place, 1).to_pylist()[0]
             if place not in merged and _content(row) == _content(new):
-                found[number] = _sum(row, new)
+                name = "margin" if "margin" in row else "weight"
+                share = 0.5 if name == "margin" else 1.0
+                found[number] = row | {name: share * (row[name] + new[name])}
                 merged.add(place)
     if not found:
         return batch
@@ -295,9 +280,3 @@ def _with_equal(
 
 def _content(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in _SET_APART}
-
-
-def _sum(row: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    if "margin" in row:
-        return {**row, "margin": (row["margin"] + new["margin"]) / 2}
-    return {**row, "weight": row["weight"] + new["weight"]}

@@ -41,18 +41,16 @@ class SharingSFTTrainer(SFTTrainer):
 
     aux_loss_enabled: bool
 
-    def compute_loss(
-        self,
-        model: Any,
-        inputs: dict[str, Any],
-        return_outputs: bool = False,
-        num_items_in_batch: Any = None,
-    ) -> Any:
-        shared = model if self.aux_loss_enabled else self.sharing(model)
-        return super().compute_loss(shared, inputs, return_outputs, num_items_in_batch)
+    def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+        weights = inputs.pop("weights", None)
+        shared = model if self.aux_loss_enabled else self.sharing(model, weights)
+        return super().compute_loss(shared, inputs, *args, **kwargs)
 
-    def sharing(self, model: Any) -> Callable[..., Any]:
-        """The model as a function of a batch in which equal rows run once."""
+    def sharing(self, model: Any, weights: torch.Tensor | None) -> Callable[..., Any]:
+        """The model as a function of a batch in which equal rows run once.
+
+        Log-probabilities are multiplied by the weights of their rows, if there are some.
+        """
         inner = self.accelerator.unwrap_model(model)
 
         def forward(*, labels: torch.Tensor, **inputs: Any) -> Any:
@@ -75,6 +73,8 @@ class SharingSFTTrainer(SFTTrainer):
                 output = model(**rows, **inputs)
             for name in ("log_probs", "entropy", "is_top1", "label_mask"):
                 output[name] = output[name][kind]
+            if weights is not None:
+                output["log_probs"] = output["log_probs"] * weights[:, None]
             return output
 
         return forward
@@ -87,9 +87,8 @@ class Steps(TrainerCallback):
         self.on_step = on_step
         self.losses: list[float] = []
 
-    def on_log(
-        self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any
-    ) -> None:
+    def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        logs = kwargs["logs"]
         if "loss" in logs:
             self.losses.append(float(logs["loss"]))
             self.on_step(state.global_step, self.losses[-1])
@@ -230,29 +229,7 @@ def _restored(model: Any) -> Iterator[None]:
 
 
 class WeightedSFTTrainer(WholeSteps, SharingSFTTrainer):
-    """TRL's trainer, whose log-probabilities are multiplied by the weights of their rows."""
-
-    _weights: torch.Tensor
-
-    def compute_loss(
-        self,
-        model: Any,
-        inputs: dict[str, Any],
-        return_outputs: bool = False,
-        num_items_in_batch: Any = None,
-    ) -> Any:
-        self._weights = inputs.pop("weights")
-        return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
-
-    def sharing(self, model: Any) -> Any:
-        forward, weights = super().sharing(model), self._weights
-
-        def weighted(**inputs: Any) -> Any:
-            output = forward(**inputs)
-            output["log_probs"] = output["log_probs"] * weights[:, None]
-            return output
-
-        return weighted
+    """`SharingSFTTrainer` for rows that are tokens already."""
 
 
 def sft() -> RowTrainer:

@@ -221,41 +221,26 @@ def rendered(
     Raises:
         ModuleNotFoundError: Jinja is not installed.
     """
-    style = f"{_asset('replay.css')}{_scene_css()}"
+    # the colors of pictures; surfaces follow the reader's choice of light or dark
+    dark = f"@media (prefers-color-scheme: dark){{{surfaces_css(dark=True)}}}"
+    style = f"{_asset('replay.css')}@media all{{{css()}}}{dark}"
     script = "".join(map(_asset, scripts))
-    page: str = (
-        _templates()
-        .get_template(template)
-        .render(
-            **values,
-            style=style,
-            script=script,
-            style_hash=_hash(style),
-            script_hash=_hash(script),
-        )
-    )
-    return page
-
-
-def _templates() -> Any:
     jinja = import_extra("jinja2", "report")
-    return jinja.Environment(
+    templates = jinja.Environment(
         loader=jinja.FunctionLoader(_asset),
         autoescape=True,
         undefined=jinja.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    hashes = {"style_hash": _hash(style), "script_hash": _hash(script)}
+    values |= {"style": style, "script": script, **hashes}
+    page: str = templates.get_template(template).render(**values)
+    return page
 
 
 def _asset(name: str) -> str:
     return FOLDER.joinpath(name).read_text(encoding="utf-8")
-
-
-def _scene_css() -> str:
-    """The colors of pictures; surfaces follow the reader's choice of light or dark."""
-    dark = f"@media (prefers-color-scheme: dark){{{surfaces_css(dark=True)}}}"
-    return f"@media all{{{css()}}}{dark}"
 
 
 def _hash(text: str) -> str:

@@ -5,6 +5,7 @@ Writes the report of an evaluation or a tournament: results and replays in one p
 
 import json
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -134,7 +135,10 @@ def read_tournament(folder: Path, num_episodes: int) -> PlayedFiles:
         for number, line in enumerate(file, 1):
             if not line.startswith(LINE):
                 continue  # the settings of the tournament
-            source = _match(line)
+            source = None  # the line may not tell it
+            with suppress(ValueError, KeyError, TypeError):
+                match = json.loads(line.partition(EPISODE)[0] + b"}")["match"]
+                source = match_name(match["game"], match["seats"])
             if source is not None and kept.has_enough(source):
                 count += 1
                 continue
@@ -157,15 +161,6 @@ def _lineup(line: Recorded) -> str:
     names = policies_of(episode)
     seats = [names.get(seat, UNKNOWN) for seat in seats_of(episode)]
     return lineup_name(episode.game, seats)
-
-
-def _match(line: bytes) -> str | None:
-    """The pairing of a line of a tournament; None if the line does not tell it."""
-    try:
-        found = json.loads(line.partition(EPISODE)[0] + b"}")["match"]
-        return match_name(found["game"], found["seats"])
-    except (ValueError, KeyError, TypeError):
-        return None
 
 
 def _evaluations(

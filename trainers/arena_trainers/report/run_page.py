@@ -28,7 +28,6 @@ from arena_trainers.report.runs import (
     start_table,
 )
 from arena_trainers.report.tables import (
-    TextTable,
     fact_table,
     result_tables,
     source_link,
@@ -60,6 +59,9 @@ def report_page(*runs: RunFiles, live_seconds: int = 0) -> str:
     is_one = len(runs) == 1
     shown = list(runs) if is_one else named(runs)
     starts = None if is_one else start_table(shown)
+    tables = result_tables(runs[0].results) if is_one else compared_tables(shown)
+    if not is_one and (settings := setting_table(shown)).rows:
+        tables.append(settings)
     episodes = [line for run in shown for line in run.episodes]
     return rendered(
         "report.html",
@@ -70,9 +72,13 @@ def report_page(*runs: RunFiles, live_seconds: int = 0) -> str:
         num_episodes=len(episodes),
         left=sum(run.left for run in shown),
         missing=[_of(run, shown) + text for run in shown for text in run.missing],
-        absent=[text for run in shown for text in _absent(run, shown)],
+        absent=[
+            f"{_of(run, shown)}No curve, as metrics.jsonl has no values: {', '.join(names)}."
+            for run in shown
+            if (names := missing_from(run.metrics))
+        ],
         bad=[(_of(run, shown) + file, at) for run in shown for file, at in run.bad],
-        tables=_tables(shown),
+        tables=tables,
         commands=[
             (run.name, run.results["command"])
             for run in shown
@@ -90,19 +96,6 @@ def report_page(*runs: RunFiles, live_seconds: int = 0) -> str:
 def _of(run: RunFiles, runs: Sequence[RunFiles]) -> str:
     """The start of a sentence on a run, where there are several."""
     return "" if len(runs) == 1 else f"{run.name}: "
-
-
-def _absent(run: RunFiles, runs: Sequence[RunFiles]) -> list[str]:
-    names = ", ".join(missing_from(run.metrics))
-    text = f"{_of(run, runs)}No curve, as metrics.jsonl has no values: {names}."
-    return [text] if names else []
-
-
-def _tables(runs: Sequence[RunFiles]) -> list[TextTable]:
-    if len(runs) == 1:
-        return result_tables(runs[0].results)
-    settings = setting_table(runs)
-    return [*compared_tables(runs), *([settings] if settings.rows else [])]
 
 
 def _charts(runs: Sequence[RunFiles]) -> list[tuple[str, str, list[Key]]]:

@@ -110,7 +110,9 @@ def read_runs(folders: Sequence[Path], num_groups: int) -> list[RunFiles]:
         ValueError: a folder is no run folder or is given twice, or there are too many.
     """
     _check_folders(folders)
-    names = _names(folders)
+    names = [folder.absolute().name for folder in folders]
+    if len(set(names)) < len(names):
+        names = [str(folder) for folder in folders]
     files = _common([list(_files_of_episodes(folder)) for folder in folders])
     room = MAX_TURNS // max(1, sum(map(len, files)))
     stored = [
@@ -139,12 +141,6 @@ def _check_folders(folders: Sequence[Path]) -> None:
     for folder, count in Counter(path.resolve() for path in folders).items():
         if count > 1:
             raise ValueError(f"want different runs, got {folder} twice; give it once")
-
-
-def _names(folders: Sequence[Path]) -> list[str]:
-    """The names of the folders; their whole paths if two have the same name."""
-    names = [folder.absolute().name for folder in folders]
-    return names if len(set(names)) == len(names) else [str(f) for f in folders]
 
 
 def _run(
@@ -394,21 +390,15 @@ def setting_table(runs: Sequence[RunFiles]) -> TextTable:
     names = dict.fromkeys(name for found in settings for name in found)
     rows = []
     for name in names:
-        values = [
-            _shown(name, found[name]) if name in found else "not set"
-            for found in settings
-        ]
+        given = [found.get(name, "not set") for found in settings]
+        if name == "games":  # a list of one game means the same as the game
+            given = [g[0] if isinstance(g, list) and len(g) == 1 else g for g in given]
+        values = [str(value) for value in given]
         if len(set(values)) > 1:
             rows.append([str(name), *values])
     return TextTable(
         "Settings that differ", ["setting", *(run.name for run in runs)], rows
     )
-
-
-def _shown(name: Any, value: Any) -> str:
-    """A setting as text; a list of one game is written as the game, which means the same."""
-    is_one = name == "games" and isinstance(value, list) and len(value) == 1
-    return str(value[0] if is_one else value)
 
 
 def _settings(config: str) -> Mapping[str, Any]:

@@ -78,13 +78,14 @@ def fact_table(runs: Mapping[str, Mapping[str, Any]]) -> TextTable:
 def facts(results: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Name and value of what produced the results: model, credit, seed, versions, cost."""
     credit, best = results.get("credit") or {}, results.get("best") or {}
-    cost = results.get("cost") or {}
+    cost, args = results.get("cost") or {}, credit.get("args") or {}
+    peak: Any = cost.get("peak_memory_bytes")
     shown = {
         "recipe": results.get("recipe"),
         "games": ", ".join(results.get("games") or []),
         "model": results.get("model"),
         "credit": credit.get("estimator"),
-        "credit options": _options(credit.get("args") or {}),
+        "credit options": ", ".join(f"{name}={x}" for name, x in args.items()),
         "critic": credit.get("critic"),
         "seed": results.get("seed"),
         "best model": f"step {best['step']}, {best['metric']} {best['score']:.4f}"
@@ -93,7 +94,7 @@ def facts(results: Mapping[str, Any]) -> list[tuple[str, str]]:
         "seconds": results.get("seconds"),
         "episodes per second": results.get("episodes_per_second"),
         "CPU seconds": cost.get("cpu_seconds"),
-        "peak memory, MiB": _mebibytes(cost.get("peak_memory_bytes")),
+        "peak memory, MiB": f"{peak / 2**20:.0f}" if is_number(peak) else None,
         "device": results.get("device"),
         "processes": results.get("processes"),
         "commit of arena-envs": results.get("commit"),
@@ -102,14 +103,6 @@ def facts(results: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         (name, str(value)) for name, value in shown.items() if value not in (None, "")
     ]
-
-
-def _options(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in values.items())
-
-
-def _mebibytes(num_bytes: Any) -> str | None:
-    return f"{num_bytes / 2**20:.0f}" if is_number(num_bytes) else None
 
 
 def _stage_table(game: str, stages: Sequence[Mapping[str, Any]]) -> TextTable:
@@ -316,7 +309,9 @@ def _payoffs(
             if payoff is None:
                 row.append(NONE)
                 continue
-            source = _pairing(game["game"], name, other, sources)
+            source = match_name(game["game"], [name, other])
+            if source not in sources:  # its form depends on the number of seats
+                source = match_name(game["game"], [name, other, other])
             heat = round(HEATS * payoff["mean"] / most)
             row.append(TableCell(interval(payoff), _link(source, sources), heat))
         rows.append(row)
@@ -330,12 +325,6 @@ def _payoffs(
             f"{number(cross['cross_play'])}: {gap}"
         )
     return TextTable(f"{game['game']}: payoffs", ["against", *policies], rows, notes)
-
-
-def _pairing(game: str, one: str, other: str, sources: Collection[str]) -> str:
-    """The source of a pairing, whose form depends on the number of seats."""
-    of_two = match_name(game, [one, other])
-    return of_two if of_two in sources else match_name(game, [one, other, other])
 
 
 def _ranking(

@@ -124,15 +124,12 @@ def _selector(
             f"branch: {{num_candidates: 4}}{advice}"
         )
     if "policies" in inspect.signature(selectors.find(name)).parameters:
-        options.setdefault("policies", _names(play.policies))
+        named = play.policies
+        names = [p if p == LEARNER else make_policy(p).name for p in named]
+        options.setdefault("policies", names)
     for _ in run_selector(name, [], 0, options):
         pass  # of no episodes: raises where options do not fit
     return {name: options}
-
-
-def _names(policies: Sequence[str]) -> list[str]:
-    """The names of the players in records."""
-    return [p if p == LEARNER else make_policy(p).name for p in policies]
 
 
 def _check_train(stages: RoundStages, folder: Path) -> None:
@@ -407,15 +404,12 @@ def write_scores(
             "returns": returns,
             "evaluation": evaluation.to_dict(),
         }
-    _write_json(path, {"score": _score(games), "games": games})
-
-
-def _score(games: dict[str, Any]) -> float:
-    convs = [game["nash_conv"] for game in games.values()]
-    if None not in convs:
-        return -float(sum(convs)) / len(convs)
-    returns = [value for game in games.values() for value in game["returns"].values()]
-    return float(sum(returns)) / len(returns)
+    found, sign = [game["nash_conv"] for game in games.values()], -1.0
+    if None in found:
+        found = [value for game in games.values() for value in game["returns"].values()]
+        sign = 1.0
+    score = sign * float(sum(found)) / len(found)
+    _write_json(path, {"score": score, "games": games})
 
 
 def _write_json(path: Path, values: Any) -> None:

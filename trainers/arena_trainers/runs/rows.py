@@ -370,7 +370,13 @@ class RowRun(Run):
 
     def make_trainer(self) -> None:
         """Makes the trainer with the callbacks that measure and write."""
-        player, kind = self.player, self.kind
+        player, kind, pad_id = (
+            self.player,
+            self.kind,
+            self.player.tokenizer.pad_token_id,
+        )
+        if pad_id is None:
+            pad_id = player.tokenizer.eos_token_id
         with adapter_errors(self.job):
             self.trainer = kind.make(
                 Given(
@@ -378,7 +384,7 @@ class RowRun(Run):
                     args=self.args,
                     rows=self._dataset(),
                     tokenizer=player.tokenizer,
-                    pad_id=_pad_id(player.tokenizer),
+                    pad_id=pad_id or 0,  # it is masked, so that any would do
                     cut=self.cut,
                     peft_config=None if self.adapter else self.job.peft_config,
                 )
@@ -481,9 +487,3 @@ class RowRun(Run):
         Stage("save", Run.save_model),
         Stage("close", close),
     )
-
-
-def _pad_id(tokenizer: Any) -> int:
-    """The token that pads; it is masked, so that any would do."""
-    known = tokenizer.pad_token_id, tokenizer.eos_token_id, 0
-    return int(next(token for token in known if token is not None))

@@ -92,9 +92,14 @@ class Watched(NamedTuple):
     best: BestModel | None
 
 
-def _trainer(run: "SelfPlay", metrics: MetricsFile) -> TurnGRPOTrainer:
+def watched_trainer(run: "SelfPlay") -> Watched:
+    """The trainer of a job whose start is made."""
+    if "wandb" in (run.args.report_to or ()):  # transformers passes on no project
+        project = getattr(run.args, "project", PROJECT)
+        os.environ.setdefault("WANDB_PROJECT", project)
+    metrics = MetricsFile(run.folder / METRICS)
     with adapter_errors(run.job):
-        return TurnGRPOTrainer(
+        trainer = TurnGRPOTrainer(
             str(run.start),
             run.args,
             processing_class=run.tokenizer,
@@ -102,15 +107,6 @@ def _trainer(run: "SelfPlay", metrics: MetricsFile) -> TurnGRPOTrainer:
             callbacks=[metrics],
             peft_config=run.job.peft_config,
         )
-
-
-def watched_trainer(run: "SelfPlay") -> Watched:
-    """The trainer of a job whose start is made."""
-    if "wandb" in (run.args.report_to or ()):  # transformers passes on no project
-        project = getattr(run.args, "project", PROJECT)
-        os.environ.setdefault("WANDB_PROJECT", project)
-    metrics = MetricsFile(run.folder / METRICS)
-    trainer = _trainer(run, metrics)
     trainer.remove_callback(PrinterCallback)
     groups = run.folder / "rollouts", run.job.saved_groups
     trainer.add_callback(RolloutsFile(trainer, *groups))

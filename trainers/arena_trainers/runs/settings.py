@@ -20,9 +20,10 @@ from arena_trainers.options import (
     check_declared,
     option,
     options_of,
+    refuse_unknown,
     unknown_option,
 )
-from arena_trainers.train.settings import refuse_warm_start
+from arena_trainers.train.settings import branching_of, refuse_warm_start
 from arena_wrappers import Branching
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
@@ -417,13 +418,7 @@ class PlayStage:
     @property
     def branching(self) -> Branching | None:
         """The branching of the episodes."""
-        if self.branch is None:
-            return None
-        known = {option.name for option in dataclasses.fields(Branching)}
-        _refuse_unknown("rounds.play.branch", self.branch, known)
-        if "num_candidates" not in self.branch:
-            raise ValueError("rounds.play.branch needs num_candidates; give 2 or more")
-        return Branching(**self.branch)
+        return branching_of("rounds.play.branch", self.branch)
 
 
 @dataclass(frozen=True)
@@ -509,7 +504,7 @@ def read_loop(settings: Mapping[str, Any]) -> tuple[Loop, dict[str, Any]]:
             )
     given = _mapping(ROUNDS, settings[ROUNDS])
     known = {n: o for n, o in options_of(Loop).items() if n != "stages"}
-    _refuse_unknown(ROUNDS, given, [*known, *_IN_TURN])
+    refuse_unknown(ROUNDS, given, [*known, *_IN_TURN])
     for name in ("num", "select", "train"):
         if name not in given:
             raise ValueError(f"rounds needs {name!r}; give it")
@@ -577,7 +572,7 @@ def _check_train(train: Mapping[str, Any]) -> None:
 def _stage(kind: Any, where: str, given: Any) -> Any:
     """The settings of a stage, an object of the class `kind`."""
     values, known = _mapping(where, given), options_of(kind)
-    _refuse_unknown(where, values, known)
+    refuse_unknown(where, values, known)
     try:
         return kind(
             **{key: known[key].converted(value) for key, value in values.items()}
@@ -590,13 +585,6 @@ def _mapping(where: str, given: Any) -> Mapping[str, Any]:
     if not isinstance(given, Mapping) or not all(isinstance(k, str) for k in given):
         raise ValueError(f"want {where} as a mapping of options, got {given!r:.60}")
     return given
-
-
-def _refuse_unknown(where: str, given: Mapping[str, Any], known: Any) -> None:
-    for name in given:
-        if name not in known:
-            hint = did_you_mean(str(name), sorted(known))
-            raise ValueError(f"{where} has no option {name!r}; {hint}")
 
 
 def _names(stage: Any, *names: str) -> None:

@@ -487,7 +487,7 @@ def distinct_rows(
     input_ids: torch.Tensor,
     attention_mask: torch.Tensor,
     live: torch.Tensor,
-    learners: Sequence[int] | None = None,
+    learners: torch.Tensor | None = None,
 ) -> tuple[list[int], torch.Tensor]:
     """The live rows without their repetitions.
 
@@ -495,17 +495,18 @@ def distinct_rows(
         input_ids: int64[B, W].
         attention_mask: int64[B, W]; 0 where the row has padding, whatever its id.
         live: bool[B], the rows that are needed.
-        learners: of the rows; rows of two learners differ.
+        learners: int64[B], of the rows; rows of two learners differ.
 
     Returns:
         The first row of each kind, and int64[B], the kind of each row: an index of the
         first list, or -1 if no live row is equal.
     """
-    kinds: dict[tuple[int, bytes], int] = {}
+    kinds: dict[bytes, int] = {}
     firsts: list[int] = []
-    keys = input_ids.masked_fill(attention_mask == 0, -1).cpu().numpy()
-    owners = learners or [0] * len(keys)
-    texts = [(own, row.tobytes()) for own, row in zip(owners, keys, strict=True)]
+    keys = input_ids.masked_fill(attention_mask == 0, -1)
+    if learners is not None:
+        keys = torch.cat([keys, learners[:, None]], dim=1)
+    texts = [row.tobytes() for row in keys.cpu().numpy()]
     for i in live.nonzero().flatten().tolist():
         if texts[i] not in kinds:
             kinds[texts[i]] = len(firsts)
@@ -590,12 +591,11 @@ class Forward:
         live = torch.ones(len(input_ids), dtype=torch.bool)
         if inputs is not None:
             live = self._have_gradient(inputs)
-        learners = self._learners_of(inputs)
+        learners = self.learners_of(inputs)
         firsts, kind = distinct_rows(input_ids, attention_mask, live, learners)
         distinct = input_ids[firsts], attention_mask[firsts]
-        owners = [learners[i] for i in firsts] if learners else None
         with self.clock.part("training"):  # the reference's pass is outside of a step
-            chunks = self._chunks(model, distinct, width, owners)
+            chunks = self._chunks(model, distinct, width, learners[firsts].tolist())
             with self.shards.weights_for(model, len(chunks)):
                 scores = self._score_chunks(model, chunks, width, compute_entropy)
         if inputs is not None:
@@ -604,21 +604,20 @@ class Forward:
                 counted = _loss_mask(inputs) & (kind >= 0)[:, None]
                 logprobs = scores.logprobs[kind.clamp(min=0)]
                 self.agreement.measure(logprobs, counted, inputs)
-                if learners:
+                if self.trainer.learners is not None:
                     self.trainer.learners.measure(logprobs, counted, inputs)
         scores = _spread(scores, kind, inputs)
         if inputs is not None:
             self.latest = scores
         return scores
 
-    def _learners_of(self, inputs: dict[str, Any] | None) -> list[int] | None:
-        """The learner of each row, where there are several."""
-        if self.trainer.learners is None:
-            return None
+    def learners_of(self, inputs: dict[str, Any] | None) -> torch.Tensor:
+        """int64[B]: the learner of each row, by default of the generation batch."""
         if inputs is not None:
-            found: list[int] = inputs["learner"].tolist()
+            found: torch.Tensor = inputs["learner"]
             return found
-        return [row.learner for row in self.trainer._rows]
+        owners = [row.learner for row in self.trainer._rows]
+        return torch.tensor(owners, device=self.accelerator.device)
 
     def _have_gradient(self, inputs: dict[str, Any]) -> torch.Tensor:
         """bool[B]: the rows whose loss depends on the model; at least one."""
@@ -663,19 +662,16 @@ class Forward:
     ) -> list[list[PackedRow]]:
         """The rows that run at once; all of one learner."""
         most, inner = self.max_tokens, self.accelerator.unwrap_model(model)
-        owners = learners or [0] * len(rows[0])
-        found = []
-        for learner in sorted(set(owners)):
-            own = [i for i, one in enumerate(owners) if one == learner]
-            packed = [
-                row._replace(rows=[own[i] for i in row.rows], learner=learner)
-                for row in packed_rows(
-                    rows[0][own], rows[1][own], width, most, self.way.shared
-                )
-            ]
+        owners, found = learners or [0] * len(rows[0]), []
+        for owner in sorted(set(owners)):
+            own = [i for i, one in enumerate(owners) if one == owner]
+            part = rows[0][own], rows[1][own], width, most
+            packed = packed_rows(*part, self.way.shared)
             prompts, tails = [len(r.prompt) for r in packed], [r.tail for r in packed]
-            chunks = chunks_by_length(prompts, tails, most, reads_padding(inner))
-            found += [[packed[i] for i in chunk] for chunk in chunks]
+            for chunk in chunks_by_length(prompts, tails, most, reads_padding(inner)):
+                mine = [packed[i] for i in chunk]
+                named = [r._replace(rows=[own[i] for i in r.rows]) for r in mine]
+                found.append([r._replace(learner=owner) for r in named])
         return found
 
     def _score_chunks(

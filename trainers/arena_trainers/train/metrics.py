@@ -4,6 +4,8 @@
 |---|---|---|
 | `arena/<game>/player_<i>/return` | mean return by the rules | within the game's range |
 | `arena/<game>/player_<i>/reward/<part>` | Σ part * weight / trained trajectories, of a supplied part; unweighted if the weight is 0 | moves as you want it to |
+| `arena/reward/<part>` | mean over turns of a part of `rewards`, unweighted; `/weight`: its weight at this step | below `at_most` |
+| `arena/loss/<term>` | mean of a term of `losses` as it enters the loss, unweighted; `/weight`: its weight at this step | falls |
 | `arena/<game>/player_<i>/advantage_mean` | mean of turn advantages | near 0 |
 | `arena/<game>/player_<i>/advantage_std` | their standard deviation | above 0 |
 | `arena/<game>/player_<i>/zero_advantages` | turns with advantage 0 / turns | below 0.9 |
@@ -29,7 +31,6 @@
 | `arena/illegal_mass` | mean probability of illegal replies, `critic="exact"` | below 0.01 |
 | `arena/reply_tokens` | mean tokens of a reply, of turns that are trained | does not fall to 1 |
 | `arena/learner/<name>/advantage` | mean of abs(advantage) over tokens of a learner of `roles` | above 0 |
-| `arena/learner/<name>/reply_tokens` | mean tokens of its replies | does not fall to 1 |
 | `arena/learner/<name>/grad_norm` | norm of its gradient, after clipping | above 0 where it is updated |
 | `arena/learner/<name>/kl` | its KL divergence from the base model, per token, with `beta` | below 1 |
 | `arena/episodes_per_second` | episodes played / seconds since the last log | steady |

@@ -16,7 +16,7 @@ import math
 import os
 import random
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -42,8 +42,15 @@ from arena_trainers.engines import check_engine, check_engine_columns
 from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.protocol import names_matchmaker
-from arena_trainers.options import Option, check_declared, option, options_of
+from arena_trainers.options import (
+    Option,
+    check_declared,
+    option,
+    options_of,
+    refuse_unknown,
+)
 from arena_trainers.processes import splits_weights
+from arena_trainers.rewards import parts_of
 from arena_trainers.train.games import check_opponents, expanded
 from arena_trainers.train.records import (
     PARTS,
@@ -155,7 +162,7 @@ def refuse_saving_between_generations(args: Any) -> None:
 
 def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
     """Raises ValueError for options that a critic does not have."""
-    _check_options(options, ("hidden_size", "learning_rate", "num_steps"))
+    refuse_unknown("critic", options, ("hidden_size", "learning_rate", "num_steps"))
     if critic is None and options:
         raise ValueError(
             f"want critic_args only with a critic, got {dict(options)!r}; set "
@@ -167,30 +174,20 @@ def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
         )
 
 
-def _check_options(options: Iterable[str], known: Sequence[str]) -> None:
-    for name in options:
-        if name not in known:
-            raise ValueError(
-                f"critic has no option {name!r}; {did_you_mean(str(name), known)}"
-            )
-
-
 def check_roles(args: Any) -> None:
     """Raises ValueError for learners or updates that do not fit."""
     roles, update = args.roles, args.update
     if args.agent is not None:
         agent_of(args.agent)
-    if len({type(key) for key in roles}) > 1:
-        raise ValueError(f"want roles by name, or seats by number, got {[*roles]}")
+    by_seat = {type(key) is int for key in roles}
+    if by_seat == {True, False} or (True in by_seat and args.agent):
+        raise ValueError(
+            f"want roles of an agent, or seats without one, got {[*roles]}"
+        )
     for key, options in roles.items():
-        if not isinstance(key, int) and not str(key).isidentifier():
-            raise ValueError(f"want roles with names such as planner, got {key!r}")
+        refuse_unknown(f"roles[{key!r}]", options, ROLE_OPTIONS)
         for name, value in options.items():
-            if name not in ROLE_OPTIONS:
-                hint = did_you_mean(str(name), ROLE_OPTIONS)
-                raise ValueError(f"roles[{key!r}] has no option {name!r}; {hint}")
-            least = 1 if name == "lora_r" else 0
-            check_number(f"{name} in roles[{key!r}]", value, least)
+            check_number(f"roles[{key!r}] {name}", value, int(name == "lora_r"))
     match update:
         case {"alternate": int(every)}:
             fits = every > 0 and bool(roles)
@@ -203,10 +200,9 @@ def check_roles(args: Any) -> None:
             "want update as joint, {alternate: 20} or {freeze: [...]} with some, but not all, "
             f"of the roles {[*roles]}, got {update!r}"
         )
-    snapshots = names_matchmaker(args.opponents)
     used = [name for name in ("use_vllm", "critic", "reference") if getattr(args, name)]
-    if roles and (used := used + ["matchmaker"] * snapshots):
-        raise ValueError(f"roles do not support {used[0]}; leave one of the two out")
+    if roles and (used := used + ["opponents"] * names_matchmaker(args.opponents)):
+        raise ValueError(f"roles do not support {used[0]} as given; leave it out")
 
 
 ROLE_OPTIONS = ("lora_r", "learning_rate", "beta")
@@ -256,6 +252,9 @@ class SelfPlay:
         on_invalid: Reaction to an invalid reply: 'forfeit', 'retry' or 'random'.
         penalty: Cost of an invalid reply. It is in the `format` part of the reward.
         max_retries: Retries of a seat after an invalid reply.
+        rewards: Further parts of the reward by name, such as {length: {weight: -0.001}}. Each has a
+            weight, a number or [from, to] with `over` steps, `until` a step, or a limit, as in
+            {length: {at_most: 40, rate: 0.001}}; see `arena_trainers.rewards`.
         part_weights: Weights of the reward parts, such as {format: 0.5}. Default: 1 for `game`
             and `format`; 0 for parts that the trainer's `columns` give, which are then read
             but not paid.
@@ -335,6 +334,7 @@ class SelfPlay:
     on_invalid: Literal["forfeit", "retry", "random"] = option("forfeit")
     penalty: float = option(0.5)
     max_retries: int = option(2)
+    rewards: dict[str, Any] = option({})
     part_weights: dict[str, float] = option({})
     rollout_batch_size: int | None = option(None, least=1)
     vllm_importance_sampling_mode: Any = option(None)
@@ -403,6 +403,7 @@ class SelfPlay:
             make_matchmaker(self.opponents)  # raises for options that it lacks
         if self.curriculum is not None:
             make_curriculum(self.curriculum)
+        parts_of(self.rewards)
         for name, weight in self.part_weights.items():
             if not isinstance(weight, int | float) or not math.isfinite(weight):
                 raise ValueError(f"want a number as weight of {name!r}, got {weight!r}")
@@ -430,15 +431,7 @@ class SelfPlay:
         Args:
             seats: seats that branch if `branch` names none.
         """
-        if self.branch is None:
-            return None
-        for name in self.branch:
-            if name not in BRANCH_OPTIONS:
-                hint = did_you_mean(str(name), BRANCH_OPTIONS)
-                raise ValueError(f"branch has no option {name!r}; {hint}")
-        if "num_candidates" not in self.branch:
-            raise ValueError(f"want num_candidates in branch, got {self.branch!r}")
-        return Branching(**{"seats": seats, **self.branch})
+        return branching_of("branch", self.branch, seats=seats)
 
     def _check_filter(self) -> None:
         replays = self.max_replays
@@ -486,6 +479,18 @@ class SelfPlay:
                 f"weighting='turn' needs a loss that averages over all tokens, got "
                 f"loss_type={loss_type!r}; set one of {PER_TOKEN_LOSSES}"
             )
+
+
+def branching_of(
+    where: str, given: Mapping[str, Any] | None, **defaults: Any
+) -> Branching | None:
+    """The branching that options name; raises ValueError for options that do not fit."""
+    if given is None:
+        return None
+    refuse_unknown(where, given, BRANCH_OPTIONS)
+    if "num_candidates" not in given:
+        raise ValueError(f"want num_candidates in {where}, got {dict(given)!r}")
+    return Branching(**{**defaults, **given})
 
 
 class Draft(SelfPlay):
@@ -540,7 +545,8 @@ def part_weights(args: Any, functions: Collection[str]) -> dict[str, float]:
     part has weight 0 unless `part_weights` sets it.
     """
     given = [part for name in functions if (part := part_of(name))]
-    return {**dict.fromkeys(given, 0.0), **args.part_weights}
+    weighted = dict.fromkeys(args.rewards, 1.0)  # as far as checks go
+    return {**dict.fromkeys(given, 0.0), **weighted, **args.part_weights}
 
 
 def check_part_weights(args: Any, functions: Collection[str]) -> None:
@@ -550,6 +556,12 @@ def check_part_weights(args: Any, functions: Collection[str]) -> None:
         ValueError: a weight for an unknown part, or weight 0 for the part that the
             estimator needs as a reward (`paid_part` of its `needs`).
     """
+    for name in args.rewards:
+        if name in args.part_weights or name in PARTS:
+            raise ValueError(
+                f"want the weight of {name!r} in rewards or in part_weights, got both; leave "
+                "one out, or give it another name"
+            )
     known = [*PARTS, *(part for name in functions if (part := part_of(name)))]
     for name in args.part_weights:
         if name not in known:

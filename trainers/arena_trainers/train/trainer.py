@@ -56,6 +56,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -112,8 +113,8 @@ from arena_trainers.train.records import (
     with_placeholder_rows,
 )
 from arena_trainers.train.saved import Saved, whole_checkpoint
-from arena_wrappers import Episode, Policy, Reply, TurnRequest
-from arena_wrappers.policies.agents import agent_of
+from arena_wrappers import AgentPolicy, Ask, Episode, Policy, Reply
+from arena_wrappers.policies.agents import Asks, Seen, agent_of
 
 
 class TurnGRPOTrainer(GRPOTrainer):
@@ -235,7 +236,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         self.tasks = Tasks(games, args)
         agent = self._agent
         if self.learners is not None:
-            agent = self.learners.player(self.policy, clock, agent)
+            player = self.learners.player(self.policy, clock, agent)
+            agent = lambda _: player  # noqa: E731
         matched = self.accelerator, self.policy, clock, agent
         self.matching = Matching(games, args, *matched)
         for policy in (self.policy, *games.models):
@@ -274,6 +276,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         """A batch from its starts to TRL's loss: play, filter, credit, rows."""
         trains, step = self.model.training, self.state.global_step
         with self.shards.weights_for_play():  # for the critic, too
+            self.credit.step = step
             played = self.player.play(inputs, step, trains)
             kept = self.filter(played)
             credited = self.credit(kept.shares, trains)
@@ -298,10 +301,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         with self.clock.part("credit"):
             ids = output["completion_ids"]
             output["advantages"] = padded_advantages(self._rows, ids)
-            if self.learners is not None:
-                owners = [row.learner for row in self._rows]
-                output["learner"] = torch.tensor(owners, device=ids.device)
-                self.learners.log_rows(self._rows)
+            output["learner"] = self.forward.learners_of(None)
             output.update(self.terms.columns(self._rows, ids))
             relog_advantages(self._logs["advantages"], self._rows)
             self._log_play(advantage)
@@ -524,27 +524,19 @@ def relog_advantages(logged: Any, rows: Sequence[TrainingRow]) -> None:
 
 
 def adapter_configs(roles: Mapping[Any, Mapping[str, Any]], base: Any) -> list[Any]:
-    """The `LoraConfig` of each learner.
-
-    Args:
-        roles: the option `roles`.
-        base: what a learner has unless it gives `lora_r`; None for a rank that each must give.
+    """The `LoraConfig` of each learner; `base` is that of learners without `lora_r`.
 
     Raises:
-        ValueError: a learner has no rank; names it.
+        ValueError: a learner has no rank.
     """
     found = []
     for name, options in roles.items():
         rank = options.get("lora_r") or (base and base.r)
         if not rank:
-            raise ValueError(
-                f"roles[{name!r}] has no rank; give lora_r: 8, or --lora_r for all"
-            )
-        if base is None:
-            found.append(lora_config(rank, None, ["all-linear"]))
-        else:
-            alpha = base.lora_alpha * rank / base.r
-            found.append(replace(copy.deepcopy(base), r=rank, lora_alpha=alpha))
+            raise ValueError(f"roles[{name!r}] has no rank; give lora_r: 8")
+        config = base or lora_config(rank, None, ["all-linear"])
+        alpha = config.lora_alpha * rank / config.r
+        found.append(replace(copy.deepcopy(config), r=rank, lora_alpha=alpha))
     return found
 
 
@@ -562,31 +554,10 @@ class PerRow(float):
         return self.column * other
 
 
-class BySeat:
-    """A policy that sends each request to the learner of its seat."""
-
-    def __init__(self, policies: Mapping[int, LMPolicy]) -> None:
-        self.policies, first = policies, next(iter(policies.values()))
-        self.name, self.prompt = first.name, first.prompt
-
-    def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
-        return self._sent("act", requests)
-
-    def action_probs(
-        self, requests: Sequence[TurnRequest]
-    ) -> list[tuple[list[float], float]]:
-        """As `LMPolicy.action_probs`."""
-        return self._sent("action_probs", requests)
-
-    def _sent(self, method: str, requests: Sequence[TurnRequest]) -> list[Any]:
-        found: dict[int, Any] = {}
-        for seat in dict.fromkeys(request.seat for request in requests):
-            if seat not in self.policies:
-                raise ValueError(f"seat {seat} has no learner in {[*self.policies]}")
-            own = [i for i, request in enumerate(requests) if request.seat == seat]
-            answer = getattr(self.policies[seat], method)
-            found.update(zip(own, answer([requests[i] for i in own]), strict=True))
-        return [found[i] for i in range(len(requests))]
+def by_seat(seen: Seen) -> Asks:
+    """Asks the learner of the seat for its move."""
+    said = yield Ask(f"seat_{seen.seat}", seen.messages)
+    return Reply(said.text)
 
 
 class Learners(TrainerCallback):
@@ -597,10 +568,8 @@ class Learners(TrainerCallback):
         configs: of the adapters, see `adapter_configs`.
 
     Attributes:
-        keys: roles or seats.
-        names: of their adapters.
+        names: of the adapters: roles, or `seat_0`.
         beta: the largest weight of a KL term.
-        policies: who plays, by role or seat, once `player` has made them.
 
     Raises:
         ValueError: training in several processes.
@@ -610,10 +579,9 @@ class Learners(TrainerCallback):
         args = trainer.args
         if trainer.accelerator.num_processes > 1:
             raise ValueError("want one process with roles; leave roles out")
-        self.trainer, self.keys = trainer, list(args.roles)
-        self.names = [f"seat_{k}" if isinstance(k, int) else k for k in self.keys]
+        self.trainer, self.update = trainer, args.update
+        self.names = [f"seat_{k}" if type(k) is int else k for k in args.roles]
         self.model = trainer.accelerator.unwrap_model(trainer.model)
-        self.policies: dict[Any, LMPolicy] = {}
         for i, (name, config) in enumerate(zip(self.names, configs, strict=True)):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(args.seed + i)
@@ -626,11 +594,10 @@ class Learners(TrainerCallback):
         self.model.delete_adapter("default")
         named = [(n, p) for n, p in self.model.named_parameters() if "lora_" in n]
         self.weights = [[p for n, p in named if f".{x}." in n] for x in self.names]
-        options = args.roles.values()
-        betas = [float(one.get("beta", args.beta)) for one in options]
-        rates = [float(one.get("learning_rate", args.learning_rate)) for one in options]
-        self.betas, self.rates = torch.tensor(betas, device=args.device), rates
-        self.beta = max(betas)
+        given = args.roles.values()
+        self.rates = [one.get("learning_rate", args.learning_rate) for one in given]
+        betas = [float(one.get("beta", args.beta)) for one in given]
+        self.betas, self.beta = torch.tensor(betas, device=args.device), max(betas)
         self.use(0)
         trainer.add_callback(self)
 
@@ -640,39 +607,36 @@ class Learners(TrainerCallback):
         for p in chain(*self.weights):
             p.requires_grad_(True)
 
-    def player(self, policy: LMPolicy, clock: Clock, agent: Any) -> Any:
-        """`agent` on the learners instead of the policy that it is given."""
-        for index, key in enumerate(self.keys):
-            own = self.policies[key] = copy.copy(policy)
-            own.run_on(policy.model, self._context(policy, index))
+    def player(self, policy: LMPolicy, clock: Clock, agent: Any) -> Policy:
+        """What plays: the agent with a policy for each learner."""
+        found: dict[str, Policy] = {}
+        for index, name in enumerate(self.names):
+            found[name] = own = copy.copy(policy)
+            own.run_on(policy.model, partial(self._adapted, policy, index))
             own.backend = TimedBackend(own.backend, clock)
-        if isinstance(self.keys[0], int):
-            made: Any = BySeat(self.policies)
-            return lambda _: agent(made) if agent else made
-        if agent is None:
+        if agent is None and type(next(iter(self.trainer.args.roles))) is not int:
             raise ValueError(
-                "roles by name are of an agent, and there is none; give agent, such as "
-                "planner_worker, or roles by seat"
+                "want an agent with roles by name; give agent, such as planner_worker, or "
+                "roles by seat"
             )
-        return lambda _: agent(self.policies)
+        player: Policy = agent(found) if agent else AgentPolicy(by_seat, found, "self")
+        return player
 
-    def _context(self, policy: LMPolicy, index: int) -> Any:
-        @contextmanager
-        def context() -> Iterator[PreTrainedModel]:
-            with policy.context() as model:
-                self.use(index)
-                yield model
-
-        return context
+    @contextmanager
+    def _adapted(self, policy: LMPolicy, learner: int) -> Iterator[PreTrainedModel]:
+        with policy.context() as model:
+            self.use(learner)
+            yield model
 
     def updated(self, step: int) -> list[int]:
         """The learners that the step after this many updates."""
-        update, every = self.trainer.args.update, range(len(self.keys))
-        if update == "joint":
+        every = range(len(self.names))
+        if self.update == "joint":
             return list(every)
-        if "alternate" in update:
-            return [step // update["alternate"] % len(every)]
-        return [i for i in every if self.keys[i] not in update["freeze"]]
+        if "alternate" in self.update:
+            return [step // self.update["alternate"] % len(every)]
+        keys = list(self.trainer.args.roles)
+        return [i for i in every if keys[i] not in self.update["freeze"]]
 
     def rows_of(
         self, rows: Sequence[TrainingRow], step: int, trains: bool
@@ -682,18 +646,14 @@ class Learners(TrainerCallback):
         Raises:
             ValueError: a row of a role or seat without a learner.
         """
+        only = self.names if len(self.names) == 1 else []  # also of turns of one call
         for row in rows:
-            by_seat = isinstance(self.keys[0], int) and row.trajectory is not None
-            key = row.trajectory[1] if by_seat else row.role  # type: ignore[index] # checked
-            if key == "" and len(self.keys) == 1:  # a turn of one call
-                key = self.keys[0]
-            if key not in self.keys:
-                kind, known = "seat" if by_seat else "role", [*self.keys]
-                raise ValueError(
-                    f"want a learner for {kind} {key!r}, roles has {known}"
-                )
-            row.learner = self.keys.index(key)
-        kept = self.updated(step) if trains else range(len(self.keys))
+            of = row.role or f"seat_{(row.trajectory or (0, 0))[1]}"
+            found = [name for name in (of, *only) if name in self.names]
+            if not found:
+                raise ValueError(f"want a learner for {of!r}, roles has {self.names}")
+            row.learner = self.names.index(found[0])
+        kept = self.updated(step) if trains else range(len(self.names))
         return [row for row in rows if row.learner in kept]
 
     def split(self, optimizer: Any) -> None:
@@ -721,32 +681,21 @@ class Learners(TrainerCallback):
                     p.grad = None
             self._log(name, "grad_norm", norm)
 
-    def log_rows(self, rows: Sequence[TrainingRow]) -> None:
-        """Logs tokens and advantages of each learner's rows, as they are trained."""
-        for i, name in enumerate(self.names):
-            own = [r for r in rows if r.learner == i and r.advantage is not None]
-            sizes = [abs(float(x)) for r in own for x in r.advantage]  # type: ignore[union-attr] # checked
-            if own:
-                self._log(name, "reply_tokens", len(sizes) / len(own))
-                self._log(name, "advantage", sum(sizes) / max(len(sizes), 1))
-
     def measure(
         self, logprobs: torch.Tensor, counted: torch.Tensor, inputs: Mapping[str, Any]
     ) -> None:
-        """Logs the KL divergence from the reference, by learner, as TRL does for all."""
-        reference = inputs.get("ref_per_token_logps")
-        if reference is None:
-            return
-        gap = reference - logprobs.detach()
-        kl = (gap.exp() - gap - 1).where(counted, 0.0)
+        """Logs each learner's abs(advantage) and KL divergence; arguments as `Agreement`'s."""
+        values = {"advantage": inputs["advantages"].abs()}
+        if (reference := inputs.get("ref_per_token_logps")) is not None:
+            gap = reference - logprobs.detach()
+            values["kl"] = gap.exp() - gap - 1
         for i, name in enumerate(self.names):
-            own = inputs["learner"] == i
-            if num := int(counted[own].sum()):
-                self._log(name, "kl", float(kl[own].sum()) / num)
+            own = counted & (inputs["learner"] == i)[:, None]
+            for what, value in values.items() if own.any() else ():
+                self._log(name, what, float(value[own].mean()))
 
     def _log(self, name: str, what: str, value: float) -> None:
-        mode = "train" if self.trainer.model.training else "eval"
-        self.trainer._metrics[mode][f"arena/learner/{name}/{what}"].append(value)
+        self.trainer._metrics["train"][f"arena/learner/{name}/{what}"].append(value)
 
     def check(self, checkpoint: Path) -> None:
         """Raises ValueError if a checkpoint lacks a learner, or has one of another rank."""

@@ -17,6 +17,7 @@ from arena_trainers.extras import import_extra
 from arena_trainers.web.tables import (
     MAX_SEED,
     Refused,
+    Table,
     Tables,
     listed,
     replayed,
@@ -185,9 +186,6 @@ class Server:
         except Refused as error:
             return _answer({"error": str(error)}, error.status)
 
-    def games(self, visitor: str, given: dict[str, Any]) -> Any:
-        return {"games": list(listed().values())}
-
     def opponents(self, visitor: str, given: dict[str, Any]) -> Any:
         name = _text(given, "game")
         if name not in listed():
@@ -203,31 +201,27 @@ class Server:
         table = self.tables.open(_text(given, "game"), seats, visitor, seed)
         return self.tables.view(table, visitor)
 
-    def view(self, visitor: str, given: dict[str, Any]) -> Any:
-        return self.tables.view(self.tables.find(_text(given, "id")), visitor)
-
-    def join(self, visitor: str, given: dict[str, Any]) -> Any:
-        table = self.tables.find(_text(given, "id"))
-        self.tables.join(table, visitor, _text(given, "invite"))
-        return self.tables.view(table, visitor)
+    def at(self, given: dict[str, Any]) -> Table:
+        """The table that a request names."""
+        return self.tables.find(_text(given, "id"))
 
     def reply(self, visitor: str, given: dict[str, Any]) -> Any:
-        table = self.tables.find(_text(given, "id"))
         text, turn = _text(given, "text"), _number(given, "turn")
-        return self.tables.reply(table, visitor, text, turn)
+        return self.tables.reply(self.at(given), visitor, text, turn)
 
     def review(self, visitor: str, given: dict[str, Any]) -> Any:
-        table = self.tables.find(_text(given, "id"))
-        return self.tables.review(table, visitor, _number(given, "turn"))
+        return self.tables.review(self.at(given), visitor, _number(given, "turn"))
 
     def record(self, visitor: str, given: dict[str, Any]) -> Any:
-        return self.tables.record(self.tables.find(_text(given, "id")), visitor)
-
-    def replay(self, visitor: str, given: dict[str, Any]) -> Any:
-        return replayed(given)
+        return self.tables.record(self.at(given), visitor)
 
     def values(self, visitor: str, given: dict[str, Any]) -> Any:
         return values_in(given, _number(given, "turn"))
+
+    def join(self, visitor: str, given: dict[str, Any]) -> Any:
+        table = self.at(given)
+        self.tables.join(table, visitor, _text(given, "invite"))
+        return self.tables.view(table, visitor)
 
 
 def _text(given: dict[str, Any], name: str, default: str | None = None) -> str:
@@ -273,24 +267,23 @@ def make_app(
     table = "/api/tables/{id}"
     routes = [
         ("POST", "/api/visit", None, 1.0),
-        ("GET", "/api/games", server.games, 1.0),
+        ("GET", "/api/games", lambda *_: {"games": list(listed().values())}, 1.0),
         ("GET", "/api/games/{game}", server.opponents, 5.0),
         ("POST", "/api/tables", server.open, 10.0),
-        ("GET", table, server.view, 1.0),
+        ("GET", table, lambda who, given: tables.view(server.at(given), who), 1.0),
         ("POST", f"{table}/join", server.join, 5.0),
         ("POST", f"{table}/reply", server.reply, 1.0),
         ("GET", f"{table}/review", server.review, 5.0),
         ("GET", f"{table}/record", server.record, 5.0),
-        ("POST", "/api/replay", server.replay, 5.0),
+        ("POST", "/api/replay", lambda who, given: replayed(given), 5.0),
         ("POST", "/api/values", server.values, 5.0),
     ]
+    route = routing.Route
     made = [
-        routing.Route(path, partial(server.answer, work, cost), methods=[method])
+        route(path, partial(server.answer, work, cost), methods=[method])
         for method, path, work, cost in routes
     ]
-    made += [
-        routing.Route(path, partial(_asset, *named)) for path, named in ASSETS.items()
-    ]
+    made += [route(path, partial(_asset, *named)) for path, named in ASSETS.items()]
     starlette = import_extra("starlette.applications", "web").Starlette
     return starlette(routes=made)
 

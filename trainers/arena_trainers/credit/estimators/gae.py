@@ -78,7 +78,7 @@ def gae(
     value = turns.column("value")
     delta = temporal_differences(turns, turns.column("reward"), value, discount)
     advantage = discounted_sums(delta, turns.left, discount * lambda_, num_turns)
-    return _with_pools(turns, value, advantage)
+    return with_value_pools(turns, value, advantage)
 
 
 @needs("value", "truncated")
@@ -198,10 +198,10 @@ def bi_level_gae(
     differences[ends] = high
     left = np.repeat(ends, num) - np.arange(len(value))
     low = discounted_sums(differences, left, discount_tokens * lambda_)
-    return _with_pools(turns, value[ends], high)._replace(advantage=low)
+    return with_value_pools(turns, value[ends], high)._replace(advantage=low)
 
 
-def _with_pools(turns: Trajectories, value: Floats, advantage: Floats) -> Credit:
+def with_value_pools(turns: Trajectories, value: Floats, advantage: Floats) -> Credit:
     """The advantages, with the moments of the returns they imply for each game and seat."""
     pools = pools_by(turns, ("game", "seat"))
     stats = moments(value + advantage, pools.of, len(pools.key))

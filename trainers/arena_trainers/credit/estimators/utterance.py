@@ -1,14 +1,11 @@
 """Credit by action values (Q - V) of whole replies: `archer` and `counterfactual`."""
 
-from arena_trainers.credit.batch import Floats
+from arena_trainers.credit.estimators.gae import with_value_pools
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
     check_choice,
     check_range,
-    moments,
-    pools_by,
-    with_report,
 )
 from arena_trainers.credit.trajectories import Trajectories, temporal_differences
 
@@ -73,7 +70,7 @@ def archer(
         advantage = turns.column("action_value") - value
     else:
         advantage = temporal_differences(turns, reward, value, discount)
-    return _with_pools(turns, value, advantage)
+    return with_value_pools(turns, value, advantage)
 
 
 @needs("value", "action_value")
@@ -124,11 +121,4 @@ def counterfactual(turns: Trajectories) -> Credit:
     array([ 1., -1.])
     """
     value = turns.column("value")
-    return _with_pools(turns, value, turns.column("action_value") - value)
-
-
-def _with_pools(turns: Trajectories, value: Floats, advantage: Floats) -> Credit:
-    """The advantages, with the moments of Q for each game and seat as report."""
-    pools = pools_by(turns, ("game", "seat"))
-    stats = moments(value + advantage, pools.of, len(pools.key))
-    return with_report(advantage, pools, stats)
+    return with_value_pools(turns, value, turns.column("action_value") - value)

@@ -36,7 +36,7 @@ from arena_trainers.credit.pools import (
 )
 from arena_trainers.credit.proofs.claims import KINDS, Kind
 from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
-from arena_trainers.credit.proofs.expectation import Verdict, batch_gradient, compare
+from arena_trainers.credit.proofs.expectation import Verdict, compare, gradient_estimate
 from arena_trainers.credit.proofs.findings import TOLERANCE as OF_LARGE
 from arena_trainers.credit.proofs.findings import has_chance, large_group, play_of
 from arena_trainers.credit.trajectories import Trajectories
@@ -138,12 +138,12 @@ def _expected(
         warnings.simplefilter("ignore", FlatPoolWarning)
         for size in sizes:
             batches, weights = _batches(game, size)
-            found = np.array([batch_gradient(estimator, play, *b) for b in batches])
+            found = np.array([gradient_estimate(estimator, play, *b) for b in batches])
             for name, weight in zip(names, weights, strict=False):
                 means[f"{size}{name}"] = weight @ found, TOLERANCE
         for name in names:
             group = large_group(game, shared=bool(name))
-            means[f"large{name}"] = batch_gradient(estimator, play, *group), OF_LARGE
+            means[f"large{name}"] = gradient_estimate(estimator, play, *group), OF_LARGE
     return means
 
 

@@ -33,6 +33,7 @@ COLUMNS = frozenset(
     }
 )  # of `ExactPlay.batch`, beside the columns that every batch has
 ROUNDING = 1e-9  # numbers that differ by less are equal
+MAX_POPULATION = 20_000  # episodes with exact shares of all lines
 
 
 class ExactGame:
@@ -220,25 +221,22 @@ class ExactPlay:
         weight = np.bincount(column, advantage, len(self.policy))
         return np.asarray(weight @ self.scores / len(drawn), np.float64)
 
-    def population(self, min_episodes: int, max_episodes: int = 20_000) -> Ints:
+    def population(self, min_episodes: int) -> Ints:
         """int64[B]: lines, shuffled. The share of each is exactly its probability.
 
         Such a batch stands for an infinite one.
 
         Args:
             min_episodes: B is at least this.
-            max_episodes: limit of the smallest batch with these shares.
 
         Raises:
-            ValueError: no batch of at most `max_episodes` has these shares.
+            ValueError: no batch of at most `MAX_POPULATION` episodes has these shares.
         """
-        count = self._counts(self.probability, min_episodes, max_episodes)
+        count = self._counts(self.probability, min_episodes)
         drawn = np.repeat(np.arange(len(count)), count)
         return np.random.default_rng(0).permutation(drawn)
 
-    def grouped_population(
-        self, min_episodes: int, max_episodes: int = 20_000
-    ) -> tuple[Ints, Ints]:
+    def grouped_population(self, min_episodes: int) -> tuple[Ints, Ints]:
         """A population in groups that share the draws of chance, as groups in training do.
 
         The share of groups of each start is exactly its probability. All groups have the
@@ -258,26 +256,24 @@ class ExactPlay:
         """
         chance, allowed = self.game.starts
         likely = np.where(allowed, self.probability / self.game.flat.chance, 0.0)
-        each = self._counts(likely, min_episodes, max_episodes)  # [S, L]
-        groups = np.repeat(
-            np.arange(len(chance)), self._counts(chance, 1, max_episodes)
-        )
+        each = self._counts(likely, min_episodes)  # [S, L]
+        groups = np.repeat(np.arange(len(chance)), self._counts(chance, 1))
         lines = np.arange(each.shape[1])
         drawn = np.concatenate([np.repeat(lines, each[start]) for start in groups])
         group = np.repeat(np.arange(len(groups)), each[groups].sum(axis=1))
         order = np.random.default_rng(0).permutation(len(drawn))
         return drawn[order], group[order]
 
-    def _counts(self, likely: Floats, least: int, most: int) -> Ints:
+    def _counts(self, likely: Floats, least: int) -> Ints:
         """int64: a multiple of the probabilities in integers, of sum `least` or more."""
         smallest = likely[likely > 0].min()
-        for size in range(1, most + 1):
+        for size in range(1, MAX_POPULATION + 1):
             count = size * likely
             if size * smallest > 0.5 and np.abs(count - count.round()).max() < ROUNDING:
                 return -(-least // size) * count.round().astype(np.int64)
         raise ValueError(
-            f"want lines of play with probabilities k / n for integers k and n <= {most}, "
-            f"got them from the policy {self.policy.tolist()}; choose a policy of simple "
+            f"want lines of play with probabilities k / n for integers k and n <= "
+            f"{MAX_POPULATION}, got them from the policy {self.policy.tolist()}; choose a policy of simple "
             "fractions, such as 1/4 and 3/4"
         )
 

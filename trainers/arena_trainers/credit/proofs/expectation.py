@@ -53,7 +53,7 @@ def gradient_estimate(
     name: str | Estimator,
     play: ExactPlay,
     drawn: Sequence[int] | Ints,
-    groups: Ints | None = None,
+    turns: TurnBatch | Ints | None = None,
     **options: Any,
 ) -> Floats:
     """float64[C]: the gradient estimate of a batch.
@@ -62,20 +62,11 @@ def gradient_estimate(
         name: of the estimator, or `REINFORCE`.
         play: the game and the policy.
         drawn: int[B], the line of each episode.
-        groups: int[B], the group of each episode; None for one group.
+        turns: the batch, if it is made; or int[B], the group of each episode; None for one.
         **options: of the estimator.
     """
-    return batch_gradient(name, play, drawn, play.batch(drawn, groups), **options)
-
-
-def batch_gradient(
-    name: str | Estimator,
-    play: ExactPlay,
-    drawn: Sequence[int] | Ints,
-    turns: TurnBatch,
-    **options: Any,
-) -> Floats:
-    """`gradient_estimate` of a batch that is made already: `turns`, of the lines `drawn`."""
+    if not isinstance(turns, TurnBatch):
+        turns = play.batch(drawn, turns)
     if name == REINFORCE:
         live = trajectories(turns)
         advantage = live.scatter(returns_to_go(live, live.column("reward")))
@@ -124,7 +115,7 @@ def expected_gradient(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FlatPoolWarning)
         for drawn, turns in batches:
-            found.append(batch_gradient(name, play, drawn, turns, **options))
+            found.append(gradient_estimate(name, play, drawn, turns, **options))
             weights.append(play.probability[drawn].prod() if few else 1 / num_batches)
     weight, estimates = np.array(weights), np.array(found)
     mean = weight @ estimates

@@ -24,9 +24,9 @@ from arena_trainers.credit.proofs.expectation import (
     REINFORCE,
     Expectation,
     Verdict,
-    batch_gradient,
     compare,
     expected_gradient,
+    gradient_estimate,
 )
 
 SMALL, LARGE = 2, 4096  # episodes of a batch; LARGE at least, and in proportion
@@ -104,10 +104,10 @@ def examine(name: str | Estimator, game: str) -> Finding:
             name != REINFORCE and estimate(name, play.batch([0])).state is not None
         )
         size = ORDERED if ordered else LARGE
-        large = batch_gradient(name, play, *large_group(game, size), **options)
+        large = gradient_estimate(name, play, *large_group(game, size), **options)
         shared = large
         if has_chance(game):
-            shared = batch_gradient(
+            shared = gradient_estimate(
                 name, play, *large_group(game, shared=True), **options
             )
     two = compare(small.mean, truth, seat)
@@ -163,7 +163,7 @@ def exact_variance(name: str | Estimator, game: str) -> float:
     weight = np.array([chance for chance, _, _ in _pairs(game)])
     found = np.array(
         [
-            batch_gradient(name, play, d, turns, **options)
+            gradient_estimate(name, play, d, turns, **options)
             for _, d, turns in _pairs(game)
         ]
     )

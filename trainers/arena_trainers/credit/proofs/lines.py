@@ -105,7 +105,10 @@ class Walk:
                 self._visit(game.apply(state, outcome), more, steps, begin)
                 low += p
             return
-        paid, side_reward = game.returns(state), self._side_reward(state)
+        paid = game.returns(state)
+        side_reward: Sequence[float] = (0.0,) * game.num_players
+        if isinstance(game, PaysBesides):
+            side_reward = game.side_reward(state)
         if player >= 0 and len(steps) == self._limit:
             begin = len(self.lines)
             self.lines.append(_line(drawn, steps, paid, side_reward, True))
@@ -126,11 +129,6 @@ class Walk:
         for column, action in enumerate(actions, first):
             step = _Step(player, column, paid[player], side_reward[player])
             self._visit(game.apply(state, action), drawn, (*steps, step), begin)
-
-    def _side_reward(self, state: Any) -> Sequence[float]:
-        if isinstance(self._game, PaysBesides):
-            return self._game.side_reward(state)
-        return (0.0,) * self._game.num_players
 
     def _column(self, key: Key, actions: Sequence[Any]) -> int:
         """The first column of an information state, which is added if it is new."""

@@ -6,6 +6,7 @@ A function checks one rule, or one field of `Claims`, on one batch.
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -556,12 +557,12 @@ def check_estimator(
     check_runs(name, batches[0], f"{where}[0]")
     for check in (*CHECKS, *claimed.values()):
         _hold(check, name, batches, where)
-    held = {
-        field: value
-        for field in TRIED.keys() - claimed.keys()
-        for value in reversed(TRIED[field])  # so the first that holds is kept
-        if _holds(check_of(field, value), name, batches)
-    }
+    held: dict[str, Any] = {}
+    for field in TRIED.keys() - claimed.keys():
+        for value in reversed(TRIED[field]):  # so the first that holds is kept
+            with suppress(BrokenPromise):
+                _hold(check_of(field, value), name, batches, "batches")
+                held[field] = value
     found = replace(claims, **held)
     if undefined(name):
         return Evidence(name_of(name), claims, found, {}, len(batches), {})
@@ -595,11 +596,3 @@ def _hold(check: Check, name: Named, batches: Sequence[TurnBatch], where: str) -
             raise BrokenPromise(
                 f"{error}, on the batch {where}[{index}]; fix the estimator{advice}"
             ) from error
-
-
-def _holds(check: Check, name: Named, batches: Sequence[TurnBatch]) -> bool:
-    try:
-        _hold(check, name, batches, "batches")
-    except BrokenPromise:
-        return False
-    return True

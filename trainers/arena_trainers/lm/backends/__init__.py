@@ -52,6 +52,13 @@ class Sampling:
         return {name: value for name, value in vars(self).items() if name not in own}
 
     @property
+    def of_vllm(self) -> dict[str, Any]:
+        """The settings by vLLM's names; log-probabilities are of the drawn token alone."""
+        own = {**self.options, "stop_token_ids": list(self.end_ids), "logprobs": 0}
+        own["max_tokens"] = own.pop("max_new_tokens")
+        return own
+
+    @property
     def draws_from_all(self) -> bool:
         """True if tokens are drawn from softmax(logits / temperature), nothing changed."""
         whole = self.top_k == 0 and self.top_p == 1 and self.min_p == 0

@@ -74,13 +74,15 @@ class Server:
 
     def get(self, path: str) -> Any:
         """The answer to a GET request; raises as `post_all`."""
-        return self._all("GET", path, [None])[0]
+        return self.post_all(path, [None], "GET")[0]
 
     def post(self, path: str, body: Any = None) -> Any:
         """The answer to a POST request; raises as `post_all`."""
-        return self._all("POST", path, [body])[0]
+        return self.post_all(path, [body])[0]
 
-    def post_all(self, path: str, bodies: Sequence[Any]) -> list[Any]:
+    def post_all(
+        self, path: str, bodies: Sequence[Any], method: str = "POST"
+    ) -> list[Any]:
         """The answers to many POST requests, in their order: JSON, else text.
 
         After a failure no further request is sent, and the failure is raised.
@@ -88,9 +90,6 @@ class Server:
         Raises:
             ServerError: the server does not answer, or refuses a request.
         """
-        return self._all("POST", path, bodies)
-
-    def _all(self, method: str, path: str, bodies: Sequence[Any]) -> list[Any]:
         self._heard = time.monotonic()
         calls = [
             self._threads.submit(partial(self._ask, method, path, body))
@@ -274,10 +273,11 @@ class ServerBackend:
                 f"the server at {self.server.url} has no weights of this run yet; it gets "
                 "them when training begins: call train()"
             )
+        # all settings of sampling, as a model's folder may have other defaults
+        whole = {"model": self.model, "skip_special_tokens": False, **sampling.of_vllm}
         bodies = [
-            {"model": self.model, "prompt": list(ids), "seed": seed % 2**63}
-            | _settings(sampling)
-            for ids, seed in zip(prompt_ids, seeds, strict=True)
+            {**whole, "prompt": list(i), "seed": seed % 2**63, "return_token_ids": True}
+            for i, seed in zip(prompt_ids, seeds, strict=True)
         ]
         answers = self.server.post_all("/v1/completions", bodies)
         replies = [self._read(answer) for answer in answers]
@@ -309,7 +309,8 @@ class ServerBackend:
         if is_adapter:
             name = {"lora_name": str(folder)}
             # not load_inplace, with which vLLM reads the files again for each generation
-            is_known = self._has(str(folder))
+            models = self.server.get("/v1/models")["data"]
+            is_known = any(model.get("id") == str(folder) for model in models)
             if is_known:  # of a run that was resumed
                 self.server.post("/v1/unload_lora_adapter", name)
             self._load(
@@ -350,11 +351,6 @@ class ServerBackend:
                 f"the server at {self.server.url} keeps its prefix cache, which is of other "
                 "weights; give each run a server of its own"
             )
-
-    def _has(self, name: str) -> bool:
-        """True if the server serves a model or an adapter under this name."""
-        models = self.server.get("/v1/models")["data"]
-        return any(model.get("id") == name for model in models)
 
     def _load(self, path: str, body: Any, folder: Path) -> None:
         try:
@@ -403,19 +399,3 @@ def _are(values: Any, *kinds: type) -> bool:
     """True if an answer has a list there, with something in it, all of these types."""
     is_list = isinstance(values, list) and len(values) > 0
     return is_list and all(type(value) in kinds for value in values)
-
-
-def _settings(sampling: Sampling) -> dict[str, Any]:
-    """The settings of sampling in requests; all of them, as a model's folder may have other defaults."""
-    return {
-        "max_tokens": sampling.max_new_tokens,
-        "temperature": sampling.temperature,
-        "top_k": sampling.top_k,
-        "top_p": sampling.top_p,
-        "min_p": sampling.min_p,
-        "repetition_penalty": sampling.repetition_penalty,
-        "stop_token_ids": list(sampling.end_ids),
-        "logprobs": 0,  # of the drawn token alone
-        "return_token_ids": True,
-        "skip_special_tokens": False,
-    }

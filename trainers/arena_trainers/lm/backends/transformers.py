@@ -92,7 +92,12 @@ class TransformersBackend:
                 "diverged; train it with a lower learning_rate or max_grad_norm"
             )
         token_ids = replies.tolist()
-        lengths = [_length(ids, sampling.end_ids) for ids in token_ids]
+        # tokens up to the first that ends a reply, which counts
+        ends = [
+            (i + 1 for i, token in enumerate(ids) if token in sampling.end_ids)
+            for ids in token_ids
+        ]
+        lengths = [next(e, len(ids)) for e, ids in zip(ends, token_ids, strict=True)]
         entropies = None
         if sampling.with_entropy:
             entropies = _cut(torch.stack(sampler.entropies, dim=1).tolist(), lengths)
@@ -157,12 +162,6 @@ def _one_at_a_time(context: GenerateContext) -> GenerateContext:
             yield model
 
     return locked
-
-
-def _length(ids: Sequence[int], end_ids: Sequence[int]) -> int:
-    """Tokens up to the first that ends a reply, which counts."""
-    ends = (i + 1 for i, token in enumerate(ids) if token in end_ids)
-    return next(ends, len(ids))
 
 
 def _cut(rows: list[list[Any]], lengths: Sequence[int]) -> list[list[Any]]:

@@ -141,17 +141,21 @@ class VLLMBackend:
             ValueError: entropies are asked for.
         """
         refuse_entropies(sampling)
-        adapter = self.refresh()
+        adapter, params = self.refresh(), import_extra("vllm", "vllm").SamplingParams
         outputs = self.llm.generate(
             [{"prompt_token_ids": list(ids)} for ids in prompt_ids],
-            [_params(seed, sampling) for seed in seeds],
+            [
+                params(seed=s % 2**63, detokenize=False, **sampling.of_vllm)
+                for s in seeds
+            ],
             use_tqdm=False,
             lora_request=adapter,
         )
         replies = [output.outputs[0] for output in outputs]
+        drawn = [zip(r.logprobs, r.token_ids, strict=True) for r in replies]
         return Generated(
             [list(reply.token_ids) for reply in replies],
-            [_logprobs(reply) for reply in replies],
+            [[float(step[token].logprob) for step, token in one] for one in drawn],
         )
 
 
@@ -159,24 +163,3 @@ def refuse_entropies(sampling: Sampling) -> None:
     """Raises ValueError if vLLM, in this process or a server, cannot give what is asked."""
     if sampling.with_entropy:
         raise ValueError("vLLM gives no entropies; generate with transformers")
-
-
-def _params(seed: int, sampling: Sampling) -> Any:
-    return import_extra("vllm", "vllm").SamplingParams(
-        seed=seed % 2**63,
-        max_tokens=sampling.max_new_tokens,
-        temperature=sampling.temperature,
-        top_k=sampling.top_k,
-        top_p=sampling.top_p,
-        min_p=sampling.min_p,
-        repetition_penalty=sampling.repetition_penalty,
-        logprobs=0,  # of the drawn token alone
-        stop_token_ids=list(sampling.end_ids),
-        detokenize=False,
-    )
-
-
-def _logprobs(reply: Any) -> list[float]:
-    """Log-probability of each token that was drawn."""
-    steps = zip(reply.logprobs, reply.token_ids, strict=True)
-    return [float(step[token].logprob) for step, token in steps]

@@ -21,7 +21,7 @@ from arena_trainers.lm.backends.scoring import (
     bytes_per_token,
     tokens_that_fit,
 )
-from arena_trainers.lm.models import local_model
+from arena_trainers.lm.models import find_model
 from arena_trainers.runs.checks.preflight import (
     check_columns,
     checks,
@@ -387,6 +387,8 @@ def plan_lines(
         ValueError: an option or a game is unknown or of another type, or nothing is known
             of the model's sizes.
     """
+    import torch
+
     job, args = read_options(settings)
     args.check_own()
     steps = checks(job, args, folder, resume=resume)
@@ -401,11 +403,12 @@ def plan_lines(
     if args.use_cpu:
         lines.append("use_cpu: no table of GPUs, and no estimate of hours")
     else:
-        lines += [
-            *gpu_table(method, load),
-            "",
-            *_time_lines(method, load, args.max_steps),
-        ]
+        made, trained = hours(method, load, args.max_steps)
+        text = (
+            f"{args.max_steps} steps on one GPU: {made:.1f} hours of generation, "
+            f"{trained:.1f} of training"
+        )
+        lines += [*gpu_table(method, load), "", *_labelled("time", text)]
     assumed = assumptions(method)
     if by_server(args):
         assumed.insert(0, SERVER)
@@ -413,7 +416,12 @@ def plan_lines(
         assumed.append(REWARD_MODEL)
     if encode is estimated_length:
         assumed.insert(0, ESTIMATED)
-    refused += absent + ([] if args.use_cpu else _no_gpu())
+    refused += absent
+    if not (args.use_cpu or torch.accelerator.is_available()):
+        refused.append(
+            "no GPU was found; a small model runs on a CPU with --use_cpu true --bf16 false "
+            "--use_vllm false"
+        )
     lines += ["", "assumed", *_listed(assumed)]
     return [*lines, "", "refused on this machine", *_listed(refused or ["nothing"])]
 
@@ -434,7 +442,7 @@ def _local(model: str) -> tuple[Path | None, list[str]]:
     if model == "tiny":
         return None, []
     try:
-        folder = local_model(model)
+        folder = find_model(model, asks_hub=False)
     except ValueError as error:
         return None, [str(error)]
     if folder is not None or model == "smollm2":  # which is converted when it is needed
@@ -575,15 +583,6 @@ def gpu_table(method: Method, load: Load) -> list[str]:
     return _table(rows)
 
 
-def _time_lines(method: Method, load: Load, num_steps: int) -> list[str]:
-    made, trained = hours(method, load, num_steps)
-    text = (
-        f"{num_steps} steps on one GPU: {made:.1f} hours of generation, {trained:.1f} of "
-        "training"
-    )
-    return _labelled("time", text)
-
-
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Columns with two spaces between them; all but the first are right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -612,15 +611,4 @@ def _listed(items: Sequence[str]) -> list[str]:
         for line in textwrap.wrap(
             item, WIDTH, initial_indent="- ", subsequent_indent="  "
         )
-    ]
-
-
-def _no_gpu() -> list[str]:
-    import torch
-
-    if torch.accelerator.is_available():
-        return []
-    return [
-        "no GPU was found; a small model runs on a CPU with --use_cpu true --bf16 false "
-        "--use_vllm false"
     ]

@@ -603,11 +603,19 @@ def eval_commands(
     model: str, plans: Sequence[GamePlan], args: TurnGRPOConfig
 ) -> list[str]:
     """Commands that evaluate a model in the games of its run, as it was trained."""
-    referee = _referee(args)
-    return [
-        _command("eval", model, *_game(plan), *referee, *_against(plan))
-        for plan in plans
-    ]
+    referee, commands = [], list[str]()
+    if args.on_invalid != "forfeit":  # the default of `arena eval`
+        referee += ["--on-invalid", args.on_invalid]
+    if args.on_invalid == "retry":
+        referee += ["--max-retries", str(args.max_retries)]
+    for plan in plans:
+        solver = solver_of(plan.game)
+        against = solver if solver in EXACT_SOLVERS else "random"
+        if plan.game.num_players < 2 or plan.game.kind == "cooperative":
+            against = "self"
+        words = *_game(plan), *referee, "--against", against
+        commands.append(_command("eval", model, *words))
+    return commands
 
 
 def play_commands(model: str, plans: Sequence[GamePlan]) -> list[str]:
@@ -681,21 +689,3 @@ def _game(plan: GamePlan) -> list[str]:
     given = [("-p", f"{k}={json.dumps(value)}") for k, value in plan.params.items()]
     limit = [] if plan.max_turns is None else ["--max-turns", str(plan.max_turns)]
     return [plan.id, *(word for pair in given for word in pair), *limit]
-
-
-def _referee(args: TurnGRPOConfig) -> list[str]:
-    """The options for invalid replies, if they are not the defaults of `arena eval`."""
-    if args.on_invalid == "forfeit":
-        return []
-    words = ["--on-invalid", args.on_invalid]
-    if args.on_invalid == "retry":
-        words += ["--max-retries", str(args.max_retries)]
-    return words
-
-
-def _against(plan: GamePlan) -> list[str]:
-    game = plan.game
-    if game.num_players < 2 or game.kind == "cooperative":
-        return ["--against", "self"]
-    solver = solver_of(game)
-    return ["--against", solver if solver in EXACT_SOLVERS else "random"]

@@ -1,6 +1,7 @@
 """Measurements of policies in the games of a run, and their comparison with an equilibrium."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -190,8 +191,11 @@ class GameMeter:
         self._prompt = args.prompt_options
         self.options = args.prompt
         # only prompts of states can be enumerated, not transcripts
-        can_enumerate = args.history == "state" and _is_small(plan.game)
-        self.game: AnyGame | None = plan.game if can_enumerate else None
+        self.game: AnyGame | None = None
+        if args.history == "state" and plan.game.num_actions is not None:
+            with suppress(ValueError):  # too many states
+                information_states(plan.game, MAX_MEASURED_STATES)
+                self.game = plan.game
         self.uniform = (
             None
             if self.game is None
@@ -305,13 +309,16 @@ class GameOutcome(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """The outcome as JSON can hold it."""
         rows = [] if self.evaluation is None else self.evaluation.rows
+        policy = self.comparison and self.comparison._asdict()
+        if policy is not None:
+            policy["decisions"] = [one._asdict() for one in policy["decisions"]]
         return {
             "stages": [_plain(stage) for stage in self.stages],
             "evaluation": [
                 {**asdict(row), "measures": {n: [*i] for n, i in row.measures.items()}}
                 for row in rows
             ],
-            "policy": None if self.comparison is None else _decisions(self.comparison),
+            "policy": policy,
         }
 
 
@@ -323,11 +330,6 @@ def _plain(stage: Measurement) -> dict[str, Any]:
     }
 
 
-def _decisions(found: Comparison) -> dict[str, Any]:
-    decisions = [decision._asdict() for decision in found.decisions]
-    return {**found._asdict(), "decisions": decisions}
-
-
 def _returns(
     game: AnyGame, policy: str, episodes: Sequence[Episode]
 ) -> tuple[Interval, ...]:
@@ -335,13 +337,3 @@ def _returns(
     rows = rows_of(game, policy, "policy", "self", by_seat)
     rows = [row for row in rows if row.seat != "all"]
     return tuple(Interval(row.mean_return, row.low, row.high) for row in rows)
-
-
-def _is_small(game: AnyGame) -> bool:
-    if game.num_actions is None:
-        return False
-    try:
-        information_states(game, MAX_MEASURED_STATES)
-    except ValueError:
-        return False
-    return True
