@@ -32,7 +32,6 @@ from arena_wrappers import (
     EpisodePlan,
     Policy,
     PromptWrapper,
-    ScoringPolicy,
     stream_plans,
 )
 
@@ -190,9 +189,10 @@ class GameMeter:
         self._opponents = opponents or {}
         self._prompt = args.prompt_options
         self.options = args.prompt
-        # only prompts of states can be enumerated, not transcripts
+        # only prompts of states can be enumerated, not transcripts; and no agents
         self.game: AnyGame | None = None
-        if args.history == "state" and plan.game.num_actions is not None:
+        is_agent = bool(args.agent or args.roles)
+        if args.history == "state" and plan.game.num_actions and not is_agent:
             with suppress(ValueError):  # too many states
                 information_states(plan.game, MAX_MEASURED_STATES)
                 self.game = plan.game
@@ -206,7 +206,7 @@ class GameMeter:
         self._table: Table | None = None  # of the policy of the last stage
 
     def measure(
-        self, name: str, policy: ScoringPolicy, table: Table | None = None
+        self, name: str, policy: Policy, table: Table | None = None
     ) -> list[Episode]:
         """Adds a stage: play on fixed seeds and, where possible, exact NashConv.
 
@@ -215,7 +215,7 @@ class GameMeter:
 
         Args:
             name: of the stage.
-            policy: who is measured.
+            policy: who is measured; with `action_probs` where `game` is given.
             table: its action probabilities by information state, if they are known.
         """
         num_players = self.plan.game.num_players
@@ -223,7 +223,8 @@ class GameMeter:
         conv = None
         if self.game is not None:
             if table is None:
-                table, _ = tabular(policy, self.game, self.options)
+                scoring: Any = policy
+                table, _ = tabular(scoring, self.game, self.options)
             self._table, conv = table, nash_conv(self.game, table)
             self.beat()
         stage = Measurement(
