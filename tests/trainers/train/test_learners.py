@@ -234,7 +234,7 @@ def test_learners_that_do_not_fit_are_refused(settings, options, problem):
 
 
 def test_roles_need_an_agent_and_a_rank(make):
-    with pytest.raises(ValueError, match="give agent, such as planner_worker"):
+    with pytest.raises(ValueError, match="need agent, such as planner_worker"):
         make(TWO, None)
     with pytest.raises(ValueError, match=r"roles\['worker'\] has no rank"):
         make({"planner": {"lora_r": 2}, "worker": {}})

@@ -625,8 +625,6 @@ class TrainingRow:
         trajectory: index of the episode in its process, and the seat.
         logprobs: of the tokens of `completion_ids` as they were sampled; 0 for others. Empty
             in a placeholder row.
-        role: of the generation, if its turn had several.
-        learner: index of the adapter that is trained, where there are several.
     """
 
     prompt_ids: Sequence[int]
@@ -636,11 +634,11 @@ class TrainingRow:
     mask: Sequence[int] | None = None
     trajectory: tuple[int, int] | None = None
     logprobs: Sequence[float] = ()
-    role: str = ""
-    learner: int = 0
     place: int = (
         -1
     )  # of the turn among the records of its process; -1 for several or none
+    role: str = ""  # of the generation, if its turn had several
+    learner: int = 0  # index of the adapter that is trained, where there are several
 
     @property
     def loss_mask(self) -> Sequence[int]:
@@ -689,8 +687,8 @@ def training_rows(
             episode_return=returns[batch.episode[n], batch.seat[n]],
             trajectory=(record.episode, record.seat),
             logprobs=said.logprobs or (),
-            role=record.role,
             place=place,
+            role=record.role,
         )
         rows.append(row)
     return rows
@@ -819,33 +817,34 @@ def trajectory_rows(rows: Sequence[TrainingRow]) -> list[TrainingRow]:
         ValueError: a prompt does not begin with the turn before, or a row names no
             trajectory.
     """
-    joined: dict[tuple[int, int, str], TrainingRow] = {}
+    joined: dict[tuple[int, int], TrainingRow] = {}
     for row in rows:
-        if row.trajectory is None:
+        key = row.trajectory
+        if key is None:
             raise ValueError("want rows of turns with their trajectory, got None")
-        key = (*row.trajectory, row.role)
-        joined[key] = _joined(joined[key], row) if key in joined else row
+        joined[key] = _joined(joined[key], row, key) if key in joined else row
     return list(joined.values())
 
 
-def _joined(before: TrainingRow, row: TrainingRow) -> TrainingRow:
+def _joined(before: TrainingRow, row: TrainingRow, key: tuple[int, int]) -> TrainingRow:
     """The row with the next turn of the same seat appended."""
     if before.advantage is None or row.advantage is None:
         raise ValueError("want rows that have a loss, got a placeholder row")
     known = [*before.prompt_ids, *before.completion_ids]
     if list(row.prompt_ids[: len(known)]) != known:
-        key = row.trajectory or (-1, -1)
         raise ValueError(
             f"layout='trajectory' needs prompts that begin with the turn before, token for "
             f"token; a turn of seat {key[1]} in episode {key[0]} does not"
         )
     read = list(row.prompt_ids[len(known) :])
-    return replace(
-        before,
+    return TrainingRow(
+        prompt_ids=before.prompt_ids,
         completion_ids=[*before.completion_ids, *read, *row.completion_ids],
         advantage=np.concatenate(
             [before.advantage, np.zeros(len(read)), row.advantage]
         ),
+        episode_return=before.episode_return,
         mask=[*before.loss_mask, *[0] * len(read), *row.loss_mask],
+        trajectory=key,
         logprobs=[*before.logprobs, *[0.0] * len(read), *row.logprobs],
     )

@@ -289,9 +289,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             self._rows = self._training_rows(advantage)
         with self.clock.part("training"):
             self.forward.agreement.check(self._rows)
-        reads = bool(
-            (self.learners or self.args).beta or self.terms.needs("reference", step)
-        )
+        beta = (self.learners or self.args).beta
+        reads = bool(beta or self.terms.needs("reference", step))
         self.beta = float(reads and self.args.reference_prompt is None)
         with self.clock.part("rest"):
             labels = [{"prompt": inputs[0]["prompt"]} for _ in self._rows]
@@ -524,11 +523,7 @@ def relog_advantages(logged: Any, rows: Sequence[TrainingRow]) -> None:
 
 
 def adapter_configs(roles: Mapping[Any, Mapping[str, Any]], base: Any) -> list[Any]:
-    """The `LoraConfig` of each learner; `base` is that of learners without `lora_r`.
-
-    Raises:
-        ValueError: a learner has no rank.
-    """
+    """The `LoraConfig` of each learner; `base` is that of learners without `lora_r`."""
     found = []
     for name, options in roles.items():
         rank = options.get("lora_r") or (base and base.r)
@@ -571,8 +566,6 @@ class Learners(TrainerCallback):
         names: of the adapters: roles, or `seat_0`.
         beta: the largest weight of a KL term.
 
-    Raises:
-        ValueError: training in several processes.
     """
 
     def __init__(self, trainer: Any, configs: Sequence[Any]) -> None:
@@ -616,8 +609,7 @@ class Learners(TrainerCallback):
             own.backend = TimedBackend(own.backend, clock)
         if agent is None and type(next(iter(self.trainer.args.roles))) is not int:
             raise ValueError(
-                "want an agent with roles by name; give agent, such as planner_worker, or "
-                "roles by seat"
+                "roles by name need agent, such as planner_worker; give it"
             )
         player: Policy = agent(found) if agent else AgentPolicy(by_seat, found, "self")
         return player

@@ -189,10 +189,10 @@ class GameMeter:
         self._opponents = opponents or {}
         self._prompt = args.prompt_options
         self.options = args.prompt
-        # only prompts of states can be enumerated, not transcripts; and no agents
+        # only prompts of states can be enumerated, not transcripts
         self.game: AnyGame | None = None
-        is_agent = bool(args.agent or args.roles)
-        if args.history == "state" and plan.game.num_actions and not is_agent:
+        can_score = args.history == "state" and not (args.agent or args.roles)
+        if can_score and plan.game.num_actions is not None:
             with suppress(ValueError):  # too many states
                 information_states(plan.game, MAX_MEASURED_STATES)
                 self.game = plan.game
@@ -206,7 +206,7 @@ class GameMeter:
         self._table: Table | None = None  # of the policy of the last stage
 
     def measure(
-        self, name: str, policy: Policy, table: Table | None = None
+        self, name: str, policy: Any, table: Table | None = None
     ) -> list[Episode]:
         """Adds a stage: play on fixed seeds and, where possible, exact NashConv.
 
@@ -223,8 +223,7 @@ class GameMeter:
         conv = None
         if self.game is not None:
             if table is None:
-                scoring: Any = policy
-                table, _ = tabular(scoring, self.game, self.options)
+                table, _ = tabular(policy, self.game, self.options)
             self._table, conv = table, nash_conv(self.game, table)
             self.beat()
         stage = Measurement(
