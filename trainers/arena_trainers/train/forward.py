@@ -10,8 +10,8 @@ tensor is put together from fewer and smaller forward passes:
 - Rows whose loss has no gradient do not run: placeholder rows, and rows of advantage 0 if
   no KL term and no entropy bonus is added.
 - The rows that run are sorted by length and cut into chunks of at most
-  `max_tokens_per_forward` tokens. If there are several chunks, all but the last are computed
-  again in the backward pass (checkpointing), so memory holds the activations of one chunk.
+  `max_tokens_per_forward` tokens. Chunks before the last ones, which have as many tokens together,
+  are computed again in the backward pass (checkpointing): memory holds the activations of one bound.
 - The vocabulary is scored at the replies' positions alone. TRL scores prompts, too, where
   there is no Triton.
 
@@ -683,11 +683,23 @@ class Forward:
     ) -> TokenScores:
         inner = self.accelerator.unwrap_model(model)
         found: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-        for chunk in chunks:
+        sizes = [
+            len(chunk)
+            * (max(len(r.prompt) for r in chunk) + max(r.tail for r in chunk))
+            for chunk in chunks
+        ]
+        layers = bool(
+            self.trainer.args.gradient_checkpointing
+        )  # run again by themselves
+        for i, chunk in enumerate(chunks):
             if chunk is chunks[-1]:
                 # Through the wrapper of a distributed run, once for each backward pass. Its
                 # backward comes first, so that its activations go before others come back.
                 scores = self._score_chunk(model, chunk, compute_entropy)
+            elif (
+                sum(sizes[i:]) <= self.max_tokens and not layers
+            ):  # of several learners
+                scores = self._score_chunk(inner, chunk, compute_entropy)
             else:
                 args = inner, chunk, compute_entropy
                 scores = checkpoint(self._score_again, *args, use_reentrant=False)
