@@ -72,7 +72,7 @@ from arena_trainers.runs.start import (
     longest_replies,
     make_start,
 )
-from arena_trainers.runs.watch import MetricsFile, NashConvCallback
+from arena_trainers.runs.watch import MetricsFile
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.saved import (
     WholeCheckpoints,
@@ -404,19 +404,10 @@ class RowRun(Run):
         if kind.plays:
             model = self.trainer.accelerator.unwrap_model(self.trainer.model)
             self.policy = LMPolicy(model, player.tokenizer, **player.policy_options)
-            self._watch()
+            self.watch_nash_conv(self.policy, player.args.prompt)
         metrics = MetricsFile(self.folder / METRICS)
         self.begin_metrics(metrics)
         self.trainer.add_callback(metrics)
-
-    def _watch(self) -> None:
-        """Measures the exact NashConv of the first game in training, if it can be."""
-        game = self.meters[0].game if self.meters else None
-        every, prompt = self.job.evaluate_every, self.player.args.prompt
-        if game is not None and every > 0 and self.policy is not None:
-            watcher = NashConvCallback(self.policy, game, prompt, every)
-            # before the progress, so that it shows the figure
-            self.trainer.callback_handler.callbacks.insert(0, watcher)
 
     def _dataset(self) -> Any:
         """The tokens of the rows, mapped from a file on the disk; weights are scaled."""
