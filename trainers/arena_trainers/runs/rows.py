@@ -31,7 +31,6 @@ from arena_trainers.lm.prompt_file import PROMPT_FILE, prompt_json, saved_option
 from arena_trainers.offline.batches import WholeSteps
 from arena_trainers.offline.protocol import Cut, Given, row_trainer
 from arena_trainers.offline.row_file import (
-    RowFacts,
     check_rows,
     check_tokens,
     facts_of,
@@ -93,12 +92,7 @@ class RowsModel:
     random legal play if that is longer.
 
     Args:
-        job: the model's settings.
-        folder: of the given model; None for the tiny model.
-        data: the file of rows.
-        facts: of its rows.
-        output_dir: the run folder.
-        seed: of the run.
+        run: has the model's settings and the facts of the rows.
 
     Attributes:
         plans: the games of the rows; empty if the file names none.
@@ -110,29 +104,21 @@ class RowsModel:
             tokenizer with a chat template.
     """
 
-    def __init__(
-        self,
-        job: JobConfig,
-        folder: Path | None,
-        data: Path,
-        facts: RowFacts,
-        output_dir: Path,
-        seed: int,
-    ) -> None:
+    def __init__(self, run: "RowRun") -> None:
+        job, data = run.job, run.path
         origin, saved = read_origin(data), saved_options(job.model)
-        settings = {**saved, **_prompt(origin, saved, job, data), "seed": seed}
+        settings = {**saved, **_prompt(origin, saved, job, data), "seed": run.args.seed}
         if origin is not None:
             settings["games"] = [without_defaults(game) for game in origin.games]
-        given = str(output_dir)
-        _, self.args = build_configs(settings, given)
+        _, self.args = build_configs(settings, str(run.folder))
         games = self.args.games if origin is not None else []
         self.plans = [GamePlan(spec, self.args) for spec in games]
-        self.tokenizer = load_tokenizer(job, folder, self.plans, self.args.prompt)
+        self.tokenizer = load_tokenizer(job, run.model, self.plans, self.args.prompt)
         if "max_completion_length" not in settings:
             lengths = longest_replies(
                 self.tokenizer, self.plans, self.args.reply_format
             )
-            self.args.max_completion_length = max([facts.longest_reply, *lengths])
+            self.args.max_completion_length = max([run.facts.longest_reply, *lengths])
 
     @property
     def policy_options(self) -> dict[str, Any]:
@@ -307,8 +293,7 @@ class RowRun(Run):
                 f"want max_length of at least {self.facts.longest}, the tokens of the longest "
                 f"row, got {at_most}; leave it out, or choose shorter rows"
             )
-        given = self.path, self.facts, self.folder, self.args.seed
-        self.player = RowsModel(self.job, self.model, *given)
+        self.player = RowsModel(self)
         # TRL's type of these options also allows JSON
         options: Any = self.player.args.chat_template_kwargs
         chat = Chat(self.player.tokenizer, template_options=options)
