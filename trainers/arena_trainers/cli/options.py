@@ -472,7 +472,16 @@ class PolicyOptions:
         Raises:
             ValueError: none of the policies is a language model, or a folder has no model.
         """
-        given = [p for s in specs for p in (self._past(s) if is_past(s) else [s])]
+        given: list[Policy | str] = []
+        for spec in specs:
+            if is_past(spec):
+                from arena_trainers.matchmaking.snapshots import (
+                    past_policies,  # needs torch
+                )
+
+                given += past_policies(spec, **self.sampling)
+            else:
+                given.append(spec)
         if not self.sampling:
             return given
         models = [spec for spec in specs if is_past(spec)]
@@ -515,11 +524,6 @@ class PolicyOptions:
             "api": served("arena_wrappers.policies.api"),
             "vllm": served("arena_trainers.lm.vllm_policy"),
         }
-
-    def _past(self, spec: str) -> list[Policy | str]:
-        from arena_trainers.matchmaking.snapshots import past_policies  # needs torch
-
-        return [*past_policies(spec, **self.sampling)]
 
     def _given(self, names: Sequence[str]) -> dict[str, Any]:
         values = {name: getattr(self, name, None) for name in names}

@@ -37,6 +37,7 @@ from arena_trainers.credit.pools import (
     Credit,
     check_choice,
     check_finite,
+    check_range,
     check_selected,
     warn_of_flat_pools,
 )
@@ -289,5 +290,7 @@ def default_options(name: str | Estimator) -> dict[str, Any]:
     }
 
 
-def _check(function: Estimator, name: str, options: Collection[str]) -> None:
+def _check(function: Estimator, name: str, options: Mapping[str, Any]) -> None:
     check_given(f"estimator {name!r}", function, options, ("state",), (None,))
+    if "discount" in options:
+        check_range("discount", options["discount"], 0, 1)

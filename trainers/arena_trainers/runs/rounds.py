@@ -576,9 +576,12 @@ class Rounds(Run):
         Raises:
             RoundError: a stage cannot go on, such as a selector that chose no row.
         """
+        patience = self.loop.patience
         for number in range(self.loop.num):
-            if self._has_stalled(self.played):
-                self.say(f"the score has not risen in {self.loop.patience} rounds")
+            found = [score_of(path) for path in self.played]
+            late, before = found[-patience:], found[:-patience]
+            if patience and before and max(late) <= max(before):
+                self.say(f"the score has not risen in {patience} rounds")
                 break
             self.played.append(self._round(number) / SCORES)
 
@@ -595,14 +598,6 @@ class Rounds(Run):
         _figure(rounds).savefig(folder / CURVES, format="png", dpi=120)
         self.console.print(_table(", ".join(games), rounds, best))
         self.say(f"results are in {folder}; the best model is {folder / best['model']}")
-
-    def _has_stalled(self, played: list[Path]) -> bool:
-        """Whether none of the last `patience` rounds has a better score than those before."""
-        patience = self.loop.patience
-        found = [score_of(path) for path in played]
-        if patience == 0 or len(found) <= patience:
-            return False
-        return max(found[-patience:]) <= max(found[:-patience])
 
     def _round(self, number: int) -> Path:
         """Runs the stages of a round that are not finished; returns its folder."""

@@ -13,6 +13,8 @@ from transformers import PrinterCallback
 
 from arena_trainers.evaluate import legal_rate
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.report.run_page import write_report
+from arena_trainers.report.runs import read_run_files
 from arena_trainers.runs.folder import (
     METRICS,
     START,
@@ -33,16 +35,17 @@ from arena_trainers.runs.results.card import (
     save_cards,
 )
 from arena_trainers.runs.results.close import (
+    NUM_GROUPS,
+    REPORT,
     Frame,
     best_line,
     closing_lines,
     draw_comparisons,
     frame_of,
+    last_rollouts,
     outcome_tables,
     provenance,
     results_of,
-    rollouts_lines,
-    write_last_report,
     write_results,
 )
 from arena_trainers.runs.results.measure import GameMeter, GameOutcome
@@ -372,7 +375,8 @@ class SelfPlay(Run):
             ("credit", code(f"{args.credit} {args.credit_args or ''}")),
         ]
         save_cards(CardSource(self.folder, base, *told, "by self-play", TAGS, rows))
-        write_last_report(self.folder)
+        if last_rollouts(self.folder) is not None:
+            write_report(self.folder / REPORT, read_run_files(self.folder, NUM_GROUPS))
 
     def _show(self, outcomes: list[GameOutcome]) -> None:
         plans = [meter.plan for meter in self.meters]
@@ -385,7 +389,12 @@ class SelfPlay(Run):
         best = self.best, self.job.save_best, self.job.evaluate_every
         lines = [best_line(self.folder, *best)]
         lines += closing_lines(self.folder, plans, self.args)
-        lines += rollouts_lines(self.folder, self.job.saved_groups, self.args)
+        if self.job.saved_groups and last_rollouts(self.folder) is None:
+            lines.append(
+                f"no training episodes are in {self.folder / 'rollouts'}: they are written "
+                f"every logging_steps ({self.args.logging_steps:g}) steps; give a smaller "
+                "--logging_steps"
+            )
         self.say("\n".join(lines))
 
     opening = (

@@ -25,8 +25,6 @@ from arena_envs.game import bounds_of
 from arena_trainers.evaluate.baselines import solver_of
 from arena_trainers.evaluate.result_rows import ResultRow
 from arena_trainers.evaluate.tables import interval_text, score_notes, score_text
-from arena_trainers.report.run_page import write_report
-from arena_trainers.report.runs import read_run_files
 from arena_trainers.runs.folder import METRICS, RESULTS
 from arena_trainers.runs.results.measure import (
     EXACT_SOLVERS,
@@ -301,11 +299,20 @@ def _interval(found: Interval) -> tuple[str, str]:
 
 def comparison_table(found: Comparison) -> Table:
     """The probabilities side by side; of two actions only the second is shown."""
-    pair = _only_pair(found.decisions)
+    pair, caption = (
+        _only_pair(found.decisions),
+        "CFR+ found no equilibrium of this game",
+    )
     what = f"P({pair[1]})" if pair else "probabilities"
+    if found.values is not None:
+        values = ", ".join(f"{value:.4f}" for value in found.values)
+        caption = (
+            f"One equilibrium (CFR+, returns {values}). Others may exist; NashConv 0 means "
+            "the policy is one."
+        )
     table = Table(
         title=escape(f"{found.game}: {what} of the trained policy and an equilibrium"),
-        caption=_caption(found),
+        caption=caption,
         box=box.SIMPLE_HEAD,
     )
     table.add_column("seat", justify="right")
@@ -315,9 +322,9 @@ def comparison_table(found: Comparison) -> Table:
     table.add_column("policy", justify="right", no_wrap=True)
     table.add_column("equilibrium", justify="right", no_wrap=True)
     for decision in found.decisions:
-        rows = list(
-            zip(decision.actions, decision.policy, decision.beside, strict=True)
-        )
+        beside: Sequence[float | None] = [None] * len(decision.actions)
+        beside = decision.equilibrium or beside
+        rows = list(zip(decision.actions, decision.policy, beside, strict=True))
         for number, (action, own, other) in enumerate(rows[1:] if pair else rows):
             first = (str(decision.seat), escape(decision.text))
             cells = ("", "") if number else first
@@ -366,7 +373,8 @@ def _bars(found: Comparison) -> tuple[list[str], list[float], list[float | None]
                 continue
             labels.append(decision.text if pair else f"{decision.text} [{action}]")
             own.append(decision.policy[number])
-            other.append(decision.beside[number])
+            beside = decision.equilibrium
+            other.append(None if beside is None else beside[number])
     return labels, own, other
 
 
@@ -375,16 +383,6 @@ def _only_pair(decisions: Sequence[Decision]) -> list[str] | None:
     first = decisions[0].actions
     same = all(decision.actions == first for decision in decisions)
     return first if same and len(first) == 2 else None
-
-
-def _caption(found: Comparison) -> str:
-    if found.values is None:
-        return "CFR+ found no equilibrium of this game"
-    values = ", ".join(f"{value:.4f}" for value in found.values)
-    return (
-        f"One equilibrium (CFR+, returns {values}). Others may exist; NashConv 0 means "
-        "the policy is one."
-    )
 
 
 def results_of(outcomes: Sequence[GameOutcome], late: float | None) -> dict[str, Any]:
@@ -568,12 +566,6 @@ def write_results(
     figure.savefig(folder / "curves.png", dpi=120)
 
 
-def write_last_report(folder: Path) -> None:
-    """Writes the report of a finished run, if it has stored training episodes."""
-    if last_rollouts(folder) is not None:
-        write_report(folder / REPORT, read_run_files(folder, NUM_GROUPS))
-
-
 def closing_lines(
     folder: Path, plans: Sequence[GamePlan], args: TurnGRPOConfig
 ) -> list[str]:
@@ -657,16 +649,6 @@ def best_line(folder: Path, kept: BestModel | None, is_wanted: bool, every: int)
             "--logging_steps"
         )
     return NO_SCORE
-
-
-def rollouts_lines(folder: Path, num_groups: int, args: TurnGRPOConfig) -> list[str]:
-    """A line that says why no training episodes were written; none if there are some."""
-    if num_groups == 0 or last_rollouts(folder) is not None:
-        return []
-    return [
-        f"no training episodes are in {folder / 'rollouts'}: they are written every "
-        f"logging_steps ({args.logging_steps:g}) steps; give a smaller --logging_steps"
-    ]
 
 
 def last_rollouts(folder: Path) -> Path | None:

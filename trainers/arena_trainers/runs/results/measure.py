@@ -61,15 +61,6 @@ class Decision(NamedTuple):
     policy: list[float]
     equilibrium: list[float] | None
 
-    @property
-    def beside(self) -> list[float | None]:
-        """The equilibrium's probabilities; None for every action if none was found."""
-        return (
-            [None] * len(self.actions)
-            if self.equilibrium is None
-            else [*self.equilibrium]
-        )
-
 
 class Comparison(NamedTuple):
     """A policy and an equilibrium of a game.
