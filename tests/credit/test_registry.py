@@ -23,7 +23,7 @@ ROWS = [(0, 0, 0, [0, 1]), (1, 0, 0, [4]), (1, 0, 1, [2, 2])]
 def test_an_unknown_estimator_gets_did_you_mean(batch):
     for call in (
         lambda: estimate("mras", batch(*ROWS)),
-        lambda: check_options("mras", ()),
+        lambda: check_options("mras", {}),
     ):
         with pytest.raises(
             ValueError, match=r"no estimator 'mras'; did you mean 'mars'\?"

@@ -1,7 +1,7 @@
 """Estimators by name: those of this package, and those of other distributions."""
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from arena_envs.doors import Door
@@ -255,7 +255,7 @@ def per_token(name: str | Estimator, within_turn: str = "uniform") -> bool:
     return of_tokens or within_turn != "uniform"
 
 
-def check_options(name: str, options: Collection[str]) -> None:
+def check_options(name: str, options: Mapping[str, Any]) -> None:
     """Raises ValueError for an unknown estimator or option, as `estimate` does.
 
     >>> check_options("mars", {"discont": 0.9})
