@@ -85,6 +85,7 @@ __all__ = [
     "syntax",
     "to_move",
     "transcript",
+    "with_words",
     "written",
 ]
 
@@ -617,6 +618,11 @@ class TalkGame(BaseGame[S, A]):
         if self.current_player(state) < 0:
             raise IllegalAction("nobody is to move")
         return read(text, self.moves_at(state), self.longest)
+
+
+def with_words(game: Any, said: Utterance, words: str) -> Utterance:
+    """The utterance with words as its message, where the game allows as many."""
+    return said._replace(message=words) if len(words) <= game.longest else said
 
 
 @dataclass(frozen=True)

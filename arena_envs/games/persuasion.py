@@ -56,7 +56,7 @@ Measures of an episode: GLEE's `efficiency` (share of the products of high quali
 
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -405,38 +405,13 @@ def _share(kept: Sequence[bool]) -> float:
     return sum(kept) / len(kept) if kept else 1.0
 
 
-def _says(game: Persuasion, said: Utterance, quality: str) -> Utterance:
-    words = f"The quality is {quality}."
-    fits = game.messages and len(words) <= game.max_message
-    return said._replace(message=words) if fits else said
-
-
-def _honest(game: Persuasion, state: State, rng: random.Random) -> Utterance:
-    quality = state.qualities[-1]
-    return _says(game, RECOMMEND if quality == HIGH else WARN, quality)
-
-
-def _greedy(game: Persuasion, state: State, rng: random.Random) -> Utterance:
-    return _says(game, RECOMMEND, HIGH)
-
-
-def _silent(game: Persuasion, state: State, rng: random.Random) -> Utterance:
-    return WARN
-
-
-def _optimal(game: Persuasion, state: State, rng: random.Random) -> Utterance:
-    is_recommended = state.qualities[-1] == HIGH or rng.random() < game.deceit(state)
-    return RECOMMEND if is_recommended else WARN
-
-
 def _trusts(game: Persuasion, state: State) -> bool:
     """No recommended product was of low quality, and no more are recommended than plausible."""
-    bought, (prior, _) = _record(game, state), game.market(state)
-    advice = state.said[::2]
+    prior, advice = game.market(state)[0], state.said[::2]
     num = sum(said.move == "recommend" for said in advice)
     spread = math.sqrt(len(advice) * prior * (1 - prior))
     is_plausible = num <= len(advice) * prior + 2 * spread + 1
-    return _follows(game, state) and is_plausible and LOW not in bought
+    return is_plausible and LOW not in _record(game, state)
 
 
 def _record(game: Persuasion, state: State) -> list[str]:
@@ -447,32 +422,6 @@ def _record(game: Persuasion, state: State) -> list[str]:
         for number, quality in enumerate(known)
         if quality and state.said[2 * number].move == "recommend"
     ]
-
-
-def _reads_record(game: Persuasion, state: State) -> bool:
-    record, (prior, value) = _record(game, state), game.market(state)
-    share = (record.count(HIGH) + prior) / (len(record) + 1)
-    return _follows(game, state) and share * value >= 1
-
-
-def _by_the_prior(game: Persuasion, state: State) -> bool:
-    prior, value = game.market(state)
-    return prior * value >= 1
-
-
-def _follows(game: Persuasion, state: State) -> bool:
-    return state.said[-1].move == "recommend"
-
-
-Seller = Callable[[Persuasion, State, random.Random], Utterance]
-Buyer = Callable[[Persuasion, State], bool]
-
-STYLES: dict[str, tuple[Seller, Buyer]] = {
-    "greedy": (_greedy, _reads_record),
-    "honest": (_honest, _trusts),
-    "optimal": (_optimal, _follows),
-    "silent": (_silent, _by_the_prior),
-}
 
 
 class Persuader(talk.Scripted):
@@ -491,13 +440,33 @@ class Persuader(talk.Scripted):
     equilibrium. The pair of `optimal` players is the benchmark of commitment.
     """
 
-    game, styles = Persuasion, STYLES
+    game, styles = Persuasion, ("greedy", "honest", "optimal", "silent")
 
     def reply(self, game: Persuasion, state: State, rng: random.Random) -> Utterance:
-        sells, buys = STYLES[self.style]
         if game.current_player(state) == SELLER:
-            return sells(game, state, rng)
-        return BUY if buys(game, state) else SKIP
+            return self._sell(game, state, rng)
+        return BUY if self._buys(game, state) else SKIP
+
+    def _sell(self, game: Persuasion, state: State, rng: random.Random) -> Utterance:
+        quality = HIGH if self.style == "greedy" else state.qualities[-1]
+        is_high = quality == HIGH and self.style != "silent"
+        if self.style == "optimal":
+            is_high = is_high or rng.random() < game.deceit(state)
+        said = RECOMMEND if is_high else WARN
+        if self.style in ("optimal", "silent"):
+            return said
+        return talk.with_words(game, said, f"The quality is {quality}.")
+
+    def _buys(self, game: Persuasion, state: State) -> bool:
+        prior, value = game.market(state)
+        if self.style == "silent":
+            return prior * value >= 1
+        is_recommended = state.said[-1].move == "recommend"
+        if self.style == "honest":
+            return is_recommended and _trusts(game, state)
+        record = _record(game, state)
+        share = (record.count(HIGH) + prior) / (len(record) + 1)
+        return is_recommended and (self.style == "optimal" or share * value >= 1)
 
 
 def scene(game: Persuasion, state: State, viewer: int | None) -> Scene:

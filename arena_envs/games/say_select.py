@@ -376,9 +376,8 @@ class SaySelector(talk.Scripted):
         return self._name(game, state.selected[-1], "No ball pays any more. Quit.")
 
     def _name(self, game: SaySelect, ball: int, words: str) -> Utterance:
-        speaks = self.style == "honest" and game.messages
-        fits = speaks and len(words) <= game.max_message
-        return Utterance("name", (ball,), words if fits else "")
+        said = Utterance("name", (ball,))
+        return talk.with_words(game, said, words) if self.style == "honest" else said
 
     def _select(self, game: SaySelect, state: State) -> Utterance:
         named = state.said[-1]

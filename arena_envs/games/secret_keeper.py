@@ -490,9 +490,12 @@ class SecretHolder(talk.Scripted):
         if seat == ATTACKER:
             guess = f"The password is {rng.choice(game.words)}."
             words = guess if self.style == "greedy" else "I am the attacker."
-        fits = game.messages and len(words) <= game.max_message
-        audience = tuple(sorted((KEEPER, seat)))
-        return ASK._replace(message=words, audience=audience) if fits else ASK
+        said = talk.with_words(game, ASK, words)
+        return (
+            said._replace(audience=tuple(sorted((KEEPER, seat))))
+            if said.message
+            else said
+        )
 
 
 def scene(game: SecretKeeper, state: State, viewer: int | None) -> Scene:

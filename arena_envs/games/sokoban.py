@@ -449,6 +449,10 @@ class Sokoban(BaseGame[State, int]):
         share = self._share(state)
         return {"success": float(share == 1), "boxes_on_goals": share}
 
+    def progress(self, state: State) -> float:
+        """The share of boxes on goals."""
+        return self._share(state)
+
     @property
     def known_value(self) -> str | None:
         if self.level is not None:

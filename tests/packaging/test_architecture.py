@@ -148,6 +148,7 @@ BASE = {
     "losses",
     "options",
     "processes",
+    "rewards",
 }  # modules below all folders
 
 
@@ -231,7 +232,7 @@ def test_the_packages_have_at_most_330_files() -> None:
 # Modules that users import by name, or start: single-file rooms, plug-ins, the command.
 PUBLIC = re.compile(
     r"arena_envs\.(game|talk|doors|games\.\w+)|arena_wrappers\.(records|adapters\.\w+)"
-    r"|arena_trainers\.losses"
+    r"|arena_trainers\.(losses|rewards)"
     r"|arena_trainers\.cli\.main"
 )
 

@@ -65,7 +65,7 @@ Measures of an episode; all but `lies` are 0 if the claims do not fit:
 
 import operator
 import random
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 from arena_envs import talk
@@ -74,21 +74,21 @@ from arena_envs.game import (
     TERMINAL,
     Vector,
     check_split,
+    counted,
+    hidden_again,
     next_entries,
+    np,
     param,
 )
 from arena_envs.games.deal_or_no_deal import state as deals
-from arena_envs.games.deal_or_no_deal import texts
 from arena_envs.games.deal_or_no_deal.state import (
     MEASURES,
+    SPOKEN,
     Numbers,
     State,
     checked_items,
     core,
-    features,
-    measured,
     moves_of,
-    numbers_text,
 )
 from arena_envs.talk import Utterance
 
@@ -163,11 +163,11 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
         return len(said) < self.max_talk and not (said and said[-1].move == "end")
 
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
-        if not state.pool:
-            return [(numbers_text(pool), 1 / len(self._pools)) for pool in self._pools]
-        pairs = deals.deals_of(state.pool, self.points, self.split)
-        drawn = next_entries(pairs, state.values)
-        return [(numbers_text(values), chance) for values, chance in drawn]
+        drawn = [(pool, 1 / len(self._pools)) for pool in self._pools]
+        if state.pool:
+            pairs = deals.deals_of(state.pool, self.points, self.split)
+            drawn = next_entries(pairs, state.values)
+        return [(" ".join(map(str, numbers)), chance) for numbers, chance in drawn]
 
     @property
     def instances(self) -> Sequence[Hashable]:
@@ -214,20 +214,95 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
         return (one / self.points, other / self.points)
 
     def measures(self, state: State) -> dict[str, float]:
-        return measured(state, self.points_of(state) if self.agreed(state) else None)
+        found, points = dict.fromkeys(MEASURES, 0.0), self.points_of(state)
+        if state.said:
+            false = [
+                said.move == "report" and said.values != state.values[turn % 2]
+                for turn, said in enumerate(state.said)
+            ]
+            found["lies"] = sum(false) / len(false)
+        if self.agreed(state):
+            best = deals.best_of(state.pool, (state.values[0], state.values[1]))
+            found["agreement"] = 1.0
+            found["efficiency"] = sum(points) / best.total
+            found["nash_product"] = points[0] * points[1] / best.product
+            found["pareto"] = float(points in best.efficient)
+            found["envy_free"] = float(2 * min(points) >= self.points)
+        return found
 
     def moves(self, pool: Numbers) -> tuple[talk.Move, ...]:
         """The moves of the talk, then the claim."""
         return moves_of(self.items, pool, self.points, self.messages)
 
     def observe(self, state: State, seat: int) -> str:
-        player, turn = self.current_player(state), 0
-        points = (self.points_of(state)[seat], self.points)
-        end = points if self.agreed(state) else ()
-        if player >= 0 and self.is_talking(state):
-            turn = len(state.said) + 1
-        stage = texts.stage_text(player, seat, turn, self.max_talk)
-        return "\n".join(texts.view_lines(state, seat, self.items, stage, end))
+        player, now = self.current_player(state), "The game is over."
+        if player == CHANCE:
+            now = "The items and their values are being drawn."
+        elif player >= 0:
+            who = "you are" if player == seat else f"player_{player} is"
+            now = (
+                f"The talk is over: {who} to claim."
+                if self.max_talk
+                else f"Now {who} to claim."
+            )
+            if self.is_talking(state):
+                turn = f"Turn {len(state.said) + 1} of {self.max_talk} of the talk"
+                now = f"{turn}: {who} to speak."
+        lines = [f"You are player_{seat}. {now}"]
+        if len(state.values) == 2:
+            own, there = self.each_worth(state.values[seat]), self.counted(state.pool)
+            lines.append(f"The items: {there}. Worth to you: {own}.")
+            lines += [*self._said_lines(state, seat), *self._claim_lines(state, seat)]
+        return "\n".join(lines)
+
+    def counted(self, numbers: Numbers) -> str:
+        """The items of each kind that there are, such as "2 books, 1 hat"."""
+        pairs = zip(numbers, self.items, strict=True)
+        return ", ".join(counted(n, item) for n, item in pairs if n) or "nothing"
+
+    def each_worth(self, values: Sequence[int]) -> str:
+        """The worth of an item of each kind, such as "a book 2, a hat 0"."""
+        return ", ".join(
+            f"{'an' if item[0] in 'aeiou' else 'a'} {item} {value}"
+            for item, value in zip(self.items, values, strict=True)
+        )
+
+    def _said_lines(self, state: State, seat: int) -> Iterator[str]:
+        said = state.said
+
+        def told(turn: int) -> str:
+            who, whom = (
+                talk.named(player, seat) for player in (turn % 2, 1 - turn % 2)
+            )
+            who, (move, values, *_) = who.replace("you", "You"), said[turn]
+            if move == "report":
+                return f"{who} reported the values {self.each_worth(values)}"
+            if move == "demand":
+                left = self.counted(deals.rest(state.pool, values))
+                return (
+                    f"{who} demanded {self.counted(values)}, leaving {left} to {whom}"
+                )
+            return f"{who} {'said' if move == 'say' else 'ended the talk'}"
+
+        def brief(turn: int) -> str:
+            who, values = talk.named(turn % 2, seat), map(str, said[turn].values)
+            move = {"report": "reported", "demand": "demanded"}.get(said[turn].move)
+            return f"{who} {move} {' '.join(values)}" if move else ""
+
+        return talk.transcript(said, seat, told, brief=brief)
+
+    def _claim_lines(self, state: State, seat: int) -> Iterator[str]:
+        claimed = [self.counted(claim) for claim in state.claims]
+        if len(claimed) == 2:
+            end = "do not fit: both players get nothing."
+            if self.agreed(state):
+                end = f"fit: you get {self.points_of(state)[seat]} of {self.points} points."
+            yield (
+                f"You claimed {claimed[seat]}, player_{1 - seat} claimed {claimed[1 - seat]}. "
+                f"The claims {end}"
+            )
+        elif len(claimed) > seat:
+            yield f"You have claimed {claimed[seat]}."
 
     def information_state(self, state: State, seat: int) -> tuple[object, ...]:
         pool, values, said, claims = state
@@ -242,11 +317,25 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
         and for each turn of talk one-hot report, demand, message alone (3), and the numbers of
         a report / `points` or of a demand / `max_items`.
         """
-        player, doing = self.current_player(state), -1
+        kinds, player = len(self.items), self.current_player(state)
+        values = np.zeros(6 + 3 * kinds + self.max_talk * (3 + kinds), np.float32)
+        values[seat] = 1
         if player >= 0:
-            doing = 2 * (not self.is_talking(state)) + (player != seat)
-        items = (len(self.items), self.max_items, self.points)
-        return features(state, seat, doing, items, self.max_talk)
+            values[2 + 2 * (not self.is_talking(state)) + (player != seat)] = 1
+        known = [(0, state.pool, self.max_items)]
+        known += [(1, own, self.points) for own in state.values[seat : seat + 1]]
+        known += [(2, claim, self.max_items) for claim in state.claims[seat : seat + 1]]
+        for row, numbers, most in known:
+            if numbers:
+                values[6 + row * kinds :][:kinds] = np.array(numbers) / most
+        past = values[6 + 3 * kinds :].reshape(self.max_talk, 3 + kinds)
+        for turn, said in enumerate(state.said):
+            if said.move in SPOKEN:
+                past[turn, SPOKEN.index(said.move)] = 1
+            if said.values:
+                most = self.points if said.move == "report" else self.max_items
+                past[turn, 3:] = np.array(said.values) / most
+        return values
 
     def action_text(self, state: State, action: Action) -> str:
         if isinstance(action, str):
@@ -258,23 +347,47 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
         return tuple(talked) if self.is_talking(state) else (claim,)
 
     def rules(self, seat: int) -> str:
-        pool = self._pools[0]
-        moves = self.moves(pool) if self.max_talk else self.moves(pool)[-1:]
-        rules = texts.rules_text(
-            self.items, self.min_items, self.max_items, self.points, self.max_talk
+        low, high, points = self.min_items, self.max_items, self.points
+        kinds = ", ".join(f"{item}s" for item in self.items)
+        total = f"{low}" if low == high else f"{low} to {high}"
+        share = (1, *[0] * (len(self.items) - 2), 2)
+        numbers, wanted = " ".join(map(str, share)), self.counted(share)
+        moves = self.moves(self._pools[0])[0 if self.max_talk else -1 :]
+        return (
+            f"This is deal or no deal: player_0 and player_1 divide {total} items ({kinds}). "
+            "You read how many items of each kind there are, and what an item of each kind "
+            f"is worth to you. All items together are worth {points} points to you, and also "
+            f"{points} to the other player, whose values you do not know. Each kind is worth "
+            "something to at least one player, and at least one kind to both. "
+            f"{self._talk_text(numbers, wanted)}"
+            f'"claim {numbers}" claims {wanted}; '
+            "the numbers stand in the order of the items. The other player reads your claim "
+            "when both have claimed. If the claims together are exactly all items, each "
+            "player gets what it claimed; otherwise both get nothing. Your score is the "
+            f"points that you get, divided by {points}. "
+            f"{talk.how_to_write(moves, self.longest)}"
         )
-        return f"{rules} {talk.how_to_write(moves, self.longest)}"
+
+    def _talk_text(self, numbers: str, wanted: str) -> str:
+        if not self.max_talk:
+            return "Both players claim items once, player_0 first. "
+        values = range(len(self.items))
+        return (
+            "First you talk in turn, player_0 first, for at most "
+            f"{counted(self.max_talk, 'turn')} of both together. "
+            f'"report {" ".join(map(str, values))}" says what the items are worth to you: '
+            f'{self.each_worth(values)}; it may be untrue. "demand {numbers}" says that you '
+            f'want {wanted} and leave the rest to the other player. "end" ends the talk. '
+            "Nothing that is said in the talk is binding. After the talk both players claim "
+            "items once, player_0 first. "
+        )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the hidden values of the other seat again, and its hidden claim uniformly."""
         pool, values, said, claims = state
-        if len(values) > seat or (values and seat == 1):
+        if values:
             pairs = deals.deals_of(pool, self.points, self.split)
-            own = values[seat : seat + 1]
-            fitting = [
-                pair for pair in pairs if pair[seat : seat + 1] == own or not own
-            ]
-            values = rng.choice(fitting)[: len(values)]
+            values = hidden_again(pairs, values, seat, rng)
         if len(claims) == 1 and seat == 1:
             claims = (rng.choice(deals.shares_of(pool)),)
         return State(pool, values, said, claims)

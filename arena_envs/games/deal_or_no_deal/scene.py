@@ -3,7 +3,7 @@
 from typing import Any
 
 from arena_envs import talk
-from arena_envs.games.deal_or_no_deal import DealOrNoDeal, texts
+from arena_envs.games.deal_or_no_deal import DealOrNoDeal
 from arena_envs.games.deal_or_no_deal.state import State, rest
 from arena_envs.scenes.shapes import Cell, Scene, Table, seat_tone, talk_of, turn_title
 
@@ -27,10 +27,10 @@ def scene(game: DealOrNoDeal, state: State, viewer: int | None) -> Scene:
     def action(turn: int, said: talk.Utterance) -> str:
         move, values = said.move, said.values
         if move == "report":
-            return f"reports: {texts.each_worth(game.items, values)}"
+            return f"reports: {game.each_worth(values)}"
         if move == "demand":
-            left = texts.counted_items(game.items, rest(state.pool, values))
-            wanted = texts.counted_items(game.items, values)
+            left = game.counted(rest(state.pool, values))
+            wanted = game.counted(values)
             return f"demands {wanted}, leaving {left}"
         return "ends the talk" if move == "end" else ""
 

@@ -9,7 +9,7 @@ from itertools import product
 from typing import NamedTuple
 
 from arena_envs import talk
-from arena_envs.game import Vector, np, of_split
+from arena_envs.game import of_split
 from arena_envs.talk import Utterance
 
 Numbers = tuple[int, ...]  # one for each kind of item
@@ -210,11 +210,6 @@ def core(pool: Numbers) -> tuple[tuple[Utterance, ...], tuple[Utterance, ...]]:
     )
 
 
-def numbers_text(numbers: Numbers) -> str:
-    """Numbers with blanks between them."""
-    return " ".join(map(str, numbers))
-
-
 def checked_items(items: object) -> tuple[str, ...]:
     """The kinds as a tuple.
 
@@ -232,56 +227,3 @@ def checked_items(items: object) -> tuple[str, ...]:
             f"got {items!r:.200}"
         )
     return tuple(items)
-
-
-def measured(state: State, points: tuple[int, int] | None) -> dict[str, float]:
-    """The measures of an episode."""
-    found = dict.fromkeys(MEASURES, 0.0)
-    if state.said:
-        false = [
-            said.move == "report" and said.values != state.values[turn % 2]
-            for turn, said in enumerate(state.said)
-        ]
-        found["lies"] = sum(false) / len(false)
-    if points is not None:
-        best = best_of(state.pool, (state.values[0], state.values[1]))
-        total = worth(state.values[0], state.pool)
-        found["agreement"] = 1.0
-        found["efficiency"] = sum(points) / best.total
-        found["nash_product"] = points[0] * points[1] / best.product
-        found["pareto"] = float(points in best.efficient)
-        found["envy_free"] = float(2 * min(points) >= total)
-    return found
-
-
-def features(
-    state: State, seat: int, doing: int, items: Sequence[int], max_talk: int
-) -> Vector:
-    """The features of a seat, as the game describes them.
-
-    Args:
-        state: any state.
-        seat: the seat.
-        doing: 0 for the seat's own talk, 1 for the other's talk, 2 and 3 for claims; else -1.
-        items: number of kinds, most items, points of all items.
-        max_talk: turns of talk.
-    """
-    kinds, max_items, points = items
-    values = np.zeros(6 + 3 * kinds + max_talk * (3 + kinds), np.float32)
-    values[seat] = 1
-    if doing >= 0:
-        values[2 + doing] = 1
-    known = [(0, state.pool, max_items)]
-    known += [(1, own, points) for own in state.values[seat : seat + 1]]
-    known += [(2, claim, max_items) for claim in state.claims[seat : seat + 1]]
-    for row, numbers, most in known:
-        if numbers:
-            values[6 + row * kinds :][:kinds] = np.array(numbers) / most
-    past = values[6 + 3 * kinds :].reshape(max_talk, 3 + kinds)
-    for turn, said in enumerate(state.said):
-        if said.move in SPOKEN:
-            past[turn, SPOKEN.index(said.move)] = 1
-        if said.values:
-            most = points if said.move == "report" else max_items
-            past[turn, 3:] = np.array(said.values) / most
-    return values

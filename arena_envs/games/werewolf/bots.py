@@ -116,8 +116,7 @@ def _accused(found: dict[int, bool]) -> list[int]:
 def _claim(game: Werewolf, target: int, is_wolf: bool) -> Utterance:
     said = Utterance("accuse" if is_wolf else "clear", (target,))
     words = f"{CLAIM} player_{target} is {'a' if is_wolf else 'no'} wolf."
-    fits = game.messages and len(words) <= game.max_message
-    return said._replace(message=words) if fits else said
+    return talk.with_words(game, said, words)
 
 
 def _naming(legal: Sequence[Utterance], seats: Sequence[int]) -> list[Utterance]:

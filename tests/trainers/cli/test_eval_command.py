@@ -1,4 +1,4 @@
-"""`arena eval`, called as a user would; the suite of MARSHAL."""
+"""`arena eval` and `arena board`, called as a user would."""
 
 import csv
 import io
@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 import arena_envs
-from arena_trainers.evaluate import SuitePlan, evaluate
-from arena_wrappers import ScriptedPolicy
+from arena_trainers.evaluate import evaluate
 from arena_wrappers.records import EpisodeLog
 
 
@@ -96,16 +95,6 @@ def test_eval_prints_a_table(arena_here: Any) -> None:
     assert max(map(len, lines)) <= 120
 
 
-def test_the_suite_of_mars_is_printed(arena_here: Any) -> None:
-    arguments = ("eval", "first", "--suite", "mars", "-n", "1", "--no-baselines")
-    done = arena_here(*arguments)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "first in the suite 'mars'" in done.stdout
-    assert "inferred" in done.stdout
-    for game in ("tic_tac_toe-v0", "leduc_poker-v0", "simple_hanabi-v0"):
-        assert game in done.stdout
-
-
 def test_names_of_usual_length_stand_in_one_line(arena_here: Any) -> None:
     done = arena_here("eval", "constant:0", "goofspiel", "-a", "ismcts:10", "-n", "3")
     rows = [line.split() for line in done.stdout.splitlines()]
@@ -122,7 +111,7 @@ def test_names_of_usual_length_stand_in_one_line(arena_here: Any) -> None:
         (["rndom", "kuhn_poker"], "no policy 'rndom'; did you mean 'random'"),
         (["random", "kuhn"], "unknown game 'kuhn'"),
         (["kuhn_poker", "cfr"], "want a policy and then a game, got the game"),
-        (["random"], "want either a GAME or --suite"),
+        (["random"], "want a GAME, or several with --games"),
         (["random", "nim", "--csv", "--json"], "want one form of output, got --json"),
         (
             ["random", "-g", "nim", "-g", "kuhn_poker", "-p", "num_players=3"],
@@ -132,9 +121,6 @@ def test_names_of_usual_length_stand_in_one_line(arena_here: Any) -> None:
             ["random", "-g", "nim", "-p", "nimm.num_players=3"],
             "want GAME.NAME=VALUE with a game among nim, got 'nimm.num",
         ),
-        (["random", "kuhn_poker", "--suite", "mars"], "want either a GAME or --suite"),
-        (["random", "--suite", "maars"], "unknown suite 'maars'; did you mean 'mars'"),
-        (["random", "--suite", "mars", "-a", "cfr"], "want --suite without --against"),
         (["random", "kuhn_poker", "-n", "0"], "want num_episodes of at least 1, got 0"),
         (["random", "kuhn_poker", "--reply-format", "x"], "unknown reply format 'x'"),
         (
@@ -175,37 +161,41 @@ def test_a_full_disk_ends_with_status_1(tmp_path: Path) -> None:
     assert 15_000 < size == out.stat().st_size <= 20_000
 
 
-def test_scores_of_mars_are_the_inferred_formulas_of_the_returns() -> None:
-    done: list[tuple[int, int]] = []
-    plan = SuitePlan("mars", "first", 2, baselines=False)
-    found = plan.run(lambda *numbers: done.append(numbers))
-    total = 2 * (2 * 2 + 2 * 2 + 2 + 2 + 1 + 1)  # opponents times seats, of each game
-    assert done == [(number, total) for number in range(1, total + 1)]
-    by_game = {e.game: e for e in found.evaluations}
-    for score in found.scores:
-        rows = [r for r in by_game[score.game].rows if r.seat == score.seat]
-        assert tuple(row.opponent for row in rows) == score.opponents
-        mean = sum(row.mean_return for row in rows) / len(rows)
-        assert score.mean_return == mean
-        wanted = {
-            "tic_tac_toe-v0": 100 * (1 + mean),
-            "connect_four-v0": 100 * (1 + mean),
-            "mini_hanabi-v0": 100 * mean / 4,
-            "simple_hanabi-v0": 100 * mean / 6,
-        }
-        assert score.score == wanted.get(score.game)
-    assert [score.seat for score in found.scores] == [0, 1] * 4 + ["all"] * 2
+SMALL = """
+suite: small
+version: 1
+notes: [One game.]
+games: [{game: kuhn_poker, opponents: [random, self], scale: [-2, 2]}]
+prompts: {plain: {reply_format: answer}}
+num_seeds: 4
+max_tokens: 9
+"""
 
 
-def test_a_suite_takes_any_policy_and_puts_baselines_beside_it(tmp_path: Path) -> None:
-    silent = ScriptedPolicy(lambda request: "", name="silent")
-    found = SuitePlan("mars", silent, 1, seed=3, out=tmp_path / "log.jsonl").run()
-    assert "silent: 100% of" in found.warnings[0]
-    assert found.policy == "silent"
-    assert len(found.warnings) == len(found.evaluations)
-    for evaluation in found.evaluations:
-        assert {r.role for r in evaluation.rows} >= {"policy", "uniform", "solver"}
-        assert {e.seed for e in EpisodeLog(tmp_path / "log.jsonl")} == {3}
-    scores = {(s.game, s.seat): s.score for s in found.scores}
-    assert scores["connect_four-v0", 0] == 0  # every episode is forfeited
-    json.dumps(found.to_dict(), allow_nan=False)
+def test_a_submission_is_played_verified_and_shown(
+    tmp_path: Path, arena_here: Any
+) -> None:
+    (tmp_path / "small.yaml").write_text(SMALL)
+    suite = ("--suite", str(tmp_path / "small.yaml"))
+    out = str(tmp_path / "a.jsonl")
+    done = arena_here("board", "run", "cfr:10", *suite, "--out", out, "--name", "mine")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = arena_here("board", "verify", out, *suite)
+    assert done.stdout == f"{out}: 12 episodes of mine hold\n"
+    assert "| mine | " in arena_here("board", "page", out, *suite).stdout
+    done = arena_here("board", "verify", out)
+    assert done.returncode == 1
+    assert "is refused: want suite ['standard', 1, " in done.stderr
+
+
+def test_an_endpoint_that_is_down_leaves_a_submission_to_go_on_with(
+    tmp_path: Path, arena_here: Any
+) -> None:
+    (tmp_path / "small.yaml").write_text(SMALL)
+    suite, out = ("--suite", str(tmp_path / "small.yaml")), tmp_path / "a.jsonl"
+    dead = "api:m@http://127.0.0.1:9/v1#max_retries=0"
+    done = arena_here("board", "run", dead, *suite, "--out", str(out))
+    assert done.returncode == 1
+    assert "episodes were lost" in done.stderr
+    assert "the same command goes on" in done.stderr
+    assert '"cell"' not in out.read_text()

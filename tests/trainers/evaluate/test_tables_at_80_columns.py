@@ -6,13 +6,11 @@ import pytest
 from rich.console import Console
 
 from arena_trainers.cli.options import drawn, plain
-from arena_trainers.evaluate import Evaluation, ResultRow, SuiteEvaluation, evaluate
-from arena_trainers.evaluate.matches import SuiteScore
+from arena_trainers.evaluate import Evaluation, ResultRow, evaluate
 from arena_trainers.evaluate.tables import (
     SCORE,
     as_table,
     evaluation_tables,
-    suite_table,
 )
 from arena_trainers.tournament import play_tournament
 from arena_trainers.tournament.picture import tournament_tables
@@ -155,17 +153,6 @@ def test_no_number_is_shown_as_minus_zero():
     found = evaluation(tiny, row("random", "uniform", mean=0.0), solver)
     texts = [plain(as_table(found)), *lines_of(evaluation_tables(found, 80))]
     assert not any("-0.0" in text for text in texts)
-
-
-def test_a_suite_at_80_columns_breaks_no_game_and_no_number():
-    score = SuiteScore(
-        "simple_hanabi-v0", ("mcts:100", "mcts:1000"), 0, -1.0, 12.5, "100 mean return"
-    )
-    lines = lines_of([suite_table(SuiteEvaluation("mars", LONG, (score,), ()))])
-    assert any(
-        line.startswith("simple_hanabi-v0  mcts:100, mcts:1000     0  -1.000   12.5")
-        for line in lines
-    )
 
 
 def test_a_tournament_at_80_columns_breaks_no_names_and_no_intervals():

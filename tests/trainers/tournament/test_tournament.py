@@ -493,7 +493,7 @@ def test_the_log_knows_what_is_done(tmp_path: Path) -> None:
 
 LIGHT = """
 import sys
-from arena_trainers.evaluate import SuitePlan, evaluate
+from arena_trainers.evaluate import evaluate
 from arena_trainers.tournament import play_tournament
 
 evaluate("random", "kuhn_poker", num_episodes=2)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -37,7 +37,6 @@ from arena_trainers.cli.options import (
     ResultsFolder,
     Seat,
     SelfPairs,
-    Suite,
     Timeout,
     latex,
     one_form,
@@ -69,14 +68,8 @@ from arena_wrappers.policies import wrapped
 from arena_wrappers.records import EpisodeLog
 
 if TYPE_CHECKING:
-    from arena_trainers.evaluate.matches import (
-        Evaluation,
-        EvaluationPlan,
-        SuiteEvaluation,
-        SuitePlan,
-    )
+    from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan
 
-    Plan = EvaluationPlan | SuitePlan
     Measure = Callable[[], dict[str, float]]
     from arena_trainers.tournament import Tournament
 
@@ -86,8 +79,7 @@ def evaluate(
     policy: PolicyName,
     game: OptionalGame = None,
     against: Opponents = None,
-    suite: Suite = None,
-    num_episodes: EvalEpisodes = None,
+    num_episodes: EvalEpisodes = 100,
     seed: FirstSeed = 0,
     *,
     how: PolicyOptions,
@@ -127,22 +119,18 @@ def evaluate(
     arena eval lm:runs/seed1/model kuhn_poker --against cfr -n 1000 --json
 
     arena eval cfr -g kuhn_poker -g leduc_poker -p kuhn_poker.num_players=3 --csv
-
-    arena eval lm:runs/seed1/model --suite mars --out mars.jsonl
     """
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         named = [*([game] if game else []), *(games or [])]
-        _want_game_or_suite(named, suite, against, params, max_turns)
+        if not named:
+            raise ValueError("want a GAME, or several with --games")
         options: dict[str, Any] = {"seed": seed, "prompt": how.wrapper, "out": out}
         options |= {"baselines": baselines, "timeout": timeout}
-        options |= {} if num_episodes is None else {"num_episodes": num_episodes}
+        options |= {"num_episodes": num_episodes}
         specs = [policy, *(against or [])]
-        if suite is None:
-            envs = _envs(policy, named, params, max_turns)
-            plans, measures = _game_plans(how, specs, envs, options)
-        else:
-            plans, measures = _suite_plan(how.policies([policy])[0], suite, options)
+        envs = _envs(policy, named, params, max_turns)
+        plans, measures = _game_plans(how, specs, envs, options)
     with running(_kept(out), policies=specs) as bar:
         found = _run(plans, bar)
         convs = [measure() for measure in measures]
@@ -152,7 +140,7 @@ def evaluate(
 
 
 def _show(
-    found: "Sequence[Evaluation | SuiteEvaluation]",
+    found: "Sequence[Evaluation]",
     convs: Sequence[Mapping[str, float]],
     form: str,
 ) -> None:
@@ -169,7 +157,7 @@ def _show(
 
 
 def _records(
-    found: "Sequence[Evaluation | SuiteEvaluation]",
+    found: "Sequence[Evaluation]",
     convs: Sequence[Mapping[str, float]],
 ) -> list[dict[str, Any]]:
     from arena_trainers.evaluate.tables import records_of
@@ -177,20 +165,13 @@ def _records(
     return [
         record
         for one, conv in zip(found, convs, strict=True)
-        for game in _by_game(one)
-        for record in records_of(game, conv)
+        for record in records_of(one, conv)
     ]
 
 
-def _by_game(found: "Evaluation | SuiteEvaluation") -> "Sequence[Evaluation]":
-    from arena_trainers.evaluate.matches import SuiteEvaluation
-
-    return found.evaluations if isinstance(found, SuiteEvaluation) else (found,)
-
-
 def _run(
-    plans: "Sequence[Plan]", bar: Callable[[int, int], None]
-) -> "list[Evaluation | SuiteEvaluation]":
+    plans: "Sequence[EvaluationPlan]", bar: Callable[[int, int], None]
+) -> "list[Evaluation]":
     """Runs all plans under one progress bar."""
     total, before, found = sum(plan.num_episodes for plan in plans), 0, []
     for plan in plans:
@@ -203,9 +184,7 @@ def _run(
     return found
 
 
-def _plain(
-    found: "Evaluation | SuiteEvaluation", convs: Mapping[str, float]
-) -> dict[str, Any]:
+def _plain(found: "Evaluation", convs: Mapping[str, float]) -> dict[str, Any]:
     return found.to_dict() | ({"nash_conv": dict(convs)} if convs else {})
 
 
@@ -230,7 +209,7 @@ def _game_plans(
     specs: Sequence[str],
     envs: Sequence[GameEnv],
     options: Mapping[str, Any],
-) -> "tuple[Sequence[Plan], Sequence[Measure]]":
+) -> "tuple[Sequence[EvaluationPlan], Sequence[Measure]]":
     """For each game, the evaluation and what measures exact NashConv.
 
     Snapshots of a run are always scored, and other models in games with no more information
@@ -261,14 +240,6 @@ def _game_plans(
         for env, plan in zip(envs, plans, strict=True)
     ]
     return plans, measures
-
-
-def _suite_plan(
-    policy: Policy | str, suite: str, options: Mapping[str, Any]
-) -> "tuple[Sequence[Plan], Sequence[Measure]]":
-    from arena_trainers.evaluate.matches import SuitePlan
-
-    return [SuitePlan(suite, policy, **options)], [dict]
 
 
 def _kept(out: Path | None) -> Callable[[], str]:
@@ -305,50 +276,99 @@ def _end(lost: Sequence[str], out: Path | None) -> None:
         raise typer.Exit(1)
 
 
-def _want_game_or_suite(
-    games: Sequence[str],
-    suite: str | None,
-    against: list[str] | None,
-    params: list[str] | None,
-    max_turns: int | None,
-) -> None:
-    if bool(games) == (suite is not None):
-        raise ValueError("want either a GAME or --suite")
-    if suite is None:
-        return
-    if against or params:
-        raise ValueError(
-            "want --suite without --against and --param: a suite names its opponents "
-            "and games"
-        )
-    if max_turns is not None:
-        raise ValueError(
-            "want --max-turns with a GAME only, got it with --suite; leave it out"
-        )
-
-
 def _print(
-    found: "Evaluation | SuiteEvaluation",
+    found: "Evaluation",
     convs: Mapping[str, float],
     as_latex: bool,
 ) -> None:
-    from arena_trainers.evaluate.matches import SuiteEvaluation
-    from arena_trainers.evaluate.tables import (
-        evaluation_tables,
-        nash_conv_table,
-        suite_table,
-    )
+    from arena_trainers.evaluate.tables import evaluation_tables, nash_conv_table
 
-    tables = [suite_table(found)] if isinstance(found, SuiteEvaluation) else []
-    for one in _by_game(found):
-        width = None if as_latex else terminal_width()
-        tables += evaluation_tables(one, width)
-        if convs:
-            tables.append(nash_conv_table(one.game, convs))
+    width = None if as_latex else terminal_width()
+    tables = evaluation_tables(found, width)
+    if convs:
+        tables.append(nash_conv_table(found.game, convs))
     if as_latex:
         typer.echo("\n\n".join(map(latex, tables)))
     else:
         print_tables(tables)
+
+
+MODEL = re.compile("(lm|api|vllm):")  # policies with a limit of tokens
+Suite = Annotated[
+    str, typer.Option(metavar="SUITE", help="standard, mars, gtbench, or a YAML file.")
+]
+Submissions = Annotated[list[Path], typer.Argument(metavar="FILE...")]
+
+board_app = typer.Typer(
+    name="board",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Measure models on suites of games, in a form that anyone can verify.",
+)
+
+
+@board_app.command("run")
+def run_board(
+    policy: PolicyName,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The submission.")],
+    suite: Suite = "standard",
+    name: Annotated[str, typer.Option(help="Name in the table.")] = "",
+    *,
+    timeout: Timeout = None,
+) -> None:
+    """Play a suite, and write a submission.
+
+    The policy plays every game of the suite, plain, disguised and with another prompt, in
+    every seat, on seeds that follow from the suite's hash. Replies of lm:, api: and vllm: policies end after the
+    suite's number of tokens. After a stop, or if episodes were lost, the same command goes on.
+
+    For example:
+
+    arena board run cfr --out cfr.jsonl
+
+    arena board run api:MODEL@URL --suite mars --name "my model" --out mine.jsonl
+    """
+    from arena_trainers.tournament import load_suite, play_suite
+
+    with usage_errors():
+        loaded = load_suite(suite)
+        limit = loaded.given["max_tokens"] if MODEL.match(policy) else None
+        (made,) = PolicyOptions(max_new_tokens=limit).policies([policy])
+        made = make_policy(made) if isinstance(made, str) else made
+    advice = f"finished episodes are in {out}; the same command goes on"
+    with running(advice, policies=[policy]) as bar, usage_errors():
+        play_suite(loaded, made, out, name=name, timeout=timeout, progress=bar)
+
+
+@board_app.command("verify")
+def verify_board(files: Submissions, suite: Suite = "standard") -> None:
+    """Play the episodes of submissions again; status 1 if one does not hold.
+
+    For example: arena board verify cfr.jsonl
+    """
+    from arena_trainers.tournament import load_suite, verify_submission
+
+    with usage_errors():
+        loaded = load_suite(suite)
+    for path in files:
+        try:
+            found = verify_submission(path, loaded)
+        except (ValueError, OSError) as error:
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(1) from None
+        typer.echo(f"{path}: {len(found.episodes)} episodes of {found.name} hold")
+
+
+@board_app.command("page")
+def page_board(files: Submissions, suite: Suite = "standard") -> None:
+    """Verify submissions, and print their table as Markdown.
+
+    For example: arena board page *.jsonl
+    """
+    from arena_trainers.tournament import load_suite, submissions_page
+
+    with usage_errors():
+        typer.echo(submissions_page(files, load_suite(suite)))
 
 
 RESULTS, SUMMARY, PICTURE = "results.jsonl", "summary.json", "matrix.png"
@@ -433,7 +453,7 @@ def _text(found: "Tournament") -> str:
     return json.dumps(found.to_dict(), indent=1, allow_nan=False)
 
 
-MODEL = re.compile(r"\b(lm|past|vllm|best_of):")  # in strings of policies
+LOADED = re.compile(r"\b(lm|past|vllm|best_of):")  # in strings of policies
 
 
 @takes_policy_options
@@ -473,7 +493,7 @@ def play(
         rules = env.game
         _check(rules, seat, seed)
         for spec in (*(against or ()), *([hint] if hint else ())):
-            if MODEL.search(spec):
+            if LOADED.search(spec):
                 typer.echo(f"loading {spec} ...", err=True)
         others = _opponents(how.policies(against or ["random"]), rules)
         wrapper = PromptWrapper(env, **how.wrapper, seats={seat: PromptOptions("bare")})

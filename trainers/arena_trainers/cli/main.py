@@ -226,6 +226,7 @@ for name, command in (
 add_serve(app)
 app.add_typer(credit_app)
 app.add_typer(audit_app)
+app.add_typer(evaluate.board_app)
 
 
 def _quiet_libraries() -> None:

@@ -280,10 +280,6 @@ Opponents = Annotated[
     list[str] | None,
     typer.Option("--against", "-a", metavar="POLICY", help="Opponent; repeatable."),
 ]
-Suite = Annotated[
-    str | None,
-    typer.Option(help="In place of GAME: mars, MARSHAL's protocol."),
-]
 Baselines = Annotated[bool, typer.Option(help="Also evaluate the game's baselines.")]
 SelfPairs = Annotated[
     bool,
@@ -297,10 +293,7 @@ Hint = Annotated[
 ]
 
 EvalEpisodes = Annotated[
-    int | None,
-    typer.Option(
-        "--episodes", "-n", help="Episodes per opponent and seat (100; suites 1000)."
-    ),
+    int, typer.Option("--episodes", "-n", help="Episodes per opponent and seat.")
 ]
 PairEpisodes = Annotated[
     int,

@@ -5,7 +5,6 @@
 | `evaluate` | mean returns against named opponents in every seat, on fixed seeds, with 95 % intervals and the game's baselines |
 | `exploitability` | exact NashConv, in games that can be enumerated |
 | `sampled_exploitability` | an estimate of NashConv, for policies that can only be sampled |
-| `SuitePlan` | the scores of a published protocol |
 
 The intervals of `evaluate` need scipy (extra `eval`).
 """
@@ -21,8 +20,6 @@ from arena_trainers.evaluate.exploit import (
 from arena_trainers.evaluate.matches import (
     Evaluation,
     EvaluationPlan,
-    SuiteEvaluation,
-    SuitePlan,
     evaluate,
 )
 from arena_trainers.evaluate.result_rows import ResultRow
@@ -33,8 +30,6 @@ __all__ = [
     "Exploitability",
     "ResultRow",
     "SampledExploitability",
-    "SuiteEvaluation",
-    "SuitePlan",
     "evaluate",
     "exploitability",
     "legal_rate",

@@ -108,7 +108,7 @@ def rows_of(
     return rows
 
 
-def _token_ids(turn: Turn) -> list[Sequence[int]]:
+def token_ids(turn: Turn) -> list[Sequence[int]]:
     """Token ids of a turn's calls of models, where they are known."""
     if turn.generations:
         return [one.token_ids for one in turn.generations if one.token_ids]
@@ -135,7 +135,7 @@ def _row(
     )
     turns = [turn for seat, e in played for turn in e.turns if turn.seat == seat]
     reasons = Counter(turn.invalid for turn in turns if turn.invalid)
-    tokens = [ids for turn in turns for ids in _token_ids(turn)]
+    tokens = [ids for turn in turns for ids in token_ids(turn)]
     return ResultRow(
         policy=policy,
         role=role,

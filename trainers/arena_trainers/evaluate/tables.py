@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from arena_envs.bots import BOTS, make_bot
-from arena_trainers.evaluate.matches import Evaluation, SuiteEvaluation
+from arena_trainers.evaluate.matches import Evaluation
 from arena_trainers.evaluate.result_rows import ResultRow, against
 
 SCORE = (
@@ -152,33 +152,6 @@ def interval_text(low: float | None, high: float | None) -> str:
     '0.500 to ?'
     """
     return " to ".join("?" if end is None else f"{end:z.3f}" for end in (low, high))
-
-
-def suite_table(found: SuiteEvaluation) -> Table:
-    """The scores of a suite."""
-    table = Table(
-        title=escape(f"{found.policy} in the suite {found.suite!r}"),
-        box=box.SIMPLE_HEAD,
-        caption="The score formulas are inferred from published tables.",
-        caption_justify="left",
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-    )
-    table.add_column("game", no_wrap=True, overflow="fold")
-    table.add_column("against", overflow="fold")
-    for name in ("seat", "return", "score"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("formula of the score", overflow="fold")
-    for row in found.scores:
-        table.add_row(
-            row.game,
-            escape(", ".join(row.opponents)),
-            str(row.seat),
-            f"{row.mean_return:z.3f}",
-            "" if row.score is None else f"{row.score:z.1f}",
-            row.formula,
-        )
-    return table
 
 
 def _cells(row: ResultRow) -> list[str]:

@@ -51,7 +51,6 @@ from arena_trainers.runs.folder import partial
 from arena_trainers.runs.progress import Callback
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.metrics import advantage_by_turn
-from arena_trainers.train.settings import part_weights
 from arena_wrappers import (
     EpisodePlan,
     Policy,
@@ -322,7 +321,7 @@ def training_groups(trainer: "TurnGRPOTrainer", num_groups: int) -> list[Rollout
         trainer.last_credit,
         estimator=trainer.args.credit,
         weighting=trainer.args.weighting,
-        part_weights=part_weights(trainer.args, trainer.games.functions),
+        part_weights=trainer.credit.weights,
     )
     roots = [g for g, e in zip(games, episodes, strict=True) if e.parent is None]
     pairs = zip(roots, trees_of(own), strict=True)

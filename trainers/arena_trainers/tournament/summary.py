@@ -82,7 +82,9 @@ def rate(
 
 
 def fit_elo(
-    num_policies: int, outcomes: Sequence[PairOutcome]
+    num_policies: int,
+    outcomes: Sequence[PairOutcome],
+    weights: Sequence[float] | None = None,
 ) -> tuple[Floats, Floats]:
     """Elo ratings and their standard errors.
 
@@ -94,6 +96,7 @@ def fit_elo(
     Args:
         num_policies: n.
         outcomes: results of episodes.
+        weights: of the outcomes; by default 1.
 
     Returns:
         float64[n] ratings with mean 1500, float64[n] standard errors of their distances
@@ -107,9 +110,10 @@ def fit_elo(
     (511.501, 511.501)
     """
     wins = np.zeros((num_policies, num_policies))
-    for first, second, score in outcomes:
-        wins[first, second] += score
-        wins[second, first] += 1 - score
+    given = [1.0] * len(outcomes) if weights is None else weights
+    for (first, second, score), weight in zip(outcomes, given, strict=True):
+        wins[first, second] += weight * score
+        wins[second, first] += weight * (1 - score)
     wins += 0.5 * (wins + wins.T > 0)
     games = wins + wins.T
 
@@ -125,8 +129,8 @@ def fit_elo(
     found = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
     theta = found.x - found.x.mean()
     chances = 1 / (1 + np.exp(theta[None, :] - theta[:, None]))
-    weights = games * chances * (1 - chances)
-    information = np.diag(weights.sum(1)) - weights
+    curvature = games * chances * (1 - chances)
+    information = np.diag(curvature.sum(1)) - curvature
     errors = np.sqrt(np.diag(np.linalg.pinv(information)))
     return MEAN_ELO + POINTS * theta, POINTS * errors
 

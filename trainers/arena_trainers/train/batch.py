@@ -79,6 +79,7 @@ from arena_trainers.credit.pools import ZERO, Pools
 from arena_trainers.credit.scales import mean_of_others
 from arena_trainers.lm.reward_model import RewardModel, check_same_texts
 from arena_trainers.matchmaking import SELF, Seats
+from arena_trainers.rewards import Part
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import Critic
 from arena_trainers.train.matching import EVAL, TRAIN, Matching, PreparedGames, Tasks
@@ -126,7 +127,9 @@ class BatchCredit:
 
     Attributes:
         state: the estimator's, from the batch before.
-        metrics: of the critic, for the latest batch.
+        parts: of the reward, of the option `rewards`; `multipliers` of those with a limit.
+        step: the optimizer step, at which `weights` holds.
+        metrics: of the critic and of `rewards`, for the latest batch.
     """
 
     def __init__(
@@ -142,6 +145,31 @@ class BatchCredit:
         self.models, self.clock, self.max_tokens = models, clock, max_tokens
         self.state: Mapping[str, Any] | None = None
         self.metrics: dict[str, float] = {}
+        functions = games.functions.values()
+        self.parts = [part for part in functions if isinstance(part, Part)]
+        self.multipliers = {part.name: 0.0 for part in self.parts if part.sign}
+        self.step = 0
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """The weight of each part of the reward at this step."""
+        now = {
+            part.name: part.weight_at(self.step, self.multipliers.get(part.name, 0.0))
+            for part in self.parts
+        }
+        return part_weights(self.args, self.games.functions) | now
+
+    def _after(self, records: Sequence[TurnRecord], trains: bool) -> None:
+        """Logs weights and means of the rewards, and moves the multipliers."""
+        weights = self.weights
+        for part in self.parts:
+            mean = math.fsum(r.rewards.get(part.name, 0.0) for r in records)
+            mean /= max(len(records), 1)
+            self.metrics[f"arena/reward/{part.name}"] = mean
+            self.metrics[f"arena/reward/{part.name}/weight"] = weights[part.name]
+            if trains and records and part.sign:
+                moved = part.moved(self.multipliers[part.name], mean)
+                self.multipliers[part.name] = moved
 
     def records(self, played: Played) -> Shares:
         """The records of all turns that were played, of each process."""
@@ -168,7 +196,7 @@ class BatchCredit:
         with self.clock.part("credit"):
             turns = turn_batch(
                 shares,
-                part_weights(args, games.functions),
+                self.weights,
                 games.names,
                 games.columns,
                 [game.teams for game in games.rules],
@@ -181,6 +209,7 @@ class BatchCredit:
             self.metrics = {}
             if self.critic is not None:
                 self.metrics = self.critic.after(turns, records, trains)
+            self._after(records, trains)
             if trains:
                 self.state = found.state
         return Credited(turns, found)
@@ -513,8 +542,7 @@ class Filter:
         return dict(zip(sorted(starts), found.tolist(), strict=True))
 
     def _batch(self, shares: Shares) -> TurnBatch:
-        weights = part_weights(self.args, self.games.functions)
-        return turn_batch(shares, weights, self.games.names)
+        return turn_batch(shares, self.credit.weights, self.games.names)
 
 
 def clean_wins(

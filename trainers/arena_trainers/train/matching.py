@@ -33,6 +33,7 @@ from arena_trainers.matchmaking import (
 )
 from arena_trainers.matchmaking.snapshots import FOLDER, SnapshotStore
 from arena_trainers.processes import raised_everywhere
+from arena_trainers.rewards import parts_of
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import (
     GamePlan,
@@ -161,15 +162,15 @@ def prepare_games(
     if plans is None:
         plans = [GamePlan(spec, args) for spec in args.games]
     check_used(args, plans)
+    columns = {**(columns or {}), **parts_of(args.rewards)}
     found = check_credit(args, [plan.game for plan in plans], columns)
     if args.critic == "features":
         found = (*found, "features")
     matchmaker = matchmaker_of(args, plans)
     seated = opponents(plans, args, policies or {}, matchmaker)
     check_exact(args, plans, seated)
-    given = dict(columns or {})
     curriculum = curriculum_of(args, plans)
-    return PreparedGames(tuple(plans), seated, given, found, matchmaker, curriculum)
+    return PreparedGames(tuple(plans), seated, columns, found, matchmaker, curriculum)
 
 
 CURRICULUM_FILE = "curriculum.json"  # of a checkpoint

@@ -4,6 +4,8 @@
 |---|---|---|
 | `arena/<game>/player_<i>/return` | mean return by the rules | within the game's range |
 | `arena/<game>/player_<i>/reward/<part>` | Σ part * weight / trained trajectories, of a supplied part; unweighted if the weight is 0 | moves as you want it to |
+| `arena/reward/<part>` | mean over turns of a part of `rewards`, unweighted; `/weight`: its weight at this step | below `at_most` |
+| `arena/loss/<term>` | mean of a term of `losses` as it enters the loss, unweighted; `/weight`: its weight at this step | falls |
 | `arena/<game>/player_<i>/advantage_mean` | mean of turn advantages | near 0 |
 | `arena/<game>/player_<i>/advantage_std` | their standard deviation | above 0 |
 | `arena/<game>/player_<i>/zero_advantages` | turns with advantage 0 / turns | below 0.9 |

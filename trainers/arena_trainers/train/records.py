@@ -28,10 +28,11 @@ from arena_trainers.credit import TurnBatch
 from arena_trainers.credit.batch import INT_COLUMNS
 from arena_trainers.lm.models import check_reward_model
 from arena_trainers.matchmaking import SELF, Seats
+from arena_trainers.rewards import Part
 from arena_wrappers.play import Branching, final_state, turn_states
 from arena_wrappers.records import Episode, Turn
 
-ColumnFunction = Callable[[Episode, Turn, Any], float]
+ColumnFunction = Callable[..., float]  # of episode, turn and state
 
 SUPPLIED = ("value", "action_value", "stratum")  # and parts of the reward
 _OF_SCORES = (
@@ -140,7 +141,11 @@ def _check_scores(columns: Mapping[str, Any]) -> None:
 
 
 def supplied_by(
-    functions: Mapping[str, ColumnFunction], episode: Episode, turn: Turn, state: Any
+    functions: Mapping[str, ColumnFunction],
+    episode: Episode,
+    turn: Turn,
+    state: Any,
+    game: Any = None,
 ) -> dict[str, float]:
     """Values of the functions for one turn, by column.
 
@@ -150,7 +155,8 @@ def supplied_by(
     """
     found: dict[str, float] = {}
     for name, function in functions.items():
-        value, is_int = function(episode, turn, state), name in INT_COLUMNS
+        given = (game,) if isinstance(function, Part) else ()
+        value, is_int = function(episode, turn, state, *given), name in INT_COLUMNS
         if not _fits(value, is_int):
             wanted = "an integer of 64 bits" if is_int else "a finite number"
             raise ValueError(
@@ -318,7 +324,9 @@ def turn_records(
                 if "features" in columns:
                     record = _with_features(record, episode, rules[game], states[place])
                 if functions:
-                    values = supplied_by(functions, episode, turn, states[place])
+                    values = supplied_by(
+                        functions, episode, turn, states[place], rules[game]
+                    )
                     record = with_supplied(record, values)
                 records.append(record)
     return records

@@ -170,6 +170,7 @@ def save_credit(
     owner: Mapping[str, Any],
     state: Mapping[str, Any] | None,
     critic: Critic | None = None,
+    multipliers: Mapping[str, float] | None = None,
 ) -> None:
     """Writes the state from which the next batch's credit follows, and its owner.
 
@@ -178,11 +179,14 @@ def save_credit(
         owner: the result of `credited_by`.
         state: the estimator's state, if it keeps one.
         critic: the critic, if there is one; it is written if it learns.
+        multipliers: of rewards with a limit.
     """
     weights = None if critic is None else critic.state_dict()
     if weights is not None:
         torch.save(weights, folder / CRITIC)
-    (folder / CREDIT_STATE).write_text(json.dumps({**owner, "state": state}))
+    (folder / CREDIT_STATE).write_text(
+        json.dumps({**owner, "state": state, "multipliers": dict(multipliers or {})})
+    )
 
 
 def load_credit(
@@ -254,13 +258,18 @@ class Saved:
         if trainer.args.should_save:
             trainer.matching.save(folder)
             trainer.tasks.save(folder)
-            save_credit(folder, self.owner, trainer.credit.state, trainer.credit.critic)
+            credit = trainer.credit
+            kept = credit.state, credit.critic, credit.multipliers
+            save_credit(folder, self.owner, *kept)
 
     def load(self, folder: Path) -> None:
         """Goes on from a checkpoint."""
         trainer = self.trainer
         keep_to_schedule(trainer.lr_scheduler)
         trainer.credit.state = load_credit(folder, self.owner, trainer.credit.critic)
+        if trainer.credit.multipliers:
+            found = json.loads((folder / CREDIT_STATE).read_text())
+            trainer.credit.multipliers |= found.get("multipliers", {})
         trainer.matching.load(folder)
         trainer.tasks.load(folder)
         load_reference(trainer, folder)

@@ -50,6 +50,7 @@ from arena_trainers.options import (
     refuse_unknown,
 )
 from arena_trainers.processes import splits_weights
+from arena_trainers.rewards import parts_of
 from arena_trainers.train.games import check_opponents, expanded
 from arena_trainers.train.records import (
     PARTS,
@@ -218,6 +219,9 @@ class SelfPlay:
         on_invalid: Reaction to an invalid reply: 'forfeit', 'retry' or 'random'.
         penalty: Cost of an invalid reply. It is in the `format` part of the reward.
         max_retries: Retries of a seat after an invalid reply.
+        rewards: Further parts of the reward by name, such as {length: {weight: -0.001}}. Each has a
+            weight, a number or [from, to] with `over` steps, `until` a step, or a limit, as in
+            {length: {at_most: 40, rate: 0.001}}; see `arena_trainers.rewards`.
         part_weights: Weights of the reward parts, such as {format: 0.5}. Default: 1 for `game`
             and `format`; 0 for parts that the trainer's `columns` give, which are then read
             but not paid.
@@ -290,6 +294,7 @@ class SelfPlay:
     on_invalid: Literal["forfeit", "retry", "random"] = option("forfeit")
     penalty: float = option(0.5)
     max_retries: int = option(2)
+    rewards: dict[str, Any] = option({})
     part_weights: dict[str, float] = option({})
     rollout_batch_size: int | None = option(None, least=1)
     vllm_importance_sampling_mode: Any = option(None)
@@ -355,6 +360,7 @@ class SelfPlay:
             make_matchmaker(self.opponents)  # raises for options that it lacks
         if self.curriculum is not None:
             make_curriculum(self.curriculum)
+        parts_of(self.rewards)
         for name, weight in self.part_weights.items():
             if not isinstance(weight, int | float) or not math.isfinite(weight):
                 raise ValueError(f"want a number as weight of {name!r}, got {weight!r}")
@@ -495,7 +501,8 @@ def part_weights(args: Any, functions: Collection[str]) -> dict[str, float]:
     part has weight 0 unless `part_weights` sets it.
     """
     given = [part for name in functions if (part := part_of(name))]
-    return {**dict.fromkeys(given, 0.0), **args.part_weights}
+    weighted = dict.fromkeys(args.rewards, 1.0)  # as far as checks go
+    return {**dict.fromkeys(given, 0.0), **weighted, **args.part_weights}
 
 
 def check_part_weights(args: Any, functions: Collection[str]) -> None:
@@ -505,6 +512,12 @@ def check_part_weights(args: Any, functions: Collection[str]) -> None:
         ValueError: a weight for an unknown part, or weight 0 for the part that the
             estimator needs as a reward (`paid_part` of its `needs`).
     """
+    for name in args.rewards:
+        if name in args.part_weights or name in PARTS:
+            raise ValueError(
+                f"want the weight of {name!r} in rewards or in part_weights, got both; leave "
+                "one out, or give it another name"
+            )
     known = [*PARTS, *(part for name in functions if (part := part_of(name)))]
     for name in args.part_weights:
         if name not in known:

@@ -247,6 +247,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         """A batch from its starts to TRL's loss: play, filter, credit, rows."""
         trains, step = self.model.training, self.state.global_step
         with self.shards.weights_for_play():  # for the critic, too
+            self.credit.step = step
             played = self.player.play(inputs, step, trains)
             kept = self.filter(played)
             credited = self.credit(kept.shares, trains)

@@ -1,0 +1,175 @@
+"""Parts of the reward: what they pay, their weights and limits, and what they leave unchanged."""
+
+import itertools
+import json
+
+import pytest
+
+pytest.importorskip("torch")
+
+import arena_envs
+from arena_envs.doors import BrokenPromise
+from arena_trainers import rewards
+from arena_trainers.rewards import parts_of
+from arena_wrappers import ScriptedPolicy, play
+from arena_wrappers.play import turn_states
+
+pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+LEVEL = ("######", "#@$._#", "#_$._#", "######")
+MOVES = ("up", "down", "left", "right")
+
+
+def total(reward, episode, game, **options):
+    pairs = zip(episode.turns, turn_states(episode, game), strict=True)
+    return sum(reward(episode, turn, state, game, **options) for turn, state in pairs)
+
+
+@pytest.fixture(scope="module")
+def sokoban():
+    """A level with every line of play of three moves, and the sum that each has been paid."""
+    env = arena_envs.make("sokoban", level=LEVEL, max_moves=3)
+    found = []
+    for moves in itertools.product(MOVES, repeat=3):
+        script = ScriptedPolicy([f"Answer: {move}" for move in moves])
+        found += play(env.clone, [script], [0], on_error="raise")
+    assert all(turn.invalid is None for e in found for turn in e.turns)
+    return env.game, found
+
+
+@pytest.mark.parametrize(("potential", "sums"), [(True, {0}), (False, {0, 0.5, 1})])
+def test_potentials_move_the_return_of_every_line_alike(sokoban, potential, sums):
+    """By enumeration: then all policies keep their order, and the optimum is unchanged."""
+    game, episodes = sokoban
+    paid = {total(rewards.milestones, e, game, potential=potential) for e in episodes}
+    assert paid == sums or paid < sums  # two boxes need more than three moves
+
+
+def test_milestones_pay_what_a_turn_has_gained(sokoban):
+    game, episodes = sokoban
+    (episode,) = (
+        e
+        for e in episodes
+        if [game.action_text(None, t.action) for t in e.turns]
+        == ["right", "left", "down"]
+    )
+    states = turn_states(episode, game)
+    found = [
+        rewards.milestones(episode, t, s, game)
+        for t, s in zip(episode.turns, states, strict=True)
+    ]
+    assert found == [0.5, 0, -0.5]
+
+
+def test_a_game_without_progress_names_its_measures(sokoban):
+    (episode,) = play("kuhn_poker", "random", [0])
+    with pytest.raises(ValueError, match=r"none.*progress"):
+        total(rewards.milestones, episode, arena_envs.make_game("kuhn_poker"))
+    game, (first, *_) = sokoban
+    assert total(rewards.milestones, first, game, of="boxes_on_goals") == 0
+
+
+def test_expert_match_pays_the_replies_of_the_solver():
+    game = arena_envs.make_game("kuhn_poker")
+    for episode in play("kuhn_poker", "cfr", range(3)):
+        assert total(
+            rewards.expert_match, episode, game, solver="cfr", at_least=0.0
+        ) == len(episode.turns)
+    cards = play("kuhn_poker", ScriptedPolicy(lambda r: r.wrap("bet")), range(30))
+    found = {
+        (t.state.cards[t.seat], rewards.expert_match(e, t, t.state, game, solver="cfr"))
+        for e in cards
+        for t in e.turns
+        if t.index == 0 and t.seat == 1 and t.invalid is None
+    }
+    assert (2, 1.0) in found
+    assert (1, 0.0) in found  # bet after bet is a call: with Q too rare
+
+
+def length_of_limit(**limit):
+    return {"length": {"rate": 0.1, **limit}}
+
+
+def test_a_multiplier_rises_while_its_mean_is_above_the_bound(make_trainer, generated):
+    trainer = make_trainer(rewards=length_of_limit(at_most=1.0))
+    found = []
+    for _ in range(3):
+        generated(trainer)
+        found.append(trainer.credit.multipliers["length"])
+        mean = trainer.credit.metrics["arena/reward/length"]
+        assert mean > 1
+    assert 0 < found[0] < found[1] < found[2]
+    turns = trainer.last_turns
+    assert turns.rewards["length"].tolist() == (-found[1] * turns.num_tokens).tolist()
+
+
+def test_a_multiplier_stays_at_zero_while_the_limit_holds(make_trainer, generated):
+    trainer = make_trainer(rewards=length_of_limit(at_most=3.0))
+    generated(trainer)
+    assert trainer.credit.multipliers["length"] == 0
+    assert (
+        trainer.last_turns.reward.tolist()
+        == sum(trainer.last_turns.rewards[part] for part in ("game", "format")).tolist()
+    )
+
+
+def test_multipliers_resume_bit_for_bit(make_trainer, tmp_path):
+    options = {"rewards": length_of_limit(at_most=1.0), "save_strategy": "steps"}
+    options |= {"save_steps": 2, "max_steps": 4}
+    whole = make_trainer(**options)
+    whole.train()
+    again = make_trainer(**options)
+    again.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-2"))
+    assert again.credit.multipliers == whole.credit.multipliers
+    assert again.credit.multipliers["length"] > 0.1
+    pairs = zip(whole.model.parameters(), again.model.parameters(), strict=True)
+    assert all((a == b).all() for a, b in pairs)
+    kept = json.loads(
+        (tmp_path / "out" / "checkpoint-2" / "credit_state.json").read_text()
+    )
+    assert 0 < kept["multipliers"]["length"] < again.credit.multipliers["length"]
+
+
+def test_a_reward_of_weight_zero_trains_as_without(make_trainer):
+    def weights(**options):
+        trainer = make_trainer(max_steps=2, **options)
+        trainer.train()
+        return [p.detach().clone() for p in trainer.model.parameters()]
+
+    plain, zero = weights(), weights(rewards={"length": {"weight": 0}})
+    some = weights(
+        rewards={"expert_match": {"solver": "cfr", "weight": [1, 0], "over": 9}}
+    )
+    assert all((a == b).all() for a, b in zip(plain, zero, strict=True))
+    assert not all((a == b).all() for a, b in zip(plain, some, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"lenght": {}}, "did you mean 'length'"),
+        ({"length": 1}, "want a mapping"),
+        ({"expert_match": {}}, "needs the option 'solver'"),
+        ({"length": {"at_most": 40}}, "with a rate above 0"),
+        ({"length": {"at_most": 4, "rate": 1, "weight": 1}}, "want a weight, or one"),
+    ],
+)
+def test_wrong_rewards_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        parts_of(given)
+
+
+@pytest.mark.parametrize(
+    ("name", "game", "options"),
+    [
+        ("milestones", "sokoban", {}),
+        ("expert_match", "kuhn_poker", {"solver": "cfr"}),
+        ("length", "kuhn_poker", {}),
+    ],
+)
+def test_the_rewards_keep_their_promises(name, game, options):
+    rewards.rewards.check(rewards.rewards.find(name), game, **options)
+
+
+def test_a_reward_that_is_no_number_is_found():
+    with pytest.raises(BrokenPromise, match="finite"):
+        rewards.check_reward(lambda *_: float("nan"), "kuhn_poker")
