@@ -46,6 +46,7 @@ from arena_trainers.runs.results.close import (
     outcome_tables,
     provenance,
     results_of,
+    rollouts_lines,
     write_results,
 )
 from arena_trainers.runs.results.measure import GameMeter, GameOutcome
@@ -389,12 +390,7 @@ class SelfPlay(Run):
         best = self.best, self.job.save_best, self.job.evaluate_every
         lines = [best_line(self.folder, *best)]
         lines += closing_lines(self.folder, plans, self.args)
-        if self.job.saved_groups and last_rollouts(self.folder) is None:
-            lines.append(
-                f"no training episodes are in {self.folder / 'rollouts'}: they are written "
-                f"every logging_steps ({self.args.logging_steps:g}) steps; give a smaller "
-                "--logging_steps"
-            )
+        lines += rollouts_lines(self.folder, self.job.saved_groups, self.args)
         self.say("\n".join(lines))
 
     opening = (

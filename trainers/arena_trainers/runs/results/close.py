@@ -651,6 +651,16 @@ def best_line(folder: Path, kept: BestModel | None, is_wanted: bool, every: int)
     return NO_SCORE
 
 
+def rollouts_lines(folder: Path, num_groups: int, args: TurnGRPOConfig) -> list[str]:
+    """A line that says why no training episodes were written; none if there are some."""
+    if num_groups == 0 or last_rollouts(folder) is not None:
+        return []
+    return [
+        f"no training episodes are in {folder / 'rollouts'}: they are written every "
+        f"logging_steps ({args.logging_steps:g}) steps; give a smaller --logging_steps"
+    ]
+
+
 def last_rollouts(folder: Path) -> Path | None:
     """The newest file of training episodes of a run."""
     found = (folder / "rollouts").glob("step-*.jsonl")
