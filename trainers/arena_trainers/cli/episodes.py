@@ -55,7 +55,6 @@ from arena_trainers.report.run_page import SECONDS, follow, write_report
 from arena_trainers.report.runs import EVALUATED, METRICS, RunFiles, read_runs
 from arena_trainers.report.stepping import Stepper
 from arena_wrappers.play import game_of
-from arena_wrappers.records import whole_file
 
 if TYPE_CHECKING:
     from arena_trainers.lm.chat import Chat
@@ -113,9 +112,7 @@ def replay(
         elif svg is not None:
             (line,) = _known(read_lines(file, first - 1, 1), file)
             if isinstance(line, Recorded):
-                text = sheet(line.rollout.episode, seen_by)
-                with whole_file(svg) as target:
-                    target.write(text)
+                write_whole(svg, sheet(line.rollout.episode, seen_by))
                 typer.echo(f"{svg}: the episode of line {line.line}")
         elif sys.stdin.isatty() and sys.stdout.isatty():
             step_through(_known(read_lines(file, first - 1, num_episodes), file), full)
@@ -592,8 +589,7 @@ def _write(
         written.append("test" if side else "train")
         typer.echo(f"wrote {len(selection.rows):,} rows to {path}")
     if has_splits:
-        with whole_file(out / "README.md") as card:
-            card.write(_card(written, found[""], origin))
+        write_whole(out / "README.md", _card(written, found[""], origin))
 
 
 def _card(splits: Sequence[str], train: Selection, origin: Origin) -> str:

@@ -20,7 +20,7 @@ from arena_trainers.checkpoint import (
 from arena_trainers.lm.models import ADAPTER, saved_model
 from arena_trainers.offline.protocol import SELF_PLAY
 from arena_trainers.runs.settings import load_recipe
-from arena_wrappers.records import whole_file
+from arena_wrappers.records import write_whole
 
 CONFIG, RESULTS, METRICS = "config.yaml", "results.json", "metrics.jsonl"
 WRITTEN = f".{CONFIG}"  # what the run wrote into it
@@ -101,8 +101,7 @@ def partial(name: str) -> str:
 def write_config(folder: Path, text: str) -> None:
     """Writes `config.yaml`, and the copy that shows whether somebody edited it."""
     for name in (WRITTEN, CONFIG):
-        with whole_file(folder / name) as file:
-            file.write(text)
+        write_whole(folder / name, text)
 
 
 def read_config(folder: Path) -> dict[str, Any]:

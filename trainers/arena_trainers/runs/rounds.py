@@ -74,7 +74,7 @@ from arena_trainers.runs.start import (
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games
 from arena_wrappers import Policy, make_policy, play, read_episodes, write_episodes
-from arena_wrappers.records import whole_file
+from arena_wrappers.records import write_whole
 
 COMPARE_SIBLINGS = ("branch_pairs", "revisions")  # selectors
 _KINDS = {"Completion": "completions", "Label": "labels", "Pair": "pairs"}
@@ -406,8 +406,7 @@ def write_scores(
 
 
 def _write_json(path: Path, values: Any) -> None:
-    with whole_file(path) as file:
-        file.write(json.dumps(values, indent=1) + "\n")
+    write_whole(path, json.dumps(values, indent=1) + "\n")
 
 
 CURVES = "curves.png"

@@ -39,7 +39,7 @@ from arena_trainers.runs.watch import LEARNERS, NO_SCORE, RETURN, BestModel
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
 from arena_wrappers import Episode, write_episodes
-from arena_wrappers.records import whole_file
+from arena_wrappers.records import whole_file, write_whole
 
 Records = Sequence[Mapping[str, Any]]
 
@@ -560,8 +560,8 @@ def write_results(
         share = -(-num_saved // len(episodes))  # of each game
         kept = [episode for played in episodes for episode in played[:share]]
         write_episodes(folder / EPISODES, kept)
-    with whole_file(folder / RESULTS) as file:  # it ends a live report
-        file.write(json.dumps(results, indent=2) + "\n")
+    # it ends a live report
+    write_whole(folder / RESULTS, json.dumps(results, indent=2) + "\n")
     figure = curves(read_metrics(folder / METRICS), frame)
     figure.savefig(folder / "curves.png", dpi=120)
 
