@@ -55,6 +55,7 @@ from arena_trainers.report.run_page import SECONDS, follow, write_report
 from arena_trainers.report.runs import EVALUATED, METRICS, RunFiles, read_runs
 from arena_trainers.report.stepping import Stepper
 from arena_wrappers.play import game_of
+from arena_wrappers.records import write_whole
 
 if TYPE_CHECKING:
     from arena_trainers.lm.chat import Chat

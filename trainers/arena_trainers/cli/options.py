@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, fields
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -257,23 +257,13 @@ def listed(values: list[str] | None) -> list[str] | None:
         raise typer.BadParameter(str(error)) from None
 
 
-Games = Annotated[
-    list[str],
-    typer.Option(
-        *("--games", "-g"),
-        metavar="GAME,GAME",
-        callback=listed,
-        help="Games to play, by commas; repeatable.",
-    ),
-]
+_named = partial(typer.Option, "--games", "-g", metavar="GAME,GAME", callback=listed)
+Games = Annotated[list[str], _named(help="Games to play, by commas; repeatable.")]
 MoreGames = Annotated[
-    list[str] | None,
-    typer.Option(
-        *("--games", "-g"),
-        metavar="GAME,GAME",
-        callback=listed,
-        help="Games by commas, in place of GAME; repeatable.",
-    ),
+    list[str] | None, _named(help="Games by commas, in place of GAME; repeatable.")
+]
+GameIds = Annotated[
+    list[str] | None, _named(help="Ids of games, by commas; repeatable.")
 ]
 
 Opponents = Annotated[
