@@ -55,7 +55,12 @@ def arena(
     ] = False,
 ) -> None:
     """Text games for language models: play, evaluate, train by self-play."""
-    _quiet_libraries()
+    # no output and no telemetry of libraries
+    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     find_modules_here()
     if show_version:
         typer.echo(version("arena-envs"))
@@ -227,15 +232,6 @@ add_serve(app)
 app.add_typer(credit_app)
 app.add_typer(audit_app)
 app.add_typer(evaluate.board_app)
-
-
-def _quiet_libraries() -> None:
-    """Turns off the output and the telemetry of libraries."""
-    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 
 def _warning_line(message: Warning | str, *_: Any, **__: Any) -> str:

@@ -217,12 +217,16 @@ class GameMeter:
                 table, _ = tabular(policy, self.game, self.options)
             self._table, conv = table, nash_conv(self.game, table)
             self.beat()
+        by_seat = dict.fromkeys(range(num_players), episodes)
+        rows = rows_of(self.plan.game, policy.name, "policy", "self", by_seat)
         stage = Measurement(
             name,
             conv,
             legal_rate(episodes) if any(e.turns for e in episodes) else None,
             len(episodes),
-            _returns(self.plan.game, policy.name, episodes),
+            tuple(
+                Interval(r.mean_return, r.low, r.high) for r in rows if r.seat != "all"
+            ),
             {
                 measure: Interval(*found)
                 for measure, found in measured(self.plan.game, episodes).items()
@@ -319,12 +323,3 @@ def _plain(stage: Measurement) -> dict[str, Any]:
         "returns": [interval._asdict() for interval in stage.returns],
         "measures": {name: i._asdict() for name, i in stage.measures.items()},
     }
-
-
-def _returns(
-    game: AnyGame, policy: str, episodes: Sequence[Episode]
-) -> tuple[Interval, ...]:
-    by_seat = dict.fromkeys(range(game.num_players), episodes)
-    rows = rows_of(game, policy, "policy", "self", by_seat)
-    rows = [row for row in rows if row.seat != "all"]
-    return tuple(Interval(row.mean_return, row.low, row.high) for row in rows)
