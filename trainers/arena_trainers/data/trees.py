@@ -314,9 +314,8 @@ def revisions(
         for turns in conversations(one.turns):
             first = turns[0].index
             pairs = pairwise([*one.turns[max(first - 1, 0) : first], *turns])
-            # refused replies that are followed by a legal one in the same state
-            bad = [a for a, b in pairs if not is_legal(a) and is_legal(b)]
-            if any(turn.action is None for turn in bad):
+            corrected = [a for a, b in pairs if not is_legal(a) and is_legal(b)]
+            if any(turn.action is None for turn in corrected):  # in the same state
                 facts = facts_of(one.episode, turns[0], "a refused reply, corrected")
                 yield Completion(**facts, completion=pieces_of(turns))
             elif one.episode.parent is None:
