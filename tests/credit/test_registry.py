@@ -258,3 +258,9 @@ class TestPlugins:
         )
         with pytest.raises(ImportError, match=message):
             estimate("absent", batch(*ROWS))
+
+
+@pytest.mark.parametrize("discount", [-0.5, 1.5, float("nan")])
+def test_a_discount_outside_0_to_1_is_refused(discount, batch):
+    with pytest.raises(ValueError, match="want discount between 0 and 1"):
+        estimate("mars", batch((0, 0, 0, [1.0])), discount=discount)
