@@ -342,7 +342,9 @@ class BaseGame(Generic[S, A]):
 
     @property
     def teams(self: Game[S, A]) -> Sequence[int]:
-        return range(self.num_players)
+        """One in cooperative games; else each seat is its own."""
+        num = self.num_players
+        return (0,) * num if self.kind == "cooperative" else range(num)
 
     def chance_outcomes(self, state: S) -> Sequence[tuple[A, float]]:
         """No outcomes, which is right without chance."""

@@ -24,7 +24,8 @@ PAGES = [
 
 
 @pytest.mark.parametrize(
-    "page", ["games", "smollm2", "language", "adapters", "options", "replies"]
+    "page",
+    ["games", "smollm2", "language", "adapters", "options", "replies", "glossary"],
 )
 def test_a_page_is_what_its_script_writes(page, monkeypatch) -> None:
     """The script exits with a message where the page is out of date."""
@@ -87,3 +88,16 @@ def test_the_reference_has_every_module_that_lists_public_names():
     modules = set(public_modules())
     assert {"arena_envs", "arena_trainers.credit", "arena_wrappers.play"} <= modules
     assert not any(name.startswith("arena_envs.games") for name in modules)
+
+
+@pytest.mark.slow
+def test_the_moving_picture_is_what_its_script_draws(tmp_path):
+    """Write it with: python docs/build_moving.py"""
+    image = pytest.importorskip("PIL.Image")
+    pytest.importorskip("resvg_py")
+    from build_moving import IMAGE, draw
+
+    draw(tmp_path / "game.gif")
+    with image.open(tmp_path / "game.gif") as drawn, image.open(IMAGE) as shown:
+        assert (drawn.n_frames, drawn.size) == (shown.n_frames, shown.size)
+    assert IMAGE.stat().st_size < 500_000

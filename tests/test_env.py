@@ -692,7 +692,7 @@ class TestLanguageGame:
         env.step(text)
         assert env.forfeited_by == 0
         assert all(env.terminations.values())
-        assert env.returns == (-1.0, 0.0)
+        assert env.returns == (-1.0, -1.0)  # both are one team
 
     def test_what_is_no_text_is_refused(self) -> None:
         env = started(GameEnv(Hint()))

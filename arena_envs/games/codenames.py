@@ -87,28 +87,14 @@ from arena_envs.games.kits.words import (
     linked_words,
     of_list,
     read_words,
+    word_lists,
 )
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
 from arena_envs.talk import Utterance
 
 ASSASSIN, NEUTRAL, UNKNOWN = "x", "n", "?"
 ROLES = ("0", "1", ASSASSIN, NEUTRAL, UNKNOWN)
-CLUES = (
-    *(
-        "animal",
-        "food",
-        "water",
-        "house",
-        "clothing",
-        "body",
-        "metal",
-        "sea",
-        "job",
-        "tree",
-    ),
-    *("tool", "music", "paper", "fruit", "fire", "vehicle", "game", "school", "money"),
-    *("sport", "weather", "garden", "building", "travel", "winter", "light"),
-)  # of the finite core; no board is too close to all of them
+CLUES = tuple(word_lists()["codenames"].split())  # of the finite core
 HIDDEN = Utterance("clue")  # a refused clue, as others than its spymaster know it
 
 

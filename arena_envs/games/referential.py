@@ -229,7 +229,6 @@ class Referential(talk.TalkGame[State, Action]):
     kind = "cooperative"
     min_return = 0.0
     max_return = 1.0
-    teams = (0, 0)
     heuristic = "referrer:honest"
 
     def __post_init__(self) -> None:

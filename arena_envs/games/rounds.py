@@ -125,10 +125,6 @@ class Rounds(BaseGame[State, int]):
         return self.num_answers
 
     @property
-    def teams(self) -> Sequence[int]:
-        return (0,) * self.num_players
-
-    @property
     def _most(self) -> int:
         stakes = sum(map(self.stake, range(self.num_rounds)))
         return self.num_players * stakes

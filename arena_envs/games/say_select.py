@@ -128,7 +128,6 @@ class SaySelect(talk.TalkGame[State, Action]):
     pays_rounds = True
     first_state = State()
     num_players = 2
-    teams = (0, 0)
     kind = "cooperative"
     max_chance_nodes = 1
     heuristic = "say_selector:honest"

@@ -70,7 +70,6 @@ class Signaling(BaseGame[State, int]):
     min_return = 0.0
     max_return = 1.0
     max_turns = 2
-    teams = (0, 0)
 
     @property
     def num_actions(self) -> int:

@@ -127,7 +127,6 @@ class SpeakerListener(BaseGame[State, int]):
     kind = "cooperative"
     max_chance_nodes = 1
     min_return = 0.0
-    teams = (0, 0)
     default_value = "best 3/4; random 5303/48000"
 
     @property

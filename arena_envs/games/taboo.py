@@ -250,10 +250,6 @@ class Taboo(talk.TalkGame[State, Action]):
         return self.adversarial
 
     @property
-    def teams(self) -> Sequence[int]:
-        return (0, 1) if self.adversarial else (0, 0)
-
-    @property
     def min_return(self) -> float:
         return -1.0 if self.adversarial else 0.0
 

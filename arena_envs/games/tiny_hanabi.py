@@ -70,7 +70,6 @@ class TinyHanabi(BaseGame[State, int]):
     min_return = 0.0
     max_return = 10.0
     max_turns = 2
-    teams = (0, 0)
 
     def current_player(self, state: State) -> int:
         if len(state.cards) < 2:

@@ -72,8 +72,7 @@ def _check_features(game: AnyGame, state: Any, seat: int, seen: dict[Any, Any]) 
     demand(
         known == text,
         "features tell apart what the text tells the seat to move",
-        known,
-        text,
+        difference((known,), (text,)),
         fix="Put what differs between these texts into features.",
     )
 

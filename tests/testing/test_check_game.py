@@ -195,6 +195,11 @@ class Blind(KuhnPoker):
         return super().features(state, seat) * 0
 
 
+class LateLeak(KuhnPoker):
+    def observe(self, state: Any, seat: int) -> str:
+        return f"{super().observe(state, seat)} {'No news. ' * 40}Cards: {state.cards}."
+
+
 class NumpySeats(KuhnPoker):
     def current_player(self, state: Any) -> Any:
         return np.int64(super().current_player(state))
@@ -610,6 +615,7 @@ BROKEN = [
         LeakyFeatures,
         "states with one information state have the same text, features and legal actions",
     ),
+    (LateLeak, r"states with .*; got text from number \d+ on '.*rds: .* and '.*rds: "),
     (LeakyKey, "resample keeps the information state of the seat"),
     (Forgetful, "states with one information state have the same"),
     (Careless, "resample keeps the information state of the seat"),
@@ -619,7 +625,7 @@ BROKEN = [
     (Overt, "in a perfect-information game each state has its own information state"),
     (
         LeakyDealer,
-        "what a seat cannot know shows in no text, features or mask; got .f",
+        "what a seat cannot know shows in no text, features or mask; got f",
     ),
     (Blind, "features tell apart what the text tells the seat to move"),
     (NumpySeats, "current_player is a seat, CHANCE or TERMINAL, as an int; got"),

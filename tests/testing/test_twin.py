@@ -19,7 +19,13 @@ class FreeBets(KuhnPoker):
         return [max(-1.0, min(1.0, paid)) for paid in super().returns(state)]
 
 
-@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "tic_tac_toe", "hex"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("kuhn_poker", "leduc_poker", "tic_tac_toe", "hex", "connect_four", "othello"),
+        *("breakthrough", "liars_dice", "tiny_hanabi", "dots_and_boxes", "nim"),
+    ],
+)
 def test_no_difference_is_found_between_games_that_are_the_same(name):
     game = arena_envs.make_game(name)
     assert same_game(game, f"openspiel:{name}", max_states=300, num_episodes=5) is None

@@ -65,7 +65,7 @@ class Generation:
     parent: int = -1
 
 
-@dataclass(frozen=True)
+@dataclass  # not frozen, which takes three times as long to make
 class Turn:
     """One reply of one seat, with its prompt, its action and its rewards.
 

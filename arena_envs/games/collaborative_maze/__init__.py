@@ -128,10 +128,6 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         return 1 if self.solo else 2
 
     @property
-    def teams(self) -> Sequence[int]:
-        return (0,) * self.num_players
-
-    @property
     def information(self) -> Information:
         return "perfect" if self.solo else "imperfect"
 

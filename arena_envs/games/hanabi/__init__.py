@@ -226,10 +226,6 @@ class Hanabi(Setup):
         before = 2 * left + self.max_information_tokens - 1 if left else 0
         return before + self.num_players
 
-    @property
-    def teams(self) -> Sequence[int]:
-        return (0,) * self.num_players
-
     @cached_property
     def texts(self) -> Texts:
         """The texts of these settings."""

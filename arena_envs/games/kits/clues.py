@@ -33,65 +33,20 @@ from collections.abc import Collection, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 
-from arena_envs.games.kits.words import forms, said_among
+from arena_envs.games.kits.words import forms, said_among, word_lists
 
 MAX_NUMBERS = 2  # of a clue
 
 
-def _set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-SUFFIXES = _set("er ers y ly ish less ful ness like hood ian ist")
-SMALL = _set(
-    "a an and are as at be but by for from has have he her his i if in is it its my no not of on or "
-    "our she so that the their then they this to very was we with you your"
+_LISTS = word_lists()
+SUFFIXES, SMALL, NUMBERS, WHOLE, _CHANCE = (
+    frozenset(_LISTS[name].split())
+    for name in ("suffixes", "small", "numbers", "whole", "chance")
 )
-NUMBERS = _set(
-    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen eighteen nineteen twenty thirty forty fifty first second third fourth "
-    "fifth sixth seventh eighth ninth tenth"
-)
-# words that two others make by chance
-WHOLE = _set(
-    "button captain cargo carnation carpenter carpet carrot carton cartridge cotton damsel donkey "
-    "earnest father flagrant forest forfeit forget garden garland garnet hamlet hatred kindred kingdom legend "
-    "legion manage mandate message mushroom napkin notice office palace palate parrot passion "
-    "pigeon potion pumpkin rampage rampant ration sacred scarlet season stable starling target tenant "
-    "together warden wigeon window"
-)
-# endings of words that are no words there
-_CHANCE = _set("able age ant ate ion ism ling ted ting")
 _LETTERS = {
-    **{"ay": "a", "be": "b", "bee": "b", "sea": "c", "see": "c", "dee": "d", "ex": "x"},
-    **{"gee": "g", "eye": "i", "i": "i", "jay": "j", "kay": "k", "el": "l", "em": "m"},
-    **{
-        "en": "n",
-        "oh": "o",
-        "owe": "o",
-        "pea": "p",
-        "pee": "p",
-        "cue": "q",
-        "queue": "q",
-    },
-    **{
-        "are": "r",
-        "ass": "s",
-        "tea": "t",
-        "tee": "t",
-        "you": "u",
-        "ewe": "u",
-        "why": "y",
-    },
-    **{
-        "zed": "z",
-        "zee": "z",
-        "a": "a",
-        "eff": "f",
-        "ell": "l",
-        "aye": "i",
-        "ess": "s",
-    },
+    word: letter
+    for letter, words in _LISTS["letters"].items()
+    for word in words.split()
 }
 _MARKS = re.compile(r"""[\s.,;:!?"()/*_~#`\u2013\u2014\u2026\u201c\u201d-]+""")
 _JOINED = re.compile(r"(?<![\w-])(?:x-ray|t-shirt|u-turn)(s?)(?![\w-])")

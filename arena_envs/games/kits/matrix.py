@@ -212,11 +212,6 @@ class MatrixRounds(ChoiceRounds):
         return "competitive" if len(set(map(math.fsum, cells))) == 1 else "mixed"
 
     @property
-    def teams(self) -> Sequence[int]:
-        cooperative = self.kind == "cooperative"
-        return (0,) * self.num_players if cooperative else range(self.num_players)
-
-    @property
     def zero_sum(self) -> bool:  # type: ignore[override]  # depends on the table
         return all(math.fsum(cell) == 0 for cell in self.cells.values())
 

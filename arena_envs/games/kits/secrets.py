@@ -51,7 +51,6 @@ class SecretGame(BaseGame[State, int]):
     min_return = 0.0
     max_return = 1.0
     shares_measured = ("success", "information")
-    teams = (0,)
     heuristic = "information_gain"
 
     @property

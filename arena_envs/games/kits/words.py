@@ -21,12 +21,13 @@ Parts of longer words do not count: "education" does not say "cat", and "doghous
 
 import csv
 import re
+import tomllib
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from arena_envs.game import SPLITS, check_int, of_split
 
@@ -120,6 +121,12 @@ def rows_of(
             f"{source!r:.80}"
         )
     return source, f"{param}, {row} {{}}"
+
+
+@cache
+def word_lists() -> dict[str, Any]:
+    """The lists of `arena_envs/words/clues.toml`, by name."""
+    return tomllib.loads("\n".join(_shipped("clues.toml")))
 
 
 def _shipped(file: str) -> list[str]:
@@ -219,19 +226,6 @@ _JOINED = re.compile(r"(?<![a-z])[a-z]+(?:[-_.'’*]+[a-z]+)+")
 _SPACED = re.compile(r"(?<![a-z])[a-z](?:[^a-z0-9]{1,3}[a-z](?![a-z]))+")
 _LONGEST = 24  # letters of a word that is put together
 
-IRREGULAR = {
-    "child": "children",
-    "foot": "feet",
-    "goose": "geese",
-    "louse": "lice",
-    "man": "men",
-    "mouse": "mice",
-    "ox": "oxen",
-    "person": "people",
-    "tooth": "teeth",
-    "woman": "women",
-}
-
 
 @lru_cache(4096)
 def words_of(text: str) -> frozenset[str]:
@@ -265,7 +259,7 @@ def _put_together(parts: Sequence[str]) -> Iterator[str]:
 @lru_cache(8192)
 def forms(word: str) -> frozenset[str]:
     """The forms of a word, by rule 3."""
-    found = {word, f"{word}s", IRREGULAR.get(word, word)}
+    found = {word, f"{word}s", word_lists()["plurals"].get(word, word)}
     if word.endswith(("s", "x", "z", "ch", "sh", "o")):
         found.add(f"{word}es")
     if word.endswith("y"):

@@ -39,12 +39,14 @@ class Server(NamedTuple):
 
 
 @contextmanager
-def serving(*arguments: str) -> Iterator[Server]:
+def serving(*arguments: str, folder: Path | None = None) -> Iterator[Server]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "arena_trainers", "serve", "openenv", *arguments]
-    process = subprocess.Popen([*command, "--port", str(port)])
+    if folder is not None:  # that was exported
+        command = [sys.executable, "-m", "uvicorn", "server.app:app"]
+    process = subprocess.Popen([*command, "--port", str(port)], cwd=folder)
     try:
         end = time.monotonic() + 120
         while process.poll() is None and time.monotonic() < end:
@@ -260,3 +262,24 @@ def test_bad_arguments_raise_before_the_server_starts() -> None:
         environment_maker("kuhn_poker", seat=2)
     with pytest.raises(ValueError, match="unknown reply format"):
         environment_maker("kuhn_poker", reply_format="box")
+
+
+def test_an_exported_folder_serves_the_game_in_docker_mode(tmp_path: Path) -> None:
+    from openenv.cli._validation import get_deployment_modes
+    from openenv.cli._validation import validate_multi_mode_deployment as issues_of
+
+    folder = tmp_path / "kuhn"
+    command = [sys.executable, "-m", "arena_trainers", "serve", "openenv"]
+    command += ["kuhn_poker", "--seat", "0", "--against", "random"]
+    subprocess.run([*command, "--export", str(folder)], check=True)
+    assert issues_of(folder)[1] == ["Missing uv.lock - run 'uv lock' to generate it"]
+    assert get_deployment_modes(folder)["docker"]
+    with (
+        serving(folder=folder) as served,
+        GenericEnvClient(served.url).sync() as client,
+    ):
+        games = [replay(client, seed) for seed in (3, 3)]
+    assert games[0] == games[1]
+    assert {seen["agent"] for seen in games[0]} == {"player_0"}
+    again = subprocess.run([*command, "--export", str(folder)], check=False)
+    assert again.returncode == 2

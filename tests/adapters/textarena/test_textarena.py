@@ -89,6 +89,15 @@ def test_three_players_go_on_after_a_default_action() -> None:
     assert infos[0]["invalid_move"]
 
 
+def test_train_ids_add_the_brackets_and_raw_ids_have_no_wrappers() -> None:
+    train, raw = (ta.make(f"arena/tic_tac_toe-v0{end}") for end in ("-train", "-raw"))
+    train.reset(num_players=2, seed=0)
+    assert train.step("b2") == (False, {})
+    assert train.get_observation()[0] == 1
+    raw.reset(num_players=2, seed=0)
+    assert isinstance(raw.get_observation()[1], list)
+
+
 def test_a_seed_gives_the_deal_and_leaves_global_generators() -> None:
     state = random.getstate()
     texts = []

@@ -21,6 +21,7 @@ from arena_wrappers import (
     ScriptedPolicy,
     SeatEnv,
 )
+from arena_wrappers.play import SeatSession, make_seat_env
 from arena_wrappers.prompts import legal_texts
 
 REPRESENTATIVE = runpy.run_path(str(Path(__file__).parents[2] / "representative.py"))[
@@ -331,3 +332,30 @@ def test_refused_options_leave_the_running_episode_and_its_seeds():
         other.step(0)
         other.reset()
     assert env.env.game_state == twin.env.game_state
+
+
+@pytest.mark.parametrize("kind", ["SeatEnv", "SeatSession"])
+def test_opponents_see_their_own_earlier_turns(kind):
+    seen = []
+
+    def first(request):
+        own = [turn for turn in request.turns if turn.seat == request.seat]
+        seen.append([(turn.index, turn.reply, turn.action) for turn in own])
+        return request.wrap(request.legal[0])
+
+    opponent = ScriptedPolicy(first)
+    if kind == "SeatEnv":
+        env = make_seat_env("tic_tac_toe", 0, opponent)
+        env.reset(seed=0)
+        for action in (8, 7):
+            env.step(action)
+    else:
+        session = SeatSession(
+            "tic_tac_toe", 0, opponent, prompt={"reply_format": "bare"}
+        )
+        session.reset(seed=0)
+        for text in ("c3", "b3"):
+            session.step(text)
+    ((), ((index, reply, action),)) = seen
+    assert (index, action) == (0, 0)
+    assert "a1" in reply

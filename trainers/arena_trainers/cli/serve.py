@@ -34,6 +34,13 @@ Offered = Annotated[
         help="A policy that every game offers as opponent; repeatable.",
     ),
 ]
+Export = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Write a folder for openenv push, a Space of Hugging Face, and stop.",
+    ),
+]
 Port = Annotated[int, typer.Option(help="Port to listen at.")]
 
 
@@ -95,6 +102,7 @@ def openenv(
     ] = 3600.0,
     params: Params = None,
     max_turns: MaxTurns = None,
+    export: Export = None,
 ) -> None:
     """Serve a game to OpenEnv's clients, with a page for people at /web.
 
@@ -113,20 +121,33 @@ def openenv(
             raise ValueError(f"want --timeout above 0, got {timeout}")
         if against and seat == "all":
             raise ValueError("want --against only with --seat, which the client plays")
-        _check_free(host, port)
-        extras.require(["openenv"], "openenv")
-        os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # no telemetry
-        import uvicorn
-
-        from arena_wrappers.adapters.openenv import environment_maker, make_app
-
+        if export is None:
+            _check_free(host, port)
         options = {"max_turns": max_turns, **read_params(params)}
         own: Any = None if seat == "all" else int(seat) if seat.isdecimal() else seat
-        others = _opponents(against)
-        maker = environment_maker(game, own, others, reply_format, **options)
-        app = make_app(maker, sessions, timeout)
+        given = (game, own, _opponents(against), reply_format)
+        app = _openenv_app(export, given, options, sessions, timeout)
+    if app is None:
+        typer.echo(f"wrote {export}; next: openenv push {export}")
+        return
     typer.echo(f"{game} at http://{host}:{port}, for people at /web; Ctrl-C stops")
+    import uvicorn
+
     uvicorn.run(app, host=host, port=port, log_level="warning")
+
+
+def _openenv_app(
+    folder: Path | None, given: Any, options: Any, sessions: int, timeout: float
+) -> Any:
+    """The application; None after an export to a folder."""
+    extras.require(["openenv"], "openenv")
+    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # no telemetry
+    from arena_wrappers.adapters.openenv import environment_maker, export, make_app
+
+    if folder is None:
+        return make_app(environment_maker(*given, **options), sessions, timeout)
+    export(folder, *given, sessions=sessions, timeout=timeout, **options)
+    return None
 
 
 def _opponents(against: list[str] | None) -> str | list[str]:

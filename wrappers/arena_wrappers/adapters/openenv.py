@@ -1,7 +1,10 @@
 """OpenEnv: a game behind a server. `arena serve openenv GAME` starts it."""
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
+from string import Template
 from typing import Any
 
 from arena_envs.checks import did_you_mean
@@ -135,6 +138,48 @@ def environment_maker(game: str, *arguments: Any, **params: Any) -> Any:
     make = partial(Served, game, *arguments, **params)
     make()
     return make
+
+
+def export(
+    folder: Path,
+    game: str,
+    *arguments: Any,
+    sessions: int,
+    timeout: float,
+    **params: Any,
+) -> None:
+    """Writes the folder that `openenv push` turns into a Space of Hugging Face.
+
+    Args:
+        folder: is made; it must be empty.
+        game: id of a game.
+        *arguments: further ones of `environment_maker`.
+        sessions: as for `make_app`.
+        timeout: as `session_timeout` of `make_app`.
+        **params: parameters of the game.
+
+    Raises:
+        ValueError: the folder is not empty, or as for `environment_maker`.
+    """
+    environment_maker(game, *arguments, **params)
+    if folder.exists() and any(folder.iterdir()):
+        raise ValueError(f"want a new or empty folder, got {folder}; name another")
+    called = [repr(given) for given in (game, *arguments)]
+    called += [f"{name}={value!r}" for name, value in params.items()]
+    given: dict[str, Any] = {
+        "game": game,
+        "arguments": ", ".join(called),
+        "sessions": sessions,
+        "timeout": timeout,
+    }
+    given["name"] = re.sub(r"\W+", "_", game).strip("_")
+    templates = Path(__file__).parent / "space"
+    for template in filter(Path.is_file, templates.rglob("*.tmpl")):
+        path = folder / template.relative_to(templates).with_suffix("")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(
+            Template(template.read_text("utf-8")).substitute(given), "utf-8"
+        )
 
 
 def make_app(

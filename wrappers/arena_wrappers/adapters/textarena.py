@@ -40,8 +40,14 @@ check_version("textarena", "textarena", "0.7.4", "0.8")
 
 import textarena as ta  # noqa: E402  # after the check
 from textarena.core import Env  # noqa: E402
-from textarena.envs.registration import ENV_REGISTRY, register  # noqa: E402
-from textarena.wrappers import GameBoardObservationWrapper  # noqa: E402
+from textarena.envs.registration import (  # noqa: E402
+    ENV_REGISTRY,
+    register_with_versions,
+)
+from textarena.wrappers import (  # noqa: E402
+    ActionFormattingWrapper,
+    GameBoardObservationWrapper,
+)
 
 MAX_POSITIONS = 1_000  # remembered at a time
 MAX_REPLY = 2_000  # characters
@@ -509,9 +515,12 @@ to_textarena = TextArenaEnv
 
 
 for _info in arena_envs.game_infos():
-    register(
+    register_with_versions(
         f"arena/{_info.id}",
         to_textarena,
-        default_wrappers=[GameBoardObservationWrapper],
+        {
+            "default": [GameBoardObservationWrapper],
+            "-train": [GameBoardObservationWrapper, ActionFormattingWrapper],
+        },
         game=_info.id,
     )

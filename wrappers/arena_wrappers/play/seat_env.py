@@ -44,6 +44,7 @@ from arena_wrappers.prompts import (
     messages,
     parse_reply,
 )
+from arena_wrappers.records import Turn
 
 OPTIONS = ("chance", "sample")  # of `reset`
 
@@ -268,7 +269,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
             self._sit(int(self.np_random.integers(self.env.game.num_players)))
         others = [a for a in self.env.possible_agents if a != self.agent]
         self._seated = dict(zip(others, self._others, strict=True))
-        self._num_turns = dict.fromkeys(others, 0)
+        self._turns: list[Turn] = []  # of the opponents that read text
         if drawn is not None:  # else the generator goes on
             self._rng = random.Random(turn_seed(drawn, sample, 0, 0))
         self._ended = True  # stays so if an opponent gives no reply
@@ -372,7 +373,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         seat, state = env.possible_agents.index(agent), env.game_state
         request = TurnRequest(
             episode=0,
-            turn=self._num_turns[agent],
+            turn=sum(turn.seat == seat for turn in self._turns),
             seat=seat,
             game=game,
             state=state,
@@ -381,11 +382,22 @@ class SeatEnv(gymnasium.Env[Any, Any]):
             legal=list(env.legal_texts()),
             seed=self._rng.getrandbits(63),
             reply_format=prompt.reply_format,
+            turns=self._turns,
         )
-        self._num_turns[agent] += 1
         (reply,) = ask(policy, [request], None, "raise")
-        parsed = prompt.parse(game, state, reply.text, request.legal)
-        return reply.invalid or parsed
+        read = reply.invalid or prompt.parse(game, state, reply.text, request.legal)
+        bad = read if isinstance(read, InvalidReply) else None
+        turn = Turn(
+            *(request.turn, seat, policy.name, request.messages, request.legal),
+            reply=reply.text,
+            action=None if bad else read,
+            invalid=bad.reason if bad else None,
+            detail=bad.detail if bad else None,
+            generations=tuple(reply.generations),
+            state=state,
+        )
+        self._turns.append(turn)
+        return read
 
     def _observation(self) -> Any:
         seen = self.env.observe(self.agent)

@@ -9,6 +9,7 @@ from arena_envs.checks import checked_seed, short
 from arena_envs.env import GameEnv
 from arena_envs.game import AnyGame
 from arena_wrappers.play.live_episodes import (
+    EnvCache,
     EnvCaches,
     EnvFn,
     EpisodePlan,
@@ -85,6 +86,7 @@ class SeatSession:
         # None: made of the seed when used; before the first seed, not of the global generator
         self._rng: random.Random | None = random.Random()
         self._live: LiveEpisode | None = None
+        self._cache: EnvCache | None = None  # of these seats
         self.done, self.seat = True, 0  # until the first reset
         self._choose(seat, opponents)
 
@@ -309,15 +311,16 @@ class SeatSession:
             self._sit([drawn.randrange(len(self.agents))])
         if self._live is not None:  # its environment is free
             self._live.cache.free.append(self._live.env)
-        chance = {name: options[name] for name in options if name != "sample"} or None
+        chance = {"chance": options["chance"]} if "chance" in options else None
         plan = EpisodePlan(self._make, self._seated, seed, sample, chance)
-        self._live = LiveEpisode((0,), plan, self._caches.of(plan))
+        self._cache = self._cache or self._caches.of(plan)
+        self._live = LiveEpisode((0,), plan, self._cache)
         self._ended, self.seat = False, self._seats[0]
 
     def _sit(self, seats: list[int]) -> None:
         """Seats the session, and the opponents in the seats that are left, in their order."""
         others = iter(self.opponents)
-        self._seats = seats
+        self._seats, self._cache = seats, None
         self._own_agents = [self.agents[seat] for seat in seats]
         self._seated = [
             self._own if seat in seats else next(others)

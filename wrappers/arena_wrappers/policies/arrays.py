@@ -4,15 +4,13 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
 from arena_envs.checks import did_you_mean
 from arena_envs.doors import missing_extra
+from arena_envs.game import ArrayLike, Floats, Mask, Vector, np
 from arena_envs.nodes import action_mask
 from arena_wrappers.policies.basic import Reply, TurnRequest
 
-Probabilities = Callable[[NDArray[np.float32], NDArray[np.int8]], ArrayLike]
+Probabilities = Callable[[Vector, Mask], ArrayLike]
 
 
 class ArrayPolicy:
@@ -26,11 +24,11 @@ class ArrayPolicy:
             masks, int8[B, n].
         name: name in records.
 
-    >>> from arena_envs import make_game
+    >>> import numpy as np
     >>> from arena_wrappers import play
     >>> always_bets = ArrayPolicy(lambda features, masks: np.eye(2)[[1] * len(masks)])
     >>> play("kuhn_poker", always_bets, [0])[0].returns
-    [-2.0, 2.0]
+    [2.0, -2.0]
     """
 
     def __init__(self, probs: Probabilities, name: str = "array") -> None:
@@ -56,7 +54,7 @@ class ArrayPolicy:
             found.append((shares.tolist(), max(0.0, 1 - mass)))
         return found
 
-    def _rows(self, requests: Sequence[TurnRequest]) -> NDArray[np.float64]:
+    def _rows(self, requests: Sequence[TurnRequest]) -> Floats:
         """The action probabilities of each request: float[B, n]."""
         game = requests[0].game
         num = game.num_actions
@@ -108,7 +106,7 @@ def _sb3(path: str) -> Probabilities:
     net.load_state_dict(weights["policy"])
     net.set_training_mode(False)
 
-    def probs(features: NDArray[np.float32], masks: NDArray[np.int8]) -> Any:
+    def probs(features: Vector, masks: Mask) -> Any:
         seen = {"observation": features, "action_mask": masks}
         if not hasattr(net, "get_distribution"):
             return np.eye(masks.shape[1])[net.predict(seen, deterministic=True)[0]]
@@ -126,7 +124,7 @@ def _rllib(path: str) -> Probabilities:
 
     module: Any = RLModule.from_checkpoint(path)
 
-    def probs(features: NDArray[np.float32], masks: NDArray[np.int8]) -> Any:
+    def probs(features: Vector, masks: Mask) -> Any:
         seen = {"observations": torch.as_tensor(features)}
         seen["action_mask"] = torch.as_tensor(masks, dtype=torch.float32)
         with torch.no_grad():
