@@ -178,15 +178,6 @@ def at_the_end(trainer: Any, checkpoint: Path) -> bool:
     return True
 
 
-class OwnSchedule(TrainerCallback):
-    """Begins with the learning rate of this run's schedule, not with that of the checkpoint."""
-
-    def on_train_begin(
-        self, args: Any, state: Any, control: Any, lr_scheduler: Any = None, **_: Any
-    ) -> None:
-        keep_to_schedule(lr_scheduler)
-
-
 _FIGURES = {
     "loss": "loss",
     "arena/nash_conv": "NashConv",
@@ -197,12 +188,17 @@ _FIGURES = {
 class PromptFiles(TrainerCallback):
     """Writes `arena_prompt.json` into every checkpoint, so that it plays or scores.
 
+    Training begins with the learning rate of this run's schedule, not of the checkpoint's.
+
     Args:
         content: of the file.
     """
 
     def __init__(self, content: str) -> None:
         self.content = content
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        keep_to_schedule(given["lr_scheduler"])
 
     def on_save(
         self, args: Any, state: TrainerState, control: TrainerControl, **_: Any
@@ -407,7 +403,6 @@ class RowRun(Run):
         """Trains, unless the checkpoint is of the last step."""
         self.announce(f"resumed after step {self.first_step}")
         if self.checkpoint is None or not at_the_end(self.trainer, self.checkpoint):
-            self.trainer.add_callback(OwnSchedule())
             size = self.rows.batch_size
             self.fit(ShownFigures(self.rows.trainer, "rows", size, figures_of), 1)
 

@@ -99,6 +99,10 @@ def beside_equilibrium(
     average = solver.average_policy()
     conv = nash_conv(game, average)
     is_near = conv <= NEAR * (game.max_return - game.min_return)
+    try:
+        order = sorted(states.items(), key=lambda item: item[0])
+    except TypeError:  # information states that cannot be compared
+        order = sorted(states.items(), key=lambda item: item[0][0])
     decisions = [
         Decision(
             seat=key[0],
@@ -107,20 +111,12 @@ def beside_equilibrium(
             policy=[float(p) for p in policy[key]],
             equilibrium=[float(p) for p in average[key]] if is_near else None,
         )
-        for key, state in _in_order(states)
+        for key, state in order
     ]
     values = [float(v) for v in expected_returns(game, average)]
     return Comparison(
         name, decisions, values if is_near else None, conv if is_near else None
     )
-
-
-def _in_order(states: Mapping[Key, Any]) -> list[tuple[Key, Any]]:
-    """Sorted by seat, then by information state if these can be compared."""
-    try:
-        return sorted(states.items(), key=lambda item: item[0])
-    except TypeError:
-        return sorted(states.items(), key=lambda item: item[0][0])
 
 
 class Interval(NamedTuple):
