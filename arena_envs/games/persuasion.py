@@ -321,8 +321,9 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
 
         def brief(number: int) -> str:
             quality = f" {known[number]}" if known[number] else ""
-            moves = (_PAST[each.move] for each in said[2 * number :][:2])
-            return f"{number + 1}.{quality} {' and '.join(moves)}"
+            advice, choice = said[2 * number], said[2 * number + 1]
+            moves = f"{_PAST[advice.move]} and {_PAST[choice.move]}"
+            return f"{number + 1}.{quality} {moves}"
 
         return talk.rounds_told(said, seat, told, brief)
 

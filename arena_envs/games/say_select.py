@@ -265,7 +265,9 @@ class SaySelect(talk.TalkGame[State, Action]):
             return f"{start} selected ball {ball}, which paid {gains[number]}"
 
         def brief(number: int) -> str:
-            named, selected = (each.values[0] for each in said[2 * number :][:2])
+            named, selected = (
+                each.values[0] for each in said[2 * number : 2 * number + 2]
+            )
             return f"round {number + 1}: named {named} and selected {selected} for {gains[number]}"
 
         return talk.rounds_told(said, seat, told, brief)

@@ -226,6 +226,9 @@ def audit_credit(
                 str(seat), str(state), str(action), f"{true:+.4f}", f"{got:+.4f}"
             )
         print_tables([lines])
+    typer.echo("columns: episodes of a batch; in brackets: cosine to the true gradient")
+    if all(row.error for row in found.rows):
+        typer.echo(f"it failed in every game: is it called as --signature {signature}?")
     typer.echo(f"worst: {found.worst}")
     if found.worst in ("zero", "reversed", "error"):
         raise typer.Exit(1)
