@@ -28,7 +28,7 @@ GIVEN = {
         "plain": {"reply_format": "answer"},
         "other": {"reply_format": "boxed"},
     },
-    "num_seeds": 10,
+    "num_seeds": 5,
     "max_tokens": 64,
 }
 SUITE, FEW = Suite(GIVEN), Suite({**GIVEN, "num_seeds": 2})
@@ -114,7 +114,7 @@ FORGED: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "return": (lambda x: first(x).update(returns=[2.0, -2.0]), "returns was"),
     "dropped": (lambda x: x.remove(first(x)), "1 episodes are missing"),
     "extra": (lambda x: x.insert(1, {**first(x), "cell": [*first(x)["cell"][:4], 99]}), "is no cell"),
-    "seed": (to_cell(4, 9), "1 episodes are missing"),
+    "seed": (to_cell(4, 4), "1 episodes are missing"),
     "seat": (to_cell(3, 1), "1 episodes are missing"),
     "duplicate": (lambda x: x.insert(1, first(x)), "is there twice"),
     "order": (lambda x: x.insert(1, x.pop(9)), "not in the order"),
@@ -181,7 +181,7 @@ def test_a_stopped_run_goes_on_to_the_same_file(
 ) -> None:
     part = tmp_path / "a.jsonl"
     lines = files["model"].read_bytes().splitlines(keepends=True)
-    part.write_bytes(b"".join(lines[:1] + lines[40:20:-1]) + lines[50][:30])
+    part.write_bytes(b"".join(lines[:1] + lines[30:10:-1]) + lines[40][:30])
     play_suite(SUITE, Model(), part)
     assert part.read_bytes() == files["model"].read_bytes()
 
@@ -277,7 +277,7 @@ def test_the_page_has_the_numbers_of_the_episodes(files: dict[str, Path]) -> Non
         if (cell.condition, cell.opponent) == ("plain", "random")
     )
     (row,) = (line for line in text.splitlines() if line.startswith("| model | 0") or line.startswith("| model | -"))  # fmt: skip
-    assert row.split(" | ")[1].startswith(f"{mean / 20:z.2f} [")
+    assert row.split(" | ")[1].startswith(f"{mean / 10:z.2f} [")
     assert "| cfr:10 ✓ |" in text
     assert "who wrote the replies" in text
 
@@ -311,5 +311,5 @@ def test_seeds_follow_from_the_hash_and_are_those_of_all_conditions_and_seats() 
         plans = [suite.plan(cell, Model()) for cell in suite.cells]
         return {plan.seed for plan in plans}
 
-    assert len(seeds(SUITE)) == 10
+    assert len(seeds(SUITE)) == 5
     assert not seeds(SUITE) & seeds(Suite({**GIVEN, "version": 2}))
