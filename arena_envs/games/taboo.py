@@ -193,7 +193,7 @@ GO_ON = "go on"
 
 
 @dataclass(frozen=True)
-class Taboo(talk.TalkGame[State, Action]):
+class Taboo(talk.PairedTurns[State, Action]):
     """Taboo, cooperative or adversarial.
 
     Args:
@@ -221,7 +221,6 @@ class Taboo(talk.TalkGame[State, Action]):
     show_words: bool = False
 
     first_state = State()
-    num_players = 2
     max_chance_nodes = 1
     max_return = 1.0
 
@@ -252,10 +251,6 @@ class Taboo(talk.TalkGame[State, Action]):
     @property
     def min_return(self) -> float:
         return -1.0 if self.adversarial else 0.0
-
-    @property
-    def max_turns(self) -> int:
-        return 2 * self.num_rounds
 
     @cached_property
     def _rows(self) -> tuple[tuple[str, ...], ...]:

@@ -123,6 +123,8 @@ FORGED: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "prompt": (lambda x: x[0]["board"].update(prompt={"history": "all"}), "line 1"),
     "prompt of another type": (lambda x: x[0]["board"].update(prompt={"rules": []}), "line 1"),
     "name with HTML": (lambda x: x[0]["board"].update(policy="<b>me</b>"), "want a name"),
+    "name that looks like a bot's": (lambda x: x[0]["board"].update(policy="\u0441fr"), "want a name"),
+    "name that ends in a space": (lambda x: x[0]["board"].update(policy="cfr "), "want a name"),
     "no text": (lambda x: first(x).update(replies=[{"text": 5}]), "replies was|actions was"),
     "huge number": (lambda x: table(x)["probs"].__setitem__(0, [1e400, 0]), "no distribution"),
     "unfinished": (lambda x: x.pop(), "not finished"),
@@ -146,13 +148,18 @@ def test_a_forged_submission_is_refused(
         verify_submission(written(tmp_path / "b.jsonl", lines), SUITE)
 
 
-@pytest.mark.parametrize("forge", [other_text, lambda x: table(x)["probs"].reverse()])
-def test_a_bot_is_played_again(
-    forge: Callable[[Lines], Any], files: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_bot_is_played_again(files: dict[str, Path], tmp_path: Path) -> None:
     lines = read(files["cfr"])
-    forge(lines)
-    with pytest.raises(ValueError, match=r"replies was|are not those of cfr:10"):
+    other_text(lines)
+    with pytest.raises(ValueError, match="replies was"):
+        verify_submission(written(tmp_path / "b.jsonl", lines), SUITE)
+
+
+def test_tables_of_a_bot_are_computed(files: dict[str, Path], tmp_path: Path) -> None:
+    lines = read(files["cfr"])
+    assert verify_submission(files["cfr"], SUITE).tables
+    lines.insert(-1, table(read(files["model"])))
+    with pytest.raises(ValueError, match="tables of a bot are computed"):
         verify_submission(written(tmp_path / "b.jsonl", lines), SUITE)
 
 
@@ -176,7 +183,9 @@ def test_a_finished_file_stays_as_it_is(files: dict[str, Path]) -> None:
 def test_a_file_of_something_else_is_left_alone(text: str, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(text)
-    with pytest.raises(ValueError, match=r"is no line of a submission"):
+    with pytest.raises(
+        ValueError, match=r"is no line of a submission|want an episode at the end"
+    ):
         play_suite(SUITE, Model(), path)
     assert path.read_text() == text
 
@@ -220,6 +229,16 @@ def test_the_page_has_the_numbers_of_the_episodes(files: dict[str, Path]) -> Non
     assert row.split(" | ")[1].startswith(f"{mean / 20:z.2f} [")
     assert "| cfr:10 ✓ |" in text
     assert "who wrote the replies" in text
+
+
+def test_exact_numbers_need_legal_replies(tmp_path: Path) -> None:
+    class Silent(Model):
+        def _reply(self, request: TurnRequest) -> Reply:
+            return Reply("I wonder.")
+
+    path = tmp_path / "silent.jsonl"
+    play_suite(SUITE, Silent(), path)
+    assert "NashConv, " not in submissions_page([path], SUITE)
 
 
 def test_games_have_equal_weight_in_the_ratings(files: dict[str, Path]) -> None:
