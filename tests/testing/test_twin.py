@@ -63,6 +63,11 @@ def test_actions_may_be_renamed():
     assert same_game(KuhnPoker(), Renamed()).what in ("returns", "current_player")
 
 
+def test_an_environment_that_hides_its_states_is_refused():
+    with pytest.raises(ValueError, match="want a game with explicit states"):
+        same_game(KuhnPoker(), arena_envs.make("kuhn_poker-v0"))
+
+
 def test_an_unknown_twin_is_refused_with_similar_names():
     with pytest.raises(ValueError, match="it has kuhn_poker"):
         twin("openspiel:kuhn_pokr")
