@@ -12,8 +12,8 @@ FOLDER = Path(__file__).with_name("board")
 PAGE = Path(__file__).with_name("board.md")
 HEAD = """# Board
 
-What policies do in a fixed suite of games, in a form that anyone can verify. `python docs/build_board.py --write` wrote
-this page from the submissions in [docs/board](https://github.com/arena-envs/arena-envs/tree/main/docs/board).
+What policies do in a fixed suite of games, in a form that anyone can verify. Written by `python docs/build_board.py --write`
+from the submissions in [docs/board](https://github.com/arena-envs/arena-envs/tree/main/docs/board).
 
 ## Add a policy
 

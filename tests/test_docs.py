@@ -25,7 +25,11 @@ PAGES = [
 
 @pytest.mark.parametrize(
     "page",
-    ["games", "smollm2", "language", "adapters", "options", "replies", "glossary"],
+    [
+        *("games", "smollm2", "language", "adapters", "options", "replies"),
+        "glossary",
+        pytest.param("board", marks=pytest.mark.slow),  # plays 14,400 episodes again
+    ],
 )
 def test_a_page_is_what_its_script_writes(page, monkeypatch) -> None:
     """The script exits with a message where the page is out of date."""
@@ -51,6 +55,7 @@ def test_the_package_names_every_estimator_once() -> None:
 
 GENERATED = {  # by a script that a test or the page's head names
     "adapters.md",
+    "board.md",
     "openspiel.md",
     "options.md",
     "replies.md",

@@ -46,7 +46,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_a_transform_keeps_the_contract_of_games(game: str, here: Path) -> None:
-    check_game(game, num_episodes=6)
+    check_game(game, num_episodes=3)
 
 
 def plain(id: str) -> bool:
@@ -78,7 +78,7 @@ def words_of(texts: Any) -> set[str]:
 def test_no_name_of_the_game_shows_in_a_disguise(id: str) -> None:
     game, other = make_game(id), make_game(f"disguise:3({id})")
     actions, shown = set(), {other.rules(seat) for seat in range(game.num_players)}
-    states = itertools.islice(random_states(game, random.Random(5)), 40)
+    states = itertools.islice(random_states(game, random.Random(5)), 15)
     for state, player in states:
         shown |= {other.observe(state, seat) for seat in range(game.num_players)}
         if player >= 0:

@@ -230,12 +230,15 @@ def twin(name: Any) -> Any:
     Strings: as in `make_game`; `"openspiel:leduc_poker"`; `"module:Class"`, a class or a function, which is
     called without arguments.
     """
-    if not isinstance(name, str):
-        return name
-    kind, _, rest = name.partition(":")
+    kind, _, rest = name.partition(":") if isinstance(name, str) else ("", "", "")
     if kind == "openspiel":
         return _openspiel(rest)
-    return imported(name, "a class of a game")() if rest else make_game(name)
+    made = imported(name, "a class of a game")() if rest else name
+    made = make_game(made) if isinstance(made, str) else made
+    if not hasattr(made, "initial_state"):
+        want = "a game with explicit states, got an environment"
+        raise ValueError(f"want {want}, {made!r}: wrap it, as docs/howto.md does")
+    return made
 
 
 class EnvTwin(NamedTuple):

@@ -133,6 +133,8 @@ def skyrl(name: str, about: str, **options: Any) -> Subject:
     """An estimator of SkyRL."""
 
     def make(wheel: Wheel) -> Callable[..., Any]:
+        log = SimpleNamespace(logger=logging.getLogger("audit"))
+        sys.modules.setdefault("loguru", log)  # type: ignore[arg-type]  # it only warns
         mean = wheel.load("skyrl_train/utils/torch_utils.py", "masked_mean")
         loaded = wheel.load(
             *(PPO, "masked_var", "masked_whiten", name), masked_mean=mean.masked_mean

@@ -503,7 +503,6 @@ def test_options_out_of_range_are_named(batch, name, options, message):
         ("bi_level_gae", "tokens.value"),
         ("gae", "value"),
         ("gigpo", "state_key"),
-        ("matpo", "parent"),
         ("mt_grpo", "rewards.game"),
         ("turn_ppo", "value"),
     ],

@@ -19,7 +19,13 @@ class FreeBets(KuhnPoker):
         return [max(-1.0, min(1.0, paid)) for paid in super().returns(state)]
 
 
-@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_poker", "tic_tac_toe", "hex"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("kuhn_poker", "leduc_poker", "tic_tac_toe", "hex", "connect_four", "othello"),
+        *("breakthrough", "liars_dice", "tiny_hanabi", "dots_and_boxes", "nim"),
+    ],
+)
 def test_no_difference_is_found_between_games_that_are_the_same(name):
     game = arena_envs.make_game(name)
     assert same_game(game, f"openspiel:{name}", max_states=300, num_episodes=5) is None
@@ -55,6 +61,11 @@ def test_actions_may_be_renamed():
 
     assert same_game(KuhnPoker(), Renamed(), action=lambda s, a: 1 - a) is None
     assert same_game(KuhnPoker(), Renamed()).what in ("returns", "current_player")
+
+
+def test_an_environment_that_hides_its_states_is_refused():
+    with pytest.raises(ValueError, match="want a game with explicit states"):
+        same_game(KuhnPoker(), arena_envs.make("kuhn_poker-v0"))
 
 
 def test_an_unknown_twin_is_refused_with_similar_names():

@@ -35,6 +35,12 @@ def whole_file(path: str | Path) -> Iterator[TextIO]:
         raise
 
 
+def write_whole(path: str | Path, text: str) -> None:
+    """Writes a text; the file appears whole or not at all."""
+    with whole_file(path) as file:
+        file.write(text)
+
+
 LOST = ("error", "timeout")  # `Turn.invalid` of a turn without a reply
 
 
@@ -428,20 +434,33 @@ class EpisodeLog:
         )
 
     def _cut_unfinished_line(self) -> None:
-        content = self.path.read_bytes()
-        end = content.rfind(b"\n") + 1
-        for number, line in enumerate(content[:end].splitlines(), 1):
+        for number, line in enumerate(whole_lines(self.path, START), 1):
             try:
                 Episode.from_json(line.decode())
             except ValueError as error:
                 raise ValueError(f"{self.path}, line {number}: {error}") from error
-        rest = content[end:]
-        if not START.startswith(rest[: len(START)]):
-            raise ValueError(
-                f"want an episode at the end of {self.path}, got {rest[:60]!r}; give "
-                "another file"
-            )
-        os.truncate(self.path, end)
+
+
+def whole_lines(path: Path, start: bytes, first: bytes = b"") -> list[bytes]:
+    """The lines of a log; the half of one that a killed process left is cut off.
+
+    Args:
+        path: the file.
+        start: what each line begins with.
+        first: what the first one begins with, if something else.
+
+    Raises:
+        ValueError: the file ends in something else.
+    """
+    content = path.read_bytes()
+    end = content.rfind(b"\n") + 1
+    rest, begins = content[end:], start if end else first or start
+    if not begins.startswith(rest[: len(begins)]):
+        raise ValueError(
+            f"want an episode at the end of {path}, got {rest[:60]!r}; give a new file"
+        )
+    os.truncate(path, end)
+    return content[:end].splitlines(keepends=True)
 
 
 def append_bytes(path: Path, data: bytes) -> None:

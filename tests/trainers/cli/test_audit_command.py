@@ -30,6 +30,15 @@ def test_a_name_of_another_form_is_told_the_form():
     assert str(done.exception) == "want a function as module:name, got 'mars'"
 
 
+def test_a_wrong_signature_is_suspected(tmp_path, monkeypatch):
+    (tmp_path / "my_verl.py").write_text("def mine(rewards, mask, index): ...\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    done = run("credit", "my_verl:mine")
+    assert done.exit_code == 1
+    assert "is it called as --signature turns?" in done.output
+
+
 def test_games_are_compared_with_openspiel():
     pytest.importorskip("pyspiel")
     done = run("game", "kuhn_poker", "--twin", "openspiel:kuhn_poker")

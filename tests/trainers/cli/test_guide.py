@@ -1,4 +1,4 @@
-"""The guide to a game of one's own: its commands run, from nothing to a trained model."""
+"""The commands of docs/howto.md: the guide to a game of one's own, and the other how-tos."""
 
 import re
 import runpy
@@ -14,14 +14,11 @@ import pytest
 ROOT = Path(__file__).parents[3]
 
 
-def guide() -> str:
-    """The commands of the guide, as a shell script."""
+def guide(start: str = "## A game with hidden", end: str = "## Train on two") -> str:
+    """The commands of a part of the page, as a shell script."""
     page = (ROOT / "docs" / "howto.md").read_text(encoding="utf-8")
-    start, end = (
-        page.index("## A game with hidden cards"),
-        page.index("## Train on two"),
-    )
-    return "\n".join(re.findall(r"```sh\n(.*?)```", page[start:end], re.DOTALL))
+    part = page[page.index(start) : page.index(end) if end else None]
+    return "\n".join(re.findall(r"```sh\n(.*?)```", part, re.DOTALL))
 
 
 @pytest.fixture
@@ -35,33 +32,43 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
-def test_the_guide_is_right_up_to_the_training(folder: Path, arena_here: Any) -> None:
-    """Runs are planned, not made; random play stands for the trained model."""
-    script = guide().replace("\\\n", " ")
+def planned(script: str, folder: Path, arena_here: Any) -> list[str]:
+    """Commands of `arena` that went well: runs are only planned, `random` is the trained model."""
+    script = script.replace("\\\n", " ")
     for name, text in re.findall(r"cat > (\S+) <<'END'\n(.*?)END\n", script, re.DOTALL):
         (folder / name).write_text(text)
     lines = re.sub(r"cat > .*?\nEND\n", "", script, flags=re.DOTALL).splitlines()
-    num_planned = 0
+    done = []
     for line in filter(None, lines):
         words = shlex.split(line, comments=True)
-        if words[:3] == ["python", "-m", "pytest"]:
-            assert runpy.run_path(str(folder / words[-1]))
-            continue
+        reads = {"--resume", "replay", "report", "path/to/model"}  # what a run leaves
+        if words[0] == "pip" or reads & set(words) or "credit" in words[1:3]:
+            continue  # the tests of `arena credit` and `arena audit credit` take seconds
         assert words[0] == "arena"
-        if words[1] == "train":
-            words, num_planned = [*words, "--dry-run"], num_planned + 1
-        if words[1] == "replay":
-            continue
         words = ["random" if word.startswith("lm:") else word for word in words]
-        words = [
-            "2" if before == "-n" else word
-            for before, word in zip(["", *words], words, strict=False)
-        ]
-        if words[1] == "eval":
-            words.append("--no-baselines")
-        done = arena_here(*words[1:], cwd=folder)
-        assert done.returncode == 0, done.stderr
-    assert num_planned == 2
+        pairs = zip(["", *words], words, strict=False)
+        words = ["2" if before == "-n" else word for before, word in pairs]
+        more = {"train": ["--dry-run"], "eval": ["--no-baselines"]}.get(words[1], [])
+        ran = arena_here(*words[1:], *more, cwd=folder)
+        assert ran.returncode == 0, ran.stderr
+        done.append(words[1])
+    return done
+
+
+def test_the_guide_is_right_up_to_the_training(folder: Path, arena_here: Any) -> None:
+    done = planned(guide(), folder, arena_here)
+    assert (done.count("new-game"), done.count("train")) == (2, 2)
+    for name in ("high_card", "card_talk"):
+        assert runpy.run_path(str(folder / f"test_{name}.py"))
+
+
+def test_other_how_tos_are_right_up_to_the_training(
+    folder: Path, arena_here: Any
+) -> None:
+    pytest.importorskip("pyspiel")
+    done = planned(guide("## Train on two", ""), folder, arena_here)
+    assert done.count("train") == 6
+    assert {"eval", "tournament", "audit"} <= {*done}
 
 
 @pytest.mark.slow

@@ -87,7 +87,7 @@ def test_the_adapter_of_the_round_before_is_the_reference_and_training_resumes(
     run(whole, "last", **given)
     lines = (whole / "round-01/train/metrics.jsonl").read_text().splitlines()
     assert json.loads(lines[0])["loss"] == pytest.approx(0.6931, abs=1e-4)
-    assert json.loads(lines[1])["loss"] < 0.692
+    assert json.loads(lines[1])["loss"] < 0.6926
     shutil.copytree(whole, broken)
     here = broken / "round-01"
     for path in (broken / "results.json", here / "scores.json"):

@@ -79,7 +79,7 @@ def test_sirius_keeps_the_best_quarter_of_each_role(tmp_path):
 @pytest.mark.slow
 def test_optima_learns_from_groups_and_then_from_trees(tmp_path):
     recipe = trimmed("optima", 2)
-    recipe["rounds"]["select"][0]["above"] = -1.0
+    recipe["rounds"]["select"][0]["best_of_group"]["above"] = -1.0
     first, second = run(recipe, tmp_path)
     assert first["dropped"]["not the best of its group"] == 6 * 2 * 9
     assert second["rows"] > 0

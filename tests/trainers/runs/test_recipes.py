@@ -79,6 +79,9 @@ def test_vllm_is_wanted_before_anything_is_written(name, arena_here, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings(
+    "ignore:sampled and trained"
+)  # papers cut sampling by top_k
 @pytest.mark.parametrize(
     "name",
     [

@@ -161,6 +161,19 @@ def test_an_agent_of_one_call_trains_as_the_model_does(trained):
     assert all(torch.equal(plain[name], by_agent[name]) for name in plain)
 
 
+def test_matpo_gives_workers_what_their_planner_gets(trained):
+    options = {
+        "credit": "matpo",
+        "credit_args": {"pool": ["group", "seat"], "eps": 1.0},
+    }
+    trainer = trained(lambda model: AgentPolicy(PLANNER, model), **options)
+    shares = {}
+    for row in (row for row in trainer._rows if row.advantage is not None):
+        shares.setdefault(row.trajectory, set()).update(row.advantage.tolist())
+    assert {len(values) for values in shares.values()} == {1}
+    assert len(set.union(*shares.values())) > 1
+
+
 def test_planner_and_worker_are_trained(trained):
     trainer = trained(lambda model: AgentPolicy(PLANNER, model))
     turns = [t for e in trainer.last_episodes for t in e.turns]

@@ -236,7 +236,6 @@ def test_a_resumed_critic_goes_on_bit_by_bit(make_trainer, tmp_path):
         ({**TREES, "branch": {"candidates": 2}}, "branch has no option 'candidates'"),
         ({**TREES, "branch": {"turns": [0]}}, "want num_candidates in branch"),
         ({**TREES, "branch": 4}, "want dict as branch, got 4"),
-        ({"credit": "matpo"}, "'parent', .*: rollouts have no workers"),
         (
             {"credit_args": {"pool": ["seat", "branch"]}},
             "rollouts have no workers; choose",

@@ -12,6 +12,7 @@ from rich.table import Table
 from arena_envs import make_game
 from arena_envs.doors import imported
 from arena_trainers.cli.options import (
+    GameIds,
     GameName,
     print_tables,
     usage_errors,
@@ -127,14 +128,7 @@ def _words(verdict: "Verdict") -> tuple[str, str, str]:
 
 @credit_app.command("suggest")
 def suggest(
-    games: Annotated[
-        list[str] | None,
-        typer.Option(
-            *("--games", "-g"),
-            metavar="GAME,GAME",
-            help="Ids of games, by commas; repeatable.",
-        ),
-    ] = None,
+    games: GameIds = None,
     recipe: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Take the games of a recipe, name or file."),
@@ -172,7 +166,7 @@ def _games_to_advise(
     from arena_trainers.credit.by_name import with_options
     from arena_trainers.runs.settings import load_recipe
 
-    names = [name.strip() for one in games or () for name in one.split(",")]
+    names = games or []
     if bool(names) == (recipe is not None):
         got = "both" if names else "neither"
         raise ValueError(
@@ -232,6 +226,9 @@ def audit_credit(
                 str(seat), str(state), str(action), f"{true:+.4f}", f"{got:+.4f}"
             )
         print_tables([lines])
+    typer.echo("columns: episodes of a batch; in brackets: cosine to the true gradient")
+    if all(row.error for row in found.rows):
+        typer.echo(f"it failed in every game: is it called as --signature {signature}?")
     typer.echo(f"worst: {found.worst}")
     if found.worst in ("zero", "reversed", "error"):
         raise typer.Exit(1)

@@ -145,28 +145,21 @@ def _show(
     form: str,
 ) -> None:
     """Prints all evaluations, as tables if `form` is empty."""
+    from arena_trainers.evaluate.tables import records_of
+
+    pairs = list(zip(found, convs, strict=True))
     if form == "json":
-        several = [_plain(*pair) for pair in zip(found, convs, strict=True)]
+        several = [
+            one.to_dict() | ({"nash_conv": dict(conv)} if conv else {})
+            for one, conv in pairs
+        ]
         shown = several[0] if len(several) == 1 else {"evaluations": several}
         typer.echo(json.dumps(shown, indent=1))
     elif form == "csv":
-        print_csv(_records(found, convs))
+        print_csv([row for pair in pairs for row in records_of(*pair)])
     else:
-        for one, conv in zip(found, convs, strict=True):
+        for one, conv in pairs:
             _print(one, conv, as_latex=form == "latex")
-
-
-def _records(
-    found: "Sequence[Evaluation]",
-    convs: Sequence[Mapping[str, float]],
-) -> list[dict[str, Any]]:
-    from arena_trainers.evaluate.tables import records_of
-
-    return [
-        record
-        for one, conv in zip(found, convs, strict=True)
-        for record in records_of(one, conv)
-    ]
 
 
 def _run(
@@ -182,10 +175,6 @@ def _run(
         found.append(plan.run(progress))
         before += plan.num_episodes
     return found
-
-
-def _plain(found: "Evaluation", convs: Mapping[str, float]) -> dict[str, Any]:
-    return found.to_dict() | ({"nash_conv": dict(convs)} if convs else {})
 
 
 def _envs(

@@ -10,7 +10,7 @@ A submission is a file of JSON lines, in this order:
 |---|---|
 | `board` | name, version and hash of the suite; name and prompt options of the policy |
 | `cell` | an episode: the policy's replies, all actions, the returns, and tokens that the policy tells |
-| `table` | action probabilities of the policy, a row for each information state of a small game |
+| `table` | action probabilities of a model, a row for each information state of a small game |
 | `usage` | what an endpoint tells of its use |
 
 It holds no result: `verify` plays each episode again with these replies, while opponents and chance
@@ -21,7 +21,6 @@ import gzip
 import hashlib
 import json
 import math
-import os
 import re
 import zlib
 from collections import Counter
@@ -59,7 +58,7 @@ from arena_wrappers import (
     stream_plans,
 )
 from arena_wrappers.policies import INSTEAD, own_prompt
-from arena_wrappers.records import Turn, append_bytes, whole_file
+from arena_wrappers.records import Turn, append_bytes, whole_file, whole_lines
 
 SUITES = Path(__file__).with_name("suites")
 FIELDS = ("suite", "version", "games", "prompts", "num_seeds", "max_tokens", "notes")
@@ -67,7 +66,7 @@ CHUNK = 64  # episodes in progress
 MAX_SCORED = 200  # information states of the exact cells of a model
 NUM_RESAMPLES = 200
 MAX_DEVIATION = 6  # standard deviations of the log-likelihood of play under a table
-NAME = r"[\w .,:;@/#=()+-]{1,80}"  # no Markdown, no HTML
+NAME = r"(?a)\w([\w .,:;@/#=()+-]{,79}[\w)])?"  # no Markdown, no HTML, no look-alikes
 BROKEN = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 
 Key = tuple[str, str]  # game and condition
@@ -174,7 +173,7 @@ def load_suite(name: str) -> Suite:
     Raises:
         ValueError: there is none, or it lacks a field.
     """
-    known = ["gtbench", "mars", "standard"]
+    known = sorted(path.stem for path in SUITES.glob("*.yaml"))
     path = SUITES / f"{name}.yaml" if name in known else Path(name)
     if not path.is_file():
         raise ValueError(f"no suite {name!r}; {did_you_mean(name, known)}")
@@ -230,8 +229,7 @@ def read_submission(path: str | Path) -> Submission:
             if found is None:
                 found = Submission(dict(given["board"]))
                 hash(PromptOptions(**(found.header["prompt"] or {})))
-                if not re.fullmatch(NAME, found.name):
-                    raise ValueError(f"want a name of {NAME}, got {found.name!r}")
+                _want_name(found.name)
             elif "cell" in given:
                 game, condition, other, seat, turn = given["cell"]
                 cell = Cell(str(game), str(condition), str(other), int(seat), int(turn))
@@ -284,6 +282,7 @@ def play_suite(
         ValueError: the file is of another suite or policy, or a reply is longer than the suite allows.
         NoReplyError: a policy gave no reply in some episodes, which the next call plays again.
     """
+    before = _usage(policy)
     found = _begun(suite, policy, path, name or policy.name)
     done = dict(found.records)
     left = [cell for cell in suite.cells if cell not in done]
@@ -296,26 +295,30 @@ def play_suite(
         _want_tokens(suite, record)
         _append(path, record)
         progress(len(done), len(suite.cells))
-    if left and (usage := getattr(policy, "usage", None)) is not None:
-        found.usage.update(asdict(usage))
-        _append(path, {"usage": asdict(usage), "is_finished": False})
+    if usage := _usage(policy) - before:
+        found.usage.update(usage)
+        _append(path, {"usage": usage, "is_finished": False})
     if lost:
         raise NoReplyError(f"{len(lost)} episodes were lost: {lost[0]}")
     if not found.is_finished:
         _finish(suite, policy, path, found, done)
 
 
+def _usage(policy: Policy) -> Counter[str]:
+    """What an endpoint has told of its use so far."""
+    told: Any = getattr(policy, "usage", None)
+    return Counter({} if told is None else asdict(told))
+
+
 def _begun(suite: Suite, policy: Policy, path: Path, name: str) -> Submission:
     """What a file holds of a submission; a new one gets its first line."""
+    _want_name(name)
     own = own_prompt(policy)
     header = {part: suite.given[part] for part in ("suite", "version")}
     header |= {"hash": suite.hash, "policy": name}
     header |= {"prompt": None if own is None else asdict(own)}
-    old = path.read_bytes() if path.exists() else b""
-    if not old:
+    if not path.exists() or not whole_lines(path, b'{"', b'{"board": '):
         _append(path, {"board": header})
-    elif old.startswith(b'{"board": '):  # may end in half a line of a killed process
-        os.truncate(path, old.rfind(b"\n") + 1)
     found = read_submission(path)
     if found.header != json.loads(json.dumps(header)):
         raise ValueError(f"{path} is of another suite or policy; give a new file")
@@ -349,27 +352,35 @@ def _finish(
 ) -> None:
     """Writes all lines in the order of the suite."""
     lines: list[Any] = [{"board": found.header}, *(done[cell] for cell in suite.cells)]
-    for key in suite.exact:
-        if rows := _rows(suite, key, policy):
-            lines.append({"table": key, "probs": rows})
+    tables = {} if found.is_bot else _tables(suite, policy)
+    lines += [{"table": key, "probs": rows} for key, rows in tables.items()]
     lines.append({"usage": found.usage, "is_finished": True})
     with whole_file(path) as file:
         file.writelines(f"{json.dumps(line)}\n" for line in lines)
 
 
-def _rows(suite: Suite, key: Key, policy: Policy) -> list[list[float]]:
-    """Action probabilities of a policy; empty if it has none, or the game is large for a model."""
-    states = information_states(suite.rules(key))
-    is_large = len(states) > MAX_SCORED and not is_tabular(policy)
-    if is_large or not hasattr(policy, "action_probs"):
-        return []
-    given = suite.given["prompts"]["other" if key[1] == "other" else "plain"]
-    options = suite.prompt(key[1], policy) or PromptOptions(**given)
-    if is_tabular(policy):
-        options = SHORT
+def _tables(suite: Suite, policy: Policy) -> dict[Key, list[list[float]]]:
+    """Action probabilities of a policy in exact cells; a model has none in large games."""
     scoring: Any = policy
-    table, _ = tabular(scoring, suite.rules(key), options)
-    return [list(map(float, table[state])) for state in states]
+    found = {}
+    for key, rules in suite.exact.items():
+        states = information_states(rules)
+        given = suite.given["prompts"]["other" if key[1] == "other" else "plain"]
+        own = suite.prompt(key[1], policy) or PromptOptions(**given)
+        if is_tabular(policy):
+            own = SHORT
+        elif len(states) > MAX_SCORED or own.history != "state" or not _scores(policy):
+            continue
+        table, _ = tabular(scoring, rules, own)
+        found[key] = [list(map(float, table[state])) for state in states]
+    return found
+
+
+def _scores(policy: Policy) -> bool:
+    """Whether a policy has action probabilities; a model at temperature 0 has none."""
+    sampling = getattr(policy, "sampling", None)
+    is_greedy = getattr(sampling, "temperature", None) == 0
+    return hasattr(policy, "action_probs") and not is_greedy
 
 
 def verify_submission(path: str | Path, suite: Suite) -> Submission:
@@ -409,12 +420,19 @@ def _verify(found: Submission, suite: Suite) -> None:
         _want_tokens(suite, record)
         played[cell] = episode
     found.episodes = {cell: played[cell] for cell in suite.cells}
-    _want_tables(suite, found, bot)
+    _want(not (bot and found.tables), "tables of a bot are computed; leave them out")
+    _want_tables(suite, found)
+    if bot:
+        found.tables = _tables(suite, bot)
 
 
 def _want(holds: bool, told: str) -> None:
     if not holds:
         raise ValueError(told)
+
+
+def _want_name(name: str) -> None:
+    _want(re.fullmatch(NAME, name) is not None, f"want a name of {NAME}, got {name!r}")
 
 
 def _want_tokens(suite: Suite, record: Mapping[str, Any]) -> None:
@@ -435,12 +453,8 @@ def _want_cells(suite: Suite, given: Sequence[Cell]) -> None:
     _want([*given] == suite.cells, "the episodes are not in the order of the suite")
 
 
-def _want_tables(suite: Suite, found: Submission, bot: Policy | None) -> None:
-    """Refuses other tables than a bot's, and those of a model that do not fit its play."""
-    true = {
-        key: rows for key in suite.exact if bot and (rows := _rows(suite, key, bot))
-    }
-    _want(not bot or {*true} == {*found.tables}, f"want the tables {[*true]}")
+def _want_tables(suite: Suite, found: Submission) -> None:
+    """Refuses tables that are no distributions over legal actions, or do not fit the play."""
     for key, rows in found.tables.items():
         _want(key in suite.exact, f"{key} is no exact cell of the suite")
         states = information_states(suite.rules(key)).values()
@@ -450,13 +464,9 @@ def _want_tables(suite: Suite, found: Submission, bot: Policy | None) -> None:
         )
         fits = sums and legal == list(map(len, rows))
         _want(fits, f"{key} has no distribution for each information state")
-        if bot:
-            near = all(map(np.allclose, rows, true[key]))
-            _want(near, f"the probabilities of {key} are not those of {bot.name}")
-        else:
-            far = _deviation(suite, key, found)
-            told = f"{far:.1f} standard deviations from its probabilities"
-            _want(far <= MAX_DEVIATION, f"the play of {key} is {told}")
+        far = _deviation(suite, key, found)
+        told = f"{far:.1f} standard deviations from its probabilities"
+        _want(far <= MAX_DEVIATION, f"the play of {key} is {told}")
 
 
 def _table(suite: Suite, key: Key, found: Submission) -> Table:
@@ -555,11 +565,21 @@ def _totals(suite: Suite, one: Submission) -> Row:
     turns = [t for each in one.episodes.items() for t in _own_turns(suite, *each)]
     tokens = sum(sum(record["tokens"]) for _, record in one.records)
     return {
-        "Legal": f"{fmean(turn.invalid is None for turn in turns):.1%}",
+        "Legal": f"{_legal_share(suite, one):.1%}",
         "Characters of a reply": f"{fmean(len(turn.reply) for turn in turns):.0f}",
         "Tokens": f"{tokens or one.usage['completion_tokens']:,.0f}",
         "Cost": f"{one.usage['cost']:g}",
     }
+
+
+def _legal_share(suite: Suite, one: Submission, key: Key | None = None) -> float:
+    """The share of legal replies, in a game and condition or in all."""
+    return fmean(
+        turn.invalid is None
+        for cell, episode in one.episodes.items()
+        for turn in _own_turns(suite, cell, episode)
+        if key in (None, cell.key)
+    )
 
 
 GAPS = {"recall gap": "disguised", "prompt gap": "other", "noise floor": "again"}
@@ -574,8 +594,8 @@ def _of_game(suite: Suite, game: str, found: Sequence[Submission]) -> str:
         scales = scales_of(env, other, range(env.game.num_players))
         if not isinstance(scales, str):
             best[f"against {name}"] = f"{scales['all'][1]:z.2f}"
-    rows = [_row(suite, game, one) for one in found]
-    return f"### {game}\n\n{_markdown([*rows, best])}"
+    rows = [_row(suite, game, one) for one in found] + [best] * (len(best) > 1)
+    return f"### {game}\n\n{_markdown(rows)}"
 
 
 def _row(suite: Suite, game: str, one: Submission) -> Row:
@@ -592,7 +612,7 @@ def _row(suite: Suite, game: str, one: Submission) -> Row:
             gaps = (paid["plain"] - paid[condition]).mean(axis=0)
             row[head] = _interval(gaps, low - high, high - low)
     for key in one.tables:
-        if key[0] == game:
+        if key[0] == game and _legal_share(suite, one, key) >= 0.5:
             value = nash_conv(suite.rules(key), _table(suite, key, one))
             row[f"NashConv, {key[1]}"] = f"{value:z.3f}"
     if scale := suite.games[game].get("scale"):

@@ -1,12 +1,11 @@
 """The file of a tournament's episodes, from which the tournament resumes."""
 
 import json
-import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from arena_wrappers.records import Episode, append_bytes
+from arena_wrappers.records import Episode, append_bytes, whole_lines
 
 HEADER, LINE, EPISODE = b'{"tournament": ', b'{"match": ', b', "episode": '
 
@@ -74,14 +73,18 @@ class TournamentLog:
     ) -> None:
         self.path, self._seen = Path(path), seen
         self.done: dict[Match, Result] = {}
-        header = HEADER + json.dumps(settings).encode() + b"}\n"
-        is_new = True
+        lines: list[bytes] = []
         if self.path.exists():
             if not self.path.is_file():
                 raise ValueError(f"want a regular file for results, got {self.path}")
-            is_new = self._read(settings)
-        if is_new:
-            append_bytes(self.path, header)
+            lines = whole_lines(self.path, LINE, HEADER)
+        if not lines:
+            append_bytes(self.path, HEADER + json.dumps(settings).encode() + b"}\n")
+        for number, line in enumerate(lines, 1):
+            if number == 1:
+                self._check_header(line, settings)
+            else:
+                self._take(number, line)
 
     def append(self, match: Match, episode: Episode) -> None:
         """Adds an episode and syncs it to the disk.
@@ -94,30 +97,6 @@ class TournamentLog:
         append_bytes(self.path, LINE + record[0] + EPISODE + record[1] + b"}\n")
         self.done[match] = result_of(episode)
         self._seen(episode)
-
-    def _read(self, settings: Mapping[str, Any]) -> bool:
-        """Reads the results in the file; returns whether the file is empty."""
-        end = 0
-        for number, line in enumerate(self._lines(), 1):
-            if not line.endswith(b"\n"):  # the process was killed while it wrote this
-                start = LINE if number > 1 else HEADER
-                if not start.startswith(line[: len(start)]):
-                    raise ValueError(
-                        f"want an episode at the end of {self.path}, got {line[:60]!r}; "
-                        "give a new file"
-                    )
-                os.truncate(self.path, end)
-                break
-            if number == 1:
-                self._check_header(line, settings)
-            else:
-                self._take(number, line)
-            end += len(line)
-        return end == 0
-
-    def _lines(self) -> Iterator[bytes]:
-        with open(self.path, "rb") as file:
-            yield from file
 
     def _check_header(self, line: bytes, settings: Mapping[str, Any]) -> None:
         try:

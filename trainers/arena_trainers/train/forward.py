@@ -1134,7 +1134,7 @@ class Teacher:
             for state, seat in random_states(game, rng)
             if seat >= 0 and game.information != "perfect"
         ]
-        asked = [self._request(game, state) for pair in pairs for state in pair]
+        asked = [TurnRequest.at(game, s, self.options) for pair in pairs for s in pair]
         found = self._probs(asked) if asked else []
         for own, other, request in zip(
             found[::2], found[1::2], asked[::2], strict=True
@@ -1145,15 +1145,6 @@ class Teacher:
                     "cannot know: it acts otherwise in states that look alike; give another "
                     f"teacher, or sees_hidden: true in losses[{self.term.name!r}]"
                 )
-
-    def _request(self, game: Any, state: Any, seed: int = 0) -> TurnRequest:
-        seat = game.current_player(state)
-        legal = [
-            game.action_text(state, action) for action in game.legal_actions(state)
-        ]
-        prompt = messages(game, state, seat, self.options)
-        given = game, state, prompt, (), legal, seed, self.options.reply_format
-        return TurnRequest(0, 0, seat, *given)
 
     def _probs(self, requests: Sequence[TurnRequest]) -> list[list[float]]:
         if hasattr(self.policy, "action_probs"):
@@ -1200,7 +1191,8 @@ class Teacher:
                 if self.term.sees_hidden or not hasattr(self.policy, "action_probs"):
                     key = where
                 seed = turn_seed(record.seed, *where, record.seat)
-                asked.setdefault(key, self._request(game, state, seed))
+                request = TurnRequest.at(game, state, self.options, seed)
+                asked.setdefault(key, request)
             of_row.append(key)
         return of_row, asked
 

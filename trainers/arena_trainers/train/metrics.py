@@ -88,7 +88,7 @@ from numpy.typing import NDArray
 from arena_trainers.credit import Credit, PoolReport, TurnBatch
 from arena_trainers.credit.batch import Floats
 from arena_trainers.credit.pools import ZERO
-from arena_trainers.lm.backends import Backend, Generated, Sampling
+from arena_trainers.lm.backends import Backend, Generated, Prompts, Sampling
 from arena_trainers.matchmaking import SELF
 from arena_trainers.train.records import PARTS
 from arena_wrappers import Episode
@@ -201,10 +201,7 @@ class TimedBackend:
         self.clock = clock
 
     def generate(
-        self,
-        prompt_ids: Sequence[Sequence[int]],
-        seeds: Sequence[int],
-        sampling: Sampling,
+        self, prompt_ids: Prompts, seeds: Sequence[int], sampling: Sampling
     ) -> Generated:
         with self.clock.part("generation"):
             made = self.inner.generate(prompt_ids, seeds, sampling)

@@ -14,7 +14,6 @@ from arena_trainers.credit.pools import (
     ROUNDED,
     Credit,
     Pools,
-    check_range,
     moments,
     number,
     pools_by,
@@ -97,7 +96,6 @@ def random_effects(
     array([-5.2])
     """
     check_scaling(scale, ddof, eps)
-    check_range("discount", discount, 0, 1)
     if not isinstance(paid, bool):
         raise ValueError(f"want paid true or false, got {paid!r}")
     pools = pools_by(turns, pool)
@@ -125,7 +123,7 @@ def _paid_before(turns: Trajectories, pools: Pools, paid: bool) -> list[Floats]:
 
 
 def _baseline(
-    turns: Trajectories, pools: Pools, to_go: Floats, centre: Floats, *paid: Floats
+    turns: Trajectories, pools: Pools, to_go: Floats, centre: Floats, *known: Floats
 ) -> Floats:
     """float64[M]: the mean of others, adjusted and shrunk; 0 where there are none."""
     tree = turns.batch.tree[turns.row]  # the episode or tree that is left out
@@ -137,11 +135,12 @@ def _baseline(
     values = to_go - centre[pools.of]  # small numbers, for the sums of squares
     slope = np.zeros(len(examples))
     products = [others.products(values, values)]
-    before, rounding = paid
+    before, rounding = known
     if before.any():
         products += [others.products(values, before), others.products(before, before)]
-        sums = (total for total, _, _ in products)
-        slope = _slope(others.freedom, rounding[examples], *sums)
+        square, product, paid = (total for total, _, _ in products)
+        paid = np.where(paid > rounding[examples], paid, 0.0)
+        slope = _slope(others.freedom, square, product, paid)
     powers = (np.ones_like(slope), -2 * slope, slope**2)
     within, between = (
         np.maximum(sum(p * one[i] for p, one in zip(powers, products, strict=False)), 0)
@@ -157,19 +156,16 @@ def _baseline(
     return np.where((others.size == 0)[own], 0.0, whole)
 
 
-def _slope(
-    freedom: Floats, rounding: Floats, square: Floats, product: Floats, paid: Floats
-) -> Floats:
+def _slope(freedom: Floats, square: Floats, product: Floats, paid: Floats) -> Floats:
     """The slope of the values by what was paid, times max(0, 1 - 1 / F); float64[O].
 
     Args:
         freedom: degrees of freedom that the means leave; the slope takes one more.
-        rounding: the slope is 0 unless `paid` is greater.
         square: sum of value², around the means.
         product: likewise of value · paid.
         paid: likewise of paid².
     """
-    has = (paid > rounding) & (freedom > 1)
+    has = (paid > 0) & (freedom > 1)
     slope = np.divide(product, paid, where=has, out=np.zeros_like(paid))
     explained = slope * product
     rest = np.maximum(square - explained, 0) / np.maximum(freedom - 1, 1)

@@ -68,7 +68,6 @@ def advevo_public_baseline(
     return episode(turns, pool=pool, scale="none")
 
 
-@needs("parent")
 def matpo(
     turns: Trajectories,
     *,
@@ -80,7 +79,8 @@ def matpo(
 
         Aᵢ = (Gᵢ - mean G) / (std G + eps) for planners,   A_w = A of its planner
 
-    A planner is a trajectory without a parent. The pool contains planners only. Gᵢ is the
+    A planner is a trajectory without a parent. In play of an agent (`agent`) there are no parents:
+    the calls of its planner and of its workers are turns of one trajectory. The pool contains planners only. Gᵢ is the
     sum of the rewards of the planner and of all its workers; workers have no return of
     their own. The `parent` of a worker is the episode of its planner, or of the worker that
     sent it. All workers of a planner share one advantage, so the actions of the planner and
@@ -105,7 +105,7 @@ def matpo(
     (https://arxiv.org/abs/2510.04678).
 
     Args:
-        turns: the turns that count, with `parent`. An episode with workers is of one seat.
+        turns: the turns that count. An episode that `parent` names is of one seat.
         pool: columns whose equal values define a pool of planners, constant on
             trajectories.
         ddof: 1 divides the variance by n - 1, 0 by n.
@@ -146,6 +146,8 @@ def matpo(
 
 def _roots(turns: Trajectories) -> Ints:
     """int64[R]: the planner of each trajectory, as a trajectory; -1 if it is masked."""
+    if turns.batch.parent is None:
+        return np.arange(len(turns.first))
     parent = turns.column("parent")[turns.first]
     sent = parent >= 0
     absent = np.flatnonzero(sent & ~np.isin(parent, turns.batch.episode))
