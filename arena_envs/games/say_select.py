@@ -105,7 +105,7 @@ QUIT = Utterance("quit")
 
 
 @dataclass(frozen=True)
-class SaySelect(talk.TalkGame[State, Action]):
+class SaySelect(talk.PairedTurns[State, Action]):
     """A speaker who knows which balls pay, and a selector who does not.
 
     Args:
@@ -127,14 +127,9 @@ class SaySelect(talk.TalkGame[State, Action]):
 
     pays_rounds = True
     first_state = State()
-    num_players = 2
     kind = "cooperative"
     max_chance_nodes = 1
     heuristic = "say_selector:honest"
-
-    @property
-    def max_turns(self) -> int:
-        return 2 * self.num_rounds
 
     @property
     def min_return(self) -> float:

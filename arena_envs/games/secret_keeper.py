@@ -188,7 +188,7 @@ MAX_DRAWS = 200  # secrets that `resample` tries
 
 
 @dataclass(frozen=True)
-class SecretKeeper(talk.TalkGame[State, Action]):
+class SecretKeeper(talk.PairedTurns[State, Action]):
     """A keeper of a secret who does not know who asks for it.
 
     Args:
@@ -223,10 +223,6 @@ class SecretKeeper(talk.TalkGame[State, Action]):
     kind = "mixed"
     max_return = 1.0
     teams = (0, 1, 1)
-
-    @property
-    def max_turns(self) -> int:
-        return 2 * self.num_rounds
 
     @property
     def max_chance_nodes(self) -> int:
