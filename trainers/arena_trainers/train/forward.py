@@ -585,13 +585,14 @@ class Forward:
         attention_mask: torch.Tensor,
         width: int,
         compute_entropy: bool,
+        learners: torch.Tensor | None = None,
     ) -> TokenScores:
         """The scores of rows whose last `width` columns are replies; equal rows run once."""
         inputs = self._inputs
         live = torch.ones(len(input_ids), dtype=torch.bool)
         if inputs is not None:
             live = self._have_gradient(inputs)
-        learners = self.learners_of(inputs)
+        learners = self.learners_of(inputs) if learners is None else learners
         firsts, kind = distinct_rows(input_ids, attention_mask, live, learners)
         distinct = input_ids[firsts], attention_mask[firsts]
         with self.clock.part("training"):  # the reference's pass is outside of a step
@@ -1254,7 +1255,7 @@ class Teacher:
             both = torch.cat([inputs["prompt_ids"][rows], said.clamp(min=0)], dim=1)
             mask = torch.cat([inputs["prompt_mask"][rows], counted], dim=1)
             model = trainer.accelerator.unwrap_model(trainer.model)
-            given = model, both, mask, said.shape[1], False
+            given = model, both, mask, said.shape[1], False, inputs["learner"][rows]
             scores = trainer.forward.score(*given).logprobs
             logps = logps.index_put((rows, actions), (scores * counted).sum(dim=1))
         return Choice(probs, logps)
