@@ -306,6 +306,16 @@ def test_suites_that_ship_can_be_loaded(name: str) -> None:
     assert "\n" not in "".join(given["notes"])
 
 
+@pytest.mark.parametrize(
+    "text", ["a", "[1]", "suite: [", json.dumps({**GIVEN, "games": [{"game": "nim"}]})]
+)
+def test_a_broken_suite_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"a\.yaml is no suite"):
+        load_suite(str(path))
+
+
 def test_seeds_follow_from_the_hash_and_are_those_of_all_conditions_and_seats() -> None:
     def seeds(suite: Suite) -> set[int]:
         plans = [suite.plan(cell, Model()) for cell in suite.cells]

@@ -171,13 +171,16 @@ def load_suite(name: str) -> Suite:
     """A suite that ships with this package, or a YAML file.
 
     Raises:
-        ValueError: there is none, or it lacks a field.
+        ValueError: there is none, or it is broken.
     """
     known = sorted(path.stem for path in SUITES.glob("*.yaml"))
     path = SUITES / f"{name}.yaml" if name in known else Path(name)
     if not path.is_file():
         raise ValueError(f"no suite {name!r}; {did_you_mean(name, known)}")
-    return Suite(yaml.safe_load(path.read_text(encoding="utf-8")))
+    try:
+        return Suite(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (*BROKEN, yaml.YAMLError) as error:
+        raise ValueError(f"{path} is no suite: {error!r:.300}") from error
 
 
 @dataclass
