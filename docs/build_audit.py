@@ -134,7 +134,8 @@ env.reset(num_players=2, seed=0)
 print(env.state.game_state["player_chips"])  # the antes: {{0: -1, 1: -1}}
 env.step("[bet]")
 env.step("[call]")
-print(env.state.game_state["player_chips"])  # the winner has 0 after the next ante; wanted: 1
+# the winner has 0 after the next ante, and should have 1:
+print(env.state.game_state["player_chips"])
 ```
 
 ## TextArena {version}: the prompt of Breakthrough-v0
