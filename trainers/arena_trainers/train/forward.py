@@ -1288,6 +1288,8 @@ class LossTerms:
             found["arena_invalid"] = torch.tensor(invalid, device=device)
         if self.needs("values", step):
             value = trainer.last_turns.value
+            if value is None:
+                raise ValueError("a loss term needs values, got none; set critic")
             own = [value[kept.rows[p]] if p >= 0 else 0.0 for p in places]
             per_row = torch.tensor(own, dtype=torch.float32, device=device)
             found["arena_values"] = per_row[:, None].repeat(1, completion_ids.shape[1])
@@ -1302,9 +1304,7 @@ class LossTerms:
         """The weighted sum of the terms' means, of `columns` and the policy's `TokenScores`."""
         trainer, logps = self.trainer, scores.logprobs
         old = inputs.get("old_per_token_logps")
-        mask = inputs["completion_mask"].bool()
-        if "tool_mask" in inputs:
-            mask = mask & inputs["tool_mask"].bool()
+        mask = _loss_mask(inputs)
         whole = Seen(
             mask=mask,
             advantages=inputs["advantages"],
@@ -1324,7 +1324,10 @@ class LossTerms:
             if term in self.teachers:
                 choice = self.teachers[term].choice(inputs)
                 seen = replace(seen, teacher=choice)
-            mean = averaged(term.function(logps, seen), mask, trainer, inputs)
+            own = term.function(logps, seen)
+            if term.surrogate and "importance_sampling_ratio" in inputs:  # as TRL's
+                own = own * inputs["importance_sampling_ratio"]
+            mean = averaged(own, mask, trainer, inputs)
             weight = term.weight.at(trainer.state.global_step)
             total = total + weight * mean
             kind = "train" if trainer.model.training else "eval"
