@@ -65,6 +65,7 @@ __all__ = [
     "Integer",
     "Move",
     "OneOf",
+    "PairedTurns",
     "Player",
     "Scripted",
     "TalkGame",
@@ -618,6 +619,17 @@ class TalkGame(BaseGame[S, A]):
         if self.current_player(state) < 0:
             raise IllegalAction("nobody is to move")
         return read(text, self.moves_at(state), self.longest)
+
+
+class PairedTurns(TalkGame[S, A]):
+    """Defaults of a language game of `num_rounds` rounds of two turns each."""
+
+    num_rounds: int
+    num_players = 2
+
+    @property
+    def max_turns(self) -> int:
+        return 2 * self.num_rounds
 
 
 def with_words(game: Any, said: Utterance, words: str) -> Utterance:

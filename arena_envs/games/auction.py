@@ -50,7 +50,7 @@ the bids above 0 that are above the bidder's value, 0 without bids).
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -221,139 +221,23 @@ def points(row: Sequence[int], word: str = "") -> str:
     return ", ".join(f"{name} {word}{value}" for name, value in pairs)
 
 
-def observed(game: "Auction", state: State, seat: int, player: int) -> Iterator[str]:
-    """The lines of an observation."""
-    yield f"You are player_{seat}. {_stage(game, state, seat, player)}"
-    if len(state.personas) > seat:
-        weights = game.personas[state.personas[seat]]
-        worth = ", ".join(
-            f"item {number + 1}: {game.value(state, seat, number)}"
-            for number in range(len(game.items))
-        )
-        yield f"Your priorities: {points(weights)}. Worth to you: {worth}."
-    budgets = ", ".join(
-        f"player_{other} {money_left(state, other, game.budget)}"
-        for other in range(game.num_players)
-    )
-    yield f"Budgets left: {budgets}."
-    for number, sale in enumerate(state.sales):
-        bids = highest_bids(state, seat, number, game.num_players)
-        to = "not sold" if sale.seat == NOBODY else f"sold to player_{sale.seat}"
-        price = "" if sale.seat == NOBODY else f" for {sale.price}"
-        yield f"Item {number + 1}: {to}{price}. Bids: {_listed(bids)}."
-    yield from _running(game, state, seat, player)
-    shown = [each for each in state.past if each.said.message]
-
-    def told(turn: int) -> str:
-        who = "you" if shown[turn].seat == seat else f"player_{shown[turn].seat}"
-        return f"Before item {shown[turn].item + 1}, {who} said"
-
-    latest = max(3, BUDGET // (12 * game.max_message))
-    said = [each.said for each in shown]
-    yield from talk.transcript(said, seat, told, latest=latest)
+def _by_player(values: Iterable[object]) -> str:
+    return ", ".join(f"player_{seat} {value}" for seat, value in enumerate(values))
 
 
-def highest_bids(
-    state: State, seat: int, item: int, num_players: int
-) -> list[int | None]:
-    """The highest bid of each seat for an item as far as a seat knows it; None: no bid."""
-    best: list[int | None] = [None] * num_players
-    for each in known_events(state, seat):
-        if each.item == item and each.said.move == "bid":
-            best[each.seat] = each.said.values[0]
-    return best
-
-
-def _listed(bids: Sequence[int | None]) -> str:
-    return ", ".join(
-        f"player_{seat} {'none' if bid is None else bid}"
-        for seat, bid in enumerate(bids)
-    )
-
-
-def _stage(game: "Auction", state: State, seat: int, player: int) -> str:
-    if player == TERMINAL:
-        return "The auction is over."
-    if player == CHANCE:
-        is_tie = state.phase == TIE
-        return "The bids are tied." if is_tie else "Priorities are being drawn."
-    item = f"Item {state.item + 1} of {len(game.items)}"
-    is_talk = state.phase == TALK
-    if player != seat:
-        return f"{item}. player_{player} is to {'speak' if is_talk else 'bid'}."
-    left = money_left(state, seat, game.budget)
-    task = f"bid from 0 to {left}; 0 is no bid"
-    if is_talk:
-        task = "pass, with or without a message"
-    elif game.pricing == ASCENDING:
-        task = "drop" if left <= state.price else "bid or drop"
-        if left > state.price:
-            task = f"bid from {state.price + 1} to {left}, or drop"
-    return f"{item}. You are to move: {task}."
-
-
-def _running(game: "Auction", state: State, seat: int, player: int) -> Iterator[str]:
-    if player == TERMINAL or state.phase == TALK:
-        return
-    bids = highest_bids(state, seat, state.item, game.num_players)
-    if game.pricing == ASCENDING:
-        who = "nobody" if state.leader == NOBODY else f"player_{state.leader}"
-        out = ", ".join(f"player_{other}" for other in sorted(state.dropped))
-        yield f"Highest bid: {state.price} by {who}. Dropped: {out or 'nobody'}."
-        yield f"Bids: {_listed(bids)}."
-    elif state.phase != BID:
-        yield f"Bids: {_listed(bids)}."
-    elif bids[seat] is not None:
-        yield f"Your bid: {bids[seat]}."
-
-
-def rules_text(game: "Auction") -> str:
-    """The rules, but for how to write a reply."""
-    items = "; ".join(
-        f"item {number + 1}: {points(item)}" for number, item in enumerate(game.items)
-    )
-    personas = "; ".join(points(row) for row in game.personas)
-    first = (
-        'Before each sale, each player answers "pass" once, with or without a message. '
-    )
-    sale = {
-        "first": (
-            "All bid in secret. The player with the highest bid buys the item for this bid."
-        ),
-        "second": (
-            "All bid in secret. The player with the highest bid buys the item for the second "
-            "highest bid."
-        ),
-        ASCENDING: (
-            'Players bid in turn, each more than the highest bid, or answer "drop" and leave the '
-            "sale. When all others have dropped, the player with the highest bid buys the item "
-            "for this bid."
-        ),
-    }[game.pricing]
-    secret = (
-        ""
-        if game.pricing == ASCENDING
-        else ' "bid 0" is no bid. Chance chooses among equal highest bids. Then all bids are shown.'
-    )
-    return (
-        f"This is an auction of {counted(len(game.items), 'house')} for {game.num_players} "
-        f"players. The houses, in the order of their sale: {items}. For each player, chance draws "
-        f"one of these priorities, all equally likely, which nobody else learns: {personas}. "
-        "A house is worth to you the sum of its points, each times your priority for it. "
-        f"{first if game.messages else ''}"
-        f"{sale}{secret} An item without a bid is not sold. Bids are "
-        f'whole numbers, such as "bid 3". Everybody has a budget of {game.budget} for all items. '
-        "You gain what an item is worth to you less its price for each item that you buy. Your "
-        "score is the sum of your gains divided by the budget."
-    )
-
-
-def how_to_write(max_message: int) -> str:
-    """The paragraph of the rules about messages."""
-    if not max_message:
-        return talk.how_to_write((), 0)
-    moves = (talk.Move("pass"), talk.Move("bid", message="no"))
-    return talk.how_to_write(moves, max_message, "the other players")
+SEALED = (
+    'All bid in secret. The player with the highest bid buys the item for {}. "bid 0" is no bid. '
+    "Chance chooses among equal highest bids. Then all bids are shown."
+)
+SALES = {
+    SEALED_FIRST: SEALED.format("this bid"),
+    SEALED_SECOND: SEALED.format("the second highest bid"),
+    ASCENDING: (
+        'Players bid in turn, each more than the highest bid, or answer "drop" and leave the '
+        "sale. When all others have dropped, the player with the highest bid buys the item "
+        "for this bid."
+    ),
+}
 
 
 Action = Utterance | int  # chance draws a persona, or a buyer among equal bids
@@ -547,8 +431,74 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
         }
 
     def observe(self, state: State, seat: int) -> str:
-        player = self.current_player(state)
-        return "\n".join(observed(self, state, seat, player))
+        return "\n".join(self._lines(state, seat, self.current_player(state)))
+
+    def _lines(self, state: State, seat: int, player: int) -> Iterator[str]:
+        yield f"You are player_{seat}. {self._stage(state, seat, player)}"
+        if len(state.personas) > seat:
+            values = enumerate(self.values[state.personas[seat]], 1)
+            worth = ", ".join(f"item {number}: {value}" for number, value in values)
+            own = points(self.personas[state.personas[seat]])
+            yield f"Your priorities: {own}. Worth to you: {worth}."
+        left = [
+            money_left(state, other, self.budget) for other in range(self.num_players)
+        ]
+        yield f"Budgets left: {_by_player(left)}."
+        for number, sale in enumerate(state.sales):
+            sold = f"sold to player_{sale.seat} for {sale.price}"
+            to = "not sold" if sale.seat == NOBODY else sold
+            yield f"Item {number + 1}: {to}. Bids: {self._bids_text(state, seat, number)}."
+        if player != TERMINAL and state.phase != TALK:
+            yield from self._running(state, seat)
+        shown = [each for each in state.past if each.said.message]
+
+        def told(turn: int) -> str:
+            who = talk.named(shown[turn].seat, seat)
+            return f"Before item {shown[turn].item + 1}, {who} said"
+
+        latest = max(3, BUDGET // (12 * self.max_message))
+        said = [each.said for each in shown]
+        yield from talk.transcript(said, seat, told, latest=latest)
+
+    def _stage(self, state: State, seat: int, player: int) -> str:
+        if player == TERMINAL:
+            return "The auction is over."
+        if player == CHANCE:
+            is_tie = state.phase == TIE
+            return "The bids are tied." if is_tie else "Priorities are being drawn."
+        item, is_talk = (
+            f"Item {state.item + 1} of {len(self.items)}",
+            state.phase == TALK,
+        )
+        if player != seat:
+            return f"{item}. player_{player} is to {'speak' if is_talk else 'bid'}."
+        left = money_left(state, seat, self.budget)
+        task = f"bid from 0 to {left}; 0 is no bid"
+        if is_talk:
+            task = "pass, with or without a message"
+        elif self.pricing == ASCENDING:
+            task = f"bid from {state.price + 1} to {left}, or drop"
+            task = task if left > state.price else "drop"
+        return f"{item}. You are to move: {task}."
+
+    def _bids_text(self, state: State, seat: int, item: int) -> str:
+        """The highest bid of each seat for an item as far as a seat knows it."""
+        best: list[object] = ["none"] * self.num_players
+        for each in known_events(state, seat):
+            if each.item == item and each.said.move == "bid":
+                best[each.seat] = each.said.values[0]
+        return _by_player(best)
+
+    def _running(self, state: State, seat: int) -> Iterator[str]:
+        bids = self._bids_text(state, seat, state.item)
+        if self.pricing == ASCENDING:
+            who = "nobody" if state.leader == NOBODY else f"player_{state.leader}"
+            out = ", ".join(f"player_{other}" for other in sorted(state.dropped))
+            yield f"Highest bid: {state.price} by {who}. Dropped: {out or 'nobody'}."
+        if self.pricing == ASCENDING or state.phase != BID:
+            yield f"Bids: {bids}."
+        elif len(own := sealed_bids(state)) > seat:
+            yield f"Your bid: {own[seat]}."
 
     def information_state(self, state: State, seat: int) -> Any:
         own = state.personas[seat : seat + 1]
@@ -611,7 +561,24 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
         return (bid, LEAVING) if low <= high else (LEAVING,)
 
     def rules(self, seat: int) -> str:
-        return f"{rules_text(self)} {how_to_write(self.longest)}"
+        items = "; ".join(
+            f"item {n}: {points(item)}" for n, item in enumerate(self.items, 1)
+        )
+        personas = "; ".join(points(row) for row in self.personas)
+        first = 'Before each sale, each player answers "pass" once, with or without a message. '
+        moves = (talk.Move("pass"), talk.Move("bid", message="no"))
+        how = talk.how_to_write(moves, self.longest, "the other players")
+        return (
+            f"This is an auction of {counted(len(self.items), 'house')} for {self.num_players} "
+            f"players. The houses, in the order of their sale: {items}. For each player, chance "
+            "draws one of these priorities, all equally likely, which nobody else learns: "
+            f"{personas}. A house is worth to you the sum of its points, each times your priority "
+            f"for it. {first if self.messages else ''}{SALES[self.pricing]} An item without a bid "
+            'is not sold. Bids are whole numbers, such as "bid 3". Everybody has a budget of '
+            f"{self.budget} for all items. You gain what an item is worth to you less its price "
+            "for each item that you buy. Your score is the sum of your gains divided by the "
+            f"budget. {how}"
+        )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws personas of other seats, and their sealed bids that are not opened."""
@@ -625,9 +592,6 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
                 each = each._replace(said=bid)
             past.append(each)
         return state._replace(personas=personas, past=tuple(past))
-
-
-STYLES = ("greedy", "honest", "silent")
 
 
 class Bidder(talk.Scripted):
@@ -645,7 +609,7 @@ class Bidder(talk.Scripted):
     above 0. At second price with one item, `silent` plays the dominant strategy.
     """
 
-    game, styles = Auction, STYLES
+    game, styles = Auction, ("greedy", "honest", "silent")
 
     def reply(self, game: Auction, state: State, rng: random.Random) -> Utterance:
         seat = game.current_player(state)

@@ -145,7 +145,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
+class Persuasion(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action]):
     """Repeated cheap talk about the quality of products.
 
     Args:
@@ -173,7 +173,6 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     shares_measured = ("efficiency", "fairness", "truthfulness")
     pays_rounds = True
     first_state = State()
-    num_players = 2
     kind: ClassVar[Kind] = "mixed"
     min_return = -1.0
 
@@ -190,10 +189,6 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     @cached_property
     def all_instances(self) -> Sequence[tuple[float, float]]:
         return list(product(_several(self.prior), _several(self.value)))
-
-    @property
-    def max_turns(self) -> int:
-        return 2 * self.num_rounds
 
     @property
     def max_chance_nodes(self) -> int:
@@ -321,8 +316,9 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
 
         def brief(number: int) -> str:
             quality = f" {known[number]}" if known[number] else ""
-            moves = (_PAST[each.move] for each in said[2 * number :][:2])
-            return f"{number + 1}.{quality} {' and '.join(moves)}"
+            advice, choice = said[2 * number], said[2 * number + 1]
+            moves = f"{_PAST[advice.move]} and {_PAST[choice.move]}"
+            return f"{number + 1}.{quality} {moves}"
 
         return talk.rounds_told(said, seat, told, brief)
 

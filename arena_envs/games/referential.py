@@ -189,7 +189,7 @@ SAY = talk.Move("say", message="must")
 
 
 @dataclass(frozen=True)
-class Referential(talk.TalkGame[State, Action]):
+class Referential(talk.PairedTurns[State, Action]):
     """Describe an object in words; the other player picks it.
 
     Args:
@@ -225,7 +225,6 @@ class Referential(talk.TalkGame[State, Action]):
 
     pays_rounds = True
     first_state = State()
-    num_players = 2
     kind = "cooperative"
     min_return = 0.0
     max_return = 1.0
@@ -279,10 +278,6 @@ class Referential(talk.TalkGame[State, Action]):
     def pick(self) -> talk.Move:
         """The move of the picker."""
         return talk.Move("pick", (talk.Integer(1, self.num_objects),), message="no")
-
-    @property
-    def max_turns(self) -> int:
-        return 2 * self.num_rounds
 
     @property
     def max_chance_nodes(self) -> int:

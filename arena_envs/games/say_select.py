@@ -105,7 +105,7 @@ QUIT = Utterance("quit")
 
 
 @dataclass(frozen=True)
-class SaySelect(talk.TalkGame[State, Action]):
+class SaySelect(talk.PairedTurns[State, Action]):
     """A speaker who knows which balls pay, and a selector who does not.
 
     Args:
@@ -127,14 +127,9 @@ class SaySelect(talk.TalkGame[State, Action]):
 
     pays_rounds = True
     first_state = State()
-    num_players = 2
     kind = "cooperative"
     max_chance_nodes = 1
     heuristic = "say_selector:honest"
-
-    @property
-    def max_turns(self) -> int:
-        return 2 * self.num_rounds
 
     @property
     def min_return(self) -> float:
@@ -265,7 +260,9 @@ class SaySelect(talk.TalkGame[State, Action]):
             return f"{start} selected ball {ball}, which paid {gains[number]}"
 
         def brief(number: int) -> str:
-            named, selected = (each.values[0] for each in said[2 * number :][:2])
+            named, selected = (
+                each.values[0] for each in said[2 * number : 2 * number + 2]
+            )
             return f"round {number + 1}: named {named} and selected {selected} for {gains[number]}"
 
         return talk.rounds_told(said, seat, told, brief)
@@ -339,9 +336,6 @@ class SaySelect(talk.TalkGame[State, Action]):
         return state._replace(paying=rng.choices(draws, weights)[0])
 
 
-STYLES = ("honest", "greedy", "silent", "optimal")
-
-
 class SaySelector(talk.Scripted):
     """Plays Say-Select in one of four styles, as the speaker and as the selector.
 
@@ -356,7 +350,7 @@ class SaySelector(talk.Scripted):
     selectors understand them. Only `honest` speakers use words.
     """
 
-    game, styles = SaySelect, STYLES
+    game, styles = SaySelect, ("honest", "greedy", "silent", "optimal")
 
     def reply(self, game: SaySelect, state: State, rng: random.Random) -> Utterance:
         if game.current_player(state) == SPEAKER:

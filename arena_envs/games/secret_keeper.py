@@ -188,7 +188,7 @@ MAX_DRAWS = 200  # secrets that `resample` tries
 
 
 @dataclass(frozen=True)
-class SecretKeeper(talk.TalkGame[State, Action]):
+class SecretKeeper(talk.PairedTurns[State, Action]):
     """A keeper of a secret who does not know who asks for it.
 
     Args:
@@ -223,10 +223,6 @@ class SecretKeeper(talk.TalkGame[State, Action]):
     kind = "mixed"
     max_return = 1.0
     teams = (0, 1, 1)
-
-    @property
-    def max_turns(self) -> int:
-        return 2 * self.num_rounds
 
     @property
     def max_chance_nodes(self) -> int:
@@ -462,9 +458,6 @@ class SecretKeeper(talk.TalkGame[State, Action]):
         return drawn  # long messages may exclude nearly all other secrets
 
 
-STYLES = ("honest", "greedy", "silent")
-
-
 class SecretHolder(talk.Scripted):
     """Plays the secret keeper in one of three styles, on each seat.
 
@@ -475,7 +468,7 @@ class SecretHolder(talk.Scripted):
     | `silent` | asks without words       | refuses, which is best without words  | asks without words |
     """
 
-    game, styles = SecretKeeper, STYLES
+    game, styles = SecretKeeper, ("honest", "greedy", "silent")
 
     def reply(self, game: SecretKeeper, state: State, rng: random.Random) -> Utterance:
         seat = game.current_player(state)

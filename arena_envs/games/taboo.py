@@ -52,7 +52,7 @@ say "go on".
 
 Cheapest trick known: a code book, in which a clue of another card stands for each word, pays a
 pair that has agreed on it 1, as honest clues do; no referee sees it, and a stranger does not know
-it. Tricks with letters (left out, doubled, swapped, backwards, base64, "d2o2g", spelled with "and",
+it. Likewise rhymes pay 0.91, words that begin alike 0.96, and with a stranger 0.01. Tricks with letters (left out, doubled, swapped, backwards, base64, "d2o2g", spelled with "and",
 initials) pay at most 0.02, though both players know the trick and all cards (400 episodes each).
 
 Not as in Hasbro's game: one pair plays, without teams, timer and skipped cards; clues are written;
@@ -193,7 +193,7 @@ GO_ON = "go on"
 
 
 @dataclass(frozen=True)
-class Taboo(talk.TalkGame[State, Action]):
+class Taboo(talk.PairedTurns[State, Action]):
     """Taboo, cooperative or adversarial.
 
     Args:
@@ -221,7 +221,6 @@ class Taboo(talk.TalkGame[State, Action]):
     show_words: bool = False
 
     first_state = State()
-    num_players = 2
     max_chance_nodes = 1
     max_return = 1.0
 
@@ -252,10 +251,6 @@ class Taboo(talk.TalkGame[State, Action]):
     @property
     def min_return(self) -> float:
         return -1.0 if self.adversarial else 0.0
-
-    @property
-    def max_turns(self) -> int:
-        return 2 * self.num_rounds
 
     @cached_property
     def _rows(self) -> tuple[tuple[str, ...], ...]:

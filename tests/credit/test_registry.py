@@ -23,7 +23,7 @@ ROWS = [(0, 0, 0, [0, 1]), (1, 0, 0, [4]), (1, 0, 1, [2, 2])]
 def test_an_unknown_estimator_gets_did_you_mean(batch):
     for call in (
         lambda: estimate("mras", batch(*ROWS)),
-        lambda: check_options("mras", ()),
+        lambda: check_options("mras", {}),
     ):
         with pytest.raises(
             ValueError, match=r"no estimator 'mras'; did you mean 'mars'\?"
@@ -258,3 +258,9 @@ class TestPlugins:
         )
         with pytest.raises(ImportError, match=message):
             estimate("absent", batch(*ROWS))
+
+
+@pytest.mark.parametrize("discount", [-0.5, 1.5, float("nan")])
+def test_a_discount_outside_0_to_1_is_refused(discount, batch):
+    with pytest.raises(ValueError, match="want discount between 0 and 1"):
+        estimate("mars", batch((0, 0, 0, [1.0])), discount=discount)

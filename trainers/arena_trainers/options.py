@@ -114,7 +114,8 @@ class Option:
         Raises:
             ValueError: a value of another type, or that is not among the choices.
         """
-        if self.choices and value not in (*self.choices, *self._none):
+        none = (None,) if "None" in self.types else ()
+        if self.choices and value not in (*self.choices, *none):
             hint = did_you_mean(str(value), self.choices)
             raise ValueError(f"unknown {self.name} {value!r}; {hint}")
         if not self.types or type(value).__name__ in self.types:
@@ -140,10 +141,6 @@ class Option:
         is_number = _is_number(found)
         if is_number and self.least is not None and not self.least <= found < math.inf:
             raise ValueError(f"want {self.name} of at least {self.least}, got {value}")
-
-    @property
-    def _none(self) -> tuple[None, ...]:
-        return (None,) * ("None" in self.types)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,6 @@ from arena_envs import make_game
 from arena_envs.doors import Door, broken, check_options
 from arena_trainers.options import Weight
 from arena_wrappers import Episode, PromptOptions, Turn, TurnRequest, make_policy, play
-from arena_wrappers import messages as prompt_of
 from arena_wrappers.play import final_state, turn_states
 from arena_wrappers.policies import own_prompt
 
@@ -101,12 +100,9 @@ def expert_match(
         return 0.0
     if not hasattr(policy, "action_probs"):
         raise ValueError(f"want a solver with action_probs, got {solver!r}; choose cfr")
-    options = own_prompt(policy) or PromptOptions()
-    legal = [game.action_text(state, action) for action in game.legal_actions(state)]
-    told = prompt_of(game, state, turn.seat, options)
-    given = game, state, told, (), legal, 0, options.reply_format
-    ((probs, _),) = policy.action_probs([TurnRequest(0, 0, turn.seat, *given)])
-    chances = dict(zip(legal, probs, strict=True))
+    request = TurnRequest.at(game, state, own_prompt(policy) or PromptOptions())
+    ((probs, _),) = policy.action_probs([request])
+    chances = dict(zip(request.legal, probs, strict=True))
     played = chances.get(game.action_text(state, turn.action), 0.0)
     return float(played >= at_least * max(probs))
 

@@ -35,6 +35,12 @@ def whole_file(path: str | Path) -> Iterator[TextIO]:
         raise
 
 
+def write_whole(path: str | Path, text: str) -> None:
+    """Writes a text; the file appears whole or not at all."""
+    with whole_file(path) as file:
+        file.write(text)
+
+
 LOST = ("error", "timeout")  # `Turn.invalid` of a turn without a reply
 
 

@@ -73,7 +73,7 @@ def checked_factors(
     return tuple(tuple(map(float, values)) for values in sets)
 
 
-class Haggling(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
+class Haggling(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action]):
     """Rules that all such games share.
 
     A subclass is a frozen dataclass with these parameters. It names the `answers`, those that have a
@@ -85,7 +85,6 @@ class Haggling(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     complete_information: bool
 
     first_state = State()
-    num_players = 2
     kind: ClassVar[Kind] = "mixed"
     max_chance_nodes = 2  # both factors
     answers: ClassVar[tuple[talk.Move, ...]]
@@ -105,10 +104,6 @@ class Haggling(HoldsOut[tuple[float, float]], talk.TalkGame[State, Action]):
     @property
     def information(self) -> Information:
         return "perfect" if self.complete_information else "imperfect"
-
-    @property
-    def max_turns(self) -> int:
-        return 2 * self.num_rounds
 
     def current_player(self, state: State) -> int:
         factors, said = state

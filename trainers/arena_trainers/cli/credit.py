@@ -11,7 +11,12 @@ from rich.table import Table
 
 from arena_envs import make_game
 from arena_envs.doors import imported
-from arena_trainers.cli.options import GameName, print_tables, usage_errors
+from arena_trainers.cli.options import (
+    GameIds,
+    GameName,
+    print_tables,
+    usage_errors,
+)
 
 if TYPE_CHECKING:
     from arena_trainers.credit.proofs.expectation import Verdict
@@ -123,14 +128,7 @@ def _words(verdict: "Verdict") -> tuple[str, str, str]:
 
 @credit_app.command("suggest")
 def suggest(
-    games: Annotated[
-        list[str] | None,
-        typer.Option(
-            *("--games", "-g"),
-            metavar="GAME,GAME",
-            help="Ids of games, by commas; repeatable.",
-        ),
-    ] = None,
+    games: GameIds = None,
     recipe: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Take the games of a recipe, name or file."),
@@ -168,7 +166,7 @@ def _games_to_advise(
     from arena_trainers.credit.by_name import with_options
     from arena_trainers.runs.settings import load_recipe
 
-    names = [name.strip() for one in games or () for name in one.split(",")]
+    names = games or []
     if bool(names) == (recipe is not None):
         got = "both" if names else "neither"
         raise ValueError(

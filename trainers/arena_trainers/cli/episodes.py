@@ -55,7 +55,7 @@ from arena_trainers.report.run_page import SECONDS, follow, write_report
 from arena_trainers.report.runs import EVALUATED, METRICS, RunFiles, read_runs
 from arena_trainers.report.stepping import Stepper
 from arena_wrappers.play import game_of
-from arena_wrappers.records import whole_file
+from arena_wrappers.records import write_whole
 
 if TYPE_CHECKING:
     from arena_trainers.lm.chat import Chat
@@ -113,9 +113,7 @@ def replay(
         elif svg is not None:
             (line,) = _known(read_lines(file, first - 1, 1), file)
             if isinstance(line, Recorded):
-                text = sheet(line.rollout.episode, seen_by)
-                with whole_file(svg) as target:
-                    target.write(text)
+                write_whole(svg, sheet(line.rollout.episode, seen_by))
                 typer.echo(f"{svg}: the episode of line {line.line}")
         elif sys.stdin.isatty() and sys.stdout.isatty():
             step_through(_known(read_lines(file, first - 1, num_episodes), file), full)
@@ -175,18 +173,6 @@ def _known(lines: Iterator[Recorded | BadLine], file: Path) -> list[Recorded | B
     return found
 
 
-def _unknown_games(lines: Iterable[Recorded | BadLine]) -> list[str]:
-    """Why rules cannot be made, once for each reason."""
-    faults = {}
-    for line in lines:
-        if isinstance(line, Recorded):
-            try:
-                game_of(line.rollout.episode)
-            except (ImportError, ValueError) as error:
-                faults[" ".join(str(error).split())] = True
-    return list(faults)
-
-
 def _write_page(file: Path, out: Path, first: int, count: int) -> None:
     lines = _known(read_lines(file, first - 1, count), file)
     left = count_lines(file) - lines[-1].line
@@ -202,7 +188,14 @@ def _write_page(file: Path, out: Path, first: int, count: int) -> None:
 
 def _print(file: Path, first: int, count: int, full: bool) -> None:
     lines = _known(read_lines(file, first - 1, count), file)
-    for fault in _unknown_games(lines):
+    faults = {}
+    for line in lines:
+        if isinstance(line, Recorded):
+            try:
+                game_of(line.rollout.episode)
+            except (ImportError, ValueError) as error:
+                faults[" ".join(str(error).split())] = True
+    for fault in faults:
         typer.echo(f"note: no replay, the prompts only: {fault}", err=True)
     for line in lines:
         if isinstance(line, BadLine):
@@ -281,7 +274,14 @@ def report(
         check_out(path, REPORT_PAGE, "arena report")
         are_runs = len(paths) > 1 or (paths[0] / METRICS).is_file()
         if go_on and are_runs:
-            _follow(paths, path, groups)
+            typer.echo(
+                f"{path}: written at most every {SECONDS} s until the run ends; Ctrl-C stops "
+                "it"
+            )
+            found, have_ended = follow(path, paths, groups)
+            _tell(path, found)
+            if not have_ended:
+                raise typer.Exit(130)
         elif are_runs:
             found = read_runs(paths, groups)
             write_report(path, *found)
@@ -293,17 +293,6 @@ def report(
             )
         else:
             _write_played(paths[0], path, EVALUATED * groups)
-
-
-def _follow(runs: Sequence[Path], path: Path, groups: int) -> None:
-    """Keeps the page up to date; status 130 after Ctrl-C."""
-    typer.echo(
-        f"{path}: written at most every {SECONDS} s until the run ends; Ctrl-C stops it"
-    )
-    found, have_ended = follow(path, runs, groups)
-    _tell(path, found)
-    if not have_ended:
-        raise typer.Exit(130)
 
 
 def _check_inputs(paths: Sequence[Path]) -> None:
@@ -601,8 +590,7 @@ def _write(
         written.append("test" if side else "train")
         typer.echo(f"wrote {len(selection.rows):,} rows to {path}")
     if has_splits:
-        with whole_file(out / "README.md") as card:
-            card.write(_card(written, found[""], origin))
+        write_whole(out / "README.md", _card(written, found[""], origin))
 
 
 def _card(splits: Sequence[str], train: Selection, origin: Origin) -> str:

@@ -8,7 +8,7 @@ import sys
 import warnings
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -55,7 +55,12 @@ def arena(
     ] = False,
 ) -> None:
     """Text games for language models: play, evaluate, train by self-play."""
-    _quiet_libraries()
+    # no output and no telemetry of libraries
+    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     find_modules_here()
     if show_version:
         typer.echo(version("arena-envs"))
@@ -229,23 +234,13 @@ app.add_typer(audit_app)
 app.add_typer(evaluate.board_app)
 
 
-def _quiet_libraries() -> None:
-    """Turns off the output and the telemetry of libraries."""
-    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-
-
-def _warning_line(message: Warning | str, *_: Any, **__: Any) -> str:
-    """A warning without the place in the code, which says nothing to users of commands."""
-    return wrapped(f"warning: {message}", sys.stderr) + "\n"
-
-
 def main() -> None:
     """Runs the command; a usage error prints one sentence and exits with status 2."""
-    before, warnings.formatwarning = warnings.formatwarning, _warning_line
+    before = warnings.formatwarning
+    # without the place in the code, which says nothing to users of commands
+    warnings.formatwarning = lambda message, *_, **__: (
+        wrapped(f"warning: {message}", sys.stderr) + "\n"
+    )
     try:
         app()
     except ModuleNotFoundError as error:

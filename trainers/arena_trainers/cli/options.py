@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, fields
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -257,23 +257,13 @@ def listed(values: list[str] | None) -> list[str] | None:
         raise typer.BadParameter(str(error)) from None
 
 
-Games = Annotated[
-    list[str],
-    typer.Option(
-        *("--games", "-g"),
-        metavar="GAME,GAME",
-        callback=listed,
-        help="Games to play, by commas; repeatable.",
-    ),
-]
+_named = partial(typer.Option, "--games", "-g", metavar="GAME,GAME", callback=listed)
+Games = Annotated[list[str], _named(help="Games to play, by commas; repeatable.")]
 MoreGames = Annotated[
-    list[str] | None,
-    typer.Option(
-        *("--games", "-g"),
-        metavar="GAME,GAME",
-        callback=listed,
-        help="Games by commas, in place of GAME; repeatable.",
-    ),
+    list[str] | None, _named(help="Games by commas, in place of GAME; repeatable.")
+]
+GameIds = Annotated[
+    list[str] | None, _named(help="Ids of games, by commas; repeatable.")
 ]
 
 Opponents = Annotated[
@@ -465,7 +455,16 @@ class PolicyOptions:
         Raises:
             ValueError: none of the policies is a language model, or a folder has no model.
         """
-        given = [p for s in specs for p in (self._past(s) if is_past(s) else [s])]
+        given: list[Policy | str] = []
+        for spec in specs:
+            if is_past(spec):
+                from arena_trainers.matchmaking.snapshots import (
+                    past_policies,  # needs torch
+                )
+
+                given += past_policies(spec, **self.sampling)
+            else:
+                given.append(spec)
         if not self.sampling:
             return given
         models = [spec for spec in specs if is_past(spec)]
@@ -508,11 +507,6 @@ class PolicyOptions:
             "api": served("arena_wrappers.policies.api"),
             "vllm": served("arena_trainers.lm.vllm_policy"),
         }
-
-    def _past(self, spec: str) -> list[Policy | str]:
-        from arena_trainers.matchmaking.snapshots import past_policies  # needs torch
-
-        return [*past_policies(spec, **self.sampling)]
 
     def _given(self, names: Sequence[str]) -> dict[str, Any]:
         values = {name: getattr(self, name, None) for name in names}

@@ -387,14 +387,9 @@ def _suggested(
         lines.append(f"    The recipe's {used} gains {one.gains[used]}")
     elif used not in (None, REFERENCE):
         lines.append(f"    The recipe's {used} was not measured")
-    return [*lines, *_choice_lines(one)]
-
-
-def _choice_lines(one: Measured) -> list[str]:
-    """The significant choices with their gains, and the number of the others."""
-    lines = [f"    Choice {k}: {v}" for k, v in one.choices.items() if v.is_significant]
-    num = len(one.choices) - len(lines)
-    if num:
+    good = [f"    Choice {k}: {v}" for k, v in one.choices.items() if v.is_significant]
+    lines += good
+    if num := len(one.choices) - len(good):
         lines.append(f"    Choices without a significant gain (p >= {ALPHA}): {num}")
     if one.unchanged:
         lines.append(f"    Choices that change no run: {'; '.join(one.unchanged)}")

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import textwrap
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -19,7 +20,6 @@ from arena_trainers.offline.protocol import SELF_PLAY, check_name, row_trainer
 from arena_trainers.options import GROUPS, OF_TRL, Option, options_of
 from arena_trainers.runs.folder import (
     CONFIG,
-    default_folder,
     read_config,
     read_run,
 )
@@ -197,7 +197,7 @@ def _request(arguments: Sequence[str]) -> Request:
             "want --output-dir when several processes train together, got none; give "
             "--output-dir runs/NAME"
         )
-    path = default_folder() if folder is None else Path(folder)
+    path = Path(time.strftime("runs/%Y%m%d-%H%M%S") if folder is None else folder)
     return Request(settings, path, recipe, note=note)
 
 

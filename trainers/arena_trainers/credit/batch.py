@@ -128,7 +128,12 @@ class TurnBatch:
             _ = self.tree  # raises for circles
         if self.game_names is not None:
             object.__setattr__(self, "game_names", tuple(self.game_names))
-            self._check_names(len(self.game_names))
+            num = len(self.game_names)
+            for row in np.flatnonzero((self.game < 0) | (self.game >= num))[:1]:
+                raise ValueError(
+                    f"want games below {num} (game_names), got game[{row}] = "
+                    f"{self.game[row]}"
+                )
 
     @cached_property
     def order(self) -> Ints:
@@ -174,8 +179,12 @@ class TurnBatch:
             if column is not None:
                 check_size(name, column, self.mask)
         for name in ("turn", *_COUNTS):
-            if getattr(self, name) is not None:
-                check_at_least_0(name, getattr(self, name))
+            column = getattr(self, name)
+            if column is not None and (column < 0).any():
+                row = np.flatnonzero(column < 0)[0]
+                raise ValueError(
+                    f"want {name} of at least 0, got {name}[{row}] = {column[row]}"
+                )
 
     def _check_tokens(self) -> None:
         if self.tokens is None:
@@ -260,14 +269,6 @@ class TurnBatch:
             raise ValueError(
                 f"want one {name} in {whole} {number}, got {column[at]} and "
                 f"{column[at + 1]}"
-            )
-
-    def _check_names(self, num: int) -> None:
-        bad = (self.game < 0) | (self.game >= num)
-        if bad.any():
-            row = np.flatnonzero(bad)[0]
-            raise ValueError(
-                f"want games below {num} (game_names), got game[{row}] = {self.game[row]}"
             )
 
 
@@ -366,15 +367,6 @@ def check_size(
             else "finite numbers"
         )
         raise ValueError(f"want {wanted}, got {name}[{row}] = {column[row]}")
-
-
-def check_at_least_0(name: str, column: NDArray[np.int64]) -> None:
-    """Raises ValueError for a negative index or count."""
-    if (column < 0).any():
-        row = np.flatnonzero(column < 0)[0]
-        raise ValueError(
-            f"want {name} of at least 0, got {name}[{row}] = {column[row]}"
-        )
 
 
 def _shaped(name: str, column: Any, num: int) -> NDArray[Any]:

@@ -1,7 +1,7 @@
 """Estimators by name: those of this package, and those of other distributions."""
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from arena_envs.doors import Door
@@ -37,6 +37,7 @@ from arena_trainers.credit.pools import (
     Credit,
     check_choice,
     check_finite,
+    check_range,
     check_selected,
     warn_of_flat_pools,
 )
@@ -254,7 +255,7 @@ def per_token(name: str | Estimator, within_turn: str = "uniform") -> bool:
     return of_tokens or within_turn != "uniform"
 
 
-def check_options(name: str, options: Collection[str]) -> None:
+def check_options(name: str, options: Mapping[str, Any]) -> None:
     """Raises ValueError for an unknown estimator or option, as `estimate` does.
 
     >>> check_options("mars", {"discont": 0.9})
@@ -289,5 +290,7 @@ def default_options(name: str | Estimator) -> dict[str, Any]:
     }
 
 
-def _check(function: Estimator, name: str, options: Collection[str]) -> None:
+def _check(function: Estimator, name: str, options: Mapping[str, Any]) -> None:
     check_given(f"estimator {name!r}", function, options, ("state",), (None,))
+    if "discount" in options:
+        check_range("discount", options["discount"], 0, 1)

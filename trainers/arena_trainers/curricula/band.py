@@ -62,7 +62,9 @@ class Band(BaseCurriculum):
         self.games = list(games)
 
     def propose(self, step: int, rng: np.random.Generator) -> Task:
-        weights = np.array([self._weight(name) for name in self.games])
+        known = [self.success(name) for name in self.games]
+        fits = [x is None or self.low <= x <= self.high for x in known]
+        weights = np.array([1.0 if fit else self.outside for fit in fits])
         chosen = int(rng.choice(len(weights), p=weights / weights.sum()))
         return Task(self.games[chosen])
 
@@ -85,8 +87,3 @@ class Band(BaseCurriculum):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._sums = {game: (pair[0], pair[1]) for game, pair in state["sums"].items()}
-
-    def _weight(self, game: str) -> float:
-        success = self.success(game)
-        is_within = success is None or self.low <= success <= self.high
-        return 1.0 if is_within else self.outside

@@ -191,7 +191,12 @@ def columns(row: Row, chat: "Chat | None" = None) -> dict[str, Any]:
         if encoded:
             ids, mask = _tokens(pieces, context, chat)
             found |= {f"{name}_ids": ids, f"{name}_mask": mask}
-            _check_ids([*context, *ids], chat)
+            largest = max([*context, *ids])
+            if chat is not None and largest >= len(chat.tokenizer):
+                raise ValueError(
+                    f"the record has the token {largest}, and the model's tokenizer only "
+                    f"{len(chat.tokenizer)}; give the model that played: --model PATH"
+                )
     if isinstance(row, Pair):
         return found | {"margin": float(row.margin)}
     if isinstance(row, Completion):
@@ -225,14 +230,6 @@ def _tokens(
     return ids, mask
 
 
-def _check_ids(ids: Sequence[int], chat: "Chat | None") -> None:
-    if chat is not None and max(ids) >= len(chat.tokenizer):
-        raise ValueError(
-            f"the record has the token {max(ids)}, and the model's tokenizer only "
-            f"{len(chat.tokenizer)}; give the model that played: --model PATH"
-        )
-
-
 def rows_to_dataset(rows: Iterable[Row], chat: "Chat | None" = None) -> Any:
     """Rows as a data set with TRL's columns, and tokens with masks beside them.
 
@@ -263,15 +260,19 @@ def rows_to_dataset(rows: Iterable[Row], chat: "Chat | None" = None) -> Any:
     if not rows:
         raise ValueError("want at least one row, got none; select other episodes")
     for row in rows:
-        if max(row.seed, row.sample) >= MOST:
-            raise ValueError(
-                f"want seeds and samples below 2**63 in a data set, got seed {row.seed}, "
-                f"sample {row.sample}; play with smaller ones"
-            )
+        _check_storable(row)
     found = [columns(row, chat) for row in rows]
     least = min(found, key=len)  # without tokens, if one row lacks them
     data = {name: [entry[name] for entry in found] for name in least}
     return datasets.Dataset.from_dict(data, features=_features(datasets, least))
+
+
+def _check_storable(one: Row | Episode) -> None:
+    if max(one.seed, one.sample) >= MOST:
+        raise ValueError(
+            f"want seeds and samples below 2**63 in a data set, got seed {one.seed}, "
+            f"sample {one.sample}; play with smaller ones"
+        )
 
 
 def _features(datasets: Any, row: dict[str, Any]) -> Any:
@@ -369,7 +370,12 @@ def to_dataset(episodes: Iterable[Episode], *, record: bool = True) -> Any:
     for number, episode in enumerate(episodes):
         if not isinstance(episode, Episode):
             raise TypeError(f"want Episodes, got entry {number}, {short(episode)}")
-        _want_storable(number, episode)
+        if episode.lost is not None:
+            raise ValueError(
+                f"want episodes with returns, got entry {number}, which is lost "
+                f"({episode.lost}); pass arena_wrappers.without_lost(episodes)"
+            )
+        _check_storable(episode)
         told = json.loads(episode.to_json())
         turns = told.pop("turns")
         for place, (turn, values) in enumerate(zip(episode.turns, turns, strict=True)):
@@ -381,20 +387,6 @@ def to_dataset(episodes: Iterable[Episode], *, record: bool = True) -> Any:
             for name, value in {"episode": number, "place": place, **row}.items():
                 columns[name].append(value)
     return datasets.Dataset.from_dict(columns, features=features)
-
-
-def _want_storable(number: int, episode: Episode) -> None:
-    """Refuses an episode without returns, or with too large numbers."""
-    if episode.lost is not None:
-        raise ValueError(
-            f"want episodes with returns, got entry {number}, which is lost "
-            f"({episode.lost}); pass arena_wrappers.without_lost(episodes)"
-        )
-    if max(episode.seed, episode.sample) >= MOST:
-        raise ValueError(
-            f"want seeds and samples below 2**63 in a data set, got seed {episode.seed}, "
-            f"sample {episode.sample}; play with smaller ones"
-        )
 
 
 def _turn_features(datasets: Any, record: bool) -> Any:

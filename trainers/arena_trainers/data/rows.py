@@ -258,12 +258,10 @@ def trajectories(
         for seat, turns in sorted(seats.items()):
             if turns[0].policy in wanted:
                 found.append(Trajectory(episode, seat, turns))
-    return sorted(found, key=_order)
-
-
-def _order(one: Trajectory) -> tuple[Any, ...]:
-    replies = tuple((turn.policy, turn.reply) for turn in one.episode.turns)
-    return (*one.start, one.episode.sample, replies)
+    replies = {id(e): tuple((t.policy, t.reply) for t in e.turns) for e in episodes}
+    return sorted(
+        found, key=lambda o: (*o.start, o.episode.sample, replies[id(o.episode)])
+    )
 
 
 def chosen_policies(

@@ -68,7 +68,10 @@ def check_selector(
     """
     if _rows(selector, [], options):
         broken("nothing of nothing", "no episodes give rows")
-    given = _marked(sample_episodes() if episodes is None else episodes)
+    given = [  # with a mark of the seat in all that it read and wrote, and with tokens
+        replace(one, turns=[_marked_turn(turn) for turn in one.turns])
+        for one in (sample_episodes() if episodes is None else episodes)
+    ]
     before = copy.deepcopy(given)
     found = _rows(selector, given, options)
     if given != before:
@@ -117,14 +120,6 @@ def _rows(
         if not isinstance(entry, Row | Dropped):
             broken("rows", f"want rows, got {entry!r:.60}")
     return [entry for entry in found if isinstance(entry, Row)]
-
-
-def _marked(episodes: Sequence[Episode]) -> list[Episode]:
-    """The episodes with a mark of the seat in all that it read and wrote, and with tokens."""
-    return [
-        replace(episode, turns=[_marked_turn(turn) for turn in episode.turns])
-        for episode in episodes
-    ]
 
 
 def _marked_turn(turn: Turn) -> Turn:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -106,13 +107,13 @@ def families(
         family = [_candidate(*told, number, seed) for number in numbers]
         if family[0].turn.policy in wanted:
             found.append(sorted(family, key=lambda one: one[:2], reverse=True))
-    return _valued(sorted(found, key=_place), level)
 
+    def place(family: Sequence[_Candidate]) -> tuple[object, ...]:
+        best = family[0].episode
+        samples = sorted(one.episode.sample for one in family)
+        return (*rules_key(best), best.seed, best.branch, samples)
 
-def _place(family: Sequence[_Candidate]) -> tuple[object, ...]:
-    best = family[0].episode
-    samples = sorted(one.episode.sample for one in family)
-    return (*rules_key(best), best.seed, best.branch, samples)
+    return _valued(sorted(found, key=place), level)
 
 
 def _players(episodes: Sequence[Episode]) -> list[tuple[tuple[int, str], ...]]:
@@ -219,7 +220,10 @@ def branch_pairs(
         check_share("level", level)
         if level == 1:
             raise ValueError("want level below 1, got 1; give 0.95")
-    yield from _no_trees(episodes)
+    parents = {episode.parent for episode in episodes}
+    alone = [n for n, e in enumerate(episodes) if e.parent is None and n not in parents]
+    if alone:
+        yield Dropped("an episode that did not branch", len(alone))
     for family in families(episodes, seed, policies, level or 0.95):
         if len(family) == 1:
             yield Dropped("a branch where all candidates say the same")
@@ -227,17 +231,6 @@ def branch_pairs(
         for place, one in enumerate(better):
             for other in family[place + 1 :] if pairs == "all" else family[1:][-1:]:
                 yield _pair(one, other, margin, level)
-
-
-def _no_trees(episodes: Sequence[Episode]) -> Iterator[Dropped]:
-    """Says how many episodes are in no tree."""
-    parents = {episode.parent for episode in episodes}
-    alone = sum(
-        episode.parent is None and number not in parents
-        for number, episode in enumerate(episodes)
-    )
-    if alone:
-        yield Dropped("an episode that did not branch", alone)
 
 
 def _pair(
@@ -320,7 +313,9 @@ def revisions(
     for one in trajectories(episodes, policies):
         for turns in conversations(one.turns):
             first = turns[0].index
-            if _is_corrected([*one.turns[max(first - 1, 0) : first], *turns]):
+            pairs = pairwise([*one.turns[max(first - 1, 0) : first], *turns])
+            corrected = [a for a, b in pairs if not is_legal(a) and is_legal(b)]
+            if any(turn.action is None for turn in corrected):  # in the same state
                 facts = facts_of(one.episode, turns[0], "a refused reply, corrected")
                 yield Completion(**facts, completion=pieces_of(turns))
             elif one.episode.parent is None:
@@ -344,12 +339,3 @@ def _rest(one: Sibling) -> list[Piece]:
     """The conversation of a sibling from the branch on."""
     own = [turn for turn in one.episode.turns if turn.seat == one.turn.seat]
     return pieces_of(next(conversations(own[one.turn.index :])))
-
-
-def _is_corrected(turns: Sequence[Turn]) -> bool:
-    """True if a refused reply is followed by a legal one in the same state."""
-    return any(
-        not is_legal(turns[i - 1]) and turns[i - 1].action is None and is_legal(turn)
-        for i, turn in enumerate(turns)
-        if i
-    )

@@ -4,7 +4,7 @@
 imports neither TRL nor torch; `engines.weights`, which sends weights to a server, does.
 """
 
-from arena_trainers.engines.adapters import NO_ADAPTER, plays_adapters, with_adapters
+from arena_trainers.engines.adapters import with_adapters
 from arena_trainers.engines.precision import training_dtype
 from arena_trainers.engines.settings import (
     ENGINES,
@@ -14,27 +14,21 @@ from arena_trainers.engines.settings import (
     check_engine,
     check_engine_columns,
     check_installed,
-    check_server,
     correction_mode,
     engine_backend,
-    engine_of,
     without_client,
 )
 
 __all__ = [
     "ENGINES",
-    "NO_ADAPTER",
     "Engine",
     "by_server",
     "changes_draws",
     "check_engine",
     "check_engine_columns",
     "check_installed",
-    "check_server",
     "correction_mode",
     "engine_backend",
-    "engine_of",
-    "plays_adapters",
     "training_dtype",
     "with_adapters",
     "without_client",

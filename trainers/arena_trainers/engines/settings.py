@@ -8,7 +8,7 @@ follows an optimizer step.
 own client is never made: it sends weights by NCCL, from GPU to GPU.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from importlib.metadata import packages_distributions, version
 from typing import Any, NamedTuple
@@ -70,19 +70,10 @@ def engine_backend(trainer: Any) -> Backend | None:
     return ENGINES[engine_of(trainer.args)].backend(trainer)
 
 
-def _check_vllm(args: Any) -> None:
-    """Refuses what the engine in this process does not take."""
-    _check_refused(args, _of_an_engine(args))
-    check_installed()
-
-
-def _check_server(args: Any) -> None:
-    """Refuses what a server does not take."""
-    _check_refused(args, _of_a_server(args))
-    server_of(args)
-
-
-def _check_refused(args: Any, refused: Mapping[str, tuple[bool, str]]) -> None:
+def _check_refused(args: Any) -> None:
+    """Refuses what the engine in this process, or a server, does not take."""
+    is_server = by_server(args)
+    refused = _of_a_server(args) if is_server else _of_an_engine(args)
     for name, (used, reason) in refused.items():
         if used:
             raise ValueError(
@@ -95,6 +86,10 @@ def _check_refused(args: Any, refused: Mapping[str, tuple[bool, str]]) -> None:
             "it, the loss computes those before it, and no backend corrects this; leave one "
             "of them out"
         )
+    if is_server:
+        server_of(args)
+    else:
+        check_installed()
 
 
 def _refuse_unused_server(args: Any) -> None:
@@ -265,6 +260,6 @@ def _vllm_backend(trainer: Any) -> Backend:
 
 ENGINES = {
     "transformers": Engine(_refuse_unused_server, lambda trainer: None),
-    "vllm": Engine(_check_vllm, _vllm_backend),
-    "server": Engine(_check_server, _server_backend),
+    "vllm": Engine(_check_refused, _vllm_backend),
+    "server": Engine(_check_refused, _server_backend),
 }

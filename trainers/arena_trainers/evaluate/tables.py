@@ -64,10 +64,13 @@ def caption(found: Evaluation) -> str:
             f"({interval_text(one.low, one.high)})"
         )
     lines += score_notes(found.rows)
-    lines += _references(found.rows)
+    for name in dict.fromkeys(row.policy for row in found.rows if row.role == "solver"):
+        if not (kind := reference_kind(name)).startswith("solver"):
+            lines.append(f"{name} is a {kind}, not a solver")
     for row in found.rows:
-        if row.role == "policy":
-            lines += _notes(row)
+        where = f"seat {row.seat}{against(row.opponent)}"
+        for name, (mean, *ends) in row.measures.items() if row.role == "policy" else ():
+            lines.append(f"{name} in {where}: {mean:z.3f} ({interval_text(*ends)})")
     lines += [_lost(row) for row in found.rows if row.num_lost]
     return "\n".join(lines)
 
@@ -97,17 +100,6 @@ def score_notes(rows: Sequence[ResultRow]) -> list[str]:
     return lines
 
 
-def _references(rows: Sequence[ResultRow]) -> list[str]:
-    """A line for each solver baseline that is a search or a heuristic."""
-    names = dict.fromkeys(row.policy for row in rows if row.role == "solver")
-    kinds = {name: reference_kind(name) for name in names}
-    return [
-        f"{name} is a {kind}, not a solver"
-        for name, kind in kinds.items()
-        if not kind.startswith("solver")
-    ]
-
-
 def reference_kind(name: str) -> str:
     """The kind of the solver baseline: "solver", "search" or "heuristic".
 
@@ -134,15 +126,6 @@ def percentages(row: ResultRow) -> list[str]:
     """Percentages of wins, draws and losses; empty in cooperative games."""
     shares = (row.wins, row.draws, row.losses)
     return [f"{100 * share:.0f}" for share in shares if share is not None]
-
-
-def _notes(row: ResultRow) -> list[str]:
-    """A line for each of the game's measures, with interval."""
-    where = f"seat {row.seat}{against(row.opponent)}"
-    return [
-        f"{name} in {where}: {mean:z.3f} ({interval_text(low, high)})"
-        for name, (mean, low, high) in row.measures.items()
-    ]
 
 
 def interval_text(low: float | None, high: float | None) -> str:

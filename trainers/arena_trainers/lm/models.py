@@ -6,7 +6,7 @@ Checks tell a language model from a reward model by its folder. Imports no torch
 import json
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -228,23 +228,17 @@ def check_language_model(name: str) -> None:
     Args:
         name: a folder or an id of the hub; one that must be downloaded is not checked.
     """
-    folder = find_model(name)
-    kind = None if folder is None else _kind(folder)
-    if kind is not None and kind.endswith(_KIND):
+    folder, kind = find_model(name), ""
+    if folder is not None:
+        with suppress(ValueError, RecursionError, LookupError, TypeError):
+            config: Any = json.loads((folder / "config.json").read_bytes())
+            kind = str(config["architectures"][0])
+    if kind.endswith(_KIND):
         raise ValueError(
             f"want a language model, got the reward model {name!r} ({kind}), which gives no "
             f"replies; choose replies with best_of:4(lm:PATH, reward:{name}), or judge turns "
             f"with columns: {{rewards.judge: {{reward: {name}}}}}"
         )
-
-
-def _kind(folder: Path) -> str | None:
-    """The class of a saved model, if `config.json` names one."""
-    try:
-        kinds = json.loads((folder / "config.json").read_bytes())["architectures"]
-        return str(kinds[0])
-    except (ValueError, RecursionError, LookupError, TypeError):
-        return None
 
 
 def check_reward_folder(folder: Path) -> None:

@@ -44,15 +44,9 @@ def convert() -> Path:
 
 
 def _folder() -> Path:
-    return _cache() / "SmolLM2-135M-Instruct"
-
-
-def _cache() -> Path:
-    """`$ARENA_CACHE`, else the folder for this package in the user's cache."""
     own = os.environ.get("ARENA_CACHE")
-    if own:
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "arena"
+    users = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return (Path(own) if own else users / "arena") / "SmolLM2-135M-Instruct"
 
 
 def _weights() -> Path:

@@ -45,7 +45,15 @@ def load(argument: str, **options: Any) -> ChatAPIPolicy:
     base = found.base_url.rstrip("/")
     url = base if base.endswith("/v1") else f"{base}/v1"
     given = {**found.options, **options}
-    model = _chosen(url, served_models(url), given.pop("model", None))
+    models, named = served_models(url), given.pop("model", None)
+    chosen = [one for one in models if named in (None, one.name)]
+    if not chosen or (named is None and len(chosen) > 1):
+        names = ", ".join(one.name for one in models) or "none"
+        raise ValueError(
+            f"want one of the models of {url}, which are {names}, got {named or 'none'}; add "
+            "#model=NAME"
+        )
+    model = chosen[0]
     own = read_prompt_file(model.folder)
     prompt, changes = own.pop("prompt", None), given.pop("prompt", None)
     if changes:
@@ -76,15 +84,3 @@ def served_models(url: str) -> list[ServedModel]:
     except Exception as error:  # a server may send anything
         raise ConnectionError(client.reason(error)) from error
     return [ServedModel(str(name), str(root or name)) for name, root in listed]
-
-
-def _chosen(url: str, models: list[ServedModel], name: str | None) -> ServedModel:
-    names = [model.name for model in models]
-    if name is None and len(models) == 1:
-        return models[0]
-    if name not in names:
-        raise ValueError(
-            f"want one of the models of {url}, which are {', '.join(names) or 'none'}, "
-            f"got {name or 'none'}; add #model=NAME"
-        )
-    return models[names.index(name)]

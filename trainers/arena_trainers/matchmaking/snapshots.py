@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -162,8 +162,13 @@ class SnapshotStore:
 
         policy.backend = CachedBackend(policy.run_on(self.learner.model, context))
         if self.adapters is not None:
-            refresh = partial(self._adapter, self.adapters, step)
-            policy.backend = VLLMBackend(self.adapters.llm, refresh)
+            engine, name = self.adapters, snapshot_name(step)
+
+            def refresh() -> Any:  # the engine loads it unless it is there
+                weights = self._weights(step)
+                return engine.get(name) or engine.put(name, weights)
+
+            policy.backend = VLLMBackend(engine.llm, refresh)
         return policy
 
     def path(self, step: int) -> Path:
@@ -211,11 +216,6 @@ class SnapshotStore:
         self._live.pop(step, None)
         if self.adapters is not None:
             self.adapters.remove(snapshot_name(step))
-
-    def _adapter(self, adapters: EngineAdapters, step: int) -> Any:
-        """The snapshot in the engine, which loads it unless it is there."""
-        name, weights = snapshot_name(step), self._weights(step)
-        return adapters.get(name) or adapters.put(name, weights)
 
     @contextmanager
     def _in_place(self, step: int) -> Iterator[None]:

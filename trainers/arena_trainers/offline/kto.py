@@ -63,10 +63,6 @@ def kto() -> RowTrainer:
 
 
 def _make(given: Given) -> TokenKTOTrainer:
-    if given.args.precompute_ref_log_probs:
-        raise ValueError(
-            "want precompute_ref_log_probs off with rows of tokens and masks; leave it out"
-        )
     trainer = given.trainer(
         TokenKTOTrainer,
         lambda rows: _batch(rows, given.pad_id),

@@ -51,6 +51,11 @@ class Given:
         self, kind: Callable[..., T], collate: Callable[[Any], Any], **other: Any
     ) -> T:
         """A trainer of a class with these parts, or `other` ones; `collate` makes its batches."""
+        if getattr(self.args, "precompute_ref_log_probs", False):
+            raise ValueError(
+                "want precompute_ref_log_probs off with rows of tokens and masks; leave it "
+                "out"
+            )
         parts: dict[str, Any] = {
             "args": self.args,
             "train_dataset": self.rows,
@@ -87,8 +92,10 @@ row_trainers: Door[RowTrainer] = Door(
     "trainer",
     "arena.trainers",
     {
-        name: f"arena_trainers.offline.{name}:{name}"
-        for name in ("dpo", "kto", "reward", "sft")
+        "dpo": "arena_trainers.offline.pairs:dpo",
+        "kto": "arena_trainers.offline.kto:kto",
+        "reward": "arena_trainers.offline.pairs:reward",
+        "sft": "arena_trainers.offline.sft:sft",
     },
 )
 

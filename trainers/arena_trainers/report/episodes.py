@@ -223,7 +223,12 @@ def turn_lines(
         yield _indented("prompt", f"hidden from {viewer}")
         yield _indented("reply", f"hidden from {viewer}")
     else:
-        yield from _words(turn, full)
+        for message in turn.messages if full else turn.messages[-1:]:
+            label = message["role"] if full else "prompt"
+            yield _indented(label, message["content"])
+        yield _indented("reply", turn.reply)
+        if turn.invalid is not None:
+            yield _indented("invalid", f"{turn.invalid}: {turn.detail}")
     yield _indented("reward", _reward(turn, earned))
     if earned is not None:
         yield _indented("credit", _credit(earned))
@@ -232,17 +237,6 @@ def turn_lines(
 def is_hidden(turn: Turn, viewer: str) -> bool:
     """Whether the prompt and reply of a turn are another seat's than the viewer's."""
     return viewer.startswith("player_") and viewer != f"player_{turn.seat}"
-
-
-def _words(turn: Turn, full: bool) -> Iterator[str]:
-    """The prompt and the reply of the seat."""
-    shown = turn.messages if full else turn.messages[-1:]
-    for message in shown:
-        label = message["role"] if full else "prompt"
-        yield _indented(label, message["content"])
-    yield _indented("reply", turn.reply)
-    if turn.invalid is not None:
-        yield _indented("invalid", f"{turn.invalid}: {turn.detail}")
 
 
 def end_line(episode: Episode) -> str:

@@ -36,7 +36,7 @@ from arena_trainers.report.episodes import (
 )
 from arena_trainers.report.values import estimates_of
 from arena_wrappers import Episode, Turn
-from arena_wrappers.records import whole_file
+from arena_wrappers.records import write_whole
 
 
 class Interned:
@@ -187,9 +187,7 @@ def write_replay(
     Raises:
         ModuleNotFoundError: Jinja is not installed.
     """
-    text = replay_page(lines, title=title, left=left)
-    with whole_file(path) as file:
-        file.write(text)
+    write_whole(path, replay_page(lines, title=title, left=left))
 
 
 def replay_page(

@@ -31,7 +31,7 @@ from arena_trainers.report.tables import (
     tournament_tables,
 )
 from arena_trainers.tournament.log import EPISODE, LINE
-from arena_wrappers.records import whole_file
+from arena_wrappers.records import write_whole
 
 RESULTS, SUMMARY = "results.jsonl", "summary.json"
 OTHER_FIELDS = (KeyError, TypeError, AttributeError, IndexError)  # than we read
@@ -203,9 +203,7 @@ def write_played(path: Path, found: PlayedFiles) -> None:
     Raises:
         ModuleNotFoundError: Jinja is not installed.
     """
-    text = played_page(found)
-    with whole_file(path) as file:
-        file.write(text)
+    write_whole(path, played_page(found))
 
 
 def played_page(found: PlayedFiles) -> str:

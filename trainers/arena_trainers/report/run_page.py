@@ -32,7 +32,7 @@ from arena_trainers.report.tables import (
     result_tables,
     source_link,
 )
-from arena_wrappers.records import whole_file
+from arena_wrappers.records import write_whole
 
 SCRIPTS = ("replay.js", "report.js")
 
@@ -49,9 +49,7 @@ def write_report(path: Path, *runs: RunFiles, live_seconds: int = 0) -> None:
         ModuleNotFoundError: Jinja or matplotlib is not installed.
         ValueError: the runs have no game in common.
     """
-    text = report_page(*runs, live_seconds=live_seconds)
-    with whole_file(path) as file:
-        file.write(text)
+    write_whole(path, report_page(*runs, live_seconds=live_seconds))
 
 
 def report_page(*runs: RunFiles, live_seconds: int = 0) -> str:

@@ -447,7 +447,11 @@ def _start_cell(group: Sequence[Recorded]) -> TableCell | str:
 
 def _check_games(runs: Sequence[RunFiles]) -> None:
     """Checks that each run shares a game with the first, as far as their games are known."""
-    games = [_games(run) for run in runs]
+    keys = [{key for record in run.metrics for key in record} for run in runs]
+    games = [
+        {match["game"] for key in own if (match := PLAYER.fullmatch(key))}
+        for own in keys
+    ]
     for run, own in zip(runs[1:], games[1:], strict=True):
         if own and games[0] and not own & games[0]:
             raise ValueError(
@@ -455,12 +459,6 @@ def _check_games(runs: Sequence[RunFiles]) -> None:
                 f"({runs[0].name}) and {', '.join(sorted(own))} ({run.name}); write a "
                 "report of each"
             )
-
-
-def _games(run: RunFiles) -> set[str]:
-    """The games of which a run has metrics."""
-    keys = (key for record in run.metrics for key in record)
-    return {match["game"] for key in keys if (match := PLAYER.fullmatch(key))}
 
 
 def link_of(runs: Sequence[RunFiles], line: Curve, step: int) -> str | None:

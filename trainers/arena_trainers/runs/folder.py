@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,16 +20,11 @@ from arena_trainers.checkpoint import (
 from arena_trainers.lm.models import ADAPTER, saved_model
 from arena_trainers.offline.protocol import SELF_PLAY
 from arena_trainers.runs.settings import load_recipe
-from arena_wrappers.records import whole_file
+from arena_wrappers.records import write_whole
 
 CONFIG, RESULTS, METRICS = "config.yaml", "results.json", "metrics.jsonl"
 WRITTEN = f".{CONFIG}"  # what the run wrote into it
 START = "start"  # the model that self-play starts from; renamed when it is complete
-
-
-def default_folder() -> Path:
-    """`runs/<date>-<time>`."""
-    return Path(time.strftime("runs/%Y%m%d-%H%M%S"))
 
 
 def check_new(folder: Path) -> None:
@@ -86,24 +80,17 @@ def new_folder(folder: Path, config: str) -> Iterator[None]:
         write_config(folder, config)
         yield
     except BaseException as error:
-        if not isinstance(error, KeyboardInterrupt) or not (folder / START).exists():
-            _remove(folder, existed)
+        if isinstance(error, KeyboardInterrupt) and (folder / START).exists():
+            raise
+        for name in (START, partial(START)):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        # the last one frees the folder for another run
+        for name in (METRICS, WRITTEN, CONFIG):
+            (folder / name).unlink(missing_ok=True)
+        if not existed:
+            with contextlib.suppress(OSError):  # others have written into it
+                folder.rmdir()
         raise
-
-
-def _remove(folder: Path, existed: bool) -> None:
-    """Removes the files of a run that did not begin; the folder too, if the run made it."""
-    for name in (START, partial(START)):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    for name in (
-        METRICS,
-        WRITTEN,
-        CONFIG,
-    ):  # the last one frees the folder for another run
-        (folder / name).unlink(missing_ok=True)
-    if not existed:
-        with contextlib.suppress(OSError):  # others have written into it
-            folder.rmdir()
 
 
 def partial(name: str) -> str:
@@ -114,8 +101,7 @@ def partial(name: str) -> str:
 def write_config(folder: Path, text: str) -> None:
     """Writes `config.yaml`, and the copy that shows whether somebody edited it."""
     for name in (WRITTEN, CONFIG):
-        with whole_file(folder / name) as file:
-            file.write(text)
+        write_whole(folder / name, text)
 
 
 def read_config(folder: Path) -> dict[str, Any]:

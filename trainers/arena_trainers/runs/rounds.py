@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import yaml
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -53,7 +52,7 @@ from arena_trainers.runs.folder import (
     write_config,
 )
 from arena_trainers.runs.rows import RowRun
-from arena_trainers.runs.run import Run, Stage, Stopper, unfinished
+from arena_trainers.runs.run import Run, Stage, unfinished
 from arena_trainers.runs.settings import (
     LEARNER,
     OF_THE_ADAPTER,
@@ -75,7 +74,7 @@ from arena_trainers.runs.start import (
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games
 from arena_wrappers import Policy, make_policy, play, read_episodes, write_episodes
-from arena_wrappers.records import whole_file
+from arena_wrappers.records import write_whole
 
 COMPARE_SIBLINGS = ("branch_pairs", "revisions")  # selectors
 _KINDS = {"Completion": "completions", "Label": "labels", "Pair": "pairs"}
@@ -198,12 +197,8 @@ class Round:
         adapter: folder of the adapter that goes on training; None for a new one, if any.
         earlier: folders of the rounds before, whose rows this one trains on, too.
         first_seed: of play.
-        loop: the settings of all rounds.
         stages: those of this round, with all their options.
-        plans: the games.
-        args: sampling, device and seed.
-        console: where progress is shown.
-        stopper: ends training early, at a checkpoint.
+        run: has the settings of all rounds.
     """
 
     number: int
@@ -213,16 +208,12 @@ class Round:
     adapter: Path | None
     earlier: Sequence[Path]
     first_seed: int
-    loop: Loop
     stages: RoundStages
-    plans: Sequence[GamePlan]
-    args: TurnGRPOConfig
-    console: Console
-    stopper: Stopper
+    run: "Rounds"
 
     def drawn(self, stage: str) -> int:
         """The seed of a stage: an integer of 31 bits."""
-        return draw(self.args.seed, stage, self.number) % 2**31
+        return draw(self.run.args.seed, stage, self.number) % 2**31
 
 
 def play_round(one: Round) -> None:
@@ -235,7 +226,9 @@ def play_round(one: Round) -> None:
     folder.mkdir(exist_ok=True)
     names = {*stage.policies, *stage.opponents} - {"self"}
     players: dict[str, Policy] = {
-        name: learner(one.player, one.args) if name == LEARNER else make_policy(name)
+        name: learner(one.player, one.run.args)
+        if name == LEARNER
+        else make_policy(name)
         for name in sorted(names)
     }
     files: list[Path] = []
@@ -253,7 +246,7 @@ def play_round(one: Round) -> None:
         write_episodes(files[-1], episodes)
         if num_played < num:
             told = f"round {one.number}: {num_played:,} of {num:,} seeds are played"
-            one.console.print(told, markup=False, highlight=False)
+            one.run.say(told)
     write_episodes(one.folder / EPISODES, joined(map(read_episodes, files)))
 
 
@@ -261,7 +254,7 @@ def _parts(one: Round) -> Iterator[tuple[GamePlan, list[str], range]]:
     """The parts of play: a game, the policy of each seat, and seeds."""
     stage, first = one.stages.play, one.first_seed
     size = max(PART // stage.samples, 1)
-    for plan in one.plans:
+    for plan in one.run.plans:
         for number, lineup in enumerate(_lineups(stage, plan.game.num_players)):
             if number == 0 or not stage.same_seeds:
                 seeds = range(first, first := first + stage.episodes)
@@ -339,16 +332,15 @@ def train_round(one: Round) -> None:
     is_begun = found.checkpoint is not None
     if not is_begun:
         for clause in found.skipped:
-            told = f"round {one.number}: trains anew, skipped {clause}"
-            one.console.print(told, markup=False, highlight=False)
+            one.run.say(f"round {one.number}: trains anew, skipped {clause}")
         shutil.rmtree(folder, ignore_errors=True)
     settings = {**read_config(folder), **given} if is_begun else given
     job = RowRun(
         settings,
         folder,
-        one.console,
+        one.run.console,
         resume=is_begun,
-        stopper=one.stopper,
+        stopper=one.run.stopper,
         measures=False,
         adapter=one.adapter,
     )
@@ -366,7 +358,8 @@ def train_round(one: Round) -> None:
 
 def evaluate_round(one: Round) -> None:
     """Measures the trained model; writes `scores.json`."""
-    write_scores(one.folder / MODEL, one.folder / SCORES, one.loop, one.plans, one.args)
+    run, files = one.run, (one.folder / MODEL, one.folder / SCORES)
+    write_scores(*files, run.loop, run.plans, run.args)
 
 
 def write_scores(
@@ -413,8 +406,7 @@ def write_scores(
 
 
 def _write_json(path: Path, values: Any) -> None:
-    with whole_file(path) as file:
-        file.write(json.dumps(values, indent=1) + "\n")
+    write_whole(path, json.dumps(values, indent=1) + "\n")
 
 
 CURVES = "curves.png"
@@ -424,36 +416,6 @@ CONV = "exact NashConv"
 def score_of(path: Path) -> float:
     """The score in a file of scores; higher is better."""
     return float(json.loads(path.read_text(encoding="utf-8"))["score"])
-
-
-def close_loop(
-    folder: Path,
-    played: Sequence[Path],
-    plans: Sequence[GamePlan],
-    console: Console,
-) -> dict[str, Any]:
-    """Writes and shows what the rounds reached.
-
-    Args:
-        folder: the run folder.
-        played: files of scores: of the start, then of each round.
-        plans: the games.
-        console: where the table is shown.
-
-    Returns:
-        What `results.json` holds.
-    """
-    rounds = [_entry(folder, path) for path in played]
-    best = max(rounds, key=lambda entry: float(entry["score"]))
-    games = [plan.name for plan in plans]
-    results = {"games": games, "best": best["model"], "rounds": rounds}
-    with whole_file(folder / RESULTS) as file:
-        file.write(json.dumps(results, indent=1) + "\n")
-    _figure(rounds).savefig(folder / CURVES, format="png", dpi=120)
-    console.print(_table(", ".join(games), rounds, best))
-    text = f"results are in {folder}; the best model is {folder / best['model']}"
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
-    return results
 
 
 def _entry(folder: Path, path: Path) -> dict[str, Any]:
@@ -613,23 +575,28 @@ class Rounds(Run):
         Raises:
             RoundError: a stage cannot go on, such as a selector that chose no row.
         """
+        patience = self.loop.patience
         for number in range(self.loop.num):
-            if self._has_stalled(self.played):
-                self.say(f"the score has not risen in {self.loop.patience} rounds")
+            found = [score_of(path) for path in self.played]
+            late, before = found[-patience:], found[:-patience]
+            if patience and before and max(late) <= max(before):
+                self.say(f"the score has not risen in {patience} rounds")
                 break
             self.played.append(self._round(number) / SCORES)
 
     def close(self) -> None:
-        """Writes and shows the results."""
-        self.results = close_loop(self.folder, self.played, self.plans, self.console)
-
-    def _has_stalled(self, played: list[Path]) -> bool:
-        """Whether none of the last `patience` rounds has a better score than those before."""
-        patience = self.loop.patience
-        found = [score_of(path) for path in played]
-        if patience == 0 or len(found) <= patience:
-            return False
-        return max(found[-patience:]) <= max(found[:-patience])
+        """Writes and shows what the rounds reached."""
+        folder, rounds = (
+            self.folder,
+            [_entry(self.folder, path) for path in self.played],
+        )
+        best = max(rounds, key=lambda entry: float(entry["score"]))
+        games = [plan.name for plan in self.plans]
+        self.results = {"games": games, "best": best["model"], "rounds": rounds}
+        _write_json(folder / RESULTS, self.results)
+        _figure(rounds).savefig(folder / CURVES, format="png", dpi=120)
+        self.console.print(_table(", ".join(games), rounds, best))
+        self.say(f"results are in {folder}; the best model is {folder / best['model']}")
 
     def _round(self, number: int) -> Path:
         """Runs the stages of a round that are not finished; returns its folder."""
@@ -647,12 +614,8 @@ class Rounds(Run):
             adapter=None if is_whole or not goes_on or not earlier else last,
             earlier=earlier if self.loop.aggregate else [],
             first_seed=draw(self.args.seed, "play") % 2**40 + sum(seeds),
-            loop=self.loop,
             stages=self._stages(number),
-            plans=self.plans,
-            args=self.args,
-            console=self.console,
-            stopper=self.stopper,
+            run=self,
         )
         with _told(number, "files"):
             here = {path.name for path in folder.iterdir()}  # others run again

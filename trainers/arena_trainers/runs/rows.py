@@ -31,7 +31,6 @@ from arena_trainers.lm.prompt_file import PROMPT_FILE, prompt_json, saved_option
 from arena_trainers.offline.batches import WholeSteps
 from arena_trainers.offline.protocol import Cut, Given, row_trainer
 from arena_trainers.offline.row_file import (
-    RowFacts,
     check_rows,
     check_tokens,
     facts_of,
@@ -72,7 +71,7 @@ from arena_trainers.runs.start import (
     longest_replies,
     make_start,
 )
-from arena_trainers.runs.watch import MetricsFile, NashConvCallback
+from arena_trainers.runs.watch import MetricsFile
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.saved import (
     WholeCheckpoints,
@@ -93,12 +92,7 @@ class RowsModel:
     random legal play if that is longer.
 
     Args:
-        job: the model's settings.
-        folder: of the given model; None for the tiny model.
-        data: the file of rows.
-        facts: of its rows.
-        output_dir: the run folder.
-        seed: of the run.
+        run: has the model's settings and the facts of the rows.
 
     Attributes:
         plans: the games of the rows; empty if the file names none.
@@ -110,29 +104,21 @@ class RowsModel:
             tokenizer with a chat template.
     """
 
-    def __init__(
-        self,
-        job: JobConfig,
-        folder: Path | None,
-        data: Path,
-        facts: RowFacts,
-        output_dir: Path,
-        seed: int,
-    ) -> None:
+    def __init__(self, run: "RowRun") -> None:
+        job, data = run.job, run.path
         origin, saved = read_origin(data), saved_options(job.model)
-        settings = {**saved, **_prompt(origin, saved, job, data), "seed": seed}
+        settings = {**saved, **_prompt(origin, saved, job, data), "seed": run.args.seed}
         if origin is not None:
             settings["games"] = [without_defaults(game) for game in origin.games]
-        given = str(output_dir)
-        _, self.args = build_configs(settings, given)
+        _, self.args = build_configs(settings, str(run.folder))
         games = self.args.games if origin is not None else []
         self.plans = [GamePlan(spec, self.args) for spec in games]
-        self.tokenizer = load_tokenizer(job, folder, self.plans, self.args.prompt)
+        self.tokenizer = load_tokenizer(job, run.model, self.plans, self.args.prompt)
         if "max_completion_length" not in settings:
             lengths = longest_replies(
                 self.tokenizer, self.plans, self.args.reply_format
             )
-            self.args.max_completion_length = max([facts.longest_reply, *lengths])
+            self.args.max_completion_length = max([run.facts.longest_reply, *lengths])
 
     @property
     def policy_options(self) -> dict[str, Any]:
@@ -192,15 +178,6 @@ def at_the_end(trainer: Any, checkpoint: Path) -> bool:
     return True
 
 
-class OwnSchedule(TrainerCallback):
-    """Begins with the learning rate of this run's schedule, not with that of the checkpoint."""
-
-    def on_train_begin(
-        self, args: Any, state: Any, control: Any, lr_scheduler: Any = None, **_: Any
-    ) -> None:
-        keep_to_schedule(lr_scheduler)
-
-
 _FIGURES = {
     "loss": "loss",
     "arena/nash_conv": "NashConv",
@@ -211,12 +188,17 @@ _FIGURES = {
 class PromptFiles(TrainerCallback):
     """Writes `arena_prompt.json` into every checkpoint, so that it plays or scores.
 
+    Training begins with the learning rate of this run's schedule, not of the checkpoint's.
+
     Args:
         content: of the file.
     """
 
     def __init__(self, content: str) -> None:
         self.content = content
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        keep_to_schedule(given["lr_scheduler"])
 
     def on_save(
         self, args: Any, state: TrainerState, control: TrainerControl, **_: Any
@@ -307,8 +289,7 @@ class RowRun(Run):
                 f"want max_length of at least {self.facts.longest}, the tokens of the longest "
                 f"row, got {at_most}; leave it out, or choose shorter rows"
             )
-        given = self.path, self.facts, self.folder, self.args.seed
-        self.player = RowsModel(self.job, self.model, *given)
+        self.player = RowsModel(self)
         # TRL's type of these options also allows JSON
         options: Any = self.player.args.chat_template_kwargs
         chat = Chat(self.player.tokenizer, template_options=options)
@@ -404,19 +385,10 @@ class RowRun(Run):
         if kind.plays:
             model = self.trainer.accelerator.unwrap_model(self.trainer.model)
             self.policy = LMPolicy(model, player.tokenizer, **player.policy_options)
-            self._watch()
+            self.watch_nash_conv(self.policy, player.args.prompt)
         metrics = MetricsFile(self.folder / METRICS)
         self.begin_metrics(metrics)
         self.trainer.add_callback(metrics)
-
-    def _watch(self) -> None:
-        """Measures the exact NashConv of the first game in training, if it can be."""
-        game = self.meters[0].game if self.meters else None
-        every, prompt = self.job.evaluate_every, self.player.args.prompt
-        if game is not None and every > 0 and self.policy is not None:
-            watcher = NashConvCallback(self.policy, game, prompt, every)
-            # before the progress, so that it shows the figure
-            self.trainer.callback_handler.callbacks.insert(0, watcher)
 
     def _dataset(self) -> Any:
         """The tokens of the rows, mapped from a file on the disk; weights are scaled."""
@@ -431,7 +403,6 @@ class RowRun(Run):
         """Trains, unless the checkpoint is of the last step."""
         self.announce(f"resumed after step {self.first_step}")
         if self.checkpoint is None or not at_the_end(self.trainer, self.checkpoint):
-            self.trainer.add_callback(OwnSchedule())
             size = self.rows.batch_size
             self.fit(ShownFigures(self.rows.trainer, "rows", size, figures_of), 1)
 

@@ -20,10 +20,7 @@ import torch
 from accelerate import PartialState
 from accelerate.utils import gather_object
 from rich.console import Console
-from transformers import (
-    TrainerControl,
-    TrainerState,
-)
+from transformers import TrainerCallback, TrainerControl, TrainerState
 from transformers.utils.logging import disable_progress_bar
 
 from arena_trainers.checkpoint import files_of, step_of, write_manifest
@@ -42,7 +39,8 @@ from arena_trainers.runs.results.card import check_push, push_model
 from arena_trainers.runs.results.close import config_text, kept_metrics, step_zero
 from arena_trainers.runs.results.measure import GameMeter
 from arena_trainers.runs.settings import JobConfig
-from arena_trainers.runs.watch import MetricsFile
+from arena_trainers.runs.watch import MetricsFile, NashConvCallback
+from arena_wrappers import PromptOptions
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _NOTE = (
@@ -311,6 +309,22 @@ class Run(ABC):
         if self.is_main and self.meters:
             metrics.append(step_zero([(m.plan.name, m.stages[1]) for m in self.meters]))
         return []
+
+    def watch_first(self, callback: TrainerCallback) -> None:
+        """Adds a callback before all others, so that they see the figures that it adds."""
+        self.trainer.callback_handler.callbacks.insert(0, callback)
+
+    def watch_nash_conv(
+        self, policy: LMPolicy, prompt: PromptOptions, *whole_weights: Any
+    ) -> NashConvCallback | None:
+        """Measures the exact NashConv of the first game in training, if it can be."""
+        game = self.meters[0].game if self.meters else None
+        every = self.job.evaluate_every
+        if game is None or every == 0:
+            return None
+        watcher = NashConvCallback(policy, game, prompt, every, *whole_weights)
+        self.watch_first(watcher)
+        return watcher
 
     def announce(self, text: str) -> None:
         """Says from where a resumed run goes on, and writes its new `max_steps`."""

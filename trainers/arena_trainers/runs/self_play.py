@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from rich.console import Console
@@ -13,6 +13,8 @@ from transformers import PrinterCallback
 
 from arena_trainers.evaluate import legal_rate
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.report.run_page import write_report
+from arena_trainers.report.runs import read_run_files
 from arena_trainers.runs.folder import (
     METRICS,
     START,
@@ -33,16 +35,18 @@ from arena_trainers.runs.results.card import (
     save_cards,
 )
 from arena_trainers.runs.results.close import (
+    NUM_GROUPS,
+    REPORT,
     Frame,
     best_line,
     closing_lines,
     draw_comparisons,
     frame_of,
+    last_rollouts,
     outcome_tables,
     provenance,
     results_of,
     rollouts_lines,
-    write_last_report,
     write_results,
 )
 from arena_trainers.runs.results.measure import GameMeter, GameOutcome
@@ -61,7 +65,6 @@ from arena_trainers.runs.watch import (
     BestModel,
     CollapseWarnings,
     MetricsFile,
-    NashConvCallback,
     Patience,
     RolloutsFile,
     SampleReplies,
@@ -76,128 +79,7 @@ from arena_trainers.train.records import load_functions
 from arena_trainers.train.saved import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, RandomPolicy, Turn, play
-
-
-class Watched(NamedTuple):
-    """A trainer and what reads its figures.
-
-    Attributes:
-        trainer: the trainer.
-        nash_conv: measures the first game; None if it is not measured in training.
-        best: keeps the best model; None if no score is measured, or it is not wanted.
-    """
-
-    trainer: TurnGRPOTrainer
-    nash_conv: NashConvCallback | None
-    best: BestModel | None
-
-
-def watched_trainer(run: "SelfPlay") -> Watched:
-    """The trainer of a job whose start is made."""
-    if "wandb" in (run.args.report_to or ()):  # transformers passes on no project
-        project = getattr(run.args, "project", PROJECT)
-        os.environ.setdefault("WANDB_PROJECT", project)
-    metrics = MetricsFile(run.folder / METRICS)
-    with adapter_errors(run.job):
-        trainer = TurnGRPOTrainer(
-            str(run.start),
-            run.args,
-            processing_class=run.tokenizer,
-            games=run.games,
-            callbacks=[metrics],
-            peft_config=run.job.peft_config,
-        )
-    trainer.remove_callback(PrinterCallback)
-    groups = run.folder / "rollouts", run.job.saved_groups
-    trainer.add_callback(RolloutsFile(trainer, *groups))
-    shown = run.console, run.job.steps_between_replies
-    trainer.add_callback(SampleReplies(trainer, *shown))
-    before = run.begin_metrics(metrics)
-    watcher = _nash_conv(run, trainer, before)
-    _play_start(run, trainer)
-    best = _best(run, trainer, watcher is not None, before)
-    if run.job.warn_collapse and run.is_main:
-        trainer.add_callback(CollapseWarnings(run.say, before))
-    return Watched(trainer, watcher, best)
-
-
-def _play_start(run: "SelfPlay", trainer: TurnGRPOTrainer) -> None:
-    """Measures the model against that of the start, if that is wanted."""
-    if run.job.start_episodes == 0:
-        return
-    if run.args.use_vllm and run.args.vllm_mode == "server":
-        raise ValueError(
-            "start_episodes needs the weights of every step, and a server gets them only "
-            "between batches; set start_episodes to 0, or vllm_mode to 'colocate'"
-        )
-    policy = start_policy(run) if run.is_main else None
-    every = run.job.evaluate_every
-    watcher = AgainstStart(trainer, policy, every, run.job.start_episodes)
-    # before the file, so that the file has the figures
-    trainer.callback_handler.callbacks.insert(0, watcher)
-
-
-def _best(
-    run: "SelfPlay",
-    trainer: TurnGRPOTrainer,
-    measures_nash_conv: bool,
-    before: list[dict[str, Any]],
-) -> BestModel | None:
-    """Keeps the best model, and ends the run when its score no longer improves.
-
-    Raises:
-        ValueError: patience without a score.
-    """
-    plays_start, patience = run.job.start_episodes > 0, run.job.patience
-    metric = score_metric(
-        run.games.plans,
-        measures_nash_conv,
-        plays_start,
-        bool(run.args.curriculum),
-    )
-    if metric is None:
-        if patience:
-            raise ValueError(
-                f"want patience only where training measures a score, got {patience}; set "
-                "evaluate_every, or start_episodes in a run of one game"
-            )
-        return None
-    best = None
-    if run.job.save_best:
-        best = BestModel(trainer, run.folder, metric)
-        trainer.add_callback(best)
-    if patience:
-        window = run.args.window
-        trainer.add_callback(Patience(metric, patience, window, run.say, before))
-    return best
-
-
-def _nash_conv(
-    run: "SelfPlay", trainer: TurnGRPOTrainer, before: list[dict[str, Any]]
-) -> NashConvCallback | None:
-    """Measures the first game in training, if it can be; goes on after `before`."""
-    game, every = run.meters[0].game, run.job.evaluate_every
-    if game is None or every == 0:
-        return None
-    whole = trainer.shards.whole_weights
-    watcher = NashConvCallback(trainer.policy, game, run.args.prompt, every, whole)
-    watcher.history += [
-        (r["step"], r["arena/nash_conv"]) for r in before if "arena/nash_conv" in r
-    ]
-    # before the file, so that the file has the figure
-    trainer.callback_handler.callbacks.insert(0, watcher)
-    return watcher
-
-
-def start_policy(run: "SelfPlay") -> LMPolicy:
-    """The model that self-play starts from, prompted and sampled as in training."""
-    return LMPolicy.from_pretrained(
-        run.start,
-        device=run.args.device,
-        prompt=run.args.prompt,
-        **run.args.sampling_options,
-    )
-
+from arena_wrappers.policies.agents import agent_of
 
 FEW = 0.05  # legal replies / replies; below this GRPO has almost no positive examples
 
@@ -341,19 +223,88 @@ class SelfPlay(Run):
         self.args.distributed_state.wait_for_everyone()
         if not self.is_main:
             return
-        policy = start_policy(self)
+        policy = self.start_policy()
         self.say(description(policy, self.games.plans, self.args))
+        played = agent_of(self.args.agent)(policy) if self.args.agent else policy
         for meter in self.meters:
-            episodes = meter.measure("before self-play", policy)
+            episodes = meter.measure("before self-play", played)
             warning = legal_warning(meter.plan.name, episodes, self.job, self.args)
             if warning is not None:
                 self.say(warning)
 
+    def start_policy(self) -> LMPolicy:
+        """The model that self-play starts from, prompted and sampled as in training."""
+        how = {"prompt": self.args.prompt, **self.args.sampling_options}
+        return LMPolicy.from_pretrained(self.start, device=self.args.device, **how)
+
     def make_trainer(self) -> None:
         """Makes the trainer, with what watches it."""
-        self.trainer, self.watcher, self.best = watched_trainer(self)
+        args, job = self.args, self.job
+        if "wandb" in (args.report_to or ()):  # transformers passes on no project
+            project = getattr(args, "project", PROJECT)
+            os.environ.setdefault("WANDB_PROJECT", project)
+        metrics = MetricsFile(self.folder / METRICS)
+        with adapter_errors(job):
+            self.trainer = trainer = TurnGRPOTrainer(
+                str(self.start),
+                args,
+                processing_class=self.tokenizer,
+                games=self.games,
+                callbacks=[metrics],
+                peft_config=job.peft_config,
+            )
+        trainer.remove_callback(PrinterCallback)
+        rollouts = self.folder / "rollouts"
+        trainer.add_callback(RolloutsFile(trainer, rollouts, job.saved_groups))
+        shown = self.console, job.steps_between_replies
+        trainer.add_callback(SampleReplies(trainer, *shown))
+        before = self.begin_metrics(metrics)
+        whole = trainer.shards.whole_weights
+        self.watcher = self.watch_nash_conv(trainer.policy, args.prompt, whole)
+        if self.watcher is not None:
+            conv = "arena/nash_conv"
+            self.watcher.history += [(r["step"], r[conv]) for r in before if conv in r]
+        if job.start_episodes > 0:
+            self._play_start()
+        self.best = self._keep_best(before)
+        if job.warn_collapse and self.is_main:
+            trainer.add_callback(CollapseWarnings(self.say, before))
         if self.is_main:
-            self.say(memory_line(self.trainer.forward.max_tokens, self.args))
+            self.say(memory_line(trainer.forward.max_tokens, args))
+
+    def _play_start(self) -> None:
+        """Measures the model against that of the start."""
+        if self.args.use_vllm and self.args.vllm_mode == "server":
+            raise ValueError(
+                "start_episodes needs the weights of every step, and a server gets them only "
+                "between batches; set start_episodes to 0, or vllm_mode to 'colocate'"
+            )
+        policy = self.start_policy() if self.is_main else None
+        how = self.job.evaluate_every, self.job.start_episodes
+        self.watch_first(AgainstStart(self.trainer, policy, *how))
+
+    def _keep_best(self, before: list[dict[str, Any]]) -> BestModel | None:
+        """Keeps the best model, and ends the run when its score no longer improves.
+
+        Raises:
+            ValueError: patience without a score.
+        """
+        job, args = self.job, self.args
+        has_conv, plays_start = self.watcher is not None, job.start_episodes > 0
+        told = has_conv, plays_start, bool(args.curriculum)
+        metric, best = score_metric(self.games.plans, *told), None
+        if metric is None and job.patience:
+            raise ValueError(
+                f"want patience only where training measures a score, got {job.patience}; "
+                "set evaluate_every, or start_episodes in a run of one game"
+            )
+        if metric is not None and job.save_best:
+            best = BestModel(self.trainer, self.folder, metric)
+            self.trainer.add_callback(best)
+        if metric is not None and job.patience:
+            how = metric, job.patience, args.window, self.say, before
+            self.trainer.add_callback(Patience(*how))
+        return best
 
     def watching(self) -> AbstractContextManager[Watchdog]:
         return watched_stages(self.trainer, self.job.stall_after)
@@ -380,7 +331,7 @@ class SelfPlay(Run):
                 self.push()
 
     def _evaluate(self) -> None:
-        policy, args = self.trainer.policy, self.args
+        policy, args = self.trainer.matching.learner, self.args
         tables = self.watcher.tables if self.watcher else {}
         # the first game may have been measured at the last step
         known = tables.get(self.trainer.state.global_step)
@@ -427,7 +378,8 @@ class SelfPlay(Run):
             ("credit", code(f"{args.credit} {args.credit_args or ''}")),
         ]
         save_cards(CardSource(self.folder, base, *told, "by self-play", TAGS, rows))
-        write_last_report(self.folder)
+        if last_rollouts(self.folder) is not None:
+            write_report(self.folder / REPORT, read_run_files(self.folder, NUM_GROUPS))
 
     def _show(self, outcomes: list[GameOutcome]) -> None:
         plans = [meter.plan for meter in self.meters]

@@ -24,7 +24,7 @@ from transformers import (
 
 from arena_envs import GameEnv, make_game
 from arena_envs.game import AnyGame
-from arena_trainers.data import Example, legal_play, solver_replies
+from arena_trainers.data import legal_play, solver_replies
 from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.offline.sft import warm_start
@@ -265,12 +265,18 @@ def _imitate(
         if step % -(-job.warm_start_steps // 5) == 0:  # five lines at most
             console.print(f"  step {step}, loss {loss:.2f} nats per token")
 
+    how = [plan.env_fn for plan in plans], job.warm_start_episodes, args.seed
+    if job.warm_start_teacher is None:
+        examples = legal_play(*how)
+    else:
+        bot = make_policy(job.warm_start_teacher)
+        examples = solver_replies(how[0], bot, *how[1:])
     saved = model.dtype
     model.to(args.device).float()
     chat: Any = args.chat_template_kwargs  # of TRL, which also takes JSON
     warm_start(
         LMPolicy(model, tokenizer, chat_template_kwargs=chat),
-        _examples(job, args, plans),
+        examples,
         num_steps=job.warm_start_steps,
         learning_rate=job.warm_start_learning_rate,
         batch_size=job.warm_start_batch_size,
@@ -280,17 +286,6 @@ def _imitate(
         on_step=tell,
     )
     model.to(saved)
-
-
-def _examples(
-    job: JobConfig, args: TurnGRPOConfig, plans: Sequence[GamePlan]
-) -> list[Example]:
-    """The replies that the warm start imitates."""
-    play_of = [plan.env_fn for plan in plans], job.warm_start_episodes, args.seed
-    if job.warm_start_teacher is None:
-        return legal_play(*play_of)
-    env_fns, *rest = play_of
-    return solver_replies(env_fns, make_policy(job.warm_start_teacher), *rest)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import json
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -138,7 +138,9 @@ class TournamentPlan:
         self._matches = {label: self._matches_of(label) for label in labels}
         self.num_episodes = sum(map(len, self._matches.values()))
         planned = {match for matches in self._matches.values() for match in matches}
-        _want_planned(self._done.keys() - planned, out)
+        for other in sorted(self._done.keys() - planned)[:1]:
+            told = f"{out} holds {other}, which is no match of this tournament"
+            raise ValueError(f"{told}; give a new file")
 
     def run(self, progress: Progress | None = None) -> Tournament:
         """Plays the missing episodes; raises as `play_tournament` does."""
@@ -146,19 +148,24 @@ class TournamentPlan:
         for label, matches in self._matches.items():
             self._play(label, [m for m in matches if m not in self._done], progress)
         if self._lost:
-            raise NoReplyError(self._told_lost())
+            count = Counter(
+                (e.turns[-1].policy, e.turns[-1].invalid) for e in self._lost
+            )
+            told = ", ".join(
+                f"{who} {kind} {n}" for (who, kind), n in sorted(count.items())
+            )
+            raise NoReplyError(
+                f"{len(self._lost)} of {self.num_episodes} episodes were lost ({told}): "
+                f"{self._lost[0].lost}"
+            )
         games = {label: w.env.game for label, w in self._wrappers.items()}
-        names = list(self.policies)
+        names, players = list(self.policies), list(self.policies.values())
         found = summarise(names, self._seeds, games, self._done, self._self_pairs)
         measured = tuple(
-            replace(one, nash_conv=self._nash_convs(label))
-            for label, one in zip(games, found.games, strict=True)
+            replace(one, nash_conv=nash_convs(players, wrapper.env, self._given))
+            for wrapper, one in zip(self._wrappers.values(), found.games, strict=True)
         )
         return replace(found, games=measured, warnings=self._replies.warnings())
-
-    def _nash_convs(self, label: str) -> dict[str, float]:
-        policies = [*self.policies.values()]
-        return nash_convs(policies, self._wrappers[label].env, self._given)
 
     def _play(
         self, label: str, matches: Sequence[Match], progress: Progress | None
@@ -182,17 +189,6 @@ class TournamentPlan:
                 self._replies.add(episode)
             if progress is not None:
                 progress(len(self._done), self.num_episodes)
-
-    def _told_lost(self) -> str:
-        """The numbers of lost episodes, by policy and kind, and the reason of the first."""
-        count = Counter((e.turns[-1].policy, e.turns[-1].invalid) for e in self._lost)
-        told = ", ".join(
-            f"{name} {kind} {n}" for (name, kind), n in sorted(count.items())
-        )
-        return (
-            f"{len(self._lost)} of {self.num_episodes} episodes were lost ({told}): "
-            f"{self._lost[0].lost}"
-        )
 
     def _prompts(self, lineup: Sequence[Policy]) -> list[PromptOptions | None]:
         return given_prompts(lineup, self._given)
@@ -243,14 +239,6 @@ class TournamentPlan:
                 if hasattr(inner, "prompt_json")
             },
         }
-
-
-def _want_planned(others: Set[Match], out: Any) -> None:
-    if others:
-        raise ValueError(
-            f"{out} holds {min(others)}, which is no match of this tournament; give a new "
-            "file"
-        )
 
 
 def _want_different(what: str, names: Sequence[str], at_least: int) -> None:

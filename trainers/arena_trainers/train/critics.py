@@ -199,18 +199,6 @@ class FeatureCritic:
         return found
 
 
-def feature_critic(
-    args: TurnGRPOConfig,
-    plans: Sequence[GamePlan],
-    learner: LMPolicy,
-    opponents: Mapping[str, Policy],
-) -> FeatureCritic:
-    """The critic that the settings describe."""
-    discount = discount_of(args.credit, args.credit_args)
-    games = [plan.game for plan in plans]
-    return FeatureCritic(games, discount=discount, seed=args.seed, **args.critic_args)
-
-
 def _network(num_inputs: int, hidden_size: int) -> nn.Module:
     last = nn.Linear(hidden_size, 1)
     nn.init.zeros_(last.weight)
@@ -358,12 +346,16 @@ def exact_critic(
     )
 
 
-CRITICS: dict[
-    str,
-    Callable[
-        [TurnGRPOConfig, Sequence[GamePlan], LMPolicy, Mapping[str, Policy]], Critic
-    ],
-] = {"features": feature_critic, "exact": exact_critic}
+# settings, games, the learner, and the other policies by name -> the critic
+CRITICS: dict[str, Callable[..., Critic]] = {
+    "features": lambda args, plans, *_: FeatureCritic(
+        [plan.game for plan in plans],
+        discount=discount_of(args.credit, args.credit_args),
+        seed=args.seed,
+        **args.critic_args,
+    ),
+    "exact": exact_critic,
+}
 
 
 def _worth(game: AnyGame, table: Table) -> dict[Key, Worth]:

@@ -165,7 +165,11 @@ class GamePlan:
         self.params: dict[str, Any] = given.get("params", {})
         self.max_turns: int | None = given.get("max_turns")
         self.weight: float = given.get("weight", 1.0)
-        self.name = _name(self.id, self.params, self.max_turns)
+        limit = {} if self.max_turns is None else {"max_turns": self.max_turns}
+        told = ", ".join(
+            f"{k}={v}" for k, v in sorted({**self.params, **limit}.items())
+        )
+        self.name = f"{self.id}({told})" if told else self.id
         env = make(self.id, max_turns=self.max_turns, **self.params)
         self.game = env.game
         num_players = self.game.num_players
@@ -211,13 +215,6 @@ def check_used(args: Any, plans: Sequence[GamePlan]) -> None:
             f"want a game without opponents of its own for opponents {args.opponents!r}, "
             f"got none; leave opponents out, or give the games anew: --games {ids}"
         )
-
-
-def _name(id: str, params: Mapping[str, Any], max_turns: int | None) -> str:
-    """The id, with the parameters and the limit of turns that were given."""
-    named = params if max_turns is None else {**params, "max_turns": max_turns}
-    values = ", ".join(f"{k}={v}" for k, v in sorted(named.items()))
-    return f"{id}({values})" if values else id
 
 
 def _checked_seats(who: Any, id: str, num_players: int) -> list[str]:

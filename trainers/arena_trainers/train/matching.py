@@ -48,7 +48,7 @@ from arena_trainers.train.records import PARTS, Supplier
 from arena_trainers.train.settings import MAX_CRITIC_STATES, check_credit, discount_of
 from arena_wrappers import Branching, Episode, EpisodePlan, Policy, play_plans
 from arena_wrappers.policies import own_prompt, without_noise
-from arena_wrappers.records import whole_file
+from arena_wrappers.records import write_whole
 
 
 def read_owned(path: Path, owner: Mapping[str, Any]) -> dict[str, Any]:
@@ -235,8 +235,7 @@ class Tasks:
         """Writes the curriculum's state; only the main process calls it."""
         if self.curriculum is not None:
             content = {**self._owner, "state": self.curriculum.state_dict()}
-            with whole_file(checkpoint / CURRICULUM_FILE) as file:
-                file.write(json.dumps(content))
+            write_whole(checkpoint / CURRICULUM_FILE, json.dumps(content))
 
     def load(self, checkpoint: Path) -> None:
         """Goes on from a checkpoint.
@@ -406,8 +405,7 @@ class Matching:
                 "snapshots": sorted(self.store.steps),
                 "state": matchmaker.state_dict(),
             }
-            with whole_file(checkpoint / MATCHMAKING_FILE) as file:
-                file.write(json.dumps(content))
+            write_whole(checkpoint / MATCHMAKING_FILE, json.dumps(content))
 
     def load(self, checkpoint: Path) -> None:
         """Goes on from a checkpoint.

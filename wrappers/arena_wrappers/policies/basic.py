@@ -54,6 +54,16 @@ class TurnRequest:
     reply_format: str = "bare"
     turns: Sequence[Turn] = field(default=(), repr=False)
 
+    @classmethod
+    def at(
+        cls, game: AnyGame, state: Any, options: PromptOptions, seed: int = 0
+    ) -> "TurnRequest":
+        """The request of the seat to move, whose prompt tells the state alone."""
+        seat, shape = game.current_player(state), options.reply_format
+        legal = [game.action_text(state, a) for a in game.legal_actions(state)]
+        told = messages(game, state, seat, options)
+        return cls(0, 0, seat, game, state, told, (), legal, seed, shape)
+
     def wrap(self, action_text: str) -> str:
         """The reply that names this action in the reply format."""
         return reply_format_named(self.reply_format).wrap(action_text)

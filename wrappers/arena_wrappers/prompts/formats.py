@@ -102,17 +102,22 @@ class _Enclosed:
     closing: str
 
     @property
+    def place(self) -> str:
+        """Where the answer stands, for instructions."""
+        return f"between {self.opening} and {self.closing}"
+
+    @property
     def instruction(self) -> str:
         return (
             "Think if you like. Then give exactly one legal action, exactly as it is "
-            f"listed, between {self.opening} and {self.closing}."
+            f"listed, {self.place}."
         )
 
     @property
     def free_instruction(self) -> str:
         return (
             "Think if you like. Then give your action, with any message that the rules "
-            f"allow, between {self.opening} and {self.closing}. {_UNHEARD}"
+            f"allow, {self.place}. {_UNHEARD}"
         )
 
     def wrap(self, action_text: str) -> str:
@@ -149,20 +154,10 @@ class BracketFormat(_Enclosed):
     opening, closing = "[", "]"
 
 
-class BoxedFormat:
+class BoxedFormat(_Enclosed):
     r"""The answer stands in `\boxed{...}`."""
 
-    instruction = (
-        "Think if you like. Then give exactly one legal action, exactly as it is listed, "
-        r"in \boxed{...}."
-    )
-    free_instruction = (
-        "Think if you like. Then give your action, with any message that the rules "
-        rf"allow, in \boxed{{...}}. {_UNHEARD}"
-    )
-
-    def wrap(self, action_text: str) -> str:
-        return rf"\boxed{{{action_text}}}"
+    opening, closing, place = "\\boxed{", "}", r"in \boxed{...}"
 
     def answers(self, text: str) -> list[str]:
         found = [_to_closing_brace(part) for part in text.split(r"\boxed{")[1:]]
@@ -581,9 +576,8 @@ def _answered(
     moves = None if moves_at is None else moves_at(state)
     known = _moves(moves, () if moves is not None else _named_in(answer, legal))
     own = f"player_{game.current_player(state)}"
-    if moves is None:
-        return _listed(game, state, answer, legal, known, own, exact)
-    return _said(game, state, answer, legal, known, own, exact)
+    read = _Answer(game, state, answer, legal, known, own, exact)
+    return read.listed() if moves is None else read.said()
 
 
 def _named_in(answer: str, legal: Sequence[str]) -> tuple[str, ...]:
@@ -597,95 +591,6 @@ _SEVERAL = InvalidReply(
 )
 
 
-def _listed(
-    game: AnyGame,
-    state: Any,
-    answer: str,
-    legal: Sequence[str],
-    known: _Moves,
-    own: str,
-    exact: InvalidReply,
-) -> Any | InvalidReply:
-    """The listed action that an answer orders, or else the only one that it mentions."""
-    lines, actions = answer.strip().splitlines(), set()
-    for line in dict.fromkeys((answer, lines[0], lines[-1])):
-        said = _plain(line, own)
-        for core in dict.fromkeys((said, _OPENING.sub("", said))):
-            read = action_named(game, state, core, legal) if core else exact
-            if not isinstance(read, InvalidReply):
-                actions.add(read)
-                break
-    folded = [_key(text) for text in legal]
-    names = {found.text for found in known.orders(answer, own)}
-    if not names and not actions:
-        names = known.mentions(answer)
-    if any(folded.count(name) > 1 for name in names):
-        return InvalidReply("ambiguous", "The answer fits several legal actions.")
-    actions |= {game.legal_actions(state)[folded.index(name)] for name in names}
-    if len(actions) > 1:
-        return _SEVERAL
-    return actions.pop() if actions else exact
-
-
-def _said(
-    game: AnyGame,
-    state: Any,
-    answer: str,
-    legal: Sequence[str],
-    known: _Moves,
-    own: str,
-    exact: Any | InvalidReply,
-) -> Any | InvalidReply:
-    """The utterance of an answer in a language game that declares its moves."""
-    found = list(known.orders(answer, own))
-    names = {one.text for one in found}
-    span = next((one.span for one in reversed(found) if one.span), None)
-    words = _words(answer, span)
-    if not isinstance(exact, InvalidReply):
-        text = game.action_text(state, exact._replace(message=""))
-        sentences = [_plain(answer[a:b]) for a, b in _sentences(answer)]
-        others = filter(None, map(known.exactly.fullmatch, sentences))
-        if any(known.named(other)[0] != text for other in others):
-            return _SEVERAL
-        own_words = span and answer[span[0] : span[1]].strip(" \t.")
-        if names != {text} or not own_words or known.exactly.fullmatch(own_words):
-            return exact  # else "Action:" or the like would be the message
-    lines = (line.span() for line in re.finditer("[^\n]+", answer))
-    speech = next(
-        filter(None, (known.speech.match(answer, *line) for line in lines)), None
-    )
-    if len(names) + bool(speech) > 1:
-        return _SEVERAL
-    if speech:
-        name = restated(speech, known.loud)[1]
-        parts = (answer[: speech.start()].strip(), answer[speech.end() :].strip())
-        said = "\n".join(filter(None, parts))
-        return action_named(game, state, f"{name}: {said}", legal)
-    if found:
-        return _uttered(game, state, found[0], words, legal)
-    return _bare(game, state, answer, legal, known, own, exact)
-
-
-def _bare(
-    game: AnyGame,
-    state: Any,
-    answer: str,
-    legal: Sequence[str],
-    known: _Moves,
-    own: str,
-    exact: Any | InvalidReply,
-) -> Any | InvalidReply:
-    """The utterance of an answer that is a message, or values, and names no move."""
-    for only in known.moves[:1] if known.moves and len(known.moves) == 1 else ():
-        if not only.fields and only.message != "no":  # speech is the only move
-            found = _Found(only.name, only, None)
-            return _uttered(game, state, found, answer.strip(), legal)
-    values = _bare_values(known, _plain(answer, own))
-    if len(values) == 1:
-        return _uttered(game, state, values[0], "", legal)
-    return _SEVERAL if len(known.mentions(answer)) > 1 else exact
-
-
 def _words(answer: str, span: tuple[int, int] | None) -> str:
     """The message: all of an answer but the move's own sentence."""
     if span is None:
@@ -695,35 +600,102 @@ def _words(answer: str, span: tuple[int, int] | None) -> str:
     return "\n".join(kept).strip()
 
 
-def _bare_values(known: _Moves, said: str) -> list[_Found]:
-    """Moves of which a text has the values alone, such as "40" or "player_3"."""
-    found = []
-    for move in known.silent:
-        is_open = any(isinstance(field, Word) for field in move.fields)
-        if move.fields and (len(known.silent) == 1 or not is_open):
-            pattern = re.compile(natural((move,)), re.IGNORECASE)
-            alone = (
-                _OPENING.sub("", said)
-                if is_open and len(known.moves or ()) == 1
-                else said
-            )
-            if match := pattern.fullmatch(f"{move.name} {alone}"):
-                found.append(_Found(restated(match, (move,))[1], move, None))
-    return found
+class _Answer(NamedTuple):
+    """An answer that is no text of an action alone; `exact` is what strict parsing reads."""
 
+    game: Any
+    state: Any
+    text: str
+    legal: Sequence[str]
+    known: _Moves
+    own: str
+    exact: Any | InvalidReply
 
-def _uttered(
-    game: Any, state: Any, found: _Found, words: str, legal: Sequence[str]
-) -> Any | InvalidReply:
-    """The utterance of a move with words; they are no message where the move takes none."""
-    move = found.move
-    if move is not None and (move.message == "no" or not game.longest):
-        words = ""
-    is_loud = move is not None and move.message == "must"
-    text = f"{words}\n{found.text}" if words else found.text
-    read = action_named(
-        game, state, f"{found.text}: {words}" if is_loud else text, legal
-    )
-    if isinstance(read, InvalidReply) or move is None or read.move == move.name:
-        return read
-    return _SEVERAL
+    def named(self, text: str) -> Any | InvalidReply:
+        return action_named(self.game, self.state, text, self.legal)
+
+    def listed(self) -> Any | InvalidReply:
+        """The listed action that the answer orders, or else the only one that it mentions."""
+        lines, actions = self.text.strip().splitlines(), set()
+        for line in dict.fromkeys((self.text, lines[0], lines[-1])):
+            said = _plain(line, self.own)
+            for core in dict.fromkeys((said, _OPENING.sub("", said))):
+                read = self.named(core) if core else self.exact
+                if not isinstance(read, InvalidReply):
+                    actions.add(read)
+                    break
+        folded = [_key(text) for text in self.legal]
+        names = {found.text for found in self.known.orders(self.text, self.own)}
+        if not names and not actions:
+            names = self.known.mentions(self.text)
+        if any(folded.count(name) > 1 for name in names):
+            return InvalidReply("ambiguous", "The answer fits several legal actions.")
+        legal = self.game.legal_actions(self.state)
+        actions |= {legal[folded.index(name)] for name in names}
+        if len(actions) > 1:
+            return _SEVERAL
+        return actions.pop() if actions else self.exact
+
+    def said(self) -> Any | InvalidReply:
+        """The utterance of the answer in a language game that declares its moves."""
+        answer, exact, known = self.text, self.exact, self.known
+        found = list(known.orders(answer, self.own))
+        names = {one.text for one in found}
+        span = next((one.span for one in reversed(found) if one.span), None)
+        if not isinstance(exact, InvalidReply):
+            text = self.game.action_text(self.state, exact._replace(message=""))
+            sentences = [_plain(answer[a:b]) for a, b in _sentences(answer)]
+            others = filter(None, map(known.exactly.fullmatch, sentences))
+            if any(known.named(other)[0] != text for other in others):
+                return _SEVERAL
+            own_words = span and answer[span[0] : span[1]].strip(" \t.")
+            if names != {text} or not own_words or known.exactly.fullmatch(own_words):
+                return exact  # else "Action:" or the like would be the message
+        lines = (line.span() for line in re.finditer("[^\n]+", answer))
+        speeches = (known.speech.match(answer, *line) for line in lines)
+        speech = next(filter(None, speeches), None)
+        if len(names) + bool(speech) > 1:
+            return _SEVERAL
+        if speech:
+            name = restated(speech, known.loud)[1]
+            parts = (answer[: speech.start()].strip(), answer[speech.end() :].strip())
+            said = "\n".join(filter(None, parts))
+            return self.named(f"{name}: {said}")
+        return self.uttered(found[0], _words(answer, span)) if found else self.bare()
+
+    def bare(self) -> Any | InvalidReply:
+        """The utterance of an answer that is a message, or values, and names no move."""
+        moves = self.known.moves or ()
+        for only in moves if len(moves) == 1 else ():
+            if not only.fields and only.message != "no":  # speech is the only move
+                found = _Found(only.name, only, None)
+                return self.uttered(found, self.text.strip())
+        values = self.values()
+        if len(values) == 1:
+            return self.uttered(values[0], "")
+        return _SEVERAL if len(self.known.mentions(self.text)) > 1 else self.exact
+
+    def values(self) -> list[_Found]:
+        """Moves of which the answer has the values alone, such as "40" or "player_3"."""
+        found, silent, said = [], self.known.silent, _plain(self.text, self.own)
+        for move in silent:
+            is_open = any(isinstance(field, Word) for field in move.fields)
+            if move.fields and (len(silent) == 1 or not is_open):
+                pattern = re.compile(natural((move,)), re.IGNORECASE)
+                is_only = is_open and len(self.known.moves or ()) == 1
+                alone = _OPENING.sub("", said) if is_only else said
+                if match := pattern.fullmatch(f"{move.name} {alone}"):
+                    found.append(_Found(restated(match, (move,))[1], move, None))
+        return found
+
+    def uttered(self, found: _Found, words: str) -> Any | InvalidReply:
+        """The utterance of a move with words; they are no message where the move takes none."""
+        move = found.move
+        if move is not None and (move.message == "no" or not self.game.longest):
+            words = ""
+        is_loud = move is not None and move.message == "must"
+        text = f"{words}\n{found.text}" if words else found.text
+        read = self.named(f"{found.text}: {words}" if is_loud else text)
+        if isinstance(read, InvalidReply) or move is None or read.move == move.name:
+            return read
+        return _SEVERAL

@@ -71,7 +71,6 @@ def gae(
     >>> estimate("gae", turns, lambda_=0.5).advantage  # differences 1 and 2
     array([2., 2.])
     """
-    check_range("discount", discount, 0, 1)
     check_range("lambda_", lambda_, 0, 1)
     if num_turns is not None and not (isinstance(num_turns, int) and num_turns > 0):
         raise ValueError(f"want num_turns of at least 1, got {num_turns!r}")
@@ -187,7 +186,6 @@ def bi_level_gae(
     >>> estimate("bi_level_gae", turns, discount=0.5).advantage  # 2, then -2 + 2/2, 2 - 1
     array([ 1., -1.,  2.])
     """
-    check_range("discount", discount, 0, 1)
     check_range("discount_tokens", discount_tokens, 0, 1)
     check_range("lambda_", lambda_, 0, 1)
     num, value = turns.column("num_tokens"), turns.column("tokens.value")

@@ -9,7 +9,6 @@ from arena_trainers.credit.estimators.returns import (
 )
 from arena_trainers.credit.pools import (
     Credit,
-    check_range,
     pools_by,
     with_report,
 )
@@ -134,7 +133,6 @@ def normalise_then_sum(
     >>> estimate("normalise_then_sum", turns, scale="none").advantage  # mean reward 3
     array([-3., -1.,  3.])
     """
-    check_range("discount", discount, 0, 1)
     pools = pools_by(turns, pool)
     reward = turns.column("reward")
     normal, stats = relative(reward, pools.of, len(pools.key), scale, ddof, eps)

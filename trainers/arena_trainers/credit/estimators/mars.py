@@ -7,7 +7,6 @@ from arena_trainers.credit.estimators.returns import check_scaling, return_momen
 from arena_trainers.credit.pools import (
     Credit,
     check_choice,
-    check_range,
     moments,
     pools_by,
     with_report,
@@ -82,7 +81,6 @@ def mars(
     array([-1., -1.,  2.])
     """
     check_scaling(scale, ddof, eps)
-    check_range("discount", discount, 0, 1)
     averaged = _averaged(turns, baseline)
     pools = pools_by(turns, pool, whole=baseline == "episode_returns")
     to_go = returns_to_go(turns, turns.column("reward"), discount)
@@ -141,7 +139,6 @@ def mars_loo(
     >>> estimate("mars_loo", turns).advantage  # of others: mean 4, and mean (1 + 1) / 2
     array([-3., -3.,  3.])
     """
-    check_range("discount", discount, 0, 1)
     averaged = _averaged(turns, baseline)
     pools = pools_by(turns, pool, whole=baseline == "episode_returns")
     to_go = returns_to_go(turns, turns.column("reward"), discount)

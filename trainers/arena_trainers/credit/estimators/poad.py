@@ -72,7 +72,6 @@ def poad(
     >>> estimate("poad", turns, discount=0.5, **lambdas).advantage  # deltas 1, -.5, 1
     array([1., 0., 1.])
     """
-    check_range("discount", discount, 0, 1)
     check_range("lambda_", lambda_, 0, 1)
     check_range("lambda_tokens", lambda_tokens, 0, 1)
     value, num_tokens = turns.column("tokens.value"), turns.column("num_tokens")

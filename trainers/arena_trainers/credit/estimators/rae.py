@@ -90,7 +90,6 @@ def rae(
     """
     check_choice("order", order, ORDERS)
     check_range("decay", decay, 0, 1)
-    check_range("discount", discount, 0, 1)
     pools = pools_by(turns, pool, whole=True)
     returns = returns_to_go(turns, turns.column("reward"))[turns.first]
     baselines = baselines_from(state, pools.names, "rae")

@@ -14,7 +14,6 @@ from arena_trainers.credit.pools import (
     ROUNDED,
     Credit,
     Pools,
-    check_range,
     moments,
     number,
     pools_by,
@@ -97,7 +96,6 @@ def random_effects(
     array([-5.2])
     """
     check_scaling(scale, ddof, eps)
-    check_range("discount", discount, 0, 1)
     if not isinstance(paid, bool):
         raise ValueError(f"want paid true or false, got {paid!r}")
     pools = pools_by(turns, pool)

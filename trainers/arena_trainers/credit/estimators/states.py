@@ -106,7 +106,6 @@ def at_grpo(
     >>> estimate("at_grpo", turns, scale="none").advantage  # Q 2.5, 9 and 6, mean 5
     array([-2.5, -2.5,  4. ,  1. ])
     """
-    check_range("discount", discount, 0, 1)
     pools = only(pools_by(turns, pool), turns.unselected)
     reward = turns.column("reward")
     to_go = returns_to_go(turns, reward, discount)[turns.unselected]
@@ -206,7 +205,6 @@ def gigpo(
     >>> gigpo.advantage  # returns 2, 4; at the state 1, 2, 4
     array([-2.33333333, -1.33333333,  2.66666667])
     """
-    check_range("discount", discount, 0, 1)
     check_range("omega", omega, 0, float("inf"))
     reward = turns.column("reward")
     pools = pools_by(turns, pool, whole=True)
@@ -284,7 +282,6 @@ def agentprm(
     >>> estimate("agentprm", turns).advantage  # Q 2, 2 and 8, V 4
     array([-2., -2.,  4.])
     """
-    check_range("discount", discount, 0, 1)
     to_go = returns_to_go(turns, turns.column("reward"), discount)[turns.unselected]
     states = only(pools_by(turns, (*column_names(pool), "state_key")), turns.unselected)
     value = moments(to_go, states.of, len(states.key))

@@ -5,7 +5,6 @@ from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
     check_choice,
-    check_range,
 )
 from arena_trainers.credit.trajectories import Trajectories, temporal_differences
 
@@ -64,7 +63,6 @@ def archer(
     array([ 1., -1.])
     """
     check_choice("action_value", action_value, ACTION_VALUES)
-    check_range("discount", discount, 0, 1)
     value, reward = turns.column("value"), turns.column("reward")
     if action_value == "column":
         advantage = turns.column("action_value") - value

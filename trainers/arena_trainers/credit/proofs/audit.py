@@ -234,13 +234,6 @@ def _groups(turns: Trajectories) -> list[Ints]:
     return [np.flatnonzero(of == number) for number in range(of.max() + 1)]
 
 
-def _rewards(turns: Trajectories) -> list[Floats]:
-    """The payments of each trajectory, turn by turn."""
-    order = np.argsort(turns.index, kind="stable")
-    ends = np.cumsum(np.bincount(turns.index))[:-1]
-    return np.split(turns.column("reward")[order], ends)
-
-
 def _by_turns(function: Callable[..., Any], turns: Trajectories) -> Floats:
     result = function(turns.batch)
     result = result.advantage if isinstance(result, Credit) else result
@@ -273,7 +266,9 @@ def _by_verl(function: Callable[..., Any], turns: Trajectories) -> Floats:
 
 
 def _by_episodes(function: Callable[..., Any], turns: Trajectories) -> Floats:
-    rewards, place = _rewards(turns), _places(turns)
+    order, place = np.argsort(turns.index, kind="stable"), _places(turns)
+    ends = np.cumsum(np.bincount(turns.index))[:-1]
+    rewards = np.split(turns.column("reward")[order], ends)
     credit = [np.zeros(len(paid)) for paid in rewards]
     for group in _groups(turns):
         given = function([rewards[i].copy() for i in group])

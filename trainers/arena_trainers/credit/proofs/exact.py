@@ -168,17 +168,18 @@ class ExactPlay:
         flat = self.game.flat
         rows = flat.rows(drawn)
         column, seat, turn = flat.column[rows], flat.seat[rows], flat.turn[rows]
-        last, cut = flat.last[rows], flat.cut[rows]
+        last, cut, judge = flat.last[rows], flat.cut[rows], self.judge[column]
+        paid, side = flat.reward[rows], flat.side_reward[rows]
         zeros = np.zeros(len(rows), np.int64)
         episode = np.repeat(np.arange(len(drawn)), flat.size[drawn])
         return TurnBatch(
-            reward=flat.reward[rows],
+            reward=paid,
             game=zeros,
             episode=episode,
             seat=seat,
             turn=turn,
             group=zeros if groups is None else np.asarray(groups)[episode],
-            rewards=self._rewards(rows),
+            rewards={"game": paid - side, "side_reward": side, "judge": judge},
             team=np.asarray(self.game.game.teams)[seat],
             state_key=self.game.infoset[column],
             action=column,
@@ -197,17 +198,6 @@ class ExactPlay:
                 "value": self.value[column],
             },
         )
-
-    def _rewards(self, rows: Ints) -> dict[str, Floats]:
-        """The parts of the reward of some turns of `game.flat`."""
-        flat = self.game.flat
-        side_reward = flat.side_reward[rows]
-        game: Floats = flat.reward[rows] - side_reward
-        return {
-            "game": game,
-            "side_reward": side_reward,
-            "judge": self.judge[flat.column[rows]],
-        }
 
     def summed(self, drawn: Sequence[int] | Ints, advantage: Floats) -> Floats:
         """float64[C]: the gradient estimate 1/B Σ A ∇log π of a batch.

@@ -214,14 +214,6 @@ def check_options(name: Named, turns: TurnBatch, rng: np.random.Generator) -> No
             _refused(name, turns, option, value)
 
 
-@raises_broken_claim
-def check_discount(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
-    """A discount outside 0 to 1 raises a ValueError."""
-    if "discount" in default_options(name):
-        for value in (-0.5, 1.5, np.nan):
-            _refused(name, turns, "discount", value)
-
-
 def _refused(name: Named, turns: TurnBatch, option: str, value: Any) -> None:
     shown = str(value[0] if isinstance(value, tuple) else value)
     wanted = f"a ValueError that shows {option}={value!r}"
@@ -248,7 +240,6 @@ CHECKS: tuple[Check, ...] = (
     check_unselected_only,
     check_state,
     check_options,
-    check_discount,
 )
 
 

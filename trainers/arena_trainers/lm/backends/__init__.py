@@ -9,6 +9,8 @@ from typing import Any, NamedTuple, Protocol
 
 from arena_trainers.lm.prompt_file import check_sampling
 
+Prompts = Sequence[Sequence[int]]  # token ids of each
+
 
 @dataclass(frozen=True)
 class Sampling:
@@ -92,10 +94,7 @@ class Backend(Protocol):
     runs_model: bool
 
     def generate(
-        self,
-        prompt_ids: Sequence[Sequence[int]],
-        seeds: Sequence[int],
-        sampling: Sampling,
+        self, prompt_ids: Prompts, seeds: Sequence[int], sampling: Sampling
     ) -> Generated:
         """One reply for each prompt; each is drawn from its own seed, and from it alone.
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from arena_trainers.lm.backends import Generated, Sampling
+from arena_trainers.lm.backends import Generated, Prompts, Sampling
 from arena_trainers.lm.backends.sampling import Note, seed_after, uniform_number
 from arena_trainers.lm.backends.scoring import reads_padding
 from arena_trainers.lm.backends.transformers import TransformersBackend
@@ -68,10 +68,7 @@ class CachedBackend:
         self._num_bytes = 0
 
     def generate(
-        self,
-        prompt_ids: Sequence[Sequence[int]],
-        seeds: Sequence[int],
-        sampling: Sampling,
+        self, prompt_ids: Prompts, seeds: Sequence[int], sampling: Sampling
     ) -> Generated:
         vocabulary = self.inner.model.config.get_text_config().vocab_size
         is_long = vocabulary * sampling.max_new_tokens > MAX_NUMBERS

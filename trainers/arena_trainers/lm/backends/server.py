@@ -21,7 +21,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from arena_trainers.lm.backends import Generated, Sampling
+from arena_trainers.lm.backends import Generated, Prompts, Sampling
 from arena_trainers.lm.backends.vllm import refuse_entropies
 from arena_wrappers.policies.api import host_of
 from arena_wrappers.policies.network import Connection, Threads, Unreachable, message_of
@@ -255,10 +255,7 @@ class ServerBackend:
         self.model = served.model
 
     def generate(
-        self,
-        prompt_ids: Sequence[Sequence[int]],
-        seeds: Sequence[int],
-        sampling: Sampling,
+        self, prompt_ids: Prompts, seeds: Sequence[int], sampling: Sampling
     ) -> Generated:
         """As `Backend.generate`.
 

@@ -25,7 +25,7 @@ from transformers import (
 from transformers.integrations import deepspeed
 
 from arena_trainers.extras import import_extra
-from arena_trainers.lm.backends import Generated, Sampling
+from arena_trainers.lm.backends import Generated, Prompts, Sampling
 from arena_trainers.lm.backends.sampling import Note, SeededSampler, with_settings
 from arena_trainers.lm.backends.scoring import (
     evaluating,
@@ -108,10 +108,7 @@ class TransformersBackend:
         )
 
     def _by_length(
-        self,
-        prompt_ids: Sequence[Sequence[int]],
-        seeds: Sequence[int],
-        sampling: Sampling,
+        self, prompt_ids: Prompts, seeds: Sequence[int], sampling: Sampling
     ) -> Generated:
         """`generate`, one call for the prompts of each length, so that none is padded."""
         groups: dict[int, list[int]] = {}

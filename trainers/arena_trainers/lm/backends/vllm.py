@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from arena_trainers.extras import import_extra
-from arena_trainers.lm.backends import Generated, Sampling
+from arena_trainers.lm.backends import Generated, Prompts, Sampling
 
 RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM takes as a maximum
 
@@ -130,10 +130,7 @@ class VLLMBackend:
         self.llm, self.refresh, self.adapters = llm, refresh, adapters
 
     def generate(
-        self,
-        prompt_ids: Sequence[Sequence[int]],
-        seeds: Sequence[int],
-        sampling: Sampling,
+        self, prompt_ids: Prompts, seeds: Sequence[int], sampling: Sampling
     ) -> Generated:
         """As `Backend.generate`.
 

@@ -25,8 +25,6 @@ from arena_envs.game import bounds_of
 from arena_trainers.evaluate.baselines import solver_of
 from arena_trainers.evaluate.result_rows import ResultRow
 from arena_trainers.evaluate.tables import interval_text, score_notes, score_text
-from arena_trainers.report.run_page import write_report
-from arena_trainers.report.runs import read_run_files
 from arena_trainers.runs.folder import METRICS, RESULTS
 from arena_trainers.runs.results.measure import (
     EXACT_SOLVERS,
@@ -41,7 +39,7 @@ from arena_trainers.runs.watch import LEARNERS, NO_SCORE, RETURN, BestModel
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan
 from arena_wrappers import Episode, write_episodes
-from arena_wrappers.records import whole_file
+from arena_wrappers.records import whole_file, write_whole
 
 Records = Sequence[Mapping[str, Any]]
 
@@ -301,11 +299,20 @@ def _interval(found: Interval) -> tuple[str, str]:
 
 def comparison_table(found: Comparison) -> Table:
     """The probabilities side by side; of two actions only the second is shown."""
-    pair = _only_pair(found.decisions)
+    pair, caption = (
+        _only_pair(found.decisions),
+        "CFR+ found no equilibrium of this game",
+    )
     what = f"P({pair[1]})" if pair else "probabilities"
+    if found.values is not None:
+        values = ", ".join(f"{value:.4f}" for value in found.values)
+        caption = (
+            f"One equilibrium (CFR+, returns {values}). Others may exist; NashConv 0 means "
+            "the policy is one."
+        )
     table = Table(
         title=escape(f"{found.game}: {what} of the trained policy and an equilibrium"),
-        caption=_caption(found),
+        caption=caption,
         box=box.SIMPLE_HEAD,
     )
     table.add_column("seat", justify="right")
@@ -315,9 +322,9 @@ def comparison_table(found: Comparison) -> Table:
     table.add_column("policy", justify="right", no_wrap=True)
     table.add_column("equilibrium", justify="right", no_wrap=True)
     for decision in found.decisions:
-        rows = list(
-            zip(decision.actions, decision.policy, decision.beside, strict=True)
-        )
+        beside: Sequence[float | None] = [None] * len(decision.actions)
+        beside = decision.equilibrium or beside
+        rows = list(zip(decision.actions, decision.policy, beside, strict=True))
         for number, (action, own, other) in enumerate(rows[1:] if pair else rows):
             first = (str(decision.seat), escape(decision.text))
             cells = ("", "") if number else first
@@ -366,7 +373,8 @@ def _bars(found: Comparison) -> tuple[list[str], list[float], list[float | None]
                 continue
             labels.append(decision.text if pair else f"{decision.text} [{action}]")
             own.append(decision.policy[number])
-            other.append(decision.beside[number])
+            beside = decision.equilibrium
+            other.append(None if beside is None else beside[number])
     return labels, own, other
 
 
@@ -375,16 +383,6 @@ def _only_pair(decisions: Sequence[Decision]) -> list[str] | None:
     first = decisions[0].actions
     same = all(decision.actions == first for decision in decisions)
     return first if same and len(first) == 2 else None
-
-
-def _caption(found: Comparison) -> str:
-    if found.values is None:
-        return "CFR+ found no equilibrium of this game"
-    values = ", ".join(f"{value:.4f}" for value in found.values)
-    return (
-        f"One equilibrium (CFR+, returns {values}). Others may exist; NashConv 0 means "
-        "the policy is one."
-    )
 
 
 def results_of(outcomes: Sequence[GameOutcome], late: float | None) -> dict[str, Any]:
@@ -562,16 +560,10 @@ def write_results(
         share = -(-num_saved // len(episodes))  # of each game
         kept = [episode for played in episodes for episode in played[:share]]
         write_episodes(folder / EPISODES, kept)
-    with whole_file(folder / RESULTS) as file:  # it ends a live report
-        file.write(json.dumps(results, indent=2) + "\n")
+    # it ends a live report
+    write_whole(folder / RESULTS, json.dumps(results, indent=2) + "\n")
     figure = curves(read_metrics(folder / METRICS), frame)
     figure.savefig(folder / "curves.png", dpi=120)
-
-
-def write_last_report(folder: Path) -> None:
-    """Writes the report of a finished run, if it has stored training episodes."""
-    if last_rollouts(folder) is not None:
-        write_report(folder / REPORT, read_run_files(folder, NUM_GROUPS))
 
 
 def closing_lines(
@@ -584,7 +576,7 @@ def closing_lines(
         plans: the games that were trained on.
         args: the trainer's settings.
     """
-    model = f"lm:{folder / 'model'}"
+    model = _player(f"lm:{folder / 'model'}", args)
     lines = ["evaluate it:", *_indented(eval_commands(model, plans, args))]
     lines += ["play against it:", *_indented(play_commands(model, plans))]
     page = folder / REPORT
@@ -597,6 +589,15 @@ def closing_lines(
         _command("replay", str(file)) for file in files if file is not None
     )
     return lines
+
+
+def _player(model: str, args: TurnGRPOConfig) -> str:
+    """The policy string of what was trained; of learners by seat that of the first."""
+    if args.agent is None:
+        return f"{model}/seat_{next(iter(args.roles))}" if args.roles else model
+    name, _, rest = args.agent.partition("(")
+    own = [f"{role}={model}/{role}" for role in args.roles] or [model]
+    return f"agent:{name}({', '.join([*own, *filter(None, [rest[:-1]])])})"
 
 
 def eval_commands(

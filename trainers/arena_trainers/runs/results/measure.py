@@ -32,7 +32,6 @@ from arena_wrappers import (
     EpisodePlan,
     Policy,
     PromptWrapper,
-    ScoringPolicy,
     stream_plans,
 )
 
@@ -60,15 +59,6 @@ class Decision(NamedTuple):
     actions: list[str]
     policy: list[float]
     equilibrium: list[float] | None
-
-    @property
-    def beside(self) -> list[float | None]:
-        """The equilibrium's probabilities; None for every action if none was found."""
-        return (
-            [None] * len(self.actions)
-            if self.equilibrium is None
-            else [*self.equilibrium]
-        )
 
 
 class Comparison(NamedTuple):
@@ -108,6 +98,10 @@ def beside_equilibrium(
     average = solver.average_policy()
     conv = nash_conv(game, average)
     is_near = conv <= NEAR * (game.max_return - game.min_return)
+    try:
+        order = sorted(states.items(), key=lambda item: item[0])
+    except TypeError:  # information states that cannot be compared
+        order = sorted(states.items(), key=lambda item: item[0][0])
     decisions = [
         Decision(
             seat=key[0],
@@ -116,20 +110,12 @@ def beside_equilibrium(
             policy=[float(p) for p in policy[key]],
             equilibrium=[float(p) for p in average[key]] if is_near else None,
         )
-        for key, state in _in_order(states)
+        for key, state in order
     ]
     values = [float(v) for v in expected_returns(game, average)]
     return Comparison(
         name, decisions, values if is_near else None, conv if is_near else None
     )
-
-
-def _in_order(states: Mapping[Key, Any]) -> list[tuple[Key, Any]]:
-    """Sorted by seat, then by information state if these can be compared."""
-    try:
-        return sorted(states.items(), key=lambda item: item[0])
-    except TypeError:
-        return sorted(states.items(), key=lambda item: item[0][0])
 
 
 class Interval(NamedTuple):
@@ -192,7 +178,8 @@ class GameMeter:
         self.options = args.prompt
         # only prompts of states can be enumerated, not transcripts
         self.game: AnyGame | None = None
-        if args.history == "state" and plan.game.num_actions is not None:
+        can_score = args.history == "state" and not (args.agent or args.roles)
+        if can_score and plan.game.num_actions is not None:
             with suppress(ValueError):  # too many states
                 information_states(plan.game, MAX_MEASURED_STATES)
                 self.game = plan.game
@@ -206,7 +193,7 @@ class GameMeter:
         self._table: Table | None = None  # of the policy of the last stage
 
     def measure(
-        self, name: str, policy: ScoringPolicy, table: Table | None = None
+        self, name: str, policy: Any, table: Table | None = None
     ) -> list[Episode]:
         """Adds a stage: play on fixed seeds and, where possible, exact NashConv.
 
@@ -215,7 +202,7 @@ class GameMeter:
 
         Args:
             name: of the stage.
-            policy: who is measured.
+            policy: who is measured; with `action_probs` where `game` is given.
             table: its action probabilities by information state, if they are known.
         """
         num_players = self.plan.game.num_players
@@ -226,12 +213,16 @@ class GameMeter:
                 table, _ = tabular(policy, self.game, self.options)
             self._table, conv = table, nash_conv(self.game, table)
             self.beat()
+        by_seat = dict.fromkeys(range(num_players), episodes)
+        rows = rows_of(self.plan.game, policy.name, "policy", "self", by_seat)
         stage = Measurement(
             name,
             conv,
             legal_rate(episodes) if any(e.turns for e in episodes) else None,
             len(episodes),
-            _returns(self.plan.game, policy.name, episodes),
+            tuple(
+                Interval(r.mean_return, r.low, r.high) for r in rows if r.seat != "all"
+            ),
             {
                 measure: Interval(*found)
                 for measure, found in measured(self.plan.game, episodes).items()
@@ -328,12 +319,3 @@ def _plain(stage: Measurement) -> dict[str, Any]:
         "returns": [interval._asdict() for interval in stage.returns],
         "measures": {name: i._asdict() for name, i in stage.measures.items()},
     }
-
-
-def _returns(
-    game: AnyGame, policy: str, episodes: Sequence[Episode]
-) -> tuple[Interval, ...]:
-    by_seat = dict.fromkeys(range(game.num_players), episodes)
-    rows = rows_of(game, policy, "policy", "self", by_seat)
-    rows = [row for row in rows if row.seat != "all"]
-    return tuple(Interval(row.mean_return, row.low, row.high) for row in rows)
