@@ -148,7 +148,8 @@ class AgentPolicy:
     """Plays an agent: each turn asks its roles until it returns a reply.
 
     The first call of a turn has the request's own seed, the others seeds derived from it. A turn
-    with one call, whose text is the reply, is recorded as that of a plain policy. The reply of a
+    with one call, whose text is the reply, is recorded as that of a plain policy if the agent
+    has one role. The reply of a
     longer turn has no tokens of its own: they are in its generations. An agent that raises,
     asks more than 64 times, or ends without a `Reply` gives no reply, and the episode is lost.
 
@@ -327,7 +328,12 @@ class _Turn:
         assert result is not None
         if result.error is not None:
             return result
-        if len(self.replies) == 1 and self.replies[0].text == result.text:
+        several = len(getattr(self.policy.agent, "roles", ())) > 1  # who spoke matters
+        if (
+            len(self.replies) == 1
+            and self.replies[0].text == result.text
+            and not several
+        ):
             return self.replies[0]
         # what was cut or refused stays so, when the agent hands it on
         last = next((r for r in self.replies[::-1] if r.text == result.text), result)
@@ -643,6 +649,24 @@ agents: Door[Asks] = Door(
         "tools": tools,
     },
 )
+
+
+def agent_of(spec: str) -> Callable[[Any], AgentPolicy]:
+    """Makes the policy of an agent, such as `candidates(num=2)`, from its models.
+
+    Raises:
+        ValueError: an unknown agent.
+    """
+    one = agents.read(spec)
+    agents.find(one.name)
+
+    def made(models: Any) -> AgentPolicy:
+        roles, make = {"policy": "self"}, lambda _: models
+        if isinstance(models, Mapping):
+            roles, make = {role: role for role in models}, models.__getitem__
+        return load(one.name, make=make, spec=spec, **one.options, **roles)
+
+    return made
 
 
 def load(
