@@ -592,7 +592,8 @@ class Forward:
         live = torch.ones(len(input_ids), dtype=torch.bool)
         if inputs is not None:
             live = self._have_gradient(inputs)
-        learners = self.learners_of(inputs) if learners is None else learners
+        if learners is None:
+            learners = self.learners_of(inputs, len(input_ids))
         firsts, kind = distinct_rows(input_ids, attention_mask, live, learners)
         distinct = input_ids[firsts], attention_mask[firsts]
         with self.clock.part("training"):  # the reference's pass is outside of a step
@@ -612,12 +613,14 @@ class Forward:
             self.latest = scores
         return scores
 
-    def learners_of(self, inputs: dict[str, Any] | None) -> torch.Tensor:
-        """int64[B]: the learner of each row, by default of the generation batch."""
-        if inputs is not None:
-            found: torch.Tensor = inputs["learner"]
-            return found
-        owners = [row.learner for row in self.trainer._rows]
+    def learners_of(self, inputs: dict[str, Any] | None, num: int) -> torch.Tensor:
+        """int64[B]: the learner of each of `num` rows, by default of the generation batch."""
+        owners = [0] * num
+        if self.trainer.learners is not None:
+            if inputs is not None:
+                found: torch.Tensor = inputs["learner"]
+                return found
+            owners = [row.learner for row in self.trainer._rows]
         return torch.tensor(owners, device=self.accelerator.device)
 
     def _have_gradient(self, inputs: dict[str, Any]) -> torch.Tensor:
