@@ -591,7 +591,7 @@ class Forward:
         live = torch.ones(len(input_ids), dtype=torch.bool)
         if inputs is not None:
             live = self._have_gradient(inputs)
-        learners = self.learners_of(inputs)
+        learners = self.learners_of(inputs, len(input_ids))
         firsts, kind = distinct_rows(input_ids, attention_mask, live, learners)
         distinct = input_ids[firsts], attention_mask[firsts]
         with self.clock.part("training"):  # the reference's pass is outside of a step
@@ -611,12 +611,14 @@ class Forward:
             self.latest = scores
         return scores
 
-    def learners_of(self, inputs: dict[str, Any] | None) -> torch.Tensor:
-        """int64[B]: the learner of each row, by default of the generation batch."""
-        if inputs is not None:
-            found: torch.Tensor = inputs["learner"]
-            return found
-        owners = [row.learner for row in self.trainer._rows]
+    def learners_of(self, inputs: dict[str, Any] | None, num: int) -> torch.Tensor:
+        """int64[B]: the learner of each of `num` rows, by default of the generation batch."""
+        owners = [0] * num
+        if self.trainer.learners is not None:
+            if inputs is not None:
+                found: torch.Tensor = inputs["learner"]
+                return found
+            owners = [row.learner for row in self.trainer._rows]
         return torch.tensor(owners, device=self.accelerator.device)
 
     def _have_gradient(self, inputs: dict[str, Any]) -> torch.Tensor:
@@ -1286,6 +1288,8 @@ class LossTerms:
             found["arena_invalid"] = torch.tensor(invalid, device=device)
         if self.needs("values", step):
             value = trainer.last_turns.value
+            if value is None:
+                raise ValueError("a loss term needs values, got none; set critic")
             own = [value[kept.rows[p]] if p >= 0 else 0.0 for p in places]
             per_row = torch.tensor(own, dtype=torch.float32, device=device)
             found["arena_values"] = per_row[:, None].repeat(1, completion_ids.shape[1])
@@ -1300,9 +1304,7 @@ class LossTerms:
         """The weighted sum of the terms' means, of `columns` and the policy's `TokenScores`."""
         trainer, logps = self.trainer, scores.logprobs
         old = inputs.get("old_per_token_logps")
-        mask = inputs["completion_mask"].bool()
-        if "tool_mask" in inputs:
-            mask = mask & inputs["tool_mask"].bool()
+        mask = _loss_mask(inputs)
         whole = Seen(
             mask=mask,
             advantages=inputs["advantages"],
@@ -1322,7 +1324,10 @@ class LossTerms:
             if term in self.teachers:
                 choice = self.teachers[term].choice(inputs)
                 seen = replace(seen, teacher=choice)
-            mean = averaged(term.function(logps, seen), mask, trainer, inputs)
+            own = term.function(logps, seen)
+            if term.surrogate and "importance_sampling_ratio" in inputs:  # as TRL's
+                own = own * inputs["importance_sampling_ratio"]
+            mean = averaged(own, mask, trainer, inputs)
             weight = term.weight.at(trainer.state.global_step)
             total = total + weight * mean
             kind = "train" if trainer.model.training else "eval"

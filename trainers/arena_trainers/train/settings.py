@@ -66,6 +66,12 @@ from arena_wrappers import Branching, PromptOptions
 from arena_wrappers.policies.agents import agent_of
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
+OF_SURROGATE = {
+    "delta": None,
+    "top_entropy_quantile": 1.0,
+    "off_policy_mask_threshold": None,
+    "importance_sampling_level": "token",
+}  # options of TRL's surrogate, with their defaults
 LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
 
 
@@ -410,17 +416,7 @@ class SelfPlay:
         check_critic(self.critic, self.critic_args)
         self._check_rows()
         check_roles(self)
-        terms, of_trl = terms_of(self.losses, self.layout), vars(self)
-        reads = any("reference" in term.needs for term in terms)
-        if self.reference is not None and not reads and not of_trl.get("beta"):
-            raise ValueError(
-                "nothing reads the reference; set beta, or a term such as kl_to in losses"
-            )
-        if self.reference_prompt is not None and self.layout != "turn":
-            raise ValueError(
-                "a reference with prompts of its own needs layout='turn', got "
-                f"{self.layout!r}; set it"
-            )
+        self._check_terms()
         self.branching(())
         self._check_filter()
         self._check_oversample()
@@ -432,6 +428,26 @@ class SelfPlay:
             seats: seats that branch if `branch` names none.
         """
         return branching_of("branch", self.branch, seats=seats)
+
+    def _check_terms(self) -> None:
+        terms, of_trl = terms_of(self.losses, self.layout), vars(self)
+        reads = any("reference" in term.needs for term in terms)
+        own = [term.name for term in terms if term.surrogate]
+        for name, default in OF_SURROGATE.items():
+            if own and of_trl.get(name, default) != default:
+                raise ValueError(
+                    f"{name} is of TRL's surrogate, in whose place {own[0]!r} stands; leave "
+                    "one of the two out"
+                )
+        if self.reference is not None and not reads and not of_trl.get("beta"):
+            raise ValueError(
+                "nothing reads the reference; set beta, or a term such as kl_to in losses"
+            )
+        if self.reference_prompt is not None and self.layout != "turn":
+            raise ValueError(
+                "a reference with prompts of its own needs layout='turn', got "
+                f"{self.layout!r}; set it"
+            )
 
     def _check_filter(self) -> None:
         replays = self.max_replays

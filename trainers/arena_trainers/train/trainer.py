@@ -300,7 +300,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         with self.clock.part("credit"):
             ids = output["completion_ids"]
             output["advantages"] = padded_advantages(self._rows, ids)
-            output["learner"] = self.forward.learners_of(None)
+            output["learner"] = self.forward.learners_of(None, len(ids))
             output.update(self.terms.columns(self._rows, ids))
             relog_advantages(self._logs["advantages"], self._rows)
             self._log_play(advantage)
