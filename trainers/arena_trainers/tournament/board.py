@@ -62,6 +62,7 @@ from arena_wrappers.records import Turn, append_bytes, whole_file, whole_lines
 
 SUITES = Path(__file__).with_name("suites")
 FIELDS = ("suite", "version", "games", "prompts", "num_seeds", "max_tokens", "notes")
+FIELDS_OF_GAME = ("game", "opponents", "disguise", "scale")
 CHUNK = 64  # episodes in progress
 MAX_SCORED = 200  # information states of the exact cells of a model
 NUM_RESAMPLES = 200
@@ -92,12 +93,16 @@ class Suite:
             `prompts` has options of `plain`, and perhaps of `other`.
 
     Raises:
-        ValueError: a field is missing.
+        ValueError: a field is missing or unknown.
     """
 
     def __init__(self, given: Mapping[str, Any]) -> None:
-        if missing := {*FIELDS} - {*given}:
-            raise ValueError(f"the suite lacks {', '.join(sorted(missing))}")
+        wanted = [(given, FIELDS, ())]
+        wanted += [(one, FIELDS_OF_GAME[:2], FIELDS_OF_GAME) for one in given["games"]]
+        for fields, least, most in wanted:
+            if not {*least} <= {*fields} <= {*least, *most}:
+                names = ", ".join(most or least)
+                raise ValueError(f"want fields among {names}, got {', '.join(fields)}")
         self.given, self.games = given, {one["game"]: one for one in given["games"]}
         text = json.dumps({name: given[name] for name in FIELDS[:-1]}, sort_keys=True)
         self.hash = hashlib.sha256(text.encode()).hexdigest()
