@@ -311,7 +311,7 @@ def test_suites_that_ship_can_be_loaded(name: str) -> None:
     [
         *("a", "[1]", "suite: ["),
         json.dumps({**GIVEN, "games": [{"game": "nim"}]}),
-        json.dumps({**GIVEN, "games": [{**GIVEN["games"][0], "disguse": 1}]}),  # type: ignore[index]
+        json.dumps({**GIVEN, "games": [{**GIVEN["games"][0], "disguse": 1}]}),
         json.dumps({**GIVEN, "num_seed": 3}),
     ],
 )
