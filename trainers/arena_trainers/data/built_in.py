@@ -488,11 +488,13 @@ def _good(teacher: Any, asked: Sequence[Asked], at_least: float) -> list[bool]:
             and probs[list(one.request.legal).index(text)] >= at_least * max(probs)
             for one, text, (probs, _) in zip(asked, played, found, strict=True)
         ]
-    replies = teacher.act(told)
-    return [
-        text == _replied(one, reply.text)
-        for one, text, reply in zip(asked, played, replies, strict=True)
-    ]
+    same = []
+    for one, text, reply in zip(asked, played, teacher.act(told), strict=True):
+        game, state, legal = one.request.game, one.request.state, one.request.legal
+        read = one.options.parse(game, state, reply.text, legal)
+        is_action = not isinstance(read, InvalidReply)
+        same.append(is_action and text == _canonical(one, read))
+    return same
 
 
 def _canonical(one: Asked, action: Any) -> str:
@@ -500,13 +502,6 @@ def _canonical(one: Asked, action: Any) -> str:
     if isinstance(action, str):
         return action
     return one.request.game.action_text(one.request.state, action)
-
-
-def _replied(one: Asked, reply: str) -> str | None:
-    """The canonical text of the action that a solver's reply names; None for none."""
-    game, state, legal = one.request.game, one.request.state, one.request.legal
-    read = one.options.parse(game, state, reply, legal)
-    return None if isinstance(read, InvalidReply) else _canonical(one, read)
 
 
 def _asked(episodes: Sequence[Episode], seed: int, policies: Policies) -> list[Asked]:

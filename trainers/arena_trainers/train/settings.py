@@ -621,8 +621,13 @@ def check_bounds(
                 continue  # the estimator checks it
             what = name if part is None else f"{name}[{part!r}]"
             _check_known(args, weights, what, part)
+            # a part of weight 0 is read without weight
+            weight = weights.get(part or "", 1.0) or 1.0
             for game in games:
-                end = _ends(game, args, weights, part)[side]
+                ends = return_bounds(game, args, weights)
+                if part is not None:
+                    ends = _times(part_bounds(game, args)[part], weight)
+                end = ends[side]
                 beyond = float(bound) - end if side == 0 else end - float(bound)
                 if beyond > SLACK:
                     raise ValueError(
@@ -643,19 +648,6 @@ def _check_known(
             f"credit {args.credit!r} cannot check {what}: the bounds of the reward part "
             f"{others[0]!r} are not known; leave {what} out"
         )
-
-
-def _ends(
-    game: AnyGame,
-    args: Any,
-    weights: Mapping[str, float],
-    part: str | None,
-) -> tuple[float, float]:
-    """Bounds of a part of the reward, or of the whole return if it is None."""
-    if part is None:
-        return return_bounds(game, args, weights)
-    weight = weights.get(part, 1.0) or 1.0  # a part of weight 0 is read without weight
-    return _times(part_bounds(game, args)[part], weight)
 
 
 ALWAYS = (
