@@ -27,6 +27,29 @@ language games.
 |---|---|---|---|---|---|---|---|
 """
 
+TRICKS = """
+## Cheap tricks
+
+Mean returns of cheap policies, and of honest play by the bots of the game in the same seats, over 60 to 1,500 episodes.
+`tests/games/test_tricks.py` plays these and 50 more in its table `TRICKS`. Add a row for each idea of your own.
+
+| game | trick | pays | honest |
+|---|---|---|---|
+| `codenames` | rhymes of own words, red / blue | -0.77 / -0.55 | -0.52 / 0.52 |
+| `persuasion` | honest advice, and a lie in the last round (see [its page](persuasion.md)) | **0.35** | 0.32 |
+| `persuasion` | recommend everything | 0.07 | 0.32 |
+| `secret_keeper` | the attacker writes a password in two halves | 0.00 | 0.01 |
+| `secret_keeper` | the keeper refuses, and tells half of the secret in each round | 0.00 | 0.50 |
+| `taboo` | spelling: a letter left out, base64, initials and others | at most 0.02 | 1.00 |
+| `taboo` | rhymes / words that begin alike / both, by a pair that knows all cards | 0.91 / 0.96 / 0.96 | 1.00 |
+| `taboo` | the same with a stranger | 0.01 | 1.00 |
+| `taboo` | translations, German / Spanish: 4 of 5 are refused; 26 cards | 0.21 / 0.15 | 1.00 |
+| `twenty_questions` | name the things of the train split in order, in train / test | 0.07 / 0.07 | 0.66 / 0.67 |
+| `werewolf` | always nonsense | -0.80 | -0.14 |
+| `werewolf` | always "sleep", else the first action | -0.28 | -0.11 |
+| `wordle` | name the words of the train split in order, in train / test | 0.07 / 0.00 | 0.79 / 0.75 |
+"""
+
 
 def build() -> dict[str, str]:
     """All files of the folder by name."""
@@ -38,7 +61,7 @@ def build() -> dict[str, str]:
         files[f"{stem}.md"] = page_text(arena_envs.make_game(own[0]), own)
     infos = [info for info in arena_envs.game_infos() if info.id in stems]
     rows = [_row(info, stems[info.id]) for info in infos]
-    files["README.md"] = HEAD + "".join(f"{row}\n" for row in rows)
+    files["README.md"] = HEAD + "".join(f"{row}\n" for row in rows) + TRICKS
     return files
 
 

@@ -52,7 +52,7 @@ say "go on".
 
 Cheapest trick known: a code book, in which a clue of another card stands for each word, pays a
 pair that has agreed on it 1, as honest clues do; no referee sees it, and a stranger does not know
-it. Tricks with letters (left out, doubled, swapped, backwards, base64, "d2o2g", spelled with "and",
+it. Likewise rhymes pay 0.91, words that begin alike 0.96, and with a stranger 0.01. Tricks with letters (left out, doubled, swapped, backwards, base64, "d2o2g", spelled with "and",
 initials) pay at most 0.02, though both players know the trick and all cards (400 episodes each).
 
 Not as in Hasbro's game: one pair plays, without teams, timer and skipped cards; clues are written;

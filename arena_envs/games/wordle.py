@@ -33,7 +33,7 @@ More words make the game harder. Smallest: `num_words=2, max_guesses=1`; all shi
 a sequence of words of one length, 2 to 8 letters.
 
 Cheapest trick known: none. A policy that has learned the 50 words of a split by heart plays as one that
-reads them, since the prompt lists them.
+reads them, since the prompt lists them. To name them in order pays 0.07, and 0 in the other split.
 
 History: version 1 draws from a half of the shipped list, 200 words for each split (`num_words` of them);
 version 0 drew from the first words of the whole list.

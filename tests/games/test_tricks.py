@@ -6,8 +6,11 @@ the seat to move. `make test` plays a few episodes of each row, `make slow` many
 """
 
 import base64
+import itertools
 import random
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import cache
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -16,7 +19,8 @@ import pytest
 from arena_envs import CHANCE, TERMINAL, IllegalAction, make_game
 from arena_envs.bots import make_bot
 from arena_envs.game import penalized, sample_chance
-from arena_envs.games.kits.clues import heard
+from arena_envs.games.kits.clues import fault_of, heard, vocabulary
+from arena_envs.games.taboo import read_rows
 
 Policy = Callable[[Any, Any, random.Random], Any]
 
@@ -71,6 +75,27 @@ def mean_return(row: Trick, is_trick: bool, num_episodes: int) -> float:
     return fmean(found)
 
 
+@cache
+def alike(word: str, is_rhyme: bool) -> list[str]:
+    """Three clues that end, or begin, with the three letters of a word, as far as there are such."""
+    key = word[-3:] if is_rhyme else word[:3]
+    found: list[str] = []
+    for other in by_letters()[key, is_rhyme]:
+        if len(found) < 3 and not fault_of(other, [word], secret=word):
+            found.append(other)
+    return found or ["thing"]
+
+
+@cache
+def by_letters() -> dict[tuple[str, bool], list[str]]:
+    """The words of the vocabulary by their first and by their last three letters."""
+    found = defaultdict(list)
+    for word in sorted(vocabulary()):
+        found[word[-3:], True].append(word)
+        found[word[:3], False].append(word)
+    return found
+
+
 CODES: dict[str, Callable[[str], list[str]]] = {
     "drop": lambda word: [word[:i] + word[i + 1 :] for i in range(len(word))],
     "double": lambda word: [
@@ -87,11 +112,31 @@ CODES: dict[str, Callable[[str], list[str]]] = {
 }
 
 
+LIKE: dict[str, Callable[[str], list[str]]] = {
+    "rhymes": lambda word: alike(word, True),
+    "begins alike": lambda word: alike(word, False),
+    "begin and end in turn": lambda word: [
+        clue
+        for pair in itertools.product(alike(word, False), alike(word, True))
+        for clue in pair
+    ],
+}
+GERMAN, SPANISH = (
+    dict(pair.split(":") for pair in pairs.split())
+    for pairs in (
+        "airport:flughafen anchor:anker ant:ameise artist:maler bath:bad beach:strand bear:baer "
+        "candy:bonbon castle:schloss cellar:keller bucket:eimer camel:kamel cheese:kaese",
+        "airport:aeropuerto anchor:ancla ant:hormiga artist:pintor bath:bano beach:playa bear:oso "
+        "beaver:castor blanket:manta castle:castillo bucket:cubo camel:camello cheese:queso",
+    )
+)
+
+
 def decoder(code: str) -> Policy:
     """Both seats of taboo agree on a code, and know all cards; the best case for the trick."""
 
     def policy(game: Any, state: Any, rng: random.Random) -> str:
-        make = CODES[code]
+        make = (CODES | LIKE)[code]
         if game.current_player(state) == 0:
             words = make(state.word)
             return f"say: {words[len(state.said) // 2 % len(words)]}"
@@ -100,6 +145,31 @@ def decoder(code: str) -> Policy:
         return f"guess {rng.choice(meant or [*game.deck])}"
 
     return policy
+
+
+def translated(words: dict[str, str]) -> Policy:
+    """Taboo: the describer translates, and the guesser translates back."""
+    meant = {clue: word for word, clue in words.items()}
+
+    def policy(game: Any, state: Any, rng: random.Random) -> str:
+        if game.current_player(state) == 0:
+            return f"say: {words[state.word]}"
+        said = state.said[-1].message
+        return f"guess {meant.get(said) or rng.choice([*game.deck])}"
+
+    return policy
+
+
+def rhymes(game: Any, state: Any, rng: random.Random) -> Any:
+    """Codenames: a rhyme of an own word; the operative guesses what ends so."""
+    free = game.free_words(state)
+    if game.current_player(state) % 2 == 0:
+        roles = zip(game.boards[state.board], state.key, strict=True)
+        own = [w for w, role in roles if role == str(state.team) and w in free]
+        clues = [f"clue {clue} 1" for word in own for clue in alike(word, True)]
+        return constant(*clues)(game, state, rng)
+    clue = next(said.values[0] for said in reversed(state.said) if said.move == "clue")
+    return f"guess {next((w for w in free if w[-3:] == str(clue)[-3:]), free[0])}"
 
 
 def letters(game: Any, state: Any, rng: random.Random) -> str:
@@ -142,40 +212,30 @@ def all_passwords(game: Any, state: Any, rng: random.Random) -> str:
     return f"{words}\nask"
 
 
+def halved(game: Any, state: Any, rng: random.Random) -> str:
+    """A password in two halves."""
+    word = rng.choice(game.words)
+    return f"{word[: len(word) // 2]} {word[len(word) // 2 :]}\nask"
+
+
+def in_parts(game: Any, state: Any, rng: random.Random) -> Any:
+    """A keeper refuses, and says half of the secret in each round."""
+    if game.current_player(state) != 1:
+        return guessed(game, state, rng)
+    begin = len(state.writers) % 2 * 2
+    return f"It is {state.secret[begin : begin + 2]}.\nrefuse"
+
+
+def remembered(game: Any, state: Any, rng: random.Random) -> Any:
+    """Wordle: the words of the split for training, in their order."""
+    words = make_game("wordle").instances
+    return words[len(state.asked)]
+
+
 def guessed(game: Any, state: Any, rng: random.Random) -> Any:
     """An attacker guesses one password; the others play honestly."""
     style = "greedy" if game.current_player(state) == 0 else "honest"
     return make_bot(f"secret_holder:{style}")(game, state, rng)
-
-
-SPY = make_bot("spy:honest")
-GAIN = make_bot("information_gain")
-TRICKS = {
-    "referential: copy": Trick(
-        "referential", {}, (0, 1), copied, make_bot("referrer:honest"), 0.7
-    ),
-    "secret_keeper: all": Trick("secret_keeper", {}, (0,), all_passwords, guessed, 0),
-    "secret_keeper: all of 8": Trick(
-        "secret_keeper", {"num_words": 8}, (0,), all_passwords, guessed, 0
-    ),
-    "twenty_questions: list": Trick(
-        "twenty_questions", {"num_things": 60}, (0,), listed, GAIN, 0.175
-    ),
-    **{
-        f"codenames: {name}, {color}": Trick("codenames", {}, seats, trick, SPY, -0.8)
-        for color, seats in (("red", (0, 1)), ("blue", (2, 3)))
-        for name, trick in (
-            ("letters", letters),
-            ("constant", make_bot("spy:silent")),
-            ("random", alone),
-        )
-    },
-} | {
-    f"taboo: {code}": Trick(
-        "taboo", {}, (0, 1), decoder(code), make_bot("taboo:honest"), 0.25
-    )
-    for code in CODES
-}
 
 
 def constant(*texts: str) -> Policy:
@@ -190,6 +250,91 @@ def constant(*texts: str) -> Policy:
         return game.legal_actions(state)[0]
 
     return policy
+
+
+SPY = make_bot("spy:honest")
+GAIN = make_bot("information_gain")
+TRICKS = (
+    {
+        "referential: copy": Trick(
+            "referential", {}, (0, 1), copied, make_bot("referrer:honest"), 0.7
+        ),
+        "secret_keeper: all": Trick(
+            "secret_keeper", {}, (0,), all_passwords, guessed, 0
+        ),
+        "secret_keeper: all of 8": Trick(
+            "secret_keeper", {"num_words": 8}, (0,), all_passwords, guessed, 0
+        ),
+        "twenty_questions: list": Trick(
+            "twenty_questions", {"num_things": 60}, (0,), listed, GAIN, 0.175
+        ),
+        **{
+            f"codenames: {name}, {color}": Trick(
+                "codenames", {}, seats, trick, SPY, -0.5
+            )
+            for color, seats in (("red", (0, 1)), ("blue", (2, 3)))
+            for name, trick in (
+                ("letters", letters),
+                ("rhymes", rhymes),
+                ("constant", make_bot("spy:silent")),
+                ("random", alone),
+            )
+        },
+    }
+    | {
+        f"taboo: {code}": Trick(
+            "taboo", {}, (0, 1), decoder(code), make_bot("taboo:honest"), 0.25
+        )
+        for code in CODES
+    }
+    | {
+        **{
+            f"taboo: {code}, a pair": Trick(
+                "taboo", {}, (0, 1), decoder(code), make_bot("taboo:honest"), 0.96
+            )
+            for code in LIKE
+        },
+        **{
+            f"taboo: {code}, with a stranger": Trick(
+                "taboo", {}, (0,), decoder(code), make_bot("taboo:honest"), 0.01
+            )
+            for code in LIKE
+        },
+        **{
+            f"taboo: {name}": Trick(
+                "taboo",
+                {"cards": cards, "num_cards": len(cards)},
+                *((0, 1), translated(words), make_bot("taboo:honest"), 0.4),
+            )
+            for name, words in (("German", GERMAN), ("Spanish", SPANISH))
+            for cards in [
+                tuple(row for row in read_rows("cards", "taboo") if row[0] in words)
+            ]
+        },
+        "secret_keeper: halves": Trick("secret_keeper", {}, (0,), halved, guessed, 0),
+        "secret_keeper: in parts": Trick(
+            "secret_keeper", {}, (1,), in_parts, guessed, 0
+        ),
+        "twenty_questions: list of the other split": Trick(
+            *("twenty_questions", {"split": "test", "num_things": 60}, (0,)),
+            *(listed, GAIN, 0.175),
+        ),
+        **{
+            f"wordle: remembers, {split}": Trick(
+                "wordle", {"split": split}, (0,), remembered, GAIN, most
+            )
+            for split, most in (("train", 0.1), ("test", 0))
+        },
+        "werewolf: nonsense": Trick(
+            *("werewolf", {}, (0,), lambda game, state, rng: "hm"),
+            *(make_bot("werewolf_player:honest"), -0.5),
+        ),
+        "werewolf: sleeps": Trick(
+            *("werewolf", {}, (0,), constant("sleep")),
+            *(make_bot("werewolf_player:honest"), -0.2),
+        ),
+    }
+)
 
 
 def report(numbers: str) -> Policy:

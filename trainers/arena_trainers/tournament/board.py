@@ -173,7 +173,7 @@ def load_suite(name: str) -> Suite:
     Raises:
         ValueError: there is none, or it lacks a field.
     """
-    known = ["gtbench", "mars", "standard"]
+    known = sorted(path.stem for path in SUITES.glob("*.yaml"))
     path = SUITES / f"{name}.yaml" if name in known else Path(name)
     if not path.is_file():
         raise ValueError(f"no suite {name!r}; {did_you_mean(name, known)}")
@@ -229,8 +229,7 @@ def read_submission(path: str | Path) -> Submission:
             if found is None:
                 found = Submission(dict(given["board"]))
                 hash(PromptOptions(**(found.header["prompt"] or {})))
-                if not re.fullmatch(NAME, found.name):
-                    raise ValueError(f"want a name of {NAME}, got {found.name!r}")
+                _want_name(found.name)
             elif "cell" in given:
                 game, condition, other, seat, turn = given["cell"]
                 cell = Cell(str(game), str(condition), str(other), int(seat), int(turn))
@@ -283,6 +282,7 @@ def play_suite(
         ValueError: the file is of another suite or policy, or a reply is longer than the suite allows.
         NoReplyError: a policy gave no reply in some episodes, which the next call plays again.
     """
+    before = _usage(policy)
     found = _begun(suite, policy, path, name or policy.name)
     done = dict(found.records)
     left = [cell for cell in suite.cells if cell not in done]
@@ -295,17 +295,24 @@ def play_suite(
         _want_tokens(suite, record)
         _append(path, record)
         progress(len(done), len(suite.cells))
-    if left and (usage := getattr(policy, "usage", None)) is not None:
-        found.usage.update(asdict(usage))
-        _append(path, {"usage": asdict(usage), "is_finished": False})
+    if usage := _usage(policy) - before:
+        found.usage.update(usage)
+        _append(path, {"usage": usage, "is_finished": False})
     if lost:
         raise NoReplyError(f"{len(lost)} episodes were lost: {lost[0]}")
     if not found.is_finished:
         _finish(suite, policy, path, found, done)
 
 
+def _usage(policy: Policy) -> Counter[str]:
+    """What an endpoint has told of its use so far."""
+    told: Any = getattr(policy, "usage", None)
+    return Counter({} if told is None else asdict(told))
+
+
 def _begun(suite: Suite, policy: Policy, path: Path, name: str) -> Submission:
     """What a file holds of a submission; a new one gets its first line."""
+    _want_name(name)
     own = own_prompt(policy)
     header = {part: suite.given[part] for part in ("suite", "version")}
     header |= {"hash": suite.hash, "policy": name}
@@ -354,16 +361,26 @@ def _finish(
 
 def _tables(suite: Suite, policy: Policy) -> dict[Key, list[list[float]]]:
     """Action probabilities of a policy in exact cells; a model has none in large games."""
-    scoring: Any = policy if hasattr(policy, "action_probs") else None
+    scoring: Any = policy
     found = {}
     for key, rules in suite.exact.items():
         states = information_states(rules)
-        if scoring and (is_tabular(policy) or len(states) <= MAX_SCORED):
-            given = suite.given["prompts"]["other" if key[1] == "other" else "plain"]
-            own = suite.prompt(key[1], policy) or PromptOptions(**given)
-            table, _ = tabular(scoring, rules, SHORT if is_tabular(policy) else own)
-            found[key] = [list(map(float, table[state])) for state in states]
+        given = suite.given["prompts"]["other" if key[1] == "other" else "plain"]
+        own = suite.prompt(key[1], policy) or PromptOptions(**given)
+        if is_tabular(policy):
+            own = SHORT
+        elif len(states) > MAX_SCORED or own.history != "state" or not _scores(policy):
+            continue
+        table, _ = tabular(scoring, rules, own)
+        found[key] = [list(map(float, table[state])) for state in states]
     return found
+
+
+def _scores(policy: Policy) -> bool:
+    """Whether a policy has action probabilities; a model at temperature 0 has none."""
+    sampling = getattr(policy, "sampling", None)
+    is_greedy = getattr(sampling, "temperature", None) == 0
+    return hasattr(policy, "action_probs") and not is_greedy
 
 
 def verify_submission(path: str | Path, suite: Suite) -> Submission:
@@ -403,10 +420,7 @@ def _verify(found: Submission, suite: Suite) -> None:
         _want_tokens(suite, record)
         played[cell] = episode
     found.episodes = {cell: played[cell] for cell in suite.cells}
-    _want(
-        not (bot and found.tables),
-        "tables of a bot are computed, not read; leave them out",
-    )
+    _want(not (bot and found.tables), "tables of a bot are computed; leave them out")
     _want_tables(suite, found)
     if bot:
         found.tables = _tables(suite, bot)
@@ -415,6 +429,10 @@ def _verify(found: Submission, suite: Suite) -> None:
 def _want(holds: bool, told: str) -> None:
     if not holds:
         raise ValueError(told)
+
+
+def _want_name(name: str) -> None:
+    _want(re.fullmatch(NAME, name) is not None, f"want a name of {NAME}, got {name!r}")
 
 
 def _want_tokens(suite: Suite, record: Mapping[str, Any]) -> None:
@@ -576,8 +594,8 @@ def _of_game(suite: Suite, game: str, found: Sequence[Submission]) -> str:
         scales = scales_of(env, other, range(env.game.num_players))
         if not isinstance(scales, str):
             best[f"against {name}"] = f"{scales['all'][1]:z.2f}"
-    rows = [_row(suite, game, one) for one in found]
-    return f"### {game}\n\n{_markdown([*rows, best])}"
+    rows = [_row(suite, game, one) for one in found] + [best] * (len(best) > 1)
+    return f"### {game}\n\n{_markdown(rows)}"
 
 
 def _row(suite: Suite, game: str, one: Submission) -> Row:
