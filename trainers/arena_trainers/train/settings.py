@@ -39,6 +39,7 @@ from arena_trainers.credit.by_name import (
 from arena_trainers.credit.needs import Needs, keeps_state, needs_of
 from arena_trainers.curricula import make_curriculum
 from arena_trainers.engines import check_engine, check_engine_columns
+from arena_trainers.engines.settings import refuse
 from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.protocol import names_matchmaker
@@ -112,29 +113,20 @@ def refuse_what_is_not_supported(args: Any) -> None:
     """Raises ValueError for options of TRL that rollouts or credit would ignore."""
     untested = "its rollouts have not been tested with it"
     bypassed = "advantages come from credit; see credit_args and part_weights"
-    refused = {
-        "use_transformers_continuous_batching": (
-            args.use_transformers_continuous_batching,
-            untested,
-        ),
-        "use_vllm in sharded training": (
-            args.use_vllm and args.vllm_mode == "colocate" and splits_weights(args),
-            "an engine in the training process has not been tested with it",
-        ),
-        "generation_kwargs": (bool(args.generation_kwargs), untested),
-        "cache_implementation": (args.cache_implementation is not None, untested),
-        "scale_rewards": (args.scale_rewards != "group", bypassed),
-        "reward_weights": (args.reward_weights is not None, bypassed),
-        "multi_objective_aggregation": (
-            args.multi_objective_aggregation != "sum_then_normalize",
-            bypassed,
-        ),
-    }
-    for name, (used, reason) in refused.items():
-        if used:
-            raise ValueError(
-                f"TurnGRPOTrainer does not support {name}: {reason}; leave it out"
-            )
+    engine = "an engine in the training process has not been tested with it"
+    colocated = args.use_vllm and args.vllm_mode == "colocate"
+    several = args.multi_objective_aggregation != "sum_then_normalize"
+    batching = "use_transformers_continuous_batching"
+    refused = [
+        (batching, getattr(args, batching), untested),
+        ("use_vllm in sharded training", colocated and splits_weights(args), engine),
+        ("generation_kwargs", args.generation_kwargs, untested),
+        ("cache_implementation", args.cache_implementation is not None, untested),
+        ("scale_rewards", args.scale_rewards != "group", bypassed),
+        ("reward_weights", args.reward_weights is not None, bypassed),
+        ("multi_objective_aggregation", several, bypassed),
+    ]
+    refuse("TurnGRPOTrainer", refused)
     check_engine(args)
 
 
