@@ -261,9 +261,15 @@ def _pair(best: Trajectory, worse: Trajectory) -> Pair | Dropped:
     better, other = (next(conversations(one.turns)) for one in (best, worse))
     reason = "better and worse conversation of one start"
     if len(better) < len(best.turns) or len(other) < len(worse.turns):
-        found = _first_difference(best.turns, worse.turns)
-        if isinstance(found, Dropped):
-            return found
+        pairs = zip(best.turns, worse.turns, strict=False)
+        differ = (
+            p for p in pairs if p[0].reply != p[1].reply or not have_same_prompt(*p)
+        )
+        found = next(differ, None)
+        if found is None:
+            return Dropped("both say the same")
+        if not have_same_prompt(*found):
+            return Dropped("their prompts differ before their replies do")
         better, other = [found[0]], [found[1]]
         reason = "first different turns of one start"
     if not any(map(is_legal, better)):
@@ -278,17 +284,6 @@ def _pair(best: Trajectory, worse: Trajectory) -> Pair | Dropped:
         rejected=pieces_of(other, lambda turn: True),
         margin=best.value - worse.value,
     )
-
-
-def _first_difference(
-    one: Sequence[Turn], other: Sequence[Turn]
-) -> tuple[Turn, Turn] | Dropped:
-    for a, b in zip(one, other, strict=False):
-        if not have_same_prompt(a, b):
-            return Dropped("their prompts differ before their replies do")
-        if a.reply != b.reply:
-            return a, b
-    return Dropped("both say the same")
 
 
 def feedback_pairs(
