@@ -76,13 +76,13 @@ class Prioritised(PastSelves):
         for result in trained:
             learns = np.array([who == SELF for who in result.seats])
             paid = np.array(result.returns)
-            lead = paid[learns].mean() - paid[~learns].mean()
             steps = sorted(
                 {s for who in result.seats if (s := snapshot_step(who)) is not None}
             )
             for opponent in steps:
                 known = self._records.setdefault(result.game, {})
                 record = known.setdefault(opponent, [0.0, 0.0])
+                lead = paid[learns].mean() - paid[~learns].mean()
                 record[0] += float(np.sign(lead) + 1) / 2  # a win, or half of one
                 record[1] += 1
 
