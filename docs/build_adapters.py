@@ -67,8 +67,10 @@ def build(frameworks: dict[str, Any], results: dict[str, Any]) -> str:
             found["learned"],
         )
         rows.append(f"| {' | '.join(cells)} |\n")
-        example = (FOLDER / name / "example.py").read_text(encoding="utf-8")
-        parts.append(f"\n## {told['title']}\n{told['text']}\n```python\n{example}```\n")
+        files = [FOLDER / name / file for file in told.get("examples", ["example.py"])]
+        codes = [file.read_text(encoding="utf-8") for file in files]
+        examples = "\n".join(f"```python\n{code}```\n" for code in codes)
+        parts.append(f"\n## {told['title']}\n{told['text']}\n{examples}")
     return HEAD + "".join(rows) + "".join(parts) + TAIL
 
 

@@ -1,5 +1,6 @@
 """The model cards of a run: what the hub reads, escaped texts, and the push."""
 
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -13,11 +14,13 @@ from arena_trainers.runs.results.card import (
     cell,
     code,
     code_block,
+    eval_results,
     local_folders,
     push_model,
     table,
     without_folders,
 )
+from arena_trainers.runs.results.measure import GameOutcome, Interval, Measurement
 
 HOSTILE = [
     "a`b``c",
@@ -81,6 +84,23 @@ def base_folder(copy_of, model_folder):
     return folder
 
 
+def test_results_are_a_model_index_that_the_hub_library_reads():
+    final = Measurement("final", 0.25, returns=(Interval(1.0, None, None),))
+    row = SimpleNamespace(role="policy", opponent="cfr", seat=0, mean_return=-0.5)
+    lost = SimpleNamespace(role="policy", opponent="api", seat=0, mean_return=math.nan)
+    bot = SimpleNamespace(role="bot", opponent="cfr", seat=0, mean_return=9.0)
+    rows = SimpleNamespace(rows=[row, lost, bot])
+    found = eval_results([GameOutcome("kuhn_poker", [final], rows, None)])
+    data = ModelCardData(model_name="run", eval_results=found)
+    read = ModelCard(f"---\n{data.to_yaml()}\n---\n").data
+    assert {r.metric_name: r.metric_value for r in read.eval_results} == {
+        "NashConv": 0.25,
+        "mean return of player_0 in self-play": 1.0,
+        "mean return against cfr, seat 0": -0.5,
+    }
+    assert {r.dataset_type for r in read.eval_results} == {"arena/kuhn_poker"}
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 def test_a_run_pushes_its_model_with_a_card_that_names_the_base(
@@ -95,6 +115,10 @@ def test_a_run_pushes_its_model_with_a_card_that_names_the_base(
         found = ModelCard.load(path / "README.md").data
         assert (found.license, found.base_model) == ("apache-2.0", "Qwen/Qwen3-0.6B")
         assert found.library_name == "peft"
+        assert found.model_name == "run"
+        assert {r.metric_name for r in found.eval_results} >= {
+            *("NashConv", "mean return of player_0 in self-play")
+        }
         assert {"lora", "kuhn_poker", "arena-envs"} <= set(found.tags)
         card = (path / "README.md").read_text()
         assert "model: base\n" in card

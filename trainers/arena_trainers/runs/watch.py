@@ -60,6 +60,7 @@ from arena_wrappers import (
     play,
     play_plans,
 )
+from arena_wrappers.policies.agents import agent_of
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -380,8 +381,9 @@ class AgainstStart(Callback):
     def _measure(self, start: LMPolicy) -> dict[str, float]:
         found = {}
         for plan in different_games(self.trainer.games.plans):
-            own = self.trainer.policy
-            score = score_against(plan, own, start, self.num_episodes)
+            own, agent = self.trainer.matching.learner, self.trainer.args.agent
+            other = agent_of(agent)(start) if agent else start
+            score = score_against(plan, own, other, self.num_episodes)
             found[f"arena/{plan.name}/{SCORE}"] = score.mean
             found[f"arena/{plan.name}/{SCORE}_error"] = score.error
         return found

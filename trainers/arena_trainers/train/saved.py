@@ -223,6 +223,9 @@ class Saved:
         writes = self.trainer.args.should_save
         if writes:
             folder.mkdir(parents=True, exist_ok=True)
+            for name in self.trainer.learners.names if self.trainer.learners else ():
+                (folder / name).mkdir(exist_ok=True)
+                (folder / name / PROMPT_FILE).write_text(self.prompt_json)
             (folder / PROMPT_FILE).write_text(self.prompt_json)
         card = folder / "README.md"
         has_card = card.exists()

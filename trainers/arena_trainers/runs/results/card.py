@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
-from huggingface_hub import HfApi, ModelCard, ModelCardData
+from huggingface_hub import EvalResult, HfApi, ModelCard, ModelCardData
 from huggingface_hub.errors import HfHubHTTPError
 from rich.table import Table
 from rich.text import Text
@@ -225,8 +225,9 @@ def model_card(source: CardSource, model: str) -> ModelCard:
         "## Versions",
         _version_table(source.results),
     ]
-    text = without_folders("\n\n".join(parts), folders)
-    return ModelCard(f"---\n{_card_data(source).to_yaml()}\n---\n\n{text}\n")
+    text = "\n\n".join(parts)
+    card = f"---\n{_card_data(source).to_yaml()}\n---\n\n{text}\n"
+    return ModelCard(without_folders(card, folders))
 
 
 def _played(source: CardSource, model: str) -> list[str]:
@@ -246,12 +247,41 @@ def _card_data(source: CardSource) -> ModelCardData:
     tags = [*source.tags, *(plan.id for plan in source.plans)]
     licence: dict[str, Any] = {"license": "unknown", **source.base.licence}
     return ModelCardData(
+        model_name=source.folder.absolute().name,
+        eval_results=eval_results(source.outcomes) or None,
         base_model=source.base.hub_id,
         library_name="peft" if adapted else "transformers",
         pipeline_tag="text-generation" if source.outcomes else None,
         tags=[*tags, "lora"] if adapted else tags,
         **licence,
     )
+
+
+def eval_results(outcomes: Iterable[GameOutcome]) -> list[EvalResult]:
+    """What the hub reads as `model-index`: returns, and NashConv, of the final policy."""
+    found = []
+    for outcome in outcomes:
+        final = outcome.stages[-1]
+        named: dict[str, float | None] = {"NashConv": final.nash_conv}
+        for seat, paid in enumerate(final.returns):
+            named[f"mean return of player_{seat} in self-play"] = paid.mean
+        for row in outcome.evaluation.rows if outcome.evaluation else ():
+            if row.role == "policy":
+                what = f"mean return against {row.opponent}, seat {row.seat}"
+                named[what] = row.mean_return
+        found += [
+            EvalResult(
+                task_type="reinforcement-learning",
+                dataset_type=f"arena/{outcome.name}",
+                dataset_name=outcome.name,
+                metric_type="nash_conv" if name == "NashConv" else "mean_return",
+                metric_name=name,
+                metric_value=value,
+            )
+            for name, value in named.items()
+            if value is not None and math.isfinite(value)
+        ]
+    return found
 
 
 def _model_table(source: CardSource) -> str:
