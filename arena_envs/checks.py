@@ -2,6 +2,7 @@
 
 import difflib
 import operator
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -49,11 +50,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
     >>> did_you_mean("khun", ["kuhn", "leduc"])
     "did you mean 'kuhn'?"
-    >>> did_you_mean("KUHN", ["leduc_poker-v0", "kuhn_poker-v0"])
-    "did you mean 'kuhn_poker-v0'?"
+    >>> did_you_mean("TABU", ["leduc_poker-v0", "taboo-v1"])
+    "did you mean 'taboo-v1'?"
     """
-    names = {name.lower(): name for name in known}
-    word = word.lower()
+    names = {re.sub(r"-v\d+$", "", name.lower()): name for name in known}
+    word = re.sub(r"-v\d+$", "", word.lower())
     near = difflib.get_close_matches(word, names, n=1)
     if not near and len(word) > 2:
         near = [name for name in names if word in name]

@@ -7,7 +7,7 @@ conventions and KL divergences are exact. The tiny model cannot follow instructi
 training it imitates a selector that does what its instruction says with probability `FOLLOWED`, and
 plays uniformly without one; speakers play uniformly, whatever the instruction says. Then it trains in
 self-play without an instruction in its prompt, with a KL term to itself as instructed. The control
-trains with weight 0.
+trains with weight 0. All runs share one start; the seed is that of self-play.
 """
 
 import argparse
@@ -112,9 +112,9 @@ def score(table: Any) -> float:
 
 def train(name: str, seed: int, folder: Path, steps: int) -> dict[str, Any]:
     """One run: its score, conventions, and divergences to the instructed starts."""
-    start = folder / f"start-{seed}"
+    start = folder / "start"
     if not start.exists():
-        make_start(start, seed)
+        make_start(start, 0)
     tokenizer = AutoTokenizer.from_pretrained(start)
     kept: dict[str, Any] = {}
     if name in INSTRUCTIONS:

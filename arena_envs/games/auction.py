@@ -594,9 +594,6 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
         return state._replace(personas=personas, past=tuple(past))
 
 
-STYLES = ("greedy", "honest", "silent")
-
-
 class Bidder(talk.Scripted):
     """Bids in an auction in one of three styles.
 
@@ -612,7 +609,7 @@ class Bidder(talk.Scripted):
     above 0. At second price with one item, `silent` plays the dominant strategy.
     """
 
-    game, styles = Auction, STYLES
+    game, styles = Auction, ("greedy", "honest", "silent")
 
     def reply(self, game: Auction, state: State, rng: random.Random) -> Utterance:
         seat = game.current_player(state)

@@ -62,6 +62,7 @@ def _check_number(name: str, value: object) -> None:
         raise ValueError(f"want a number {name} from 0 to 1e6, got {value!r}")
 
 
+# sets of squares are the bits of an integer; squares are numbered row by row
 NUM_DRAWS = 10  # fleets drawn, one of which is chosen
 
 Fleet = dict[int, int]  # placement of each ship, by its number
@@ -241,7 +242,7 @@ ENDS = re.compile(r"(?:place )?([a-j])(10|[1-9])(?: ?- ?| to | |:|,)([a-j])(10|[
 
 @dataclass(frozen=True)
 class Battleship(BaseGame[State, int]):
-    """Battleship. Sets of squares are the bits of an integer; squares are numbered row by row.
+    """Battleship.
 
     Args:
         board_width: columns, 1 to 10.

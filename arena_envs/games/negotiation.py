@@ -52,7 +52,7 @@ the mean of both values, and 1 without a sale). GLEE's self-gain is the return.
 """
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -316,18 +316,6 @@ class Negotiation(Haggling):
 SELLER = 0
 
 
-# the price to ask for, None if no sale can pay; a message
-Wanted = tuple[int | None, str]
-
-
-def _honest(game: Negotiation, state: State, seat: int) -> Wanted:
-    said = f"The product is worth {money(game.value(state, seat))} to me."
-    message = said if game.messages and len(said) <= game.max_message else ""
-    own, price = _worst(game, state, seat), _fair(game, state)
-    is_gain = price > own if seat == SELLER else price < own
-    return (price if is_gain else None), message
-
-
 def _fair(game: Negotiation, state: State) -> int:
     """The mean of both limits if they are known, else of all that chance may draw."""
     if game.complete_information:
@@ -335,39 +323,6 @@ def _fair(game: Negotiation, state: State) -> int:
     mean = sum(map(sum, game.drawn)) / len(game.drawn) / 2
     gap = _outside(game, 0) - _outside(game, 1)
     return round(game.scale * CENT * mean) + gap // 2
-
-
-def _greedy(game: Negotiation, state: State, seat: int) -> Wanted:
-    is_last = len(state.said) == game.max_turns - 1
-    return (_worst if is_last else _asked)(game, state, seat), ""
-
-
-def _silent(game: Negotiation, state: State, seat: int) -> Wanted:
-    first, last = _asked(game, state, seat), _worst(game, state, seat)
-    past, most = len(state.said) // 2, max(1, game.num_rounds - 1)
-    return first + (last - first) * past // most, ""
-
-
-def _optimal(game: Negotiation, state: State, seat: int) -> Wanted:
-    if not game.complete_information:
-        raise ValueError(
-            f"want complete_information=True for the style 'optimal', got {game!r}"
-        )
-    limits = _worst(game, state, 0), _worst(game, state, 1)
-    if limits[0] > limits[1]:
-        return None, ""
-    last_to_offer = (game.num_rounds - 1) % 2
-    if len(state.said) == game.max_turns - 1:
-        return limits[seat], ""
-    return limits[1 - last_to_offer], ""
-
-
-STYLES: dict[str, Callable[[Negotiation, State, int], Wanted]] = {
-    "greedy": _greedy,
-    "honest": _honest,
-    "optimal": _optimal,
-    "silent": _silent,
-}
 
 
 class Negotiator(talk.Scripted):
@@ -387,21 +342,49 @@ class Negotiator(talk.Scripted):
             information.
     """
 
-    game, styles = Negotiation, STYLES
+    game, styles = Negotiation, ("greedy", "honest", "optimal", "silent")
 
     def reply(self, game: Negotiation, state: State, rng: random.Random) -> Utterance:
-        seat, turn = game.current_player(state), len(state.said)
-        wanted, message = STYLES[self.style](game, state, seat)
-        if turn % 2 == 0:
+        said = self._move(game, state, game.current_player(state))
+        if self.style != "honest":
+            return said
+        worth = money(game.value(state, game.current_player(state)))
+        return talk.with_words(game, said, f"The product is worth {worth} to me.")
+
+    def _move(self, game: Negotiation, state: State, seat: int) -> Utterance:
+        wanted = self._wanted(game, state, seat)
+        if len(state.said) % 2 == 0:
             price = 0 if wanted is None else min(max(wanted, 0), game.highest)
             if wanted is None and seat == SELLER:
                 price = game.highest  # nobody buys at this price
-            return Utterance("offer", (price,), message)
+            return Utterance("offer", (price,))
         price = state.said[-1].values[0]
         sign = 1 if seat == SELLER else -1
         if wanted is not None and sign * (price - wanted) >= 0:
-            return Utterance("accept", (), message)
-        return Utterance("leave" if wanted is None else "reject", (), message)
+            return Utterance("accept")
+        return Utterance("leave" if wanted is None else "reject")
+
+    def _wanted(self, game: Negotiation, state: State, seat: int) -> int | None:
+        """The price to ask for; None if no sale can pay."""
+        first, last = _asked(game, state, seat), _worst(game, state, seat)
+        is_last = len(state.said) == game.max_turns - 1
+        if self.style == "greedy":
+            return last if is_last else first
+        if self.style == "silent":
+            past, most = len(state.said) // 2, max(1, game.num_rounds - 1)
+            return first + (last - first) * past // most
+        if self.style == "honest":
+            price = _fair(game, state)
+            is_gain = price > last if seat == SELLER else price < last
+            return price if is_gain else None
+        if not game.complete_information:
+            raise ValueError(
+                f"want complete_information=True for the style 'optimal', got {game!r}"
+            )
+        limits = _worst(game, state, 0), _worst(game, state, 1)
+        if limits[0] > limits[1]:
+            return None
+        return last if is_last else limits[1 - (game.num_rounds - 1) % 2]
 
 
 def _worst(game: Negotiation, state: State, seat: int) -> int:

@@ -336,9 +336,6 @@ class SaySelect(talk.PairedTurns[State, Action]):
         return state._replace(paying=rng.choices(draws, weights)[0])
 
 
-STYLES = ("honest", "greedy", "silent", "optimal")
-
-
 class SaySelector(talk.Scripted):
     """Plays Say-Select in one of four styles, as the speaker and as the selector.
 
@@ -353,7 +350,7 @@ class SaySelector(talk.Scripted):
     selectors understand them. Only `honest` speakers use words.
     """
 
-    game, styles = SaySelect, STYLES
+    game, styles = SaySelect, ("honest", "greedy", "silent", "optimal")
 
     def reply(self, game: SaySelect, state: State, rng: random.Random) -> Utterance:
         if game.current_player(state) == SPEAKER:

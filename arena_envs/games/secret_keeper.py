@@ -458,9 +458,6 @@ class SecretKeeper(talk.PairedTurns[State, Action]):
         return drawn  # long messages may exclude nearly all other secrets
 
 
-STYLES = ("honest", "greedy", "silent")
-
-
 class SecretHolder(talk.Scripted):
     """Plays the secret keeper in one of three styles, on each seat.
 
@@ -471,7 +468,7 @@ class SecretHolder(talk.Scripted):
     | `silent` | asks without words       | refuses, which is best without words  | asks without words |
     """
 
-    game, styles = SecretKeeper, STYLES
+    game, styles = SecretKeeper, ("honest", "greedy", "silent")
 
     def reply(self, game: SecretKeeper, state: State, rng: random.Random) -> Utterance:
         seat = game.current_player(state)

@@ -384,7 +384,6 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
 
 
 PROMISES, PASSED = TALK[:2], TALK[2]
-STYLES = ("honest", "greedy", "silent")
 
 
 class Promiser(talk.Scripted):
@@ -397,7 +396,7 @@ class Promiser(talk.Scripted):
     - `silent` passes and defects, which is the equilibrium of the prisoner's dilemma.
     """
 
-    game, styles = SocialDilemma, STYLES
+    game, styles = SocialDilemma, ("honest", "greedy", "silent")
 
     def reply(self, game: SocialDilemma, state: State, rng: random.Random) -> Utterance:
         seat, past = game.current_player(state), len(state.rounds)

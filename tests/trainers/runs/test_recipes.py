@@ -43,7 +43,9 @@ TINY = {
 
 
 def test_the_recipes_of_papers_are_embedded():
-    assert {"at-grpo", "mars-released", "marshal-paper", "spiral"} <= set(PAPERS)
+    assert {"at-grpo", "mars-released", "marshal-paper", "matpo", "spiral"} <= set(
+        PAPERS
+    )
     assert {"agentevol", "optima", "sirius"} <= set(PAPER_LOOPS)
     assert set(recipes()) > OF_NO_PAPER
 
@@ -85,11 +87,12 @@ def test_vllm_is_wanted_before_anything_is_written(name, arena_here, tmp_path):
 @pytest.mark.parametrize(
     "name",
     [
-        "at-grpo",
+        "at-grpo-roles",
+        "werewolf-candidates",
         *(
             pytest.param(name, marks=pytest.mark.slow)
             for name in (*PAPERS, "qwen3-0.6b")
-            if name != "at-grpo"
+            if name not in ("at-grpo-roles", "werewolf-candidates")
         ),
     ],
 )
@@ -100,6 +103,10 @@ def test_a_recipe_trains_three_steps_of_a_tiny_model(name, tmp_path, monkeypatch
         options["steps_per_generation"] = 2
     if len(recipe["games"]) > 1:
         options["games"] = "[kuhn_poker, tic_tac_toe]"
+    if "agent" in recipe:
+        params = "{num_numbers: 4, max_guesses: 2}"
+        options["games"] = f"[{{id: guess_number, params: {params}}}]"
+        options["num_generations"] = 2
     if "branch" in recipe:
         options["branch"] = "{num_candidates: 2, turns: [0, 1], follow: best}"
     if "episodes_per_step" in recipe:

@@ -79,6 +79,7 @@ from arena_trainers.train.records import load_functions
 from arena_trainers.train.saved import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, RandomPolicy, Turn, play
+from arena_wrappers.policies.agents import agent_of
 
 FEW = 0.05  # legal replies / replies; below this GRPO has almost no positive examples
 
@@ -224,8 +225,9 @@ class SelfPlay(Run):
             return
         policy = self.start_policy()
         self.say(description(policy, self.games.plans, self.args))
+        played = agent_of(self.args.agent)(policy) if self.args.agent else policy
         for meter in self.meters:
-            episodes = meter.measure("before self-play", policy)
+            episodes = meter.measure("before self-play", played)
             warning = legal_warning(meter.plan.name, episodes, self.job, self.args)
             if warning is not None:
                 self.say(warning)
@@ -329,7 +331,7 @@ class SelfPlay(Run):
                 self.push()
 
     def _evaluate(self) -> None:
-        policy, args = self.trainer.policy, self.args
+        policy, args = self.trainer.matching.learner, self.args
         tables = self.watcher.tables if self.watcher else {}
         # the first game may have been measured at the last step
         known = tables.get(self.trainer.state.global_step)

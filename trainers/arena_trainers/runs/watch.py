@@ -60,6 +60,7 @@ from arena_wrappers import (
     play,
     play_plans,
 )
+from arena_wrappers.policies.agents import agent_of
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -380,8 +381,9 @@ class AgainstStart(Callback):
     def _measure(self, start: LMPolicy) -> dict[str, float]:
         found = {}
         for plan in different_games(self.trainer.games.plans):
-            own = self.trainer.policy
-            score = score_against(plan, own, start, self.num_episodes)
+            own, agent = self.trainer.matching.learner, self.trainer.args.agent
+            other = agent_of(agent)(start) if agent else start
+            score = score_against(plan, own, other, self.num_episodes)
             found[f"arena/{plan.name}/{SCORE}"] = score.mean
             found[f"arena/{plan.name}/{SCORE}_error"] = score.error
         return found
@@ -749,24 +751,16 @@ def sample_reply(trainer: "TurnGRPOTrainer", number: int) -> str:
     turn = trainer.last_episodes[record.episode].turns[record.place]
     advantage = advantage_by_turn(trainer.last_turns, trainer.last_credit.advantage)
     plan = trainer.games.plans[record.game]
+    prompt = turn.messages[-1]["content"]  # its end differs from turn to turn
+    end = ("..." if prompt[:-MAX_SHOWN] else "") + escaped(prompt[-MAX_SHOWN:])
+    action = "none"
+    if turn.action is not None:
+        action = escaped(plan.game.action_text(turn.state, turn.action))
+    if turn.invalid is not None:
+        action += f" (invalid: {turn.invalid})"
     return (
         f"a reply in {plan.name}, seat {record.seat}:\n"
-        f"  prompt ends with: {_end(turn.messages[-1]['content'])}\n"
+        f"  prompt ends with: {end}\n"
         f"  reply: {escaped(turn.reply)}\n"
-        f"  action: {_action(plan.game, turn)}; advantage {advantage[row]:.3f}"
+        f"  action: {action}; advantage {advantage[row]:.3f}"
     )
-
-
-def _end(text: str) -> str:
-    """The end of a prompt: what differs from turn to turn mostly stands there."""
-    return ("..." if text[:-MAX_SHOWN] else "") + escaped(text[-MAX_SHOWN:])
-
-
-def _action(game: Any, turn: Turn) -> str:
-    """The canonical text of the action that was played, or why there was none."""
-    played = "none"
-    if turn.action is not None:
-        played = escaped(game.action_text(turn.state, turn.action))
-    if turn.invalid is None:
-        return played
-    return f"{played} (invalid: {turn.invalid})"

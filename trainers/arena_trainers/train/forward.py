@@ -10,8 +10,8 @@ tensor is put together from fewer and smaller forward passes:
 - Rows whose loss has no gradient do not run: placeholder rows, and rows of advantage 0 if
   no KL term and no entropy bonus is added.
 - The rows that run are sorted by length and cut into chunks of at most
-  `max_tokens_per_forward` tokens. If there are several chunks, all but the last are computed
-  again in the backward pass (checkpointing), so memory holds the activations of one chunk.
+  `max_tokens_per_forward` tokens. Chunks before the last ones, which have as many tokens together,
+  are computed again in the backward pass (checkpointing): memory holds the activations of one bound.
 - The vocabulary is scored at the replies' positions alone. TRL scores prompts, too, where
   there is no Triton.
 
@@ -342,11 +342,13 @@ class PackedRow(NamedTuple):
         rows: the row of the batch of each reply.
         prompt: int64[P - 1], the prompt without its last token.
         branches: int64[1 + R] for each reply: the last token of the prompt, then the reply.
+        learner: index of the adapter that scores it, where there are several.
     """
 
     rows: list[int]
     prompt: torch.Tensor
     branches: list[torch.Tensor]
+    learner: int = 0
 
     @property
     def tail(self) -> int:
@@ -482,7 +484,10 @@ def unpacked(
 
 
 def distinct_rows(
-    input_ids: torch.Tensor, attention_mask: torch.Tensor, live: torch.Tensor
+    input_ids: torch.Tensor,
+    attention_mask: torch.Tensor,
+    live: torch.Tensor,
+    learners: torch.Tensor | None = None,
 ) -> tuple[list[int], torch.Tensor]:
     """The live rows without their repetitions.
 
@@ -490,6 +495,7 @@ def distinct_rows(
         input_ids: int64[B, W].
         attention_mask: int64[B, W]; 0 where the row has padding, whatever its id.
         live: bool[B], the rows that are needed.
+        learners: int64[B], of the rows; rows of two learners differ.
 
     Returns:
         The first row of each kind, and int64[B], the kind of each row: an index of the
@@ -497,8 +503,10 @@ def distinct_rows(
     """
     kinds: dict[bytes, int] = {}
     firsts: list[int] = []
-    keys = input_ids.masked_fill(attention_mask == 0, -1).cpu().numpy()
-    texts = [row.tobytes() for row in keys]
+    keys = input_ids.masked_fill(attention_mask == 0, -1)
+    if learners is not None:
+        keys = torch.cat([keys, learners[:, None]], dim=1)
+    texts = [row.tobytes() for row in keys.cpu().numpy()]
     for i in live.nonzero().flatten().tolist():
         if texts[i] not in kinds:
             kinds[texts[i]] = len(firsts)
@@ -577,16 +585,19 @@ class Forward:
         attention_mask: torch.Tensor,
         width: int,
         compute_entropy: bool,
+        learners: torch.Tensor | None = None,
     ) -> TokenScores:
         """The scores of rows whose last `width` columns are replies; equal rows run once."""
         inputs = self._inputs
         live = torch.ones(len(input_ids), dtype=torch.bool)
         if inputs is not None:
             live = self._have_gradient(inputs)
-        firsts, kind = distinct_rows(input_ids, attention_mask, live)
+        if learners is None:
+            learners = self.learners_of(inputs, len(input_ids))
+        firsts, kind = distinct_rows(input_ids, attention_mask, live, learners)
         distinct = input_ids[firsts], attention_mask[firsts]
         with self.clock.part("training"):  # the reference's pass is outside of a step
-            chunks = self._chunks(model, distinct, width)
+            chunks = self._chunks(model, distinct, width, learners[firsts].tolist())
             with self.shards.weights_for(model, len(chunks)):
                 scores = self._score_chunks(model, chunks, width, compute_entropy)
         if inputs is not None:
@@ -595,10 +606,22 @@ class Forward:
                 counted = _loss_mask(inputs) & (kind >= 0)[:, None]
                 logprobs = scores.logprobs[kind.clamp(min=0)]
                 self.agreement.measure(logprobs, counted, inputs)
+                if self.trainer.learners is not None:
+                    self.trainer.learners.measure(logprobs, counted, inputs)
         scores = _spread(scores, kind, inputs)
         if inputs is not None:
             self.latest = scores
         return scores
+
+    def learners_of(self, inputs: dict[str, Any] | None, num: int) -> torch.Tensor:
+        """int64[B]: the learner of each of `num` rows, by default of the generation batch."""
+        owners = [0] * num
+        if self.trainer.learners is not None:
+            if inputs is not None:
+                found: torch.Tensor = inputs["learner"]
+                return found
+            owners = [row.learner for row in self.trainer._rows]
+        return torch.tensor(owners, device=self.accelerator.device)
 
     def _have_gradient(self, inputs: dict[str, Any]) -> torch.Tensor:
         """bool[B]: the rows whose loss depends on the model; at least one."""
@@ -635,14 +658,25 @@ class Forward:
         return self._score_chunks(model, chunks, width, compute_entropy)
 
     def _chunks(
-        self, model: Any, rows: tuple[torch.Tensor, torch.Tensor], width: int
+        self,
+        model: Any,
+        rows: tuple[torch.Tensor, torch.Tensor],
+        width: int,
+        learners: Sequence[int] | None = None,
     ) -> list[list[PackedRow]]:
-        """The rows that run at once."""
+        """The rows that run at once; all of one learner."""
         most, inner = self.max_tokens, self.accelerator.unwrap_model(model)
-        packed = packed_rows(*rows, width, most, self.way.shared)
-        prompts, tails = [len(row.prompt) for row in packed], [r.tail for r in packed]
-        chunks = chunks_by_length(prompts, tails, most, reads_padding(inner))
-        return [[packed[i] for i in chunk] for chunk in chunks]
+        owners, found = learners or [0] * len(rows[0]), []
+        for owner in sorted(set(owners)):
+            own = [i for i, one in enumerate(owners) if one == owner]
+            part = rows[0][own], rows[1][own], width, most
+            packed = packed_rows(*part, self.way.shared)
+            prompts, tails = [len(r.prompt) for r in packed], [r.tail for r in packed]
+            for chunk in chunks_by_length(prompts, tails, most, reads_padding(inner)):
+                mine = [packed[i] for i in chunk]
+                named = [r._replace(rows=[own[i] for i in r.rows]) for r in mine]
+                found.append([r._replace(learner=owner) for r in named])
+        return found
 
     def _score_chunks(
         self,
@@ -653,11 +687,23 @@ class Forward:
     ) -> TokenScores:
         inner = self.accelerator.unwrap_model(model)
         found: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-        for chunk in chunks:
+        sizes = [
+            len(chunk)
+            * (max(len(r.prompt) for r in chunk) + max(r.tail for r in chunk))
+            for chunk in chunks
+        ]
+        layers = bool(
+            self.trainer.args.gradient_checkpointing
+        )  # run again by themselves
+        for i, chunk in enumerate(chunks):
             if chunk is chunks[-1]:
                 # Through the wrapper of a distributed run, once for each backward pass. Its
                 # backward comes first, so that its activations go before others come back.
                 scores = self._score_chunk(model, chunk, compute_entropy)
+            elif (
+                sum(sizes[i:]) <= self.max_tokens and not layers
+            ):  # of several learners
+                scores = self._score_chunk(inner, chunk, compute_entropy)
             else:
                 args = inner, chunk, compute_entropy
                 scores = checkpoint(self._score_again, *args, use_reentrant=False)
@@ -681,6 +727,8 @@ class Forward:
         inputs = {k: v.to(self.accelerator.device) for k, v in inputs.items()}
         tail = inputs["shift_labels"].shape[1]
         inner = self.accelerator.unwrap_model(model)
+        if self.trainer.learners is not None:
+            self.trainer.learners.use(packed[0].learner)
         if not takes(inner, "position_ids"):
             del inputs["position_ids"]
         if not self.way.fused:
@@ -814,6 +862,8 @@ class Agreement:
         if trainer.args.cast_lm_head_to_fp32:  # TRL's layer alone does so
             ways = [way for way in ways if way.fused]
         gaps: dict[Way, float] = {}
+        if trainer.learners is not None:
+            trainer.learners.use(0)  # as `score_rows` does
         with torch.no_grad(), self.shards.whole_weights(), evaluating(model):
             with trainer.accelerator.autocast():
                 wanted = [plain_logprobs(model, r, trainer.temperature) for r in rows]
@@ -1208,7 +1258,7 @@ class Teacher:
             both = torch.cat([inputs["prompt_ids"][rows], said.clamp(min=0)], dim=1)
             mask = torch.cat([inputs["prompt_mask"][rows], counted], dim=1)
             model = trainer.accelerator.unwrap_model(trainer.model)
-            given = model, both, mask, said.shape[1], False
+            given = model, both, mask, said.shape[1], False, inputs["learner"][rows]
             scores = trainer.forward.score(*given).logprobs
             logps = logps.index_put((rows, actions), (scores * counted).sum(dim=1))
         return Choice(probs, logps)
@@ -1240,6 +1290,8 @@ class LossTerms:
             found["arena_invalid"] = torch.tensor(invalid, device=device)
         if self.needs("values", step):
             value = trainer.last_turns.value
+            if value is None:
+                raise ValueError("a loss term needs values, got none; set critic")
             own = [value[kept.rows[p]] if p >= 0 else 0.0 for p in places]
             per_row = torch.tensor(own, dtype=torch.float32, device=device)
             found["arena_values"] = per_row[:, None].repeat(1, completion_ids.shape[1])
@@ -1254,9 +1306,7 @@ class LossTerms:
         """The weighted sum of the terms' means, of `columns` and the policy's `TokenScores`."""
         trainer, logps = self.trainer, scores.logprobs
         old = inputs.get("old_per_token_logps")
-        mask = inputs["completion_mask"].bool()
-        if "tool_mask" in inputs:
-            mask = mask & inputs["tool_mask"].bool()
+        mask = _loss_mask(inputs)
         whole = Seen(
             mask=mask,
             advantages=inputs["advantages"],
@@ -1276,7 +1326,10 @@ class LossTerms:
             if term in self.teachers:
                 choice = self.teachers[term].choice(inputs)
                 seen = replace(seen, teacher=choice)
-            mean = averaged(term.function(logps, seen), mask, trainer, inputs)
+            own = term.function(logps, seen)
+            if term.surrogate and "importance_sampling_ratio" in inputs:  # as TRL's
+                own = own * inputs["importance_sampling_ratio"]
+            mean = averaged(own, mask, trainer, inputs)
             weight = term.weight.at(trainer.state.global_step)
             total = total + weight * mean
             kind = "train" if trainer.model.training else "eval"

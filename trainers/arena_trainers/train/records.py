@@ -637,6 +637,8 @@ class TrainingRow:
     place: int = (
         -1
     )  # of the turn among the records of its process; -1 for several or none
+    role: str = ""  # of the generation, if its turn had several
+    learner: int = 0  # index of the adapter that is trained, where there are several
 
     @property
     def loss_mask(self) -> Sequence[int]:
@@ -686,6 +688,7 @@ def training_rows(
             trajectory=(record.episode, record.seat),
             logprobs=said.logprobs or (),
             place=place,
+            role=record.role,
         )
         rows.append(row)
     return rows

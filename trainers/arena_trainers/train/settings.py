@@ -28,7 +28,7 @@ import numpy as np
 
 from arena_envs.checks import did_you_mean
 from arena_envs.doors import split
-from arena_envs.game import AnyGame, bounds_of, random_states
+from arena_envs.game import AnyGame, bounds_of, check_number, random_states
 from arena_trainers import credit
 from arena_trainers.credit.batch import INT_COLUMNS
 from arena_trainers.credit.by_name import (
@@ -39,6 +39,7 @@ from arena_trainers.credit.by_name import (
 from arena_trainers.credit.needs import Needs, keeps_state, needs_of
 from arena_trainers.curricula import make_curriculum
 from arena_trainers.engines import check_engine, check_engine_columns
+from arena_trainers.engines.settings import refuse
 from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.protocol import names_matchmaker
@@ -63,8 +64,15 @@ from arena_trainers.train.records import (
     turn_batch,
 )
 from arena_wrappers import Branching, PromptOptions
+from arena_wrappers.policies.agents import agent_of
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
+OF_SURROGATE = {
+    "delta": None,
+    "top_entropy_quantile": 1.0,
+    "off_policy_mask_threshold": None,
+    "importance_sampling_level": "token",
+}  # options of TRL's surrogate, with their defaults
 LOSS_TYPES = ("grpo", "bnpo", "dr_grpo", "dapo", "cispo", "sapo", "luspo", "vespo")
 
 
@@ -112,29 +120,20 @@ def refuse_what_is_not_supported(args: Any) -> None:
     """Raises ValueError for options of TRL that rollouts or credit would ignore."""
     untested = "its rollouts have not been tested with it"
     bypassed = "advantages come from credit; see credit_args and part_weights"
-    refused = {
-        "use_transformers_continuous_batching": (
-            args.use_transformers_continuous_batching,
-            untested,
-        ),
-        "use_vllm in sharded training": (
-            args.use_vllm and args.vllm_mode == "colocate" and splits_weights(args),
-            "an engine in the training process has not been tested with it",
-        ),
-        "generation_kwargs": (bool(args.generation_kwargs), untested),
-        "cache_implementation": (args.cache_implementation is not None, untested),
-        "scale_rewards": (args.scale_rewards != "group", bypassed),
-        "reward_weights": (args.reward_weights is not None, bypassed),
-        "multi_objective_aggregation": (
-            args.multi_objective_aggregation != "sum_then_normalize",
-            bypassed,
-        ),
-    }
-    for name, (used, reason) in refused.items():
-        if used:
-            raise ValueError(
-                f"TurnGRPOTrainer does not support {name}: {reason}; leave it out"
-            )
+    engine = "an engine in the training process has not been tested with it"
+    colocated = args.use_vllm and args.vllm_mode == "colocate"
+    several = args.multi_objective_aggregation != "sum_then_normalize"
+    batching = "use_transformers_continuous_batching"
+    refused = [
+        (batching, getattr(args, batching), untested),
+        ("use_vllm in sharded training", colocated and splits_weights(args), engine),
+        ("generation_kwargs", args.generation_kwargs, untested),
+        ("cache_implementation", args.cache_implementation is not None, untested),
+        ("scale_rewards", args.scale_rewards != "group", bypassed),
+        ("reward_weights", args.reward_weights is not None, bypassed),
+        ("multi_objective_aggregation", several, bypassed),
+    ]
+    refuse("TurnGRPOTrainer", refused)
     check_engine(args)
 
 
@@ -173,6 +172,38 @@ def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
         )
 
 
+def check_roles(args: Any) -> None:
+    """Raises ValueError for learners or updates that do not fit."""
+    roles, update = args.roles, args.update
+    if args.agent is not None:
+        agent_of(args.agent)
+    by_seat = {type(key) is int for key in roles}
+    if by_seat == {True, False} or (True in by_seat and args.agent):
+        raise ValueError(
+            f"want roles of an agent, or seats without one, got {[*roles]}"
+        )
+    for key, options in roles.items():
+        refuse_unknown(f"roles[{key!r}]", options, ROLE_OPTIONS)
+        for name, value in options.items():
+            check_number(f"roles[{key!r}] {name}", value, int(name == "lora_r"))
+    match update:
+        case {"alternate": int(every)}:
+            fits = every > 0 and bool(roles)
+        case {"freeze": list(names)}:
+            fits = set(names) < {*roles}
+        case _:
+            fits = update == "joint"
+    if not fits:
+        raise ValueError(
+            "want update as joint, {alternate: 20} or {freeze: [...]} with some, but not all, "
+            f"of the roles {[*roles]}, got {update!r}"
+        )
+    used = [name for name in ("use_vllm", "critic", "reference") if getattr(args, name)]
+    if roles and (used := used + ["opponents"] * names_matchmaker(args.opponents)):
+        raise ValueError(f"roles do not support {used[0]} as given; leave it out")
+
+
+ROLE_OPTIONS = ("lora_r", "learning_rate", "beta")
 LIST = Path(__file__).with_name("options.json")
 SOURCES = ("trl", "transformers")  # packages of the inherited fields
 MAX_CRITIC_STATES = (
@@ -269,6 +300,13 @@ class SelfPlay:
             `loss_type` does. By turn averages over seats, then trajectories, then turns, then
             tokens (MARS, equation 3); it needs a `loss_type` that averages over tokens. The KL
             term is averaged as `loss_type` does.
+        agent: Agent that the model plays. Such as `planner_worker`, or `module:name` for one of
+            your own. Each call of the model in a turn is trained as a turn of its own.
+        roles: LoRA adapters by role of the agent, or by seat. Such as `{planner: {lora_r: 8}, worker:
+            {lora_r: 8}}`, or `{0: {lora_r: 8}, 1: {lora_r: 8}}`: they learn on one base model. Each
+            may have its own lora_r, learning_rate and beta. See `arena_trainers.train.trainer`.
+        update: Which of the roles a step trains. `joint` is all of them; `{alternate: 20}` one at
+            a time, for 20 steps; `{freeze: [worker]}` all but these.
         reference: What the KL term and terms of the loss compare with: model (a path), instruction
             (a sentence of its prompt), prompt (other options of prompts). By default the model
             before training, with the prompts of training. The reply's tokens are the same.
@@ -311,6 +349,9 @@ class SelfPlay:
     critic: Literal["features", "exact"] | None = option(None)
     critic_args: dict[str, Any] = option({})
     weighting: Literal["token", "turn"] = option("token")
+    agent: str | None = option(None)
+    roles: dict[Any, Any] = option({})
+    update: Any = option("joint")
     reference: dict[str, Any] | None = option(None)
     losses: dict[str, Any] = option({})
 
@@ -366,17 +407,8 @@ class SelfPlay:
                 raise ValueError(f"want a number as weight of {name!r}, got {weight!r}")
         check_critic(self.critic, self.critic_args)
         self._check_rows()
-        terms, of_trl = terms_of(self.losses, self.layout), vars(self)
-        reads = any("reference" in term.needs for term in terms)
-        if self.reference is not None and not reads and not of_trl.get("beta"):
-            raise ValueError(
-                "nothing reads the reference; set beta, or a term such as kl_to in losses"
-            )
-        if self.reference_prompt is not None and self.layout != "turn":
-            raise ValueError(
-                "a reference with prompts of its own needs layout='turn', got "
-                f"{self.layout!r}; set it"
-            )
+        check_roles(self)
+        self._check_terms()
         self.branching(())
         self._check_filter()
         self._check_oversample()
@@ -388,6 +420,26 @@ class SelfPlay:
             seats: seats that branch if `branch` names none.
         """
         return branching_of("branch", self.branch, seats=seats)
+
+    def _check_terms(self) -> None:
+        terms, of_trl = terms_of(self.losses, self.layout), vars(self)
+        reads = any("reference" in term.needs for term in terms)
+        own = [term.name for term in terms if term.surrogate]
+        for name, default in OF_SURROGATE.items():
+            if own and of_trl.get(name, default) != default:
+                raise ValueError(
+                    f"{name} is of TRL's surrogate, in whose place {own[0]!r} stands; leave "
+                    "one of the two out"
+                )
+        if self.reference is not None and not reads and not of_trl.get("beta"):
+            raise ValueError(
+                "nothing reads the reference; set beta, or a term such as kl_to in losses"
+            )
+        if self.reference_prompt is not None and self.layout != "turn":
+            raise ValueError(
+                "a reference with prompts of its own needs layout='turn', got "
+                f"{self.layout!r}; set it"
+            )
 
     def _check_filter(self) -> None:
         replays = self.max_replays
@@ -621,8 +673,13 @@ def check_bounds(
                 continue  # the estimator checks it
             what = name if part is None else f"{name}[{part!r}]"
             _check_known(args, weights, what, part)
+            # a part of weight 0 is read without weight
+            weight = weights.get(part or "", 1.0) or 1.0
             for game in games:
-                end = _ends(game, args, weights, part)[side]
+                ends = return_bounds(game, args, weights)
+                if part is not None:
+                    ends = _times(part_bounds(game, args)[part], weight)
+                end = ends[side]
                 beyond = float(bound) - end if side == 0 else end - float(bound)
                 if beyond > SLACK:
                     raise ValueError(
@@ -643,19 +700,6 @@ def _check_known(
             f"credit {args.credit!r} cannot check {what}: the bounds of the reward part "
             f"{others[0]!r} are not known; leave {what} out"
         )
-
-
-def _ends(
-    game: AnyGame,
-    args: Any,
-    weights: Mapping[str, float],
-    part: str | None,
-) -> tuple[float, float]:
-    """Bounds of a part of the reward, or of the whole return if it is None."""
-    if part is None:
-        return return_bounds(game, args, weights)
-    weight = weights.get(part, 1.0) or 1.0  # a part of weight 0 is read without weight
-    return _times(part_bounds(game, args)[part], weight)
 
 
 ALWAYS = (

@@ -27,19 +27,37 @@ interface:
 | `_get_per_token_logps_and_entropies` | overridden: `forward` scores the rows |
 | `_save_checkpoint` | overridden: also writes the credit state, the critic, and the states of matchmaker and curriculum |
 | `_load_optimizer_and_scheduler` | overridden: also reads these and a reference model that moved, and sets the learning rate to the schedule's |
+| `create_optimizer` | overridden: each learner has groups of its own |
+| `_load_from_checkpoint` | overridden: checks the adapters of the learners |
 | `_get_output_dir`, `ref_model`, `lr_scheduler`, `epsilon_low`, `epsilon_high`, `loss_type` | read |
-| `beta` | set where terms of the loss read the reference, and `beta` of the settings is 0; 0 where the reference has prompts of its own |
+| `beta` | a number for each row where there are several learners; set where terms of the loss read the reference, and `beta` of the settings is 0; 0 where the reference has prompts of its own |
 | `get_config_model_id`, of the module | replaced while the reference model is made, if `reference` names one |
 | `LambdaLR._last_lr` | written with the learning rate |
 
 TRL's own `reward` metric is the mean return of a trajectory, weighted by its turns.
 `arena_trainers.train.metrics` explains the metrics that are logged besides TRL's.
+
+**Several learners** on one base model have a LoRA adapter for each role of an agent, or for each seat.
+
+- A row is scored by the adapter of its role or seat. `Forward` sorts rows by adapter, then by length.
+- The loss is TRL's over the rows of all learners that the step updates, with one normaliser. Rows of
+  the other learners are left out.
+- An adapter whose gradient is 0 keeps its weights bit for bit: the optimizer skips it, with its
+  momentum and its weight decay.
+- The reference of the KL term is the base model for every learner.
+
+Adapters are saved in folders named by role (`seat_0` for a seat), each of which `lm:PATH` plays.
 """
 
+import copy
+import json
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +66,7 @@ import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
 from numpy.typing import NDArray
+from transformers import PreTrainedModel, TrainerCallback
 from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 from trl.trainer import grpo_trainer
@@ -59,6 +78,7 @@ from arena_trainers.engines import (
     with_adapters,
     without_client,
 )
+from arena_trainers.lm.adapters import lora_config
 from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
@@ -93,7 +113,8 @@ from arena_trainers.train.records import (
     with_placeholder_rows,
 )
 from arena_trainers.train.saved import Saved, whole_checkpoint
-from arena_wrappers import Episode, Policy
+from arena_wrappers import AgentPolicy, Ask, Episode, Policy, Reply
+from arena_wrappers.policies.agents import Asks, Seen, agent_of
 
 
 class TurnGRPOTrainer(GRPOTrainer):
@@ -119,8 +140,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             calls it by default.
         agent: makes the policy that plays from the model that learns, such as
             `lambda model: AgentPolicy(planner_worker, model)`. Each generation of a turn is
-            trained as a turn of its own, and the last is paid. `arena train` and its evaluations
-            play the model without an agent.
+            trained as a turn of its own, and the last is paid. Where `args.roles` names roles,
+            it gets a policy for each. Default: `args.agent`.
         **kwargs: `callbacks`, `optimizers`, `peft_config` and `quantization_config` of
             `trl.GRPOTrainer`.
 
@@ -130,6 +151,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         clock: counts from the start of `train`.
         shards: knows where the weights are; `forward` runs rows; `saved` writes checkpoints.
         player: plays generation batches; `matching` seats the starts, `tasks` chooses games.
+        learners: the adapters of `args.roles`, if there are several.
         filter: chooses what is trained.
         terms: the terms that `losses` adds to the loss.
         credit: gives the turns their credit, with a critic if there is one.
@@ -171,14 +193,17 @@ class TurnGRPOTrainer(GRPOTrainer):
         agent: Callable[[Policy], Policy] | None = None,
         **kwargs: Any,
     ) -> None:
-        self._agent = agent
+        self._agent = agent or (agent_of(args.agent) if args.agent else None)
+        first = kwargs.get("peft_config")
+        configs = adapter_configs(args.roles, first)
+        kwargs["peft_config"] = [*configs, first][0]
         self.games = games = _prepared(args, policies, columns, games)
         if train_dataset is None:
             train_dataset = episode_starts(args, [plan.weight for plan in games.plans])
         self.clock = Clock()
         self._meter = Meter(self.clock)
         self._rows: list[TrainingRow] = []
-        slots = with_adapters(args, games.matchmaker, model, kwargs.get("peft_config"))
+        slots = with_adapters(args, games.matchmaker, model, first)
         terms = terms_of(args.losses, args.layout)
         with warnings.catch_warnings(), without_client(args), slots, _beta(args, terms):
             # TRL warns that rollout_func may change; the user did not choose it
@@ -193,13 +218,14 @@ class TurnGRPOTrainer(GRPOTrainer):
                 rollout_func=replay_rows,
                 **kwargs,
             )
+        self._set_up_parts(terms, configs)
+
+    def _set_up_parts(self, terms: Sequence[Term], configs: Sequence[Any]) -> None:
+        """Makes the policy that learns of TRL's model, and the parts that play and credit."""
+        self.learners = Learners(self, configs) if configs else None
         self.shards = Shards(self)
         self.forward = Forward(self, self.shards, self.clock)
         self.terms = LossTerms(self, terms)
-        self._set_up_policies()
-
-    def _set_up_policies(self) -> None:
-        """Makes the policy that learns of TRL's model, and the parts that play and credit."""
         args, games, clock = self.args, self.games, self.clock
         process = self.accelerator.process_index
         self.policy = self._learner()
@@ -208,9 +234,12 @@ class TurnGRPOTrainer(GRPOTrainer):
         check_reward_models(games.functions, self._tokenizer, args)
         models = load_reward_models(games.functions, device)
         self.tasks = Tasks(games, args)
-        self.matching = Matching(
-            games, args, self.accelerator, self.policy, clock, self._agent
-        )
+        agent = self._agent
+        if self.learners is not None:
+            player = self.learners.player(self.policy, clock, agent)
+            agent = lambda _: player  # noqa: E731
+        matched = self.accelerator, self.policy, clock, agent
+        self.matching = Matching(games, args, *matched)
         for policy in (self.policy, *games.models):
             policy.backend = TimedBackend(policy.backend, clock)
         check_replies(args, self.policy)
@@ -260,7 +289,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             self._rows = self._training_rows(advantage)
         with self.clock.part("training"):
             self.forward.agreement.check(self._rows)
-        reads = bool(self.args.beta or self.terms.needs("reference", step))
+        beta = (self.learners or self.args).beta
+        reads = bool(beta or self.terms.needs("reference", step))
         self.beta = float(reads and self.args.reference_prompt is None)
         with self.clock.part("rest"):
             labels = [{"prompt": inputs[0]["prompt"]} for _ in self._rows]
@@ -270,6 +300,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         with self.clock.part("credit"):
             ids = output["completion_ids"]
             output["advantages"] = padded_advantages(self._rows, ids)
+            output["learner"] = self.forward.learners_of(None, len(ids))
             output.update(self.terms.columns(self._rows, ids))
             relog_advantages(self._logs["advantages"], self._rows)
             self._log_play(advantage)
@@ -293,7 +324,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         active, given = self.terms.active(), inputs
         if any(term.surrogate for term in active):  # in place of TRL's
             given = {**inputs, "advantages": torch.zeros_like(inputs["advantages"])}
-        self.beta = self.args.beta
+        self.beta = self.learners.beta_of(inputs) if self.learners else self.args.beta
         with self.forward.loss_of(inputs, bool(active)):
             loss: torch.Tensor = super()._compute_loss(model, given)
         if active and self.forward.latest is not None:
@@ -344,6 +375,20 @@ class TurnGRPOTrainer(GRPOTrainer):
         if checkpoint is not None:
             self.saved.load(Path(checkpoint))
 
+    def create_optimizer(self, *args: Any, **kwargs: Any) -> Any:
+        is_new = self.optimizer is None
+        if self.learners is not None:
+            self.learners.use(0)  # a checkpoint leaves one trainable
+        optimizer = super().create_optimizer(*args, **kwargs)
+        if self.learners is not None and is_new:
+            self.learners.split(optimizer)
+        return optimizer
+
+    def _load_from_checkpoint(self, checkpoint: str, model: Any = None) -> None:
+        if self.learners is not None:
+            self.learners.check(Path(checkpoint))
+        super()._load_from_checkpoint(checkpoint, model)
+
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """Writes no model card: TRL's describes other training. `arena train` writes one."""
 
@@ -355,6 +400,9 @@ class TurnGRPOTrainer(GRPOTrainer):
         )
         if self.args.layout == "trajectory":
             rows = trajectory_rows(rows)
+        if self.learners is not None:
+            step, trains = self.state.global_step, self.model.training
+            rows = self.learners.rows_of(rows, step, trains)
         num_rows = self._num_rows(max(gather_object([len(rows)])))
         return with_placeholder_rows(rows, num_rows, self.policy.eos_ids[0])
 
@@ -472,3 +520,182 @@ def relog_advantages(logged: Any, rows: Sequence[TrainingRow]) -> None:
     for _ in range(min(len(of_all), len(logged))):
         logged.pop()
     logged.extend(of_all)
+
+
+def adapter_configs(roles: Mapping[Any, Mapping[str, Any]], base: Any) -> list[Any]:
+    """The `LoraConfig` of each learner; `base` is that of learners without `lora_r`."""
+    found = []
+    for name, options in roles.items():
+        rank = options.get("lora_r") or (base and base.r)
+        if not rank:
+            raise ValueError(f"roles[{name!r}] has no rank; give lora_r: 8")
+        config = base or lora_config(rank, None, ["all-linear"])
+        alpha = config.lora_alpha * rank / config.r
+        found.append(replace(copy.deepcopy(config), r=rank, lora_alpha=alpha))
+    return found
+
+
+class PerRow(float):
+    """A number for each of B rows, as TRL's loss multiplies it; itself the largest."""
+
+    column: torch.Tensor
+
+    def __new__(cls, numbers: torch.Tensor) -> "PerRow":
+        made = super().__new__(cls, float(numbers.max()))
+        made.column = numbers[:, None]
+        return made
+
+    def __mul__(self, other: Any) -> Any:
+        return self.column * other
+
+
+def by_seat(seen: Seen) -> Asks:
+    """Asks the learner of the seat for its move."""
+    said = yield Ask(f"seat_{seen.seat}", seen.messages)
+    return Reply(said.text)
+
+
+class Learners(TrainerCallback):
+    """The part of `TurnGRPOTrainer` that holds the adapters that learn.
+
+    Args:
+        trainer: TRL's trainer, after its construction with the first learner's adapter.
+        configs: of the adapters, see `adapter_configs`.
+
+    Attributes:
+        names: of the adapters: roles, or `seat_0`.
+        beta: the largest weight of a KL term.
+
+    """
+
+    def __init__(self, trainer: Any, configs: Sequence[Any]) -> None:
+        args = trainer.args
+        if trainer.accelerator.num_processes > 1:
+            raise ValueError("want one process with roles; leave roles out")
+        self.trainer, self.update = trainer, args.update
+        self.names = [f"seat_{k}" if type(k) is int else k for k in args.roles]
+        self.model = trainer.accelerator.unwrap_model(trainer.model)
+        for i, (name, config) in enumerate(zip(self.names, configs, strict=True)):
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(args.seed + i)
+                self.model.add_adapter(name, config)
+        for name, weights in self.model.named_parameters():
+            if ".default." in name:  # the first begins as that of a plain run
+                own = name.replace(".default.", f".{self.names[0]}.")
+                self.model.get_parameter(own).data.copy_(weights.data)
+        self.model.set_adapter(self.names[0])
+        self.model.delete_adapter("default")
+        named = [(n, p) for n, p in self.model.named_parameters() if "lora_" in n]
+        self.weights = [[p for n, p in named if f".{x}." in n] for x in self.names]
+        given = args.roles.values()
+        self.rates = [one.get("learning_rate", args.learning_rate) for one in given]
+        betas = [float(one.get("beta", args.beta)) for one in given]
+        self.betas, self.beta = torch.tensor(betas, device=args.device), max(betas)
+        self.use(0)
+        trainer.add_callback(self)
+
+    def use(self, learner: int) -> None:
+        """Has the model run with the adapter of a learner; all adapters stay trainable."""
+        self.model.set_adapter(self.names[learner])
+        for p in chain(*self.weights):
+            p.requires_grad_(True)
+
+    def player(self, policy: LMPolicy, clock: Clock, agent: Any) -> Policy:
+        """What plays: the agent with a policy for each learner."""
+        found: dict[str, Policy] = {}
+        for index, name in enumerate(self.names):
+            found[name] = own = copy.copy(policy)
+            own.run_on(policy.model, partial(self._adapted, policy, index))
+            own.backend = TimedBackend(own.backend, clock)
+        if agent is None and type(next(iter(self.trainer.args.roles))) is not int:
+            raise ValueError(
+                "roles by name need agent, such as planner_worker; give it"
+            )
+        player: Policy = agent(found) if agent else AgentPolicy(by_seat, found, "self")
+        return player
+
+    @contextmanager
+    def _adapted(self, policy: LMPolicy, learner: int) -> Iterator[PreTrainedModel]:
+        with policy.context() as model:
+            self.use(learner)
+            yield model
+
+    def updated(self, step: int) -> list[int]:
+        """The learners that the step after this many updates."""
+        every = range(len(self.names))
+        if self.update == "joint":
+            return list(every)
+        if "alternate" in self.update:
+            return [step // self.update["alternate"] % len(every)]
+        keys = list(self.trainer.args.roles)
+        return [i for i in every if keys[i] not in self.update["freeze"]]
+
+    def rows_of(
+        self, rows: Sequence[TrainingRow], step: int, trains: bool
+    ) -> list[TrainingRow]:
+        """The rows with their learners; in training without those of learners that rest.
+
+        Raises:
+            ValueError: a row of a role or seat without a learner.
+        """
+        only = self.names if len(self.names) == 1 else []  # also of turns of one call
+        for row in rows:
+            of = row.role or f"seat_{(row.trajectory or (0, 0))[1]}"
+            found = [name for name in (of, *only) if name in self.names]
+            if not found:
+                raise ValueError(f"want a learner for {of!r}, roles has {self.names}")
+            row.learner = self.names.index(found[0])
+        kept = self.updated(step) if trains else range(len(self.names))
+        return [row for row in rows if row.learner in kept]
+
+    def split(self, optimizer: Any) -> None:
+        """Gives each learner groups of its own in an optimizer, with its learning rate."""
+        optimizer.param_groups = [
+            {**group, "params": own, "lr": rate}
+            for weights, rate in zip(self.weights, self.rates, strict=True)
+            for group in optimizer.param_groups
+            if (own := [p for p in group["params"] if any(p is w for w in weights)])
+        ]
+
+    def beta_of(self, inputs: Mapping[str, Any]) -> float:
+        """The weight of the KL term of each row."""
+        return PerRow(self.betas[inputs["learner"]])
+
+    def on_pre_optimizer_step(
+        self, args: Any, state: Any, control: Any, **kwargs: Any
+    ) -> None:
+        """Logs the gradients; an adapter without one is not moved."""
+        for name, weights in zip(self.names, self.weights, strict=True):
+            grads = [p.grad for p in weights if p.grad is not None]
+            norm = float(sum(g.norm() ** 2 for g in grads)) ** 0.5
+            if norm == 0:
+                for p in weights:
+                    p.grad = None
+            self._log(name, "grad_norm", norm)
+
+    def measure(
+        self, logprobs: torch.Tensor, counted: torch.Tensor, inputs: Mapping[str, Any]
+    ) -> None:
+        """Logs each learner's abs(advantage) and KL divergence; arguments as `Agreement`'s."""
+        values = {"advantage": inputs["advantages"].abs()}
+        if (reference := inputs.get("ref_per_token_logps")) is not None:
+            gap = reference - logprobs.detach()
+            values["kl"] = gap.exp() - gap - 1
+        for i, name in enumerate(self.names):
+            own = counted & (inputs["learner"] == i)[:, None]
+            for what, value in values.items() if own.any() else ():
+                self._log(name, what, float(value[own].mean()))
+
+    def _log(self, name: str, what: str, value: float) -> None:
+        self.trainer._metrics["train"][f"arena/learner/{name}/{what}"].append(value)
+
+    def check(self, checkpoint: Path) -> None:
+        """Raises ValueError if a checkpoint lacks a learner, or has one of another rank."""
+        for name in self.names:
+            file = checkpoint / name / "adapter_config.json"
+            found = json.loads(file.read_text())["r"] if file.is_file() else "none"
+            if found != (rank := self.model.peft_config[name].r):
+                raise ValueError(
+                    f"want learner {name!r} with lora_r {rank} in {str(checkpoint)!r}, got "
+                    f"{found}; resume with the roles of that run"
+                )

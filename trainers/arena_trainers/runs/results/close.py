@@ -576,7 +576,7 @@ def closing_lines(
         plans: the games that were trained on.
         args: the trainer's settings.
     """
-    model = f"lm:{folder / 'model'}"
+    model = _player(f"lm:{folder / 'model'}", args)
     lines = ["evaluate it:", *_indented(eval_commands(model, plans, args))]
     lines += ["play against it:", *_indented(play_commands(model, plans))]
     page = folder / REPORT
@@ -589,6 +589,15 @@ def closing_lines(
         _command("replay", str(file)) for file in files if file is not None
     )
     return lines
+
+
+def _player(model: str, args: TurnGRPOConfig) -> str:
+    """The policy string of what was trained; of learners by seat that of the first."""
+    if args.agent is None:
+        return f"{model}/seat_{next(iter(args.roles))}" if args.roles else model
+    name, _, rest = args.agent.partition("(")
+    own = [f"{role}={model}/{role}" for role in args.roles] or [model]
+    return f"agent:{name}({', '.join([*own, *filter(None, [rest[:-1]])])})"
 
 
 def eval_commands(

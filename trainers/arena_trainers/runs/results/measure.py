@@ -32,7 +32,6 @@ from arena_wrappers import (
     EpisodePlan,
     Policy,
     PromptWrapper,
-    ScoringPolicy,
     stream_plans,
 )
 
@@ -179,7 +178,8 @@ class GameMeter:
         self.options = args.prompt
         # only prompts of states can be enumerated, not transcripts
         self.game: AnyGame | None = None
-        if args.history == "state" and plan.game.num_actions is not None:
+        can_score = args.history == "state" and not (args.agent or args.roles)
+        if can_score and plan.game.num_actions is not None:
             with suppress(ValueError):  # too many states
                 information_states(plan.game, MAX_MEASURED_STATES)
                 self.game = plan.game
@@ -193,7 +193,7 @@ class GameMeter:
         self._table: Table | None = None  # of the policy of the last stage
 
     def measure(
-        self, name: str, policy: ScoringPolicy, table: Table | None = None
+        self, name: str, policy: Any, table: Table | None = None
     ) -> list[Episode]:
         """Adds a stage: play on fixed seeds and, where possible, exact NashConv.
 
@@ -202,7 +202,7 @@ class GameMeter:
 
         Args:
             name: of the stage.
-            policy: who is measured.
+            policy: who is measured; with `action_probs` where `game` is given.
             table: its action probabilities by information state, if they are known.
         """
         num_players = self.plan.game.num_players

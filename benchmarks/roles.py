@@ -1,0 +1,133 @@
+"""Two adapters on one base model: time of a step, and learning against one shared adapter.
+
+    python benchmarks/roles.py time      # CPU seconds, interleaved; a minute
+    python benchmarks/roles.py learn     # Mini Hanabi, three seeds each; ten minutes
+
+`time` compares the loss and its gradient over the rows of two roles with the sum of those over the
+rows of each role alone, which are the same tokens. `learn` trains a tiny model after the same
+supervised start: an adapter for each seat, or one shared adapter of the same rank.
+"""
+
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+from transformers import AutoTokenizer
+
+from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
+from arena_trainers.runs import SelfPlay, load_recipe
+
+ARMS = {
+    "an adapter of rank 4 for each seat": {
+        "roles": {0: {"lora_r": 4}, 1: {"lora_r": 4}}
+    },
+    "one shared adapter of rank 4": {"lora_r": 4},
+}
+STEPS, EPISODES, SEEDS = 20, 32, 3
+
+
+def settings(seed: int) -> dict:
+    """Those of all arms."""
+    recipe = load_recipe("mini-hanabi-tiny")
+    few = {"max_steps": STEPS, "episodes_per_step": EPISODES, "logging_steps": STEPS}
+    none = {
+        "beta": 0.0,
+        "sync_ref_model": False,
+        "evaluate_every": 0,
+        "saved_groups": 0,
+    }
+    return {
+        **recipe,
+        **few,
+        **none,
+        "seed": seed,
+        "eval_episodes": 200,
+        "save_steps": STEPS,
+    }
+
+
+def learn() -> None:
+    """Prints the mean return after training, by seed, and its mean over seeds."""
+    print(
+        "| arm | start | seed 0 | seed 1 | seed 2 | mean ± 95 % |\n|---|---|---|---|---|---|"
+    )
+    for name, options in ARMS.items():
+        found, start = [], []
+        for seed in range(SEEDS):
+            with tempfile.TemporaryDirectory() as folder:
+                run = {**settings(seed), "learning_rate": 3e-3, **options}
+                job = SelfPlay(run, Path(folder) / "run", Console(quiet=True))
+                job.prepare()
+                (game,) = job.run()["outcomes"].values()
+                stages = game["stages"]
+            start.append(stages[1]["returns"][0]["mean"])
+            found.append(stages[2]["returns"][0]["mean"])
+            print(name, seed, start[-1], found[-1], file=sys.stderr, flush=True)
+        error = 4.303 * statistics.stdev(found) / SEEDS**0.5  # Student's t of 2
+        cells = [name, f"{np.mean(start):.3f}", *(f"{x:.3f}" for x in found)]
+        print(
+            f"| {' | '.join(cells)} | {np.mean(found):.3f} ± {error:.3f} |", flush=True
+        )
+
+
+def time_steps(repeats: int = 15) -> None:
+    """Prints the CPU seconds of a step of two roles, and of the steps of each alone."""
+    folder = Path(tempfile.mkdtemp())
+    recipe = load_recipe("mini-hanabi-tiny")
+    recipe |= {"max_steps": 1, "episodes_per_step": 32, "eval_episodes": 2, "beta": 0.0}
+    recipe |= {"sync_ref_model": False, "warm_start_steps": 20, "saved_groups": 0}
+    job = SelfPlay(recipe, folder / "run", Console(quiet=True))
+    job.prepare()
+    job.run()
+    names = ("rules", "reply_format", "parsing", "max_completion_length")
+    args = TurnGRPOConfig(
+        **{name: recipe[name] for name in names if name in recipe},
+        games=recipe["games"],
+        agent="planner_worker",
+        roles={"planner": {"lora_r": 8}, "worker": {"lora_r": 8}},
+        output_dir=str(folder / "two"),
+        episodes_per_step=32,
+        num_generations=4,
+        **{"bf16": False, "use_cpu": True, "gradient_checkpointing": False},
+        **{"report_to": "none", "disable_tqdm": True, "max_steps": 1},
+    )
+    model = str(folder / "run" / "model")
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    trainer = TurnGRPOTrainer(model, args, processing_class=tokenizer)
+    trainer.current_gradient_accumulation_steps = 1
+    trainer.model.train()
+    starts = [trainer.train_dataset[i // 4] for i in range(32)]
+    batch = trainer._generate_and_score_completions(starts)
+    size, owner = len(batch["learner"]), batch["learner"]
+    real = batch["tool_mask"].any(dim=1)
+    parts = [real & (owner == 0), real & (owner == 1), real]
+    rows = [
+        {
+            k: v[keep] if torch.is_tensor(v) and v.dim() and len(v) == size else v
+            for k, v in batch.items()
+        }
+        for keep in parts
+    ]
+    seconds = [[], [], []]
+    for i in range(repeats + 3):
+        for j in np.random.default_rng(i).permutation(3):
+            begin = time.process_time()
+            trainer._compute_loss(trainer.model, rows[j]).backward()
+            trainer.model.zero_grad()
+            seconds[j].append(time.process_time() - begin)
+    planner, worker, both = (statistics.median(s[3:]) for s in seconds)
+    print(f"rows {[len(r['learner']) for r in rows]}")
+    print(f"planner {planner:.4f} s, worker {worker:.4f} s, both {both:.4f} s")
+    print(f"both / (planner + worker) = {both / (planner + worker):.3f}")
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    {"time": time_steps, "learn": learn}[sys.argv[1]]()

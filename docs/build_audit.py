@@ -1,0 +1,453 @@
+"""Writes `docs/audit.md`, its details and the drafts of reports from what the audits found.
+
+    python docs/build_audit.py --games            # beside textarena, open_spiel, pettingzoo[classic], rlcard
+    python docs/build_audit.py --credit wheels    # with torch; wheels as in docs/audit/credit.py
+    python docs/build_audit.py --kuhn runs/audit  # six runs of the default job, a CPU minute each
+    python docs/build_audit.py --write
+    python docs/build_audit.py
+
+The first three do what `docs/audit/found.json` lacks: delete a part of it to do it again. The
+last one checks the pages.
+"""
+
+import importlib
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+FOLDER = HERE / "audit"
+FOUND = FOLDER / "found.json"
+PAGES = {
+    name: HERE / f"{name}.md" for name in ("audit", "audit/details", "audit/reports")
+}
+KINDS = ("exact", "scaled", "direction", "zero", "reversed")
+SEEDS = (0, 1, 2)
+BATCHES = (
+    "2",
+    "2, shared chance",
+    "4",
+    "4, shared chance",
+    "large",
+    "large, shared chance",
+)
+SHARED = ", shared chance"
+KUHN = {"real": "kuhn_poker", "ante only": "games:AnteOnly"}
+JACKS = (0, (0, 0, (0, 1))), (1, (1, 0, (1,)))  # each seat with a jack, before a bet
+HEAD = """# An exact audit of the field
+
+Written by `python docs/build_audit.py --write` from [audit/found.json](audit/found.json), which the same script
+fills. Released advantage functions stand before the exact policy gradient of nine small games, and released games beside
+their twins here. Every cell leads to its numbers, its version and the command that repeats it.
+
+## What is not shown
+
+- A wrong gradient in a game of a few states does not say how much worse a training run ends. The games are built to
+  show faults: in a batch of two a z-score knows who won, and not by how much. In large groups with their own chance less is left of it.
+- A function is called alone. A trainer adds clipping, a KL term, filters and other losses, which may mend or hide what is found.
+- Each version is the newest that a package index had in November 2026. Later ones may differ.
+- A game that pays other than its twin does not refute what was published about models trained on it, such as transfer to
+  other tasks: it was another game, and the same for all methods that were compared in it.
+- "No difference" holds for the lines that were compared: all of a small tree, else seeded random play.
+- This project is audited by the same code and may share its faults. `make slow` holds {own} against all of it.
+
+## Advantage functions
+
+The expected gradient of batches of two episodes, each with its own draws of chance, over every possible batch:
+
+- **exact**: the true gradient. **scaled**: a positive multiple of it. **direction**: within 90 degrees.
+- **reversed**: at 90 degrees or more for a seat, so that a step along it may lower its return. **zero**: no gradient.
+
+Episodes of a batch are one group. They draw their own chance, or share it: the same deals, and the same luck for the same action. The last
+columns give the worst verdict over the games; in a large batch every line of play has its share. Dividing by a
+standard deviation or a mean is a choice of its authors, which papers discuss: the table says what it costs. Three functions need care:
+`grpo_passk` has another aim, the best of k, and `maxrl` and `gpg` are made for rewards of 0 and 1, while these games pay other numbers, too.
+
+"""
+GAMES_HEAD = """
+## Games
+
+Who moves, legal actions, chance and payments, state by state. A difference is no verdict on who is right: the note says what the
+package's own words promise.
+
+| package | version | game | beside our | result | note |
+|---|---|---|---|---|---|
+"""
+KUHN_TEXT = """
+## What the payments of a Kuhn poker teach
+
+In `KuhnPoker-v0` of TextArena 0.7.4, "[bet]" and "[call]" add no chip to the pot, though its prompt says that they do: 12 of the 30
+combinations of deal and line pay 1 where Kuhn poker pays 2. It is exactly our game with payments cut to the ante
+([no difference](audit/details.md#textarena-kuhn-ante-only)). NashConv, 0 at an equilibrium, of policies in both:
+
+| policy | Kuhn poker | TextArena 0.7.4 |
+|---|---|---|
+{values}
+
+So whoever never folds is optimal in the second game, and loses {never_folds} in the first. The default job of `arena train` (the tiny
+model, 400 steps of 128 episodes), trained in each game and measured in both:
+
+| trained in | seeds | NashConv in Kuhn poker | mean | NashConv in TextArena's | mean |
+|---|---|---|---|---|---|
+{trained}
+
+So the second model is all but optimal in the game that it was given, and far from it in Kuhn poker. With a jack, which cannot win, an
+equilibrium folds to every bet; the models call {calls}.
+
+The main branch of TextArena (commit 6dfb577) has mended the pot. 0.7.4 is the newest release. The repository
+of SPIRAL 0.0.1 has an environment of its own (`spiral/envs/KuhnPoker/env.py`, read, not run): there too no bet reaches the
+pot, and the winner of the last round wins the match, whatever the chips are.
+"""
+DETAILS_HEAD = """# Details of the audit
+
+Made by `python docs/build_audit.py --write`. [The page](../audit.md) says what the words mean.
+
+Advantage functions run from the wheels of a package index, which are read and not installed:
+
+```sh
+pip download --no-deps -d wheels {wheels}
+```
+
+Verdict, smallest cosine over the seats, and the factor of the gradient; "own" and "shared" say whether the episodes of a batch draw
+the same chance.
+"""
+REPORTS_HEAD = """# Drafts of reports
+
+Made by `python docs/build_audit.py --write`. For the authors, before [the page](../audit.md) is published. None has been sent.
+
+"""
+KUHN_REPORT = """## TextArena {version}: bets add nothing to the pot of KuhnPoker-v0
+
+Main (commit 6dfb577) has mended this; the newest release on PyPI has not, so that `pip install textarena` still gives it. Could you release main, and name the change
+in its notes? Results with this environment are results of another game.
+
+```python
+from textarena.envs.KuhnPoker.env import KuhnPokerEnv
+
+env = KuhnPokerEnv(max_rounds=2)
+env.reset(num_players=2, seed=0)
+print(env.state.game_state["player_chips"])  # the antes: {{0: -1, 1: -1}}
+env.step("[bet]")
+env.step("[call]")
+# the winner has 0 after the next ante, and should have 1:
+print(env.state.game_state["player_chips"])
+```
+
+## TextArena {version}: the prompt of Breakthrough-v0
+
+"You can move a single piece one step forward or diagonally forward. A piece may only move diagonally if an opponent piece
+is there": the usual rules also allow a diagonal step to an empty square. If yours is a variant by design, a sentence in the
+prompt's first line would help; the first sentence reads like the usual rules.
+
+## TextArena {version}: the goal of IteratedRockPaperScissors-v0
+
+The prompt says "Your goal is to win as many rounds as possible". The environment pays 1 to whoever won more rounds, so a lead of one
+is as good as a lead of five. Could the prompt say so?
+
+## RLCard {rlcard}: Leduc hold'em
+
+`leduc-holdem` has blinds of 1 and 2, so that its first player may fold at once. The Leduc poker of "Bayes' Bluff", and OpenSpiel's,
+has antes of 1. Both are documented in your code; could the page of the game say that values and exploitability are not comparable?
+
+## SPIRAL 0.0.1: Kuhn poker
+
+In `spiral/envs/KuhnPoker/env.py` a bet or call adds no chip to the pot, and `_set_round_winner` gives the match to the winner of its
+last round: `set_winners(player_ids=[player_id])` where `current_round >= max_turns`. The prompt says that the most chips after all rounds win.
+
+"""
+CREDIT_REPORT = """## {package} {version}: {names}
+
+We call this no bug: it follows from the formula. In small groups, or where episodes share chance, the expected gradient may point away from the
+true one. Smallest case: `{first}` in `{game}`, batch {batch} ({about})
+
+| seat | knows | action | true gradient | expected |
+|---|---|---|---|---|
+{lines}
+
+`python docs/audit/credit.py --wheels wheels {first}` repeats it. A sentence in your documentation might help those who choose group
+sizes{instead}
+
+"""
+
+
+def found() -> dict[str, Any]:
+    """What the audits found so far."""
+    parts: dict[str, Any] = {"games": {}, "credit": {}, "kuhn": {}}
+    return parts | (json.loads(FOUND.read_text()) if FOUND.exists() else {})
+
+
+def keep(part: str, name: str, row: Any) -> None:
+    """Adds what was found to the file."""
+    known = found()
+    known[part][name] = row
+    FOUND.write_text(json.dumps(known, indent=1) + "\n")
+
+
+def audit_games() -> None:
+    """Compares the pairs of games that the file lacks."""
+    sys.path.insert(0, str(FOLDER))
+    games: Any = importlib.import_module("games")
+
+    for name in games.PAIRS:
+        if name not in found()["games"]:
+            keep("games", name, games.audited(name))
+
+
+def audit_credit(wheels: Path) -> None:
+    """Audits the advantage functions that the file lacks."""
+    sys.path.insert(0, str(FOLDER))
+    credit: Any = importlib.import_module("credit")
+
+    given = {wheel.name: wheel for wheel in map(credit.Wheel, wheels.glob("*.whl"))}
+    for name, subject in credit.SUBJECTS.items():
+        if name not in found()["credit"]:
+            keep("credit", name, credit.audited(name, given[subject.package]))
+
+
+def train_kuhn(folder: Path) -> None:
+    """Trains the tiny model in both games, and measures it in both, exactly."""
+    sys.path.insert(0, str(FOLDER))
+    import torch
+
+    games: Any = importlib.import_module("games")
+    from arena_trainers.evaluate import exploitability
+    from arena_trainers.evaluate.exploit import tabular
+    from arena_trainers.lm import LMPolicy
+
+    torch.set_num_threads(1)
+    both = games.KuhnPoker(), games.AnteOnly()
+    for kind, game in KUHN.items():
+        for seed in SEEDS:
+            name, run = f"{kind}, seed {seed}", folder / f"{kind.split()[0]}-{seed}"
+            if name in found()["kuhn"]:
+                continue
+            began = time.monotonic()
+            if not (run / "model").exists():
+                command = [sys.executable, "-m", "arena_trainers", "train"]
+                command += ["--games", game, "--seed", str(seed)]
+                command += ["--output-dir", str(run.resolve())]
+                subprocess.run(command, cwd=FOLDER, check=True)
+            policy = LMPolicy.from_pretrained(str(run / "model"), device="cpu")
+            convs = [round(exploitability(policy, g).nash_conv, 4) for g in both]
+            results = json.loads((run / "results.json").read_text())
+            cost = results["cost"]["cpu_seconds"]
+            print(name, convs, f"{time.monotonic() - began:.0f} s", file=sys.stderr)
+            table, _ = tabular(policy, both[0])
+            calls = [round(float(table[known][1]), 3) for known in JACKS]
+            row = {"nash_conv": convs, "calls": calls, "cpu_seconds": cost}
+            keep("kuhn", name, row)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+
+
+def worst(row: Mapping[str, Any], batch: str) -> str:
+    """The worst verdict of a function over the games; those without chance share none."""
+    games = [result for result in row["rows"].values() if not isinstance(result, str)]
+    one = batch.removesuffix(SHARED)
+    kinds = [(g.get(batch) or g[one])[0] for g in games if one in g]
+    return max(kinds, key=KINDS.index) if kinds else "-"
+
+
+def credit_table(rows: Mapping[str, Any]) -> str:
+    """Verdicts of all functions in batches of two."""
+    games = list(next(iter(rows.values()))["rows"])
+    lines = []
+    for name, row in rows.items():
+        cells = []
+        for game in games:
+            result = row["rows"][game]
+            kind = "error" if isinstance(result, str) else result["2"][0]
+            shown = f"**{kind}**" if kind in ("zero", "reversed", "error") else kind
+            cells.append(f"[{shown}](audit/details.md#{name})")
+        label = f"[{name}](audit/details.md#{name}) {row['version']}: {row['about']}"
+        lines.append([label, *cells, *(worst(row, b) for b in BATCHES[1:])])
+    columns = (batch.replace(SHARED, ", shared") for batch in BATCHES[1:])
+    return table(["function", *games, *columns], lines)
+
+
+def summary(rows: Mapping[str, Any]) -> str:
+    """How many functions have which worst verdict, and the first words about it."""
+    text = f"{len(rows)} functions of {len({r['package'] for r in rows.values()})} packages:\n\n"
+    lines = []
+    for batch in BATCHES:
+        counts = Counter(worst(row, batch) for row in rows.values())
+        shown = [f"{counts[kind]} {kind}" for kind in (*KINDS, "-") if counts[kind]]
+        lines.append([batch, ", ".join(shown)])
+    return text + table(["episodes", "worst verdict over the games"], lines)
+
+
+def games_rows(rows: Mapping[str, Any]) -> str:
+    """The table of pairs of games."""
+    text = ""
+    for name, row in rows.items():
+        result = row["difference"]
+        what = "no difference" if result is None else result.partition("\n")[0]
+        what = what.replace("|", "\\|")
+        cells = [row["package"], row["version"], f"`{row['theirs']}`", f"`{ours(row)}`"]
+        cells += [f"[{what}](audit/details.md#{name})", row["note"]]
+        text += f"| {' | '.join(cells)} |\n"
+    return text
+
+
+def ours(row: Mapping[str, Any]) -> str:
+    """Our game in short."""
+    name: str = row["ours"]
+    return name if len(name) < 60 else name.partition("(")[0]
+
+
+def kuhn_text(known: Mapping[str, Any]) -> str:
+    """What both Kuhns teach."""
+    names = {
+        "last action": "never checks where it can bet, never folds",
+        "equilibrium of the first": "an equilibrium of Kuhn poker",
+        "equilibrium of the second": "an equilibrium of TextArena's",
+        "uniform": "uniform",
+    }
+    values = known["games"]["textarena-kuhn"]["values"]
+    lines = [[words, *(f"{x:.3f}" for x in values[n])] for n, words in names.items()]
+    trained = []
+    for kind, label in zip(KUHN, ("Kuhn poker", "TextArena 0.7.4's"), strict=True):
+        runs = {s: known["kuhn"].get(f"{kind}, seed {s}") for s in SEEDS}
+        convs = [run["nash_conv"] for run in runs.values() if run]
+        cells = [label, ", ".join(str(seed) for seed, run in runs.items() if run)]
+        for one in zip(*convs, strict=True):
+            cells += [", ".join(f"{x:.3f}" for x in one), f"{sum(one) / len(one):.3f}"]
+        trained.append(cells)
+    means = []
+    for kind, words in zip(
+        KUHN, ("trained in Kuhn poker", "in TextArena's"), strict=True
+    ):
+        models = [run for name, run in known["kuhn"].items() if name.startswith(kind)]
+        share = sum(sum(run["calls"]) for run in models) / (2 * len(models))
+        means.append(f"{share:.0%} ({words})")
+    given = {"calls": " and ".join(means)}
+    given |= {"never_folds": f"{values['last action'][0]:.3f}"}
+    for key, rows in (("values", lines), ("trained", trained)):
+        given[key] = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return KUHN_TEXT.format(**given)
+
+
+def details(known: Mapping[str, Any]) -> str:
+    """Numbers of each function and each pair."""
+    rows = known["credit"]
+    wheels = dict.fromkeys(f"{r['package']}=={r['version']}" for r in rows.values())
+    text = DETAILS_HEAD.format(wheels=" ".join(wheels))
+    for name, row in rows.items():
+        text += f"\n## {name}\n\n{row['package']} {row['version']}, `{row['source']}`: {row['about']}.\n"
+        command = f"python docs/audit/credit.py --wheels wheels {name}"
+        text += f"`{command}` ({row['cpu_seconds']} CPU s)\n\n"
+        text += function_table(row) + counterexample(row)
+    for name, row in known["games"].items():
+        text += f"\n## {name}\n\n{row['package']} {row['version']}, `{row['theirs']}`, beside `{ours(row)}`.\n"
+        text += f"`python docs/audit/games.py {name}`\n\n"
+        result = row["difference"] or "No difference in the states compared."
+        text += f"```text\n{result}\n```\n"
+    return text
+
+
+def function_table(row: Mapping[str, Any]) -> str:
+    """Each game and batch of a function."""
+    games = {g: r for g, r in row["rows"].items() if not isinstance(r, str)}
+    batches = list(dict.fromkeys(b for r in games.values() for b in r))
+    lines = []
+    for game, result in row["rows"].items():
+        if isinstance(result, str):
+            lines.append([game, result, *[""] * (len(batches) - 1)])
+            continue
+        cells = [
+            f"{r[0]} {r[1]:.2f} x{r[2]:.2f}" if (r := result.get(batch)) else ""
+            for batch in batches
+        ]
+        lines.append([game, *cells])
+    return table(["game", *batches], lines)
+
+
+def counterexample(row: Mapping[str, Any]) -> str:
+    """The smallest game in which the gradient is reversed."""
+    if not (shown := row["counterexample"]):
+        return ""
+    text = f"\nThe smallest reversal: `{shown[0]}`, batch {shown[1]}.\n\n"
+    head = ["seat", "knows", "action", "true gradient", "expected"]
+    return text + table(head, gradient_lines(shown))
+
+
+def gradient_lines(shown: Sequence[Any]) -> list[list[str]]:
+    """The rows of a counterexample."""
+    return [
+        [str(seat), f"`{state}`", str(action), f"{true:+.4f}", f"{got:+.4f}"]
+        for seat, state, action, true, got in shown[2]
+    ]
+
+
+def reports(known: Mapping[str, Any]) -> str:
+    """Drafts to the authors: games, then one for each package with a reversed function."""
+    from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
+
+    games = known["games"]
+    version = games["textarena-kuhn"]["version"]
+    rlcard = games["rlcard-leduc"]["version"]
+    text = REPORTS_HEAD + KUHN_REPORT.format(version=version, rlcard=rlcard)
+    by_package: dict[str, dict[str, Any]] = {}
+    for name, row in known["credit"].items():
+        if row["counterexample"]:
+            by_package.setdefault(row["package"], {})[name] = row
+    for package, rows in by_package.items():
+        first, row = next(iter(rows.items()))
+        game, batch, _ = row["counterexample"]
+        lines = gradient_lines(row["counterexample"])
+        others = [n for n, one in known["credit"].items() if right(one, package)]
+        named = ", ".join(f"`{name}`" for name in others)
+        instead = f"; exact, or a multiple, in all games: {named}." if others else "."
+        text += CREDIT_REPORT.format(
+            **{"package": package, "version": row["version"], "first": first},
+            **{"game": game, "batch": batch, "instead": instead},
+            names=", ".join(f"`{name}`" for name in rows),
+            about=DIAGNOSTICS[game].about.rstrip("."),
+            lines="\n".join(f"| {' | '.join(line)} |" for line in lines),
+        )
+    return text.strip() + "\n"
+
+
+def right(row: Mapping[str, Any], package: str) -> bool:
+    """True for a function of a package that is exact or a multiple everywhere."""
+    return bool(row["package"] == package and row["worst"] in KINDS[:2])
+
+
+def pages() -> dict[str, str]:
+    """The text of each page."""
+    known = found()
+    names = "`random_effects`, `mars_loo` and `rloo`"
+    text = HEAD.format(own=names) + summary(known["credit"]) + "\n"
+    text += credit_table(known["credit"]) + GAMES_HEAD + games_rows(known["games"])
+    text += kuhn_text(known)
+    return {
+        "audit": text,
+        "audit/details": details(known),
+        "audit/reports": reports(known),
+    }
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["--games"]:
+            audit_games()
+        case ["--credit", wheels]:
+            audit_credit(Path(wheels))
+        case ["--kuhn", runs]:
+            train_kuhn(Path(runs))
+        case ["--write"]:
+            for name, text in pages().items():
+                PAGES[name].write_text(text, "utf-8")
+        case _:
+            for name, text in pages().items():
+                if not PAGES[name].exists() or PAGES[name].read_text("utf-8") != text:
+                    sys.exit(f"docs/{name}.md is out of date; run with --write")

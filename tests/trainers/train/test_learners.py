@@ -1,0 +1,244 @@
+"""Several adapters on one base model: who is trained, by which rows, with which numbers."""
+
+import pytest
+import torch
+from peft import LoraConfig
+from transformers import AutoTokenizer
+
+from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
+from arena_trainers.lm import LMPolicy
+from arena_trainers.train import TrainingRow
+from arena_wrappers import AgentPolicy, Ask, Reply
+
+TWO = {"planner": {"lora_r": 2}, "worker": {"lora_r": 2}}
+LORA = {"r": 2, "target_modules": "all-linear", "task_type": "CAUSAL_LM"}
+SEATS = {0: {"lora_r": 2}, 1: {"lora_r": 2}}
+
+
+def alone(seen):
+    said = yield Ask("me", seen.messages)
+    return Reply(said.text)
+
+
+@pytest.fixture
+def make(model_folder, settings):
+    """A trainer with learners; options override the settings."""
+
+    def make(roles, agent="planner_worker", peft=None, **options):
+        args = {**settings, "roles": roles, **options}
+        if isinstance(agent, str):
+            args["agent"] = agent
+        tokenizer = AutoTokenizer.from_pretrained(model_folder)
+        return TurnGRPOTrainer(
+            str(model_folder),
+            TurnGRPOConfig(**args),
+            processing_class=tokenizer,
+            agent=agent if callable(agent) else None,
+            peft_config=peft,
+        )
+
+    return make
+
+
+def weights_of(trainer, name):
+    named = trainer.accelerator.unwrap_model(trainer.model).named_parameters()
+    own = {n: p.detach().clone() for n, p in named if f".{name}." in n}
+    return {n.replace(f".{name}.", "."): p for n, p in own.items()}
+
+
+def same(one, other):
+    assert one.keys() == other.keys()
+    return bool(one) and all(torch.equal(one[n], other[n]) for n in one)
+
+
+def test_one_learner_trains_as_a_run_with_one_adapter(make):
+    peft = LoraConfig(**LORA, lora_alpha=4)
+    agent = lambda model: AgentPolicy(alone, model)  # noqa: E731
+    plain = make({}, agent, peft, max_steps=2, beta=0.1)
+    own = make({"me": {"lora_r": 2}}, agent, max_steps=2, beta=0.1)
+    plain.train(), own.train()
+    mine = weights_of(own, "me")
+    for name, weights in weights_of(plain, "default").items():
+        torch.testing.assert_close(mine[name], weights, atol=1e-6, rtol=0)
+
+
+def test_each_row_trains_the_adapter_of_its_role(make, generated):
+    """Gradients are those of -A log p over all tokens, by hand, one row at a time."""
+    trainer = make(TWO, loss_type="dapo", gradient_checkpointing=True)
+    batch = generated(trainer)
+    real = [row for row in trainer._rows if row.advantage is not None]
+    assert {row.role for row in real} == {"planner", "worker"}
+    num = int(batch["num_items_in_batch"])
+    trainer.current_gradient_accumulation_steps = 1
+    trainer._compute_loss(trainer.model, batch).backward()
+    model, learners = trainer.accelerator.unwrap_model(trainer.model), trainer.learners
+    found = [[p.grad for p in own] for own in learners.weights]
+    model.zero_grad()
+    for row in real:
+        learners.use(row.learner)
+        ids = torch.tensor([[*row.prompt_ids, *row.completion_ids]])
+        size = len(row.completion_ids)
+        logits = model(input_ids=ids).logits[0, -size - 1 : -1] / trainer.temperature
+        own = logits.log_softmax(-1).gather(1, ids[0, -size:, None])[:, 0]
+        (-(torch.tensor(row.advantage).float() * own).sum() / num).backward()
+    for grads, own in zip(found, learners.weights, strict=True):
+        assert any(p.grad is not None and p.grad.any() for p in own)
+        for grad, p in zip(grads, own, strict=True):
+            torch.testing.assert_close(grad, p.grad, atol=1e-6, rtol=1e-4)
+
+
+def test_small_chunks_have_the_gradient_of_one(make, generated):
+    """Chunks that run again in the backward pass run with their own adapter."""
+    found = []
+    for most in (None, 40):
+        trainer = make(TWO, max_tokens_per_forward=most)
+        batch = generated(trainer)
+        trainer.current_gradient_accumulation_steps = 1
+        trainer._compute_loss(trainer.model, batch).backward()
+        found.append([p.grad for own in trainer.learners.weights for p in own])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-4)
+
+
+def no_credit_for(role):
+    """Rows of a role have advantage 0 from the second step on."""
+
+    class Trainer(TurnGRPOTrainer):
+        def _training_rows(self, advantage):
+            rows = super()._training_rows(advantage)
+            for row in rows:
+                is_late = self.state.global_step > 0
+                if row.role == role and row.advantage is not None and is_late:
+                    row.advantage = 0 * row.advantage
+            return rows
+
+    return Trainer
+
+
+def test_an_adapter_without_advantage_keeps_its_weights(make, monkeypatch):
+    """Neither momentum nor weight decay of earlier steps moves it."""
+    monkeypatch.setitem(globals(), "TurnGRPOTrainer", no_credit_for("worker"))
+    trainer = make(TWO, max_steps=3, weight_decay=0.1)
+    seen = []
+    step = trainer.training_step
+
+    def noted(*args, **kwargs):
+        seen.append([weights_of(trainer, name) for name in TWO])
+        return step(*args, **kwargs)
+
+    trainer.training_step = noted
+    trainer.train()
+    last = [weights_of(trainer, name) for name in TWO]
+    assert not same(seen[0][1], seen[1][1])
+    assert same(seen[1][1], last[1])
+    assert not same(seen[1][0], last[0])
+
+
+@pytest.mark.parametrize(
+    ("update", "moves"),
+    [({"alternate": 2}, "planner"), ({"freeze": ["planner"]}, "worker")],
+)
+def test_update_moves_some_adapters_alone(make, update, moves):
+    trainer = make(TWO, update=update, max_steps=2)
+    before = {name: weights_of(trainer, name) for name in TWO}
+    trainer.train()
+    moved = [name for name in TWO if not same(before[name], weights_of(trainer, name))]
+    assert moved == [moves]
+
+
+def test_learners_take_turns(make):
+    learners = make(TWO, update={"alternate": 2}).learners
+    assert [learners.updated(step) for step in range(5)] == [[0], [0], [1], [1], [0]]
+
+
+def test_seats_have_adapters_of_their_own(make):
+    trainer = make(SEATS, None, update={"freeze": [1]}, max_steps=2)
+    before = weights_of(trainer, "seat_1")
+    trainer.train()
+    assert same(before, weights_of(trainer, "seat_1"))
+    assert weights_of(trainer, "seat_0")["base_model.model.model.layers.0.mlp.up_proj.lora_B.weight"].any()  # fmt: skip
+    assert {row.learner for row in trainer._rows} == {0}
+
+
+def test_a_learner_has_its_own_learning_rate_and_kl_weight(make):
+    own = {"lora_r": 2, "learning_rate": 0.5, "beta": 0.2}
+    trainer = make({"planner": {"lora_r": 4}, "worker": own}, max_steps=1)
+    trainer.train()
+    rates = [group["initial_lr"] for group in trainer.optimizer.param_groups]
+    assert rates == [1e-3, 0.5]
+    assert torch.allclose(trainer.learners.betas, torch.tensor([0.0, 0.2]))
+    logged = trainer.state.log_history[0]
+    assert {"grad_norm", "advantage", "kl"} == {
+        key.rpartition("/")[2] for key in logged if "learner/worker/" in key
+    }
+    beta = trainer.learners.beta_of({"learner": torch.tensor([0, 1, 0])})
+    assert beta == pytest.approx(0.2)
+    assert (beta * torch.ones(3, 1)).tolist() == [
+        [0.0],
+        [pytest.approx(0.2)],
+        [0.0],
+    ]
+
+
+def test_a_resumed_run_is_the_unbroken_one(make, tmp_path):
+    options = {"max_steps": 3, "save_strategy": "steps", "save_steps": 2}
+    roles = {"planner": {"lora_r": 2}, "worker": {"lora_r": 4, "learning_rate": 1e-2}}
+    unbroken = make(roles, **options)
+    unbroken.train()
+    resumed = make(roles, **options)
+    resumed.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-2"))
+    for name in TWO:
+        assert same(weights_of(unbroken, name), weights_of(resumed, name))
+
+
+def test_a_checkpoint_of_another_rank_names_the_learner(make, tmp_path):
+    options = {"save_strategy": "steps", "save_steps": 1}
+    make(TWO, **options).train()
+    other = make({**TWO, "worker": {"lora_r": 3}}, **options)
+    with pytest.raises(ValueError, match="want learner 'worker' with lora_r 3"):
+        other.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-1"))
+
+
+def test_a_saved_adapter_plays(make, tmp_path):
+    trainer = make(TWO)
+    trainer.train()
+    trainer.save_model(str(tmp_path / "model"))
+    policy = LMPolicy.from_pretrained(tmp_path / "model" / "worker")
+    assert policy.prompt == trainer.args.prompt
+
+
+def test_a_row_without_a_learner_names_its_role(make):
+    trainer = make(TWO)
+    row = TrainingRow([1], [2], None, 0.0, trajectory=(0, 0), role="judge")
+    with pytest.raises(ValueError, match="want a learner for 'judge', roles has"):
+        trainer.learners.rows_of([row], 0, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"roles": {"planner": {"lora": 2}}}, "has no option 'lora'"),
+        ({"roles": {"a": {}, 1: {}}}, "want roles of an agent, or seats without one"),
+        ({"roles": TWO, "update": {"freeze": [*TWO]}}, "some, but not all"),
+        ({"roles": TWO, "update": {"alternate": 0}}, "some, but not all"),
+        ({"update": {"freeze": ["planner"]}}, "some, but not all"),
+        (
+            {"roles": TWO, "opponents": "past_selves"},
+            "do not support opponents as given",
+        ),
+    ],
+)
+def test_learners_that_do_not_fit_are_refused(settings, options, problem):
+    with pytest.raises(ValueError, match=problem):
+        TurnGRPOConfig(**{**settings, **options})
+
+
+def test_roles_need_an_agent_and_a_rank(make):
+    with pytest.raises(ValueError, match="need agent, such as planner_worker"):
+        make(TWO, None)
+    with pytest.raises(ValueError, match=r"roles\['worker'\] has no rank"):
+        make({"planner": {"lora_r": 2}, "worker": {}})
+    base = LoraConfig(**LORA, lora_alpha=6)
+    trainer = make({"planner": {}, "worker": {"lora_r": 4}}, peft=base)
+    found = trainer.model.peft_config
+    assert [(one.r, one.lora_alpha) for one in found.values()] == [(2, 6), (4, 12)]
