@@ -307,7 +307,13 @@ def test_suites_that_ship_can_be_loaded(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a", "[1]", "suite: [", json.dumps({**GIVEN, "games": [{"game": "nim"}]})]
+    "text",
+    [
+        *("a", "[1]", "suite: ["),
+        json.dumps({**GIVEN, "games": [{"game": "nim"}]}),
+        json.dumps({**GIVEN, "games": [{**GIVEN["games"][0], "disguse": 1}]}),
+        json.dumps({**GIVEN, "num_seed": 3}),
+    ],
 )
 def test_a_broken_suite_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"

@@ -62,6 +62,7 @@ from arena_wrappers.records import Turn, append_bytes, whole_file, whole_lines
 
 SUITES = Path(__file__).with_name("suites")
 FIELDS = ("suite", "version", "games", "prompts", "num_seeds", "max_tokens", "notes")
+OF_GAME = ("game", "opponents", "disguise", "scale")
 CHUNK = 64  # episodes in progress
 MAX_SCORED = 200  # information states of the exact cells of a model
 NUM_RESAMPLES = 200
@@ -92,12 +93,15 @@ class Suite:
             `prompts` has options of `plain`, and perhaps of `other`.
 
     Raises:
-        ValueError: a field is missing.
+        ValueError: a field is missing or unknown.
     """
 
     def __init__(self, given: Mapping[str, Any]) -> None:
-        if missing := {*FIELDS} - {*given}:
-            raise ValueError(f"the suite lacks {', '.join(sorted(missing))}")
+        if {*given} != {*FIELDS}:
+            raise ValueError(f"want the fields {FIELDS}, got {[*given]}")
+        for one in given["games"]:
+            if not {*OF_GAME[:2]} <= {*one} <= {*OF_GAME}:
+                raise ValueError(f"want fields of a game among {OF_GAME}, got {one}")
         self.given, self.games = given, {one["game"]: one for one in given["games"]}
         text = json.dumps({name: given[name] for name in FIELDS[:-1]}, sort_keys=True)
         self.hash = hashlib.sha256(text.encode()).hexdigest()
