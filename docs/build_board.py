@@ -35,7 +35,7 @@ file of your own:
 cat > nim.yaml <<'END'
 suite: nim
 version: 1
-notes: [Misere nim, and its disguise.]
+notes: [Misere nim and its disguise.]
 games:
   - {game: "nim(pile_sizes=[1, 2, 3])", disguise: 3, opponents: [random, minimax]}
 prompts:
@@ -49,6 +49,9 @@ arena board page first.jsonl --suite nim.yaml
 ```
 
 A bot that refuses a game of a suite cannot take part: `mcts` sees hidden cards, `minimax` needs perfect information.
+SmolLM2-135M-Instruct takes more than an hour on one core, and is not in the tables:
+`arena board run lm:$HOME/.cache/arena/SmolLM2-135M-Instruct --name SmolLM2-135M --out smollm2.jsonl`, after `arena train smollm2`
+has converted it.
 
 """
 

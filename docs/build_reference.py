@@ -52,6 +52,9 @@ COMMANDS = (
         "credit suggest",
         "audit credit",
         "audit game",
+        "board run",
+        "board verify",
+        "board page",
     ),
 )
 

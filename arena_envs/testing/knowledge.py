@@ -54,8 +54,8 @@ def check_knowledge(sample: Sample) -> None:
                 known = seen.setdefault((seat, key), shown)
                 demand(
                     known == shown,
-                    "states with one information state have the same text, features and legal actions",
-                    difference(known, shown),
+                    "states with one information state have the same text, features and legal actions; "
+                    f"got {difference(known, shown)}",
                     fix="Add what differs to information_state, or do not show it to this seat.",
                 )
             if player >= 0:
@@ -71,8 +71,8 @@ def _check_features(game: AnyGame, state: Any, seat: int, seen: dict[Any, Any]) 
     known = seen.setdefault((seat, features, "text"), text)
     demand(
         known == text,
-        "features tell apart what the text tells the seat to move",
-        difference((known,), (text,)),
+        "features tell apart what the text tells the seat to move; "
+        f"got {difference((known,), (text,))}",
         fix="Put what differs between these texts into features.",
     )
 
@@ -121,8 +121,8 @@ def _check_draw(game: AnyGame, state: Any, seat: int, drawn: Any) -> None:
     rule = "resample keeps the information state of the seat"
     demand(found == key, rule, found, key, fix=advice)
     shown, again = view(game, state, seat), view(game, drawn, seat)
-    rule = "resample keeps the text, features and mask of the seat"
-    demand(shown == again, rule, difference(shown, again), fix=advice)
+    rule = "resample keeps the text, features and mask of the seat; got "
+    demand(shown == again, rule + difference(shown, again), fix=advice)
     demand(
         drawn == state or game.information == "imperfect",
         "a perfect-information game has nothing to resample",
@@ -148,8 +148,8 @@ def check_hidden(sample: Sample) -> None:
         shown, again = view(game, state, seat), view(game, twin, seat)
         demand(
             shown == again,
-            "what a seat cannot know shows in no text, features or mask",
-            difference(shown, again),
+            "what a seat cannot know shows in no text, features or mask; got "
+            + difference(shown, again),
             fix="Do not show what differs, or put it into information_state.",
         )
     for state, twin, seat in hidden[:20]:
@@ -268,11 +268,10 @@ def _following(game: AnyGame, state: Any, depth: int = 0) -> list[Any]:
     return follow
 
 
-def _unequal(one: list[Any], other: list[Any]) -> tuple[Any, Any]:
+def _unequal(one: list[Any], other: list[Any], default: Any = ("", "")) -> Any:
     """The first entries that differ."""
-    return next(
-        (pair for pair in zip(one, other, strict=False) if pair[0] != pair[1]), ("", "")
-    )
+    pairs = zip(one, other, strict=False)
+    return next((pair for pair in pairs if pair[0] != pair[1]), default)
 
 
 NUM_STATES, NUM_DRAWN = 60, 4  # states whose scenes are compared, and that are drawn
@@ -307,15 +306,9 @@ def _compare(game: AnyGame, state: Any, twin: Any, seat: int) -> None:
     demand(
         one == other,
         "what a seat cannot know shows in no scene of the seat",
-        *_difference(one, other),
+        *_unequal(text_of(one).split("\n"), text_of(other).split("\n"), (one, other)),
         fix=FIX,
     )
-
-
-def _difference(one: Scene, other: Scene) -> tuple[Any, ...]:
-    """The first lines of text that differ, or both scenes."""
-    lines = zip(text_of(one).split("\n"), text_of(other).split("\n"), strict=False)
-    return next(((a, b) for a, b in lines if a != b), (one, other))
 
 
 def _check_tones(scene: Scene) -> None:

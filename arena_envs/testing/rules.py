@@ -435,7 +435,7 @@ def _check_alike(game: AnyGame, state: Any, other: Any, seat: int) -> None:
     advice = "Show choices after the last seat's choice, or set simultaneous = False."
     shown, again = view(game, state, seat), view(game, other, seat)
     rule = "no text, features or mask shows another seat's choice of the running round"
-    demand(shown == again, rule, difference(shown, again), fix=advice)
+    demand(shown == again, f"{rule}; got {difference(shown, again)}", fix=advice)
     rule = "no information state shows another seat's choice of the running round"
     keys = [game.information_state(s, seat) for s in (state, other)]
     demand(keys[0] == keys[1], rule, *keys, fix=advice)

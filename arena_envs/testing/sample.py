@@ -14,6 +14,7 @@ from arena_envs.game import CHANCE, TERMINAL, AnyGame, legal_actions_of, sample_
 MAX_SAMPLED_STATES = 1_500
 MAX_CHANCE = 10_000  # chance nodes in a row
 
+VIEWED = ("text", "features", "legal actions")
 Episode = list[tuple[Any, Any]]  # states, each with the action that followed or None
 
 
@@ -27,7 +28,7 @@ def demand(kept: bool, rule: str, *found: Any, fix: str = "") -> None:
         fix: what to do, as a sentence; empty where the rule already says that.
     """
     if not kept:
-        got = ", ".join(v if isinstance(v, Whole) else short(v) for v in found)
+        got = ", ".join(short(value) for value in found)
         what = f"{rule}; got {got}" if got else rule
         raise BrokenPromise(f"{what}. {fix}" if fix else what)
 
@@ -110,21 +111,15 @@ def view(game: AnyGame, state: Any, seat: int) -> tuple[Hashable, ...]:
     return (game.observe(state, seat), game.features(state, seat).tobytes(), legal)
 
 
-def difference(shown: Any, again: Any) -> "Whole":
+def difference(shown: Any, again: Any) -> str:
     """Two results of `view`, or beginnings of them, from shortly before they differ."""
-    names = ("text", "features", "legal actions")
-    for name, one, other in zip(names, shown, again, strict=False):
+    for name, one, other in zip(VIEWED, shown, again, strict=False):
         if one != other:
             if name == "features":
                 one, other = (memoryview(x).cast("f").tolist() for x in (one, other))
             pairs = enumerate(zip(one, other, strict=False))
-            least = min(len(one), len(other))
-            at = next((i for i, (a, b) in pairs if a != b), least)
+            at = next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
             cut = slice(max(0, at - 20), at + 40)
             where = f"from number {cut.start} on " if cut.start else ""
-            return Whole(f"{name} {where}{one[cut]!r:.150} and {other[cut]!r:.150}")
-    return Whole("no difference")
-
-
-class Whole(str):
-    """A found value that a message shows as it is."""
+            return f"{name} {where}{one[cut]!r:.150} and {other[cut]!r:.150}"
+    return "no difference"

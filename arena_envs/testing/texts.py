@@ -333,7 +333,7 @@ def _compare(game: AnyGame, one: Any, other: Any, seat: int) -> None:
     demand(keys[0] == keys[1], rule, *keys, fix=FIX)
     shown, again = view(game, one, seat), view(game, other, seat)
     rule = "a message shows in no text, features or mask of a seat outside its audience"
-    demand(shown == again, rule, difference(shown, again), fix=FIX)
+    demand(shown == again, f"{rule}; got {difference(shown, again)}", fix=FIX)
     alike = scene_of(game, one, seat) == scene_of(game, other, seat)
     rule = "a message shows in no scene of a seat outside its audience"
     demand(alike, rule, seat, fix=FIX)

@@ -112,17 +112,17 @@ def to_cell(place: int, value: Any) -> Callable[[Lines], Any]:
 
 FORGED: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "return": (lambda x: first(x).update(returns=[2.0, -2.0]), "returns was"),
-    "dropped": (lambda x: x.remove(first(x)), "1 episodes are missing"),
-    "extra": (lambda x: x.insert(1, {**first(x), "cell": [*first(x)["cell"][:4], 99]}), "is no cell"),
-    "seed": (to_cell(4, 4), "1 episodes are missing"),
-    "seat": (to_cell(3, 1), "1 episodes are missing"),
-    "duplicate": (lambda x: x.insert(1, first(x)), "is there twice"),
-    "order": (lambda x: x.insert(1, x.pop(9)), "not in the order"),
+    "dropped": (lambda x: x.remove(first(x)), "want Cell"),
+    "extra": (lambda x: x.insert(1, {**first(x), "cell": [*first(x)["cell"][:4], 99]}), "want Cell"),
+    "seed": (to_cell(4, 4), "want Cell"),
+    "seat": (to_cell(3, 1), "want Cell"),
+    "duplicate": (lambda x: x.insert(1, first(x)), "want Cell"),
+    "order": (lambda x: x.insert(1, x.pop(9)), "want Cell"),
     "action": (lambda x: first(x)["actions"].__setitem__(-1, 1 - first(x)["actions"][-1]), "actions was"),
     "legality": (legal_text, "returns was"),
     "further reply": (lambda x: first(x)["replies"].append("bet"), "replies was"),
-    "fewer replies": (lambda x: first(x)["replies"].pop(), "a reply is missing"),
-    "lost reply": (lambda x: first(x)["replies"].__setitem__(0, None), "actions was"),
+    "fewer replies": (lambda x: first(x)["replies"].pop(), "gave no reply"),
+    "lost reply": (lambda x: first(x)["replies"].__setitem__(0, ""), "replies was|actions was"),
     "tokens below 1": (lambda x: first(x)["tokens"].__setitem__(0, -900), "want at most 64 tokens"),
     "tokens over budget": (lambda x: first(x)["tokens"].__setitem__(0, 65), "want at most 64 tokens"),
     "equilibrium": (lambda x: table(x).update(probs=[[0.999, 0.001]] * 12), "standard deviations"),
@@ -304,6 +304,22 @@ def test_suites_that_ship_can_be_loaded(name: str) -> None:
     given = load_suite(name).given
     assert (given["suite"], given["version"]) == (name, 1)
     assert "\n" not in "".join(given["notes"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("a", "[1]", "suite: ["),
+        json.dumps({**GIVEN, "games": [{"game": "nim"}]}),
+        json.dumps({**GIVEN, "games": [{**GIVEN["games"][0], "disguse": 1}]}),
+        json.dumps({**GIVEN, "num_seed": 3}),
+    ],
+)
+def test_a_broken_suite_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"a\.yaml is no suite"):
+        load_suite(str(path))
 
 
 def test_seeds_follow_from_the_hash_and_are_those_of_all_conditions_and_seats() -> None:

@@ -35,9 +35,12 @@ from arena_wrappers.policies import (
 )
 from arena_wrappers.policies.agents import MAX_CALLS, calculated
 
-candidates, debate, planner_worker, reflect, tools, verify = map(
+candidates, debate, planner_worker, reflect, tools, tree_search, verify = map(
     agents.find,
-    ["candidates", "debate", "planner_worker", "reflect", "tools", "verify"],
+    [
+        *("candidates", "debate", "planner_worker", "reflect", "tools"),
+        *("tree_search", "verify"),
+    ],
 )
 legal = scorers.make("legal")
 SEEDS = range(6)
@@ -237,14 +240,17 @@ def test_reflect_reads_its_own_earlier_notes():
     assert f"Your note: {notes[0].replace('<', '< ')[:3]}" in talker.prompts[2]
 
 
-def test_a_scorer_picks_the_winning_move():
+@pytest.mark.parametrize("how", [{"scorer": Rollouts(8)}, {"sims": 40}])
+def test_a_scorer_or_a_search_picks_the_winning_move(how):
     game = make_game("tic_tac_toe")
     state = game.initial_state()
     for action in (0, 3, 1, 4):
         state = game.apply(state, action)
     texts = [game.action_text(state, a) for a in game.legal_actions(state)]
     said = says(*[f"<answer>{text}</answer>" for text in texts[::-1]])
-    policy = AgentPolicy(candidates, said, num=len(texts), scorer=Rollouts(8))
+    policy = AgentPolicy(
+        candidates if "scorer" in how else tree_search, said, num=len(texts), **how
+    )
     (reply,) = policy.act(
         [
             TurnRequest(
@@ -354,6 +360,7 @@ def test_an_endpoint_may_play_a_role():
         "agent:planner_worker(random)",
         "agent:planner_worker(planner=random, worker=first)",
         "agent:candidates(random, num=2, scorer=rollouts:2)",
+        "agent:tree_search(random, num=2, sims=4)",
         "noisy:0.5(agent:reflect(random, num_notes=1))",
     ],
 )

@@ -261,9 +261,15 @@ def _pair(best: Trajectory, worse: Trajectory) -> Pair | Dropped:
     better, other = (next(conversations(one.turns)) for one in (best, worse))
     reason = "better and worse conversation of one start"
     if len(better) < len(best.turns) or len(other) < len(worse.turns):
-        found = _first_difference(best.turns, worse.turns)
-        if isinstance(found, Dropped):
-            return found
+        pairs = zip(best.turns, worse.turns, strict=False)
+        differ = (
+            p for p in pairs if p[0].reply != p[1].reply or not have_same_prompt(*p)
+        )
+        found = next(differ, None)
+        if found is None:
+            return Dropped("both say the same")
+        if not have_same_prompt(*found):
+            return Dropped("their prompts differ before their replies do")
         better, other = [found[0]], [found[1]]
         reason = "first different turns of one start"
     if not any(map(is_legal, better)):
@@ -278,17 +284,6 @@ def _pair(best: Trajectory, worse: Trajectory) -> Pair | Dropped:
         rejected=pieces_of(other, lambda turn: True),
         margin=best.value - worse.value,
     )
-
-
-def _first_difference(
-    one: Sequence[Turn], other: Sequence[Turn]
-) -> tuple[Turn, Turn] | Dropped:
-    for a, b in zip(one, other, strict=False):
-        if not have_same_prompt(a, b):
-            return Dropped("their prompts differ before their replies do")
-        if a.reply != b.reply:
-            return a, b
-    return Dropped("both say the same")
 
 
 def feedback_pairs(
@@ -488,11 +483,13 @@ def _good(teacher: Any, asked: Sequence[Asked], at_least: float) -> list[bool]:
             and probs[list(one.request.legal).index(text)] >= at_least * max(probs)
             for one, text, (probs, _) in zip(asked, played, found, strict=True)
         ]
-    replies = teacher.act(told)
-    return [
-        text == _replied(one, reply.text)
-        for one, text, reply in zip(asked, played, replies, strict=True)
-    ]
+    same = []
+    for one, text, reply in zip(asked, played, teacher.act(told), strict=True):
+        game, state, legal = one.request.game, one.request.state, one.request.legal
+        read = one.options.parse(game, state, reply.text, legal)
+        is_action = not isinstance(read, InvalidReply)
+        same.append(is_action and text == _canonical(one, read))
+    return same
 
 
 def _canonical(one: Asked, action: Any) -> str:
@@ -500,13 +497,6 @@ def _canonical(one: Asked, action: Any) -> str:
     if isinstance(action, str):
         return action
     return one.request.game.action_text(one.request.state, action)
-
-
-def _replied(one: Asked, reply: str) -> str | None:
-    """The canonical text of the action that a solver's reply names; None for none."""
-    game, state, legal = one.request.game, one.request.state, one.request.legal
-    read = one.options.parse(game, state, reply, legal)
-    return None if isinstance(read, InvalidReply) else _canonical(one, read)
 
 
 def _asked(episodes: Sequence[Episode], seed: int, policies: Policies) -> list[Asked]:

@@ -8,7 +8,7 @@ follows an optimizer step.
 own client is never made: it sends weights by NCCL, from GPU to GPU.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import packages_distributions, version
 from typing import Any, NamedTuple
@@ -70,15 +70,22 @@ def engine_backend(trainer: Any) -> Backend | None:
     return ENGINES[engine_of(trainer.args)].backend(trainer)
 
 
+def refuse(what: str, options: Iterable[tuple[str, object, str]]) -> None:
+    """Raises ValueError for the first option that is given.
+
+    Args:
+        what: what does not support it.
+        options: their names, whether they are given, and the reasons.
+    """
+    for name, used, reason in options:
+        if used:
+            raise ValueError(f"{what} does not support {name}: {reason}; leave it out")
+
+
 def _check_refused(args: Any) -> None:
     """Refuses what the engine in this process, or a server, does not take."""
     is_server = by_server(args)
-    refused = _of_a_server(args) if is_server else _of_an_engine(args)
-    for name, (used, reason) in refused.items():
-        if used:
-            raise ValueError(
-                f"use_vllm does not support {name}: {reason}; leave it out"
-            )
+    refuse("use_vllm", _of_a_server(args) if is_server else _of_an_engine(args))
     if args.vllm_importance_sampling_correction and changes_draws(args):
         raise ValueError(
             f"use_vllm does not support {changes_draws(args)} with "
@@ -111,46 +118,39 @@ def by_server(args: Any) -> bool:
     return engine_of(args) == "server"
 
 
-def _of_an_engine(args: Any) -> dict[str, tuple[bool, str]]:
+def _of_an_engine(args: Any) -> list[tuple[str, object, str]]:
     """Options that the engine in this process refuses: whether they are given, and why."""
     untested = "its rollouts have not been tested with it"
     group = "processes that share an engine would have to ask for equally many replies"
-    return {
-        "vllm_tensor_parallel_size above 1": (
-            args.vllm_tensor_parallel_size != 1,
-            group,
-        ),
-        "vllm_enable_sleep_mode": (args.vllm_enable_sleep_mode, untested),
-        "vllm_structured_outputs_regex": (
-            args.vllm_structured_outputs_regex is not None,
-            untested,
-        ),
-    }
+    regex, shared = (
+        args.vllm_structured_outputs_regex,
+        args.vllm_tensor_parallel_size != 1,
+    )
+    return [
+        ("vllm_tensor_parallel_size above 1", shared, group),
+        ("vllm_enable_sleep_mode", args.vllm_enable_sleep_mode, untested),
+        ("vllm_structured_outputs_regex", regex is not None, untested),
+    ]
 
 
-def _of_a_server(args: Any) -> dict[str, tuple[bool, str]]:
+def _of_a_server(args: Any) -> list[tuple[str, object, str]]:
     """Options that a server refuses: whether they are given, and why."""
     own = "with vllm_mode 'server', vLLM's options are in the server's command"
     probe = (
         "ratios show whether the server has the trainer's weights, and a run with "
         "vllm_mode 'server' needs them"
     )
+    files = "it is of TRL's transfer by NCCL, and weights reach the server as files"
+    tokens = "that loss needs 'token_truncate' or 'token_mask'"
     whole = args.vllm_importance_sampling_mode in ("sequence_mask", "sequence_truncate")
-    return {
-        **{name: (used, own) for name, (used, _) in _of_an_engine(args).items()},
-        "vllm_group_port": (
-            args.vllm_group_port != GROUP_PORT,
-            "it is of TRL's transfer by NCCL, and weights reach the server as files",
-        ),
-        "vllm_importance_sampling_correction false": (
-            not args.vllm_importance_sampling_correction,
-            probe,
-        ),
-        "vllm_importance_sampling_mode of sequences with loss_type 'vespo'": (
-            args.loss_type == "vespo" and whole,
-            "that loss needs 'token_truncate' or 'token_mask'",
-        ),
-    }
+    vespo, corrected = args.loss_type == "vespo", "vllm_importance_sampling_correction"
+    mode = "vllm_importance_sampling_mode of sequences with loss_type 'vespo'"
+    return [
+        *((name, used, own) for name, used, _ in _of_an_engine(args)),
+        ("vllm_group_port", args.vllm_group_port != GROUP_PORT, files),
+        (f"{corrected} false", not getattr(args, corrected), probe),
+        (mode, vespo and whole, tokens),
+    ]
 
 
 def server_of(args: Any) -> Server:

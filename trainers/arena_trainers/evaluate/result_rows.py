@@ -11,7 +11,6 @@ from typing import Any, Literal, get_args
 from arena_envs import GameEnv
 from arena_envs.game import AnyGame, bounds_of
 from arena_envs.solvers import (
-    Table,
     best_response_value,
     expected_returns,
     uniform_table,
@@ -237,13 +236,11 @@ def scales_of(
         return f"the game has more than {MAX_SOLVED_STATES:,} states"
     uniform = uniform_table(game)
     table = uniform if game.num_players == 1 else tabular(opponent, game, SHORT)[0]  # type: ignore[arg-type] # checked above
-    ends: dict[int | Literal["all"], tuple[float, float]] = {
-        seat: (
-            _value(game, uniform, table, seat),
-            best_response_value(game, table, seat),
-        )
-        for seat in seats
-    }
+    ends: dict[int | Literal["all"], tuple[float, float]] = {}
+    for seat in seats:  # by uniform random play, and by a best response
+        mixed = {key: (uniform if key[0] == seat else table)[key] for key in table}
+        low = float(expected_returns(game, mixed)[seat])
+        ends[seat] = low, best_response_value(game, table, seat)
     low, high = (
         sum(values) / len(seats) for values in zip(*ends.values(), strict=True)
     )
@@ -266,12 +263,6 @@ def _scored(row: ResultRow, scales: Scales | str) -> ResultRow:
         for x in (row.mean_return, row.low, row.high)
     )
     return replace(row, score=mean, score_interval=(low, high), scale=scale)
-
-
-def _value(game: AnyGame, own: Table, others: Table, seat: int) -> float:
-    """Expected return of a seat that plays by `own`; the others play by `others`."""
-    mixed = {key: (own if key[0] == seat else others)[key] for key in others}
-    return float(expected_returns(game, mixed)[seat])
 
 
 def results_path(episodes: Path) -> Path:

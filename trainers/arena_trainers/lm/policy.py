@@ -279,6 +279,13 @@ class LMPolicy:
         )
 
 
+def sampling_of(args: Any) -> dict[str, Any]:
+    """The arguments of `LMPolicy` that are settings of TRL."""
+    names = ("temperature", "top_k", "top_p", "repetition_penalty")
+    given = {name: getattr(args, name) for name in (*names, "chat_template_kwargs")}
+    return {**given, "min_p": args.min_p or 0.0}
+
+
 def learner_of(trainer: Any, **options: Any) -> LMPolicy:
     """The policy of a trainer's model, with the trainer's sampling settings.
 
@@ -301,12 +308,7 @@ def learner_of(trainer: Any, **options: Any) -> LMPolicy:
     given = {
         "name": "self",
         "max_new_tokens": args.max_completion_length,
-        "temperature": args.temperature,
-        "top_k": args.top_k,
-        "top_p": args.top_p,
-        "min_p": args.min_p or 0.0,
-        "repetition_penalty": args.repetition_penalty,
-        "chat_template_kwargs": args.chat_template_kwargs,
+        **sampling_of(args),
         "context": lambda: unwrap_model_for_generation(
             trainer.model_wrapped,
             trainer.accelerator,

@@ -74,14 +74,16 @@ class Prioritised(PastSelves):
                 for record in records.values():
                     record[:] = [self.decay * number for number in record]
         for result in trained:
-            learner = [seat for seat, who in enumerate(result.seats) if who == SELF]
+            learns = np.array([who == SELF for who in result.seats])
+            paid = np.array(result.returns)
             steps = sorted(
                 {s for who in result.seats if (s := snapshot_step(who)) is not None}
             )
             for opponent in steps:
                 known = self._records.setdefault(result.game, {})
                 record = known.setdefault(opponent, [0.0, 0.0])
-                record[0] += _score(result.returns, learner)
+                lead = paid[learns].mean() - paid[~learns].mean()
+                record[0] += float(np.sign(lead) + 1) / 2  # a win, or half of one
                 record[1] += 1
 
     def state_dict(self) -> dict[str, Any]:
@@ -102,10 +104,3 @@ class Prioritised(PastSelves):
         weights = (losses / losses.max()) ** self.power  # else a power may make all 0
         chances: Floats = weights / weights.sum()
         return chances
-
-
-def _score(returns: Sequence[float], learner: Sequence[int]) -> float:
-    """1 if the seats that learn got more than the others on average, 1/2 for as much, else 0."""
-    own = np.mean([returns[seat] for seat in learner])
-    others = [value for seat, value in enumerate(returns) if seat not in learner]
-    return float((np.sign(own - np.mean(others)) + 1) / 2)

@@ -157,7 +157,9 @@ def follow(
     seen: list[Stamp] = []
     try:
         while not _have_ended(folders):
-            found = _stamps(folders)
+            paths = {p for f in folders for pattern in WATCHED for p in f.glob(pattern)}
+            stats = ((str(path), path.stat()) for path in sorted(paths))
+            found = [(name, x.st_mtime_ns, x.st_size) for name, x in stats]
             if found != seen:
                 runs = read_runs(folders, num_groups)
                 write_report(path, *runs, live_seconds=seconds)
@@ -172,10 +174,3 @@ def follow(
 
 def _have_ended(folders: Sequence[Path]) -> bool:
     return all((folder / RESULTS).is_file() for folder in folders)
-
-
-def _stamps(folders: Sequence[Path]) -> list[Stamp]:
-    """A value that changes when a run writes a file that a report reads."""
-    paths = {path for f in folders for pattern in WATCHED for path in f.glob(pattern)}
-    stats = ((str(path), path.stat()) for path in sorted(paths))
-    return [(name, found.st_mtime_ns, found.st_size) for name, found in stats]

@@ -751,24 +751,16 @@ def sample_reply(trainer: "TurnGRPOTrainer", number: int) -> str:
     turn = trainer.last_episodes[record.episode].turns[record.place]
     advantage = advantage_by_turn(trainer.last_turns, trainer.last_credit.advantage)
     plan = trainer.games.plans[record.game]
+    prompt = turn.messages[-1]["content"]  # its end differs from turn to turn
+    end = ("..." if prompt[:-MAX_SHOWN] else "") + escaped(prompt[-MAX_SHOWN:])
+    action = "none"
+    if turn.action is not None:
+        action = escaped(plan.game.action_text(turn.state, turn.action))
+    if turn.invalid is not None:
+        action += f" (invalid: {turn.invalid})"
     return (
         f"a reply in {plan.name}, seat {record.seat}:\n"
-        f"  prompt ends with: {_end(turn.messages[-1]['content'])}\n"
+        f"  prompt ends with: {end}\n"
         f"  reply: {escaped(turn.reply)}\n"
-        f"  action: {_action(plan.game, turn)}; advantage {advantage[row]:.3f}"
+        f"  action: {action}; advantage {advantage[row]:.3f}"
     )
-
-
-def _end(text: str) -> str:
-    """The end of a prompt: what differs from turn to turn mostly stands there."""
-    return ("..." if text[:-MAX_SHOWN] else "") + escaped(text[-MAX_SHOWN:])
-
-
-def _action(game: Any, turn: Turn) -> str:
-    """The canonical text of the action that was played, or why there was none."""
-    played = "none"
-    if turn.action is not None:
-        played = escaped(game.action_text(turn.state, turn.action))
-    if turn.invalid is None:
-        return played
-    return f"{played} (invalid: {turn.invalid})"

@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -52,8 +53,7 @@ from arena_wrappers import (
     Policy,
     PromptOptions,
     PromptWrapper,
-    Reply,
-    TurnRequest,
+    ScriptedPolicy,
     make_policy,
     stream_plans,
 )
@@ -62,6 +62,7 @@ from arena_wrappers.records import Turn, append_bytes, whole_file, whole_lines
 
 SUITES = Path(__file__).with_name("suites")
 FIELDS = ("suite", "version", "games", "prompts", "num_seeds", "max_tokens", "notes")
+OF_GAME = ("game", "opponents", "disguise", "scale")
 CHUNK = 64  # episodes in progress
 MAX_SCORED = 200  # information states of the exact cells of a model
 NUM_RESAMPLES = 200
@@ -81,11 +82,6 @@ class Cell(NamedTuple):
     seat: int
     number: int
 
-    @property
-    def key(self) -> Key:
-        """Game and condition."""
-        return self.game, self.condition
-
 
 class Suite:
     """A suite of games.
@@ -97,12 +93,15 @@ class Suite:
             `prompts` has options of `plain`, and perhaps of `other`.
 
     Raises:
-        ValueError: a field is missing.
+        ValueError: a field is missing or unknown.
     """
 
     def __init__(self, given: Mapping[str, Any]) -> None:
-        if missing := {*FIELDS} - {*given}:
-            raise ValueError(f"the suite lacks {', '.join(sorted(missing))}")
+        if {*given} != {*FIELDS}:
+            raise ValueError(f"want the fields {FIELDS}, got {[*given]}")
+        for one in given["games"]:
+            if not {*OF_GAME[:2]} <= {*one} <= {*OF_GAME}:
+                raise ValueError(f"want fields of a game among {OF_GAME}, got {one}")
         self.given, self.games = given, {one["game"]: one for one in given["games"]}
         text = json.dumps({name: given[name] for name in FIELDS[:-1]}, sort_keys=True)
         self.hash = hashlib.sha256(text.encode()).hexdigest()
@@ -137,15 +136,15 @@ class Suite:
 
     def own_seats(self, cell: Cell) -> Sequence[int]:
         """The seats of the policy."""
-        every = range(self.rules(cell.key).num_players)
+        every = range(self.rules(cell[:2]).num_players)
         return every if cell.opponent == "self" else (cell.seat,)
 
     def plan(self, cell: Cell, policy: Policy) -> EpisodePlan:
         """The episode of a cell."""
         text = f"{self.hash} {cell.game} {cell.number}"
-        seats, own = range(self.rules(cell.key).num_players), self.own_seats(cell)
+        seats, own = range(self.rules(cell[:2]).num_players), self.own_seats(cell)
         return EpisodePlan(
-            self._env_fns[cell.key],
+            self._env_fns[cell[:2]],
             [policy if s in own else self.opponents[cell.opponent] for s in seats],
             int(hashlib.sha256(text.encode()).hexdigest()[:8], 16),
             sample=int(cell.condition == "again"),
@@ -171,13 +170,16 @@ def load_suite(name: str) -> Suite:
     """A suite that ships with this package, or a YAML file.
 
     Raises:
-        ValueError: there is none, or it lacks a field.
+        ValueError: there is none, or it is broken.
     """
     known = sorted(path.stem for path in SUITES.glob("*.yaml"))
     path = SUITES / f"{name}.yaml" if name in known else Path(name)
     if not path.is_file():
         raise ValueError(f"no suite {name!r}; {did_you_mean(name, known)}")
-    return Suite(yaml.safe_load(path.read_text(encoding="utf-8")))
+    try:
+        return Suite(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (*BROKEN, yaml.YAMLError) as error:
+        raise ValueError(f"{path} is no suite: {error!r:.300}") from error
 
 
 @dataclass
@@ -234,8 +236,7 @@ def read_submission(path: str | Path) -> Submission:
                 game, condition, other, seat, turn = given["cell"]
                 cell = Cell(str(game), str(condition), str(other), int(seat), int(turn))
                 given["tokens"] = list(map(int, given["tokens"]))
-                texts = given["replies"]
-                given["replies"] = [None if t is None else str(t) for t in texts]
+                given["replies"] = list(map(str, given["replies"]))
                 found.records.append((cell, given))
             elif "table" in given:
                 game, condition = map(str, given["table"])
@@ -253,18 +254,12 @@ def read_submission(path: str | Path) -> Submission:
     return found
 
 
-class _Recorded:
-    """Gives recorded replies in order; None stands for one without a text, or too long."""
-
-    def __init__(
-        self, name: str, replies: Sequence[str | None], prompt: PromptOptions | None
-    ) -> None:
-        self.name, self.prompt, self._left = name, prompt, iter(replies)
-
-    def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
-        lacking = Reply("", error="a reply is missing")
-        texts = (Reply(text or "", truncated=text is None) for text in self._left)
-        return [next(texts, lacking) for _ in requests]
+def _recorded(one: Submission, replies: Sequence[str]) -> Policy:
+    """A policy that gives recorded replies in order."""
+    left, given = iter(replies), one.header["prompt"]
+    policy = ScriptedPolicy(lambda request: next(left), one.name)
+    policy.prompt = given and PromptOptions(**given)  # type: ignore[attr-defined] # of some
+    return policy
 
 
 def play_suite(
@@ -335,12 +330,13 @@ def _own_turns(suite: Suite, cell: Cell, episode: Episode) -> list[Turn]:
 
 def _record(suite: Suite, cell: Cell, episode: Episode) -> dict[str, Any]:
     own = _own_turns(suite, cell, episode)
-    has_text = [not turn.truncated and turn.invalid not in INSTEAD for turn in own]
+    no_text = {
+        "overlong",
+        *INSTEAD,
+    }  # judged by more than the text; empty replies are as illegal
     return {
         "cell": cell,
-        "replies": [
-            t.reply if has else None for t, has in zip(own, has_text, strict=True)
-        ],
+        "replies": ["" if turn.invalid in no_text else turn.reply for turn in own],
         "tokens": [sum(map(len, ids)) for turn in own if (ids := token_ids(turn))],
         "actions": episode.actions,
         "returns": episode.returns,
@@ -402,11 +398,12 @@ def _verify(found: Submission, suite: Suite) -> None:
     want = [suite.given["suite"], suite.given["version"], suite.hash]
     _want(of == want, f"want suite {want}, got {of}")
     _want(found.is_finished, "it is not finished; run the same command again")
-    _want_cells(suite, [cell for cell, _ in found.records])
-    prompt = found.header["prompt"] and PromptOptions(**found.header["prompt"])
+    cells = [cell for cell, _ in found.records]
+    for number, (cell, wanted) in enumerate(zip_longest(cells, suite.cells)):
+        _want(cell == wanted, f"want {wanted} as episode {number}, got {cell}")
     bot = make_policy(found.name) if found.is_bot else None
     plans = [
-        suite.plan(cell, bot or _Recorded(found.name, record["replies"], prompt))
+        suite.plan(cell, bot or _recorded(found, record["replies"]))
         for cell, record in found.records
     ]
     played: dict[Cell, Episode] = {}
@@ -442,17 +439,6 @@ def _want_tokens(suite: Suite, record: Mapping[str, Any]) -> None:
     _want(fits and len(tokens) <= len(record["replies"]), f"{wanted}, got {tokens}")
 
 
-def _want_cells(suite: Suite, given: Sequence[Cell]) -> None:
-    """Refuses missing, further, repeated and reordered episodes."""
-    known, there = {*suite.cells}, {*given}
-    extra = [tuple(cell) for cell in given if cell not in known]
-    _want(not extra, f"{extra[:1]} is no cell of the suite")
-    missing = [tuple(cell) for cell in suite.cells if cell not in there]
-    _want(not missing, f"{len(missing)} episodes are missing, first {missing[:1]}")
-    _want(len(given) == len(there), "an episode is there twice")
-    _want([*given] == suite.cells, "the episodes are not in the order of the suite")
-
-
 def _want_tables(suite: Suite, found: Submission) -> None:
     """Refuses tables that are no distributions over legal actions, or do not fit the play."""
     for key, rows in found.tables.items():
@@ -480,7 +466,7 @@ def _deviation(suite: Suite, key: Key, found: Submission) -> float:
     rules, table = suite.rules(key), _table(suite, key, found)
     gap, variance = 0.0, 1.0
     for cell, episode in found.episodes.items():
-        if cell._replace(condition=cell.condition.replace("again", "plain")).key != key:
+        if (cell.game, cell.condition.replace("again", "plain")) != key:
             continue
         for turn in _own_turns(suite, cell, episode):
             if turn.invalid is not None:
@@ -495,19 +481,20 @@ def _deviation(suite: Suite, key: Key, found: Submission) -> float:
 
 
 SCORES = {"win": 1.0, "draw": 0.5, "loss": 0.0}
-Ratings = dict[str, tuple[float, ...]]  # Elo and the ends of its interval
 
 
-def rate_submissions(suite: Suite, found: Mapping[str, Submission]) -> Ratings:
-    """Elo of policies and opponents in plain play, by one Bradley-Terry fit.
+def rate_submissions(
+    suite: Suite, found: Mapping[str, Submission]
+) -> dict[str, tuple[float, ...]]:
+    """Elo, and the ends of its interval, of policies and opponents in plain play.
 
-    All games have the same weight. The intervals are a bootstrap over the seeds of each game.
+    One Bradley-Terry fit, in which all games have the same weight. The intervals are a bootstrap over the seeds of each game.
     """
     names, games = [*dict.fromkeys([*found, *suite.opponents])], [*suite.games]
     outcomes, places = [], []
     for name, one in found.items():
         for cell, episode in one.episodes.items():
-            rules = suite.rules(cell.key)
+            rules = suite.rules(cell[:2])
             is_rated = cell.condition == "plain" and rules.kind == "competitive"
             if is_rated and cell.opponent not in ("self", name):
                 score = SCORES[win_draw_loss(rules, cell.seat, episode)]
@@ -578,7 +565,7 @@ def _legal_share(suite: Suite, one: Submission, key: Key | None = None) -> float
         turn.invalid is None
         for cell, episode in one.episodes.items()
         for turn in _own_turns(suite, cell, episode)
-        if key in (None, cell.key)
+        if key in (None, cell[:2])
     )
 
 
@@ -626,7 +613,7 @@ def _returns(suite: Suite, key: Key, one: Submission) -> NDArray[np.float64]:
     paid = [
         episode.returns[seat]
         for cell, episode in one.episodes.items()
-        if cell.key == key
+        if cell[:2] == key
         for seat in suite.own_seats(cell)
     ]
     shape = len(suite.games[key[0]]["opponents"]), suite.given["num_seeds"], -1

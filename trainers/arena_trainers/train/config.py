@@ -8,6 +8,7 @@ from typing import Any
 from trl import GRPOConfig
 
 from arena_trainers.engines import correction_mode
+from arena_trainers.lm.policy import sampling_of
 from arena_trainers.options import Option, options_of
 from arena_trainers.train.settings import (
     LIST,
@@ -74,13 +75,8 @@ class TurnGRPOConfig(SelfPlay, GRPOConfig):
         """Arguments of the `LMPolicy`, except for its `prompt`."""
         return {
             "max_new_tokens": self.max_completion_length or MAX_REPLY_TOKENS,
-            "temperature": self.temperature,
-            "top_k": self.top_k,
-            "top_p": self.top_p,
-            "min_p": self.min_p or 0.0,
-            "repetition_penalty": self.repetition_penalty,
             "batch_size": self.rollout_batch_size,
-            "chat_template_kwargs": self.chat_template_kwargs,
+            **sampling_of(self),
         }
 
 

@@ -24,12 +24,9 @@ from arena_envs.solvers import (
 )
 from arena_trainers.credit import TurnBatch, returns_to_go, trajectories
 from arena_trainers.evaluate.exploit import tabular
-from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.games import GamePlan
 from arena_trainers.train.records import TurnRecord
 from arena_trainers.train.settings import MAX_CRITIC_STATES, discount_of
-from arena_wrappers import Policy, PromptOptions
+from arena_wrappers import PromptOptions
 from arena_wrappers.policies import own_prompt
 
 Floats = NDArray[np.float64]
@@ -328,24 +325,6 @@ class ExactCritic:
         return found  # type: ignore[no-any-return] # of accelerate
 
 
-def exact_critic(
-    args: TurnGRPOConfig,
-    plans: Sequence[GamePlan],
-    learner: LMPolicy,
-    opponents: Mapping[str, Policy],
-) -> ExactCritic:
-    """The critic of these games under the policies of training."""
-    return ExactCritic(
-        [plan.game for plan in plans],
-        [
-            [learner if s == "self" else opponents[s] for s in plan.seats or ()]
-            for plan in plans
-        ],
-        args.prompt,
-        args.part_weights.get("game", 1.0),
-    )
-
-
 # settings, games, the learner, and the other policies by name -> the critic
 CRITICS: dict[str, Callable[..., Critic]] = {
     "features": lambda args, plans, *_: FeatureCritic(
@@ -354,7 +333,15 @@ CRITICS: dict[str, Callable[..., Critic]] = {
         seed=args.seed,
         **args.critic_args,
     ),
-    "exact": exact_critic,
+    "exact": lambda args, plans, learner, opponents: ExactCritic(
+        [plan.game for plan in plans],
+        [
+            [learner if s == "self" else opponents[s] for s in plan.seats or ()]
+            for plan in plans
+        ],
+        args.prompt,
+        args.part_weights.get("game", 1.0),
+    ),
 }
 
 

@@ -585,13 +585,15 @@ class Forward:
         attention_mask: torch.Tensor,
         width: int,
         compute_entropy: bool,
+        learners: torch.Tensor | None = None,
     ) -> TokenScores:
         """The scores of rows whose last `width` columns are replies; equal rows run once."""
         inputs = self._inputs
         live = torch.ones(len(input_ids), dtype=torch.bool)
         if inputs is not None:
             live = self._have_gradient(inputs)
-        learners = self.learners_of(inputs, len(input_ids))
+        if learners is None:
+            learners = self.learners_of(inputs, len(input_ids))
         firsts, kind = distinct_rows(input_ids, attention_mask, live, learners)
         distinct = input_ids[firsts], attention_mask[firsts]
         with self.clock.part("training"):  # the reference's pass is outside of a step
@@ -1256,7 +1258,7 @@ class Teacher:
             both = torch.cat([inputs["prompt_ids"][rows], said.clamp(min=0)], dim=1)
             mask = torch.cat([inputs["prompt_mask"][rows], counted], dim=1)
             model = trainer.accelerator.unwrap_model(trainer.model)
-            given = model, both, mask, said.shape[1], False
+            given = model, both, mask, said.shape[1], False, inputs["learner"][rows]
             scores = trainer.forward.score(*given).logprobs
             logps = logps.index_put((rows, actions), (scores * counted).sum(dim=1))
         return Choice(probs, logps)

@@ -3,9 +3,8 @@
 import json
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -422,17 +421,13 @@ class Matching:
         with raised_everywhere():  # afterwards copies are there
             self.store.resume(found["snapshots"], found["run"], source)
         self._snapshots.clear()
-        self._load_replies(checkpoint / self._replies)
-        matchmaker.load_state_dict(found["state"])
-
-    def _load_replies(self, path: Path) -> None:
-        """Reads what this process wrote, if it did: another number of processes may resume."""
-        if not path.is_file():
-            return
-        for step, state in torch.load(path, weights_only=True).items():
+        file = checkpoint / self._replies  # none if the number of processes was another
+        replies = torch.load(file, weights_only=True) if file.is_file() else {}
+        for step, state in replies.items():
             backend = _inner(self._policy(snapshot_name(step)))
             if isinstance(backend, CachedBackend):
                 backend.load_state_dict(state)
+        matchmaker.load_state_dict(found["state"])
 
     @property
     def _replies(self) -> str:
@@ -455,17 +450,14 @@ class Matching:
                 self.store.begin(secrets.token_hex(8))
             self.store.take(step)
             # only who writes may read checkpoints: it deletes old ones
-            on_disk = set(self._in_checkpoints()) if self.store.writes else set()
+            files = Path(str(self.args.output_dir)).glob(
+                f"checkpoint-*/{MATCHMAKING_FILE}"
+            )
+            states = [json.loads(f.read_text()) for f in files if self.store.writes]
+            on_disk = {taken for state in states for taken in state["snapshots"]}
             self.store.keep(wanted, on_disk)
         self._snapshots = {s: p for s, p in self._snapshots.items() if s in wanted}
         self._play_matches(matchmaker, step)
-
-    def _in_checkpoints(self) -> Iterator[int]:
-        """The snapshots that some checkpoint of the run needs."""
-        files = Path(str(self.args.output_dir)).glob(f"checkpoint-*/{MATCHMAKING_FILE}")
-        return chain.from_iterable(
-            json.loads(file.read_text())["snapshots"] for file in files
-        )
 
     def _play_matches(self, matchmaker: Matchmaker, step: int) -> None:
         matches = matchmaker.matches(step)

@@ -10,12 +10,7 @@ from typing import Any
 
 import torch
 from torch.optim.lr_scheduler import LambdaLR
-from transformers import (
-    TrainerCallback,
-    TrainerControl,
-    TrainerState,
-    TrainingArguments,
-)
+from transformers import TrainerCallback
 
 from arena_trainers.checkpoint import (
     checkpoint_of,
@@ -90,35 +85,19 @@ class WholeCheckpoints(TrainerCallback):
         self.trainer, self.others = trainer, others
         self.limit: int | None = None
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: Any, control: Any, **kwargs: Any
-    ) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.limit, args.save_total_limit = args.save_total_limit, None
 
-    def on_train_end(
-        self, args: TrainingArguments, state: Any, control: Any, **kwargs: Any
-    ) -> None:
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         args.save_total_limit = self.limit
 
-    def on_step_begin(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> None:
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Deletes the checkpoint of the step that begins: it was left by a run that ended."""
         folder = checkpoint_of(str(args.output_dir), state.global_step + 1)
         if args.should_save and folder.is_dir():
             shutil.rmtree(folder)
 
-    def on_save(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        **kwargs: Any,
-    ) -> None:
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         folder = checkpoint_of(str(args.output_dir), state.global_step)
         weights = None
         if moves_reference(args):  # every process takes part where it is sharded

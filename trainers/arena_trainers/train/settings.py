@@ -39,6 +39,7 @@ from arena_trainers.credit.by_name import (
 from arena_trainers.credit.needs import Needs, keeps_state, needs_of
 from arena_trainers.curricula import make_curriculum
 from arena_trainers.engines import check_engine, check_engine_columns
+from arena_trainers.engines.settings import refuse
 from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.protocol import names_matchmaker
@@ -119,29 +120,20 @@ def refuse_what_is_not_supported(args: Any) -> None:
     """Raises ValueError for options of TRL that rollouts or credit would ignore."""
     untested = "its rollouts have not been tested with it"
     bypassed = "advantages come from credit; see credit_args and part_weights"
-    refused = {
-        "use_transformers_continuous_batching": (
-            args.use_transformers_continuous_batching,
-            untested,
-        ),
-        "use_vllm in sharded training": (
-            args.use_vllm and args.vllm_mode == "colocate" and splits_weights(args),
-            "an engine in the training process has not been tested with it",
-        ),
-        "generation_kwargs": (bool(args.generation_kwargs), untested),
-        "cache_implementation": (args.cache_implementation is not None, untested),
-        "scale_rewards": (args.scale_rewards != "group", bypassed),
-        "reward_weights": (args.reward_weights is not None, bypassed),
-        "multi_objective_aggregation": (
-            args.multi_objective_aggregation != "sum_then_normalize",
-            bypassed,
-        ),
-    }
-    for name, (used, reason) in refused.items():
-        if used:
-            raise ValueError(
-                f"TurnGRPOTrainer does not support {name}: {reason}; leave it out"
-            )
+    engine = "an engine in the training process has not been tested with it"
+    colocated = args.use_vllm and args.vllm_mode == "colocate"
+    several = args.multi_objective_aggregation != "sum_then_normalize"
+    batching = "use_transformers_continuous_batching"
+    refused = [
+        (batching, getattr(args, batching), untested),
+        ("use_vllm in sharded training", colocated and splits_weights(args), engine),
+        ("generation_kwargs", args.generation_kwargs, untested),
+        ("cache_implementation", args.cache_implementation is not None, untested),
+        ("scale_rewards", args.scale_rewards != "group", bypassed),
+        ("reward_weights", args.reward_weights is not None, bypassed),
+        ("multi_objective_aggregation", several, bypassed),
+    ]
+    refuse("TurnGRPOTrainer", refused)
     check_engine(args)
 
 
@@ -681,8 +673,13 @@ def check_bounds(
                 continue  # the estimator checks it
             what = name if part is None else f"{name}[{part!r}]"
             _check_known(args, weights, what, part)
+            # a part of weight 0 is read without weight
+            weight = weights.get(part or "", 1.0) or 1.0
             for game in games:
-                end = _ends(game, args, weights, part)[side]
+                ends = return_bounds(game, args, weights)
+                if part is not None:
+                    ends = _times(part_bounds(game, args)[part], weight)
+                end = ends[side]
                 beyond = float(bound) - end if side == 0 else end - float(bound)
                 if beyond > SLACK:
                     raise ValueError(
@@ -703,19 +700,6 @@ def _check_known(
             f"credit {args.credit!r} cannot check {what}: the bounds of the reward part "
             f"{others[0]!r} are not known; leave {what} out"
         )
-
-
-def _ends(
-    game: AnyGame,
-    args: Any,
-    weights: Mapping[str, float],
-    part: str | None,
-) -> tuple[float, float]:
-    """Bounds of a part of the reward, or of the whole return if it is None."""
-    if part is None:
-        return return_bounds(game, args, weights)
-    weight = weights.get(part, 1.0) or 1.0  # a part of weight 0 is read without weight
-    return _times(part_bounds(game, args)[part], weight)
 
 
 ALWAYS = (

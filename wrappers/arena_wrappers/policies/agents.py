@@ -21,6 +21,7 @@ and round. An agent keeps nothing between turns but the record of its own earlie
 | `agent:candidates(POLICY, num=3, scorer=rollouts:16)` | several proposals; the chooser, or a scorer, picks one |
 | `agent:verify(POLICY, tries=3, least=0.5)` | asks again until the judge, or a scorer, is content |
 | `agent:debate(POLICY, num=2, rounds=1)` | several debaters read each other; most votes win |
+| `agent:tree_search(POLICY, num=3, sims=64)` | several proposals; a search of the game picks one |
 | `agent:tools(POLICY, calls=4)` | may call a calculator, the list of legal moves, and a trial of a move |
 
 `agent:planner_worker(planner=api:MODEL, worker=lm:PATH)` gives each role its own policy, and
@@ -29,6 +30,7 @@ and round. An agent keeps nothing between turns but the record of its own earlie
 
 import ast
 import json
+import math
 import operator
 import random
 import re
@@ -422,6 +424,58 @@ def candidates(seen: Seen, num: int = 3, scorer: Scorer | None = None) -> Asks:
     return Reply(texts[whole - 1] if 1 <= whole <= len(texts) else texts[0])
 
 
+@roles("proposer")
+def tree_search(seen: Seen, num: int = 3, sims: int = 64) -> Asks:
+    """The proposer replies several times; a search of the game picks a proposal.
+
+    Args:
+        seen: the turn.
+        num: number of proposals.
+        sims: simulated games, each from a state that the seat cannot tell from the true one.
+    """
+    made = yield [Ask("proposer", seen.messages) for _ in range(num)]
+    texts = _different(seen, [one.text for one in made])
+    actions, tree = [seen.action(text) for text in texts], _Tree()
+    for i in range(sims if len(texts) > 1 else 0):
+        seed = turn_seed(seen.seed, i, 2, 0)
+        _simulate(seen, actions, tree, random.Random(seed))
+    visits = [tree.get((), {}).get(repr(action), (0,))[0] for action in actions]
+    return Reply(texts[visits.index(max(visits))])
+
+
+class _Tree(dict[Any, dict[str, list[float]]]):
+    """Visits and sums of returns of each action, by the player and what it knows."""
+
+
+def _simulate(
+    seen: Seen, roots: Sequence[Any], tree: _Tree, rng: random.Random
+) -> None:
+    """Chooses by UCB1 in the tree, then at random, and counts the returns."""
+    game, state = seen.game, seen.draw(rng)
+    path: list[tuple[int, list[float]]] = []
+    inside, wide = True, game.max_return - game.min_return
+    while (player := game.current_player(state)) != TERMINAL:
+        if player == CHANCE:
+            state = game.apply(state, sample_chance(game, state, rng))
+            continue
+        actions = game.legal_actions(state) if path else roots
+        action = rng.choice(list(actions))
+        if inside:
+            key = (player, game.information_state(state, player)) if path else ()
+            node = tree.setdefault(key, {})
+            if untried := [a for a in actions if repr(a) not in node]:
+                action, inside = rng.choice(untried), False
+            else:
+                num = math.log(sum(n for n, _ in node.values()))
+                ucb = {r: s / n + wide * (num / n) ** 0.5 for r, (n, s) in node.items()}
+                action = max(actions, key=lambda a: ucb[repr(a)])
+            path.append((player, node.setdefault(repr(action), [0.0, 0.0])))
+        state = game.apply(state, action)
+    returns = game.returns(state)
+    for player, entry in path:
+        entry[:] = entry[0] + 1, entry[1] + returns[player]
+
+
 @roles("actor", "judge")
 def verify(
     seen: Seen, tries: int = 3, least: float = 0.5, scorer: Scorer | None = None
@@ -647,6 +701,7 @@ agents: Door[Asks] = Door(
         "verify": verify,
         "debate": debate,
         "tools": tools,
+        "tree_search": tree_search,
     },
 )
 

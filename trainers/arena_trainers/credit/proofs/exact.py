@@ -126,7 +126,8 @@ class ExactPlay:
         self.probability = flat.probabilities(policy)
         chance = whole.probabilities(policy)
         num = flat.size[game.begin]  # turns before the limit, of each whole line
-        turns = np.repeat(whole.start, num) + _count(num)  # their rows in `whole`
+        shift = whole.start - (np.cumsum(num) - num)
+        turns = np.repeat(shift, num) + np.arange(num.sum())  # their rows in `whole`
         played = flat.rows(game.begin)  # their rows in `flat`
         weight = np.repeat(chance, num)
         size = len(policy)
@@ -266,10 +267,3 @@ class ExactPlay:
             f"{MAX_POPULATION}, got them from the policy {self.policy.tolist()}; choose a policy of simple "
             "fractions, such as 1/4 and 3/4"
         )
-
-
-def _count(size: Ints) -> Ints:
-    """int64: 0 .. n - 1 for each n of `size`, one after another."""
-    return np.asarray(
-        np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size), np.int64
-    )

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from arena_trainers.lm.backends import Generated, Prompts, Sampling
-from arena_trainers.lm.backends.sampling import Note, seed_after, uniform_number
+from arena_trainers.lm.backends.sampling import seed_after, uniform_number
 from arena_trainers.lm.backends.scoring import reads_padding
 from arena_trainers.lm.backends.transformers import TransformersBackend
 
@@ -85,7 +85,12 @@ class CachedBackend:
             own = [seed_after(seeds[i], first) for i in cut]
             left = replace(sampling, max_new_tokens=sampling.max_new_tokens - first)
             steps: list[Step] = []
-            rest = self.inner.generate(prompts, own, left, _note_in(steps))
+
+            def note(weights: torch.Tensor, logprobs: torch.Tensor) -> None:
+                ends = weights.double().cumsum(dim=1)
+                steps.append((ends.cpu().numpy(), logprobs.cpu().numpy()))
+
+            rest = self.inner.generate(prompts, own, left, note)
             for row, i in enumerate(cut):
                 ids = [*drawn[i][0][:first], *rest.token_ids[row]]
                 drawn[i] = ids, [*drawn[i][1][:first], *rest.logprobs[row]]
@@ -150,16 +155,6 @@ def _entries(
         path = (*before, key)
         yield path, known
         yield from _entries(known.after, path)
-
-
-def _note_in(steps: list[Step]) -> Note:
-    """Appends the distributions of each step to a list."""
-
-    def note(weights: torch.Tensor, logprobs: torch.Tensor) -> None:
-        ends = weights.double().cumsum(dim=1)
-        steps.append((ends.cpu().numpy(), logprobs.cpu().numpy()))
-
-    return note
 
 
 def _drawn(

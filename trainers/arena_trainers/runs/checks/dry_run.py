@@ -233,6 +233,11 @@ class Method:
         return bytes_per_token(self.config, checkpointing=self.checkpointing)
 
     @property
+    def engine_bytes(self) -> float:
+        """Bytes of the weights that vLLM holds, in half precision."""
+        return 2.0 * self.weights if self.engine else 0.0
+
+    @property
     def kv_bytes(self) -> int:
         """Bytes of the keys and values of a token; the engine keeps them in half precision."""
         size = 2 if self.engine else self.weight_bytes
@@ -271,11 +276,6 @@ def _overhead(method: Method) -> dict[str, float]:
     return {} if method.on_cpu else {"CUDA": OVERHEAD}
 
 
-def engine_weights(method: Method) -> float:
-    """Bytes of the weights that vLLM holds, in half precision."""
-    return 2.0 * method.weights if method.engine else 0.0
-
-
 @dataclass(frozen=True)
 class Fit:
     """Settings for a GPU of some size.
@@ -304,7 +304,7 @@ def fit(method: Method, load: Load, gib: int) -> Fit:
     share = int(100 * (1 - OF_FREE) * free / (gib * GIB)) / 100  # rounded down
     room = (1 - OF_FREE) * free
     if method.engine:
-        room = share * gib * GIB - engine_weights(method) - OVERHEAD
+        room = share * gib * GIB - method.engine_bytes - OVERHEAD
     replies = int(room / (load.longest * method.kv_bytes))
     if tokens < load.longest or replies < 1:
         return Fit(gib)
@@ -505,26 +505,18 @@ def _size_lines(
     """The model, the games, and the size of a step."""
     total = f"{method.weights:,}"
     trained = f"{method.adapter:,} (LoRA, rank {job.lora_r})" if job.lora_r else "all"
-    longest = load.longest_reply
-    return [
-        *_labelled("model", job.model),
-        *_labelled("parameters", f"{total}; trained: {trained}"),
-        *_labelled("games", ", ".join(_names(games, args.opponents))),
-        *_labelled(
-            "step",
-            f"{load.episodes} episodes in groups of {args.num_generations}, about "
-            f"{load.rows:,} rows and {load.tokens:,} tokens",
-        ),
-        *_labelled(
-            "prompts",
-            f"{load.prompt_tokens:.0f} tokens on average, {load.longest_prompt} at most "
-            "in random play",
-        ),
-        *_labelled(
-            "replies",
-            f"{longest} tokens at most, {load.reply_tokens:.0f} on average (assumed)",
-        ),
-    ]
+    said = {
+        "model": job.model,
+        "parameters": f"{total}; trained: {trained}",
+        "games": ", ".join(_names(games, args.opponents)),
+        "step": f"{load.episodes} episodes in groups of {args.num_generations}, about "
+        f"{load.rows:,} rows and {load.tokens:,} tokens",
+        "prompts": f"{load.prompt_tokens:.0f} tokens on average, {load.longest_prompt} at "
+        "most in random play",
+        "replies": f"{load.longest_reply} tokens at most, {load.reply_tokens:.0f} on "
+        "average (assumed)",
+    }
+    return [line for label, text in said.items() for line in _labelled(label, text)]
 
 
 def _names(games: Sequence[GamePlan], opponents: Any) -> list[str]:
@@ -548,7 +540,7 @@ def memory_table(method: Method, load: Load) -> list[str]:
     if start:
         start[name] = play[name]
     if method.engine:
-        play["vLLM's weights"] = engine_weights(method)
+        play["vLLM's weights"] = method.engine_bytes
     rows = [("memory (GiB)", "start", "self-play")]
     rows += [(part, _gib(start.get(part)), _gib(size)) for part, size in play.items()]
     sums = _gib(sum(start.values()) or None), _gib(sum(play.values()))
@@ -587,13 +579,7 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Columns with two spaces between them; all but the first are right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        "  ".join(
-            [row[0].ljust(widths[0])]
-            + [
-                cell.rjust(width)
-                for cell, width in zip(row[1:], widths[1:], strict=True)
-            ]
-        )
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
         for row in rows
     ]
 
