@@ -38,7 +38,7 @@ def test_skyrl_plays_a_seat_to_its_return() -> None:
         env = skyrl_gym.make("arena", env_config={}, extras=extras)
         shown, _ = env.init([])
         assert [message["role"] for message in shown] == ["system", "user"]
-        paid, done, legal = 0.0, False, env.unwrapped.session.info()["legal"]
+        paid, done, legal = 0.0, False, env.session.info()["legal"]
         while not done:
             told = env.step(f"<answer>{legal[0]}</answer>")
             paid, done = paid + told["reward"], told["done"]

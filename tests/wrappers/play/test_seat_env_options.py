@@ -255,3 +255,13 @@ def test_a_text_is_no_action_of_a_space_of_integers() -> None:
 def test_self_is_no_opponent_of_a_single_seat() -> None:
     with pytest.raises(ValueError, match=r"let your trainer play every seat of arena"):
         make_seat_env("kuhn_poker", opponents="self")
+
+
+def test_observations_as_arrays_are_the_features_with_the_mask_in_info() -> None:
+    env = gymnasium.make("arena/TicTacToe-v0", observation="array")
+    whole = gymnasium.make("arena/TicTacToe-v0")
+    assert isinstance(env.observation_space, gymnasium.spaces.Box)
+    seen, info = env.reset(seed=3)
+    other, _ = whole.reset(seed=3)
+    assert seen.tolist() == other["observation"].tolist()
+    assert info["action_mask"].tolist() == other["action_mask"].tolist()

@@ -8,6 +8,7 @@ for `WireTrace.model_validate` of verifiers 0.4.
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -491,9 +492,8 @@ def for_verl(estimator: str | Estimator, **options: Any) -> Callable[..., Any]:
     return advantages
 
 
-def _is_trained(trace: Any) -> bool:
-    has_tokens = any(any(node.mask) for node in trace.nodes)
-    return bool(trace.agent.trainable and not trace.has_error and has_tokens)
+def _replies(trace: Any) -> list[Any]:
+    return [node for node in trace.nodes if any(node.mask)]
 
 
 def for_prime_rl(estimator: str | Estimator, **options: Any) -> Callable[..., Any]:
@@ -504,13 +504,16 @@ def for_prime_rl(estimator: str | Estimator, **options: Any) -> Callable[..., An
     """
 
     async def score_group(self: Any, episodes: Sequence[Any]) -> None:
-        traces = [trace for e in episodes for trace in e.traces if _is_trained(trace)]
+        traces = [
+            trace
+            for trace in chain.from_iterable(episode.traces for episode in episodes)
+            if trace.agent.trainable and not trace.has_error and _replies(trace)
+        ]
         rewards = [trace.info["turn_rewards"] for trace in traces]
         names = [trace.agent.name for trace in traces]
         credit = _group_credit(rewards, names, estimator, options) if traces else []
         for trace, own in zip(traces, credit, strict=True):
-            sampled = [node for node in trace.nodes if any(node.mask)]
-            for node, advantage in zip(sampled, own, strict=True):
+            for node, advantage in zip(_replies(trace), own, strict=True):
                 node.advantages = [advantage] * sum(node.mask)
 
     return score_group

@@ -148,15 +148,9 @@ def export(
     timeout: float,
     **params: Any,
 ) -> None:
-    """Writes the folder that `openenv push` turns into a Space of Hugging Face.
+    """Writes a folder for `openenv push`: a Space of Hugging Face that serves the game.
 
-    Args:
-        folder: is made; it must be empty.
-        game: id of a game.
-        *arguments: further ones of `environment_maker`.
-        sessions: as for `make_app`.
-        timeout: as `session_timeout` of `make_app`.
-        **params: parameters of the game.
+    `arguments` and `params` are those of `environment_maker`, the others those of `make_app`.
 
     Raises:
         ValueError: the folder is not empty, or as for `environment_maker`.

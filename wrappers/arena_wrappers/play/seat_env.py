@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import gymnasium
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
 import arena_envs
@@ -204,6 +205,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         seat: the seat of this environment; `"random"` draws one for each episode.
         opponents: a policy or a string for `make_policy`, or one per other seat in seat order.
         reply: `"action"`, or `"text"` for actions as text. Language games take texts.
+        part: of the observation that is shown alone, such as `"observation"`.
 
     Raises:
         ValueError: the seat or the number of opponents does not fit the game, an opponent
@@ -218,6 +220,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         seat: Seat,
         opponents: Opponents,
         reply: Literal["action", "text"] = "action",
+        part: str | None = None,
     ) -> None:
         self.env = env_fn()
         num_players = self.env.game.num_players
@@ -230,7 +233,9 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         self._ended = True  # no episode before the first reset
         self._seeded = False  # until the first reset
         self.render_mode = self.env.render_mode
-        self.observation_space = self.env.observation_space(self.agent)
+        space = self.env.observation_space(self.agent)
+        self._part = part if isinstance(space, spaces.Dict) else None
+        self.observation_space = space if self._part is None else space[self._part]  # type: ignore[index]
         self._reads_text = reply == "text" and self.env.game.num_actions is not None
         self.action_space = self.env.action_space(self.agent)
         if self._reads_text:
@@ -403,7 +408,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         seen = self.env.observe(self.agent)
         if self._is_over() and isinstance(seen, dict) and "action_mask" in seen:
             seen["action_mask"][:] = 1
-        return seen
+        return seen if self._part is None else seen[self._part]
 
     def _info(self) -> dict[str, Any]:
         info: dict[str, Any] = {
@@ -438,7 +443,7 @@ def make_seat_env(
     game: str | AnyGame,
     seat: Seat = 0,
     opponents: Opponents = "random",
-    observation: Content | None = None,
+    observation: Content | Literal["array"] | None = None,
     reply: Literal["action", "text"] = "action",
     **params: Any,
 ) -> SeatEnv:
@@ -449,7 +454,8 @@ def make_seat_env(
         seat: the seat of the environment, or `"random"`.
         opponents: as for `SeatEnv`.
         observation: as for `GameEnv`. None is `"features"`; in language games, where
-            features leave out the words, it is `"all"`.
+            features leave out the words, it is `"all"`. `"array"` are the features alone, as
+            buffers of arrays want them; the mask is in `info`.
         reply: as for `SeatEnv`.
         **params: parameters for `arena_envs.make`; with rules, arguments of `GameEnv`.
 
@@ -469,10 +475,14 @@ def make_seat_env(
             return arena_envs.make(game, observation=content, **params)
         return GameEnv(game, observation=content, **params)
 
+    is_array = observation == "array"
+    shown: Any = "features" if is_array else observation or "features"
+
     def make_env() -> GameEnv:
-        env = make_with(observation or "features")
+        env = make_with(shown)
         if observation is None and env.game.num_actions is None:
             return make_with("all")
         return env
 
-    return SeatEnv(make_env, seat, opponents, reply)
+    part = "observation" if is_array else None
+    return SeatEnv(make_env, seat, opponents, reply, part)
