@@ -220,12 +220,13 @@ def terms_of(given: Mapping[str, Any], layout: str = "turn") -> list[Term]:
                 f"layout={layout!r}; set layout='turn'"
             )
     live = [term for term in found if not term.weight.is_over(0)]
-    surrogates = [term.name for term in live if term.surrogate]
-    negative = any(min(t.weight.start, t.weight.end) < 0 for t in live if t.surrogate)
-    if len(surrogates) > 1 or negative:
+    own = {term.name: term.weight for term in live if term.surrogate}
+    if len(own) > 1 or any(
+        min(weight.start, weight.end) < 0 for weight in own.values()
+    ):
         raise ValueError(
             "want one surrogate in losses, and its weight above 0, got "
-            f"{ {name: given[name] for name in surrogates} }; leave the others out"
+            f"{ {name: given[name] for name in own} }; leave the others out"
         )
     return live
 
