@@ -14,6 +14,7 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,48 +33,45 @@ ARMS = {
 STEPS, EPISODES, SEEDS = 20, 32, 3
 
 
-def settings(seed: int) -> dict:
-    """Those of all arms."""
-    recipe = load_recipe("mini-hanabi-tiny")
-    few = {"max_steps": STEPS, "episodes_per_step": EPISODES, "logging_steps": STEPS}
-    none = {
-        "beta": 0.0,
-        "sync_ref_model": False,
-        "evaluate_every": 0,
-        "saved_groups": 0,
-    }
-    return {
-        **recipe,
-        **few,
-        **none,
-        "seed": seed,
-        "eval_episodes": 200,
-        "save_steps": STEPS,
-    }
+def run(folder: Path, **options: Any) -> dict[str, Any]:
+    """Trains with the recipe; the stages of the run."""
+    recipe = {**load_recipe("mini-hanabi-tiny"), "evaluate_every": 0, "saved_groups": 0}
+    job = SelfPlay({**recipe, **options}, folder, Console(quiet=True))
+    job.prepare()
+    (game,) = job.run()["outcomes"].values()
+    stages: dict[str, Any] = {s["name"]: s["returns"] for s in game["stages"]}
+    return stages
 
 
 def learn() -> None:
     """Prints the mean return after training, by seed, and its mean over seeds."""
-    print(
-        "| arm | start | seed 0 | seed 1 | seed 2 | mean ± 95 % |\n|---|---|---|---|---|---|"
-    )
-    for name, options in ARMS.items():
-        found, start = [], []
-        for seed in range(SEEDS):
-            with tempfile.TemporaryDirectory() as folder:
-                run = {**settings(seed), "learning_rate": 3e-3, **options}
-                job = SelfPlay(run, Path(folder) / "run", Console(quiet=True))
-                job.prepare()
-                (game,) = job.run()["outcomes"].values()
-                stages = game["stages"]
-            start.append(stages[1]["returns"][0]["mean"])
-            found.append(stages[2]["returns"][0]["mean"])
-            print(name, seed, start[-1], found[-1], file=sys.stderr, flush=True)
-        error = 4.303 * statistics.stdev(found) / SEEDS**0.5  # Student's t of 2
-        cells = [name, f"{np.mean(start):.3f}", *(f"{x:.3f}" for x in found)]
-        print(
-            f"| {' | '.join(cells)} | {np.mean(found):.3f} ± {error:.3f} |", flush=True
-        )
+    few = {"max_steps": STEPS, "save_steps": STEPS, "episodes_per_step": EPISODES}
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        one = {
+            "max_steps": 1,
+            "save_steps": 1,
+            "episodes_per_step": 8,
+            "eval_episodes": 2,
+        }
+        run(place / "first", **one)
+        few |= {"model": str(place / "first" / "start"), "warm_start_steps": 0}
+        few |= {"eval_episodes": 200, "learning_rate": 3e-3, "logging_steps": STEPS}
+        print("| arm | start | seed 0 | seed 1 | seed 2 | mean ± 95 % |")
+        print("|---|---|---|---|---|---|", flush=True)
+        for name, options in ARMS.items():
+            found = []
+            for seed in range(SEEDS):
+                stages = run(place / f"{name}{seed}", **few, **options, seed=seed)
+                start, end = (returns[0]["mean"] for returns in [*stages.values()][1:])
+                found.append(end)
+                print(name, seed, start, end, file=sys.stderr, flush=True)
+            error = 4.303 * statistics.stdev(found) / SEEDS**0.5  # Student's t of 2
+            cells = [name, f"{start:.3f}", *(f"{x:.3f}" for x in found)]
+            print(
+                f"| {' | '.join(cells)} | {np.mean(found):.3f} ± {error:.3f} |",
+                flush=True,
+            )
 
 
 def time_steps(repeats: int = 15) -> None:

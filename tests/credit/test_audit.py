@@ -107,6 +107,13 @@ def others(rewards, statistic):
     ]
 
 
+def dr_grpo(rewards):
+    """Return minus the mean return; the others' part of it is unbiased, the own one scales."""
+    total = np.array([own.sum() for own in rewards])
+    centred = total - total.mean()
+    return [np.full(len(r), a) for r, a in zip(rewards, centred, strict=True)]
+
+
 def verl_to_go(token_level_rewards, response_mask, index):
     return token_level_rewards.flip(1).cumsum(1).flip(1) * response_mask, None
 
@@ -131,10 +138,7 @@ RIGHT = {  # exact, or a multiple of the gradient
     ),
     "a constant": ("episodes", lambda x: [a - 3.0 for a in to_go(x)]),
     "a tenth": ("episodes", lambda x: [a / 10 for a in to_go(x)]),
-    "mean with the own episode": (
-        "episodes",
-        lambda x: [a - np.mean([own.sum() for own in x]) for a in (np.full(len(r), r.sum()) for r in x)],
-    ),
+    "mean with the own episode": ("episodes", dr_grpo),
     "what was paid before": (
         "episodes",
         lambda x: [a - 0.5 * (np.cumsum(r) - r) for a, r in zip(to_go(x), x, strict=True)],

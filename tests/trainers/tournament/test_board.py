@@ -123,8 +123,9 @@ FORGED: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "further reply": (lambda x: first(x)["replies"].append("bet"), "replies was"),
     "fewer replies": (lambda x: first(x)["replies"].pop(), "gave no reply"),
     "lost reply": (lambda x: first(x)["replies"].__setitem__(0, ""), "replies was|actions was"),
-    "tokens below 1": (lambda x: first(x)["tokens"].__setitem__(0, -900), "want at most 64 tokens"),
-    "tokens over budget": (lambda x: first(x)["tokens"].__setitem__(0, 65), "want at most 64 tokens"),
+    "tokens below 1": (lambda x: first(x)["tokens"].__setitem__(0, -900), "want 1 to 64 tokens"),
+    "fewer tokens": (lambda x: next(y for y in x if len(y.get("tokens", ())) > 1)["tokens"].pop(), "want 1 to 64 tokens"),
+    "tokens over budget": (lambda x: first(x)["tokens"].__setitem__(0, 65), "want 1 to 64 tokens"),
     "equilibrium": (lambda x: table(x).update(probs=[[0.999, 0.001]] * 12), "standard deviations"),
     "certainty": (lambda x: table(x).update(probs=[[1.0, 0.0]] * 12), "inf standard deviations"),
     "no distribution": (lambda x: table(x)["probs"].__setitem__(0, [1.5, -0.5]), "no distribution"),
@@ -264,7 +265,7 @@ def test_lost_episodes_are_played_again_and_never_written(
 
 
 def test_a_longer_reply_than_the_suite_allows_stops_the_run(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="want at most 8 tokens in each of 1 replies"):
+    with pytest.raises(ValueError, match="want 1 to 8 tokens in each of 1 replies"):
         play_suite(Suite({**GIVEN, "max_tokens": 8}), Model(), tmp_path / "a.jsonl")
 
 

@@ -258,7 +258,7 @@ def _recorded(one: Submission, replies: Sequence[str]) -> Policy:
     """A policy that gives recorded replies in order."""
     left, given = iter(replies), one.header["prompt"]
     policy = ScriptedPolicy(lambda request: next(left), one.name)
-    policy.prompt = given and PromptOptions(**given)  # type: ignore[attr-defined] # of some
+    policy.prompt = PromptOptions(**given) if given else None  # type: ignore[attr-defined] # of some
     return policy
 
 
@@ -330,14 +330,12 @@ def _own_turns(suite: Suite, cell: Cell, episode: Episode) -> list[Turn]:
 
 def _record(suite: Suite, cell: Cell, episode: Episode) -> dict[str, Any]:
     own = _own_turns(suite, cell, episode)
-    no_text = {
-        "overlong",
-        *INSTEAD,
-    }  # judged by more than the text; empty replies are as illegal
+    no_text = {"overlong", *INSTEAD}  # illegal whatever the text, as an empty one is
+    tokens = [sum(map(len, token_ids(turn))) for turn in own]
     return {
         "cell": cell,
         "replies": ["" if turn.invalid in no_text else turn.reply for turn in own],
-        "tokens": [sum(map(len, ids)) for turn in own if (ids := token_ids(turn))],
+        "tokens": tokens if all(tokens) else [],
         "actions": episode.actions,
         "returns": episode.returns,
     }
@@ -435,8 +433,9 @@ def _want_name(name: str) -> None:
 def _want_tokens(suite: Suite, record: Mapping[str, Any]) -> None:
     tokens, most = record["tokens"], suite.given["max_tokens"]
     fits = all(0 < number <= most for number in tokens)
-    wanted = f"want at most {most} tokens in each of {len(record['replies'])} replies"
-    _want(fits and len(tokens) <= len(record["replies"]), f"{wanted}, got {tokens}")
+    wanted = f"want 1 to {most} tokens in each of {len(record['replies'])} replies"
+    fits = fits and len(tokens) in (0, len(record["replies"]))
+    _want(fits, f"{wanted}, got {tokens}")
 
 
 def _want_tables(suite: Suite, found: Submission) -> None:
