@@ -42,7 +42,8 @@ def planned(script: str, folder: Path, arena_here: Any) -> list[str]:
     for line in filter(None, lines):
         words = shlex.split(line, comments=True)
         reads = {"--resume", "replay", "report", "path/to/model"}  # what a run leaves
-        if words[0] == "pip" or reads & set(words) or "credit" in words[1:3]:
+        elsewhere = words[0] == "pip" or "=" in words[0]  # or with modules of a clone
+        if elsewhere or reads & set(words) or "credit" in words[1:3]:
             continue  # the tests of `arena credit` and `arena audit credit` take seconds
         assert words[0] == "arena"
         words = ["random" if word.startswith("lm:") else word for word in words]
