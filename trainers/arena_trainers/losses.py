@@ -122,18 +122,17 @@ def kickstart(logps: Any, seen: Any) -> Any:
 
 
 @needs("reference", "invalid")
-def down_push(
-    logps: Any, seen: Any, *, of: str = "invalid", floor: float = -3.0
-) -> Any:
-    """Pushes failed turns down: log π - log π_ref, of SEAgent (https://arxiv.org/abs/2508.04700).
+def down_push(logps: Any, seen: Any, *, of: str = "invalid") -> Any:
+    """Pushes failed turns down: log(1 + π / π_ref), as the code of SEAgent with a weight of 0.2.
 
-    Failed are `"invalid"` replies, or those of negative advantage if `of` is `"losing"`. Below `floor`,
-    which the paper lacks, nothing is pushed.
+    Code: https://github.com/SunzeY/SEAgent. A judge names its failed turns; here these are `"invalid"`
+    replies, or those of negative advantage if `of` is `"losing"`.
     """
     if of not in ("invalid", "losing"):
         raise ValueError(f"want of as 'invalid' or 'losing' in down_push, got {of!r}")
     failed = seen.invalid[:, None] if of == "invalid" else seen.advantages < 0
-    return (logps - seen.reference).clamp(min=floor) * failed
+    gap = logps - seen.reference
+    return gap.logaddexp(gap.new_zeros(())) * failed
 
 
 def clipped(ratio: Any, advantages: Any, low: Any, high: Any) -> Any:
@@ -203,7 +202,7 @@ class Term:
     """A term with its weight."""
 
     name: str
-    function: Callable[..., Any]
+    function: functools.partial[Any]
     weight: Weight
     needs: frozenset[str]
     surrogate: bool
@@ -221,10 +220,13 @@ def terms_of(given: Mapping[str, Any], layout: str = "turn") -> list[Term]:
                 f"layout={layout!r}; set layout='turn'"
             )
     live = [term for term in found if not term.weight.is_over(0)]
-    surrogates = [term.name for term in live if term.surrogate]
-    if len(surrogates) > 1:
+    own = {term.name: term.weight for term in live if term.surrogate}
+    if len(own) > 1 or any(
+        min(weight.start, weight.end) < 0 for weight in own.values()
+    ):
         raise ValueError(
-            f"want one surrogate in losses, got {' and '.join(surrogates)}; leave one out"
+            "want one surrogate in losses, and its weight above 0, got "
+            f"{ {name: given[name] for name in own} }; leave the others out"
         )
     return live
 

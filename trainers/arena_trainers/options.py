@@ -169,7 +169,7 @@ class Weight:
                 f"there, got weight {value!r} and over {over!r}"
             )
         for name, steps in (("over", over), ("until", until)):
-            if steps is not None and (not isinstance(steps, int) or steps < 1):
+            if steps is not None and (type(steps) is not int or steps < 1):
                 raise ValueError(f"want {name} of {what} of at least 1, got {steps!r}")
         return cls(float(pair[0]), float(pair[1]), over or 1, until or math.inf)
 

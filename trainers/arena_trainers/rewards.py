@@ -92,9 +92,9 @@ def expert_match(
     game: Any,
     *,
     solver: str,
-    at_least: float = 0.5,
+    share: float = 0.5,
 ) -> float:
-    """1 if a solver gives the action `at_least` this share of its best action's probability."""
+    """1 if a solver gives the action at least this `share` of its best action's probability."""
     policy = _expert(solver)
     if turn.invalid is not None:
         return 0.0
@@ -104,7 +104,7 @@ def expert_match(
     ((probs, _),) = policy.action_probs([request])
     chances = dict(zip(request.legal, probs, strict=True))
     played = chances.get(game.action_text(state, turn.action), 0.0)
-    return float(played >= at_least * max(probs))
+    return float(played >= share * max(probs))
 
 
 @functools.cache
@@ -156,19 +156,17 @@ def _part(name: str, entry: Any) -> Part:
     bounds = {
         key: options.pop(key) for key in ("at_most", "at_least") if key in options
     }
-    rate, is_weighted = options.pop("rate", None), "weight" in options
+    rate, timed = (
+        options.pop("rate", None),
+        options.keys() & {"weight", "over", "until"},
+    )
     weight = Weight.of(what, options)
     check_options(f"reward {name!r}", function, options, rewards.given)
     part = Part(name, functools.partial(function, **options), weight)
     if not bounds and rate is None:
         return part
     numbers = [*bounds.values(), rate]
-    if (
-        len(bounds) != 1
-        or is_weighted
-        or not all(map(_is_finite, numbers))
-        or rate <= 0
-    ):
+    if len(bounds) != 1 or timed or not all(map(_is_finite, numbers)) or rate <= 0:
         raise ValueError(
             f"want a weight, or one of at_most and at_least with a rate above 0, in {what}, got "
             f"{entry!r:.200}"
