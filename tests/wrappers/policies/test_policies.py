@@ -106,7 +106,7 @@ def test_policies_have_names():
 
 def test_a_policy_of_a_module_needs_a_name_and_replies():
     with pytest.raises(ValueError, match="lacks name and act"):
-        make_policy("builtins:dict")
+        make_policy("threading:Event")
 
 
 def test_a_request_wraps_an_answer_in_its_format():
