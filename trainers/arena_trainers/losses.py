@@ -241,8 +241,8 @@ def _term(name: str, given: Any) -> Term:
     weight = Weight.of(f"losses[{name!r}]", options)
     reads, surrogate = getattr(function, "loss_needs", (frozenset[str](), False))
     teacher, sees = options.pop("teacher", None), options.pop("sees_hidden", False)
-    if ("teacher" in reads) != (teacher is not None):
-        wanted = "a policy as teacher" if teacher is None else "no teacher"
+    if type(teacher) is not (str if "teacher" in reads else type(None)):
+        wanted = "a policy as teacher" if "teacher" in reads else "no teacher"
         raise ValueError(f"want {wanted} in losses[{name!r}], got {teacher!r}")
     if type(sees) is not bool:
         raise ValueError(

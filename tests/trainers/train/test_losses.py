@@ -321,6 +321,7 @@ def test_a_teacher_that_sees_hidden_cards_is_refused_unless_asked_for(
         ({"entropy": {"weight": "high"}}, "want a number or"),
         ({"entropy": {"until": 0}}, "want until"),
         ({"kickstart": {}}, "want a policy as teacher"),
+        ({"kickstart": {"teacher": 3}}, "want a policy as teacher .* got 3"),
         ({"entropy": {"teacher": "cfr"}}, "want no teacher"),
         ({"hapo_clip": {}, "dpo_drift": {}}, "want one surrogate"),
         ({"hapo_clip": {"weight": -1}}, "its weight above 0, got {'hapo_clip'"),
