@@ -47,12 +47,14 @@ from arena_trainers.evaluate.intervals import mean_interval
 from arena_trainers.evaluate.result_rows import scales_of, token_ids, win_draw_loss
 from arena_trainers.tournament.summary import PairOutcome, fit_elo
 from arena_wrappers import (
+    BotPolicy,
     Episode,
     EpisodePlan,
     NoReplyError,
     Policy,
     PromptOptions,
     PromptWrapper,
+    RandomPolicy,
     ScriptedPolicy,
     make_policy,
     stream_plans,
@@ -67,7 +69,9 @@ CHUNK = 64  # episodes in progress
 MAX_SCORED = 200  # information states of the exact cells of a model
 NUM_RESAMPLES = 200
 MAX_DEVIATION = 6  # standard deviations of the log-likelihood of play under a table
-NAME = r"(?a)\w([\w .,:;@/#=()+-]{,79}[\w)])?"  # no Markdown, no HTML, no look-alikes
+MAX_RATIO = 200  # of a packed file's bytes; honest ones have less than 40
+# no Markdown, no HTML, no look-alikes
+NAME = r"(?a)(?!_|.*\W_)\w([\w .,:;@/#=()+-]{,79}[\w)])?"
 BROKEN = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 
 Key = tuple[str, str]  # game and condition
@@ -219,11 +223,13 @@ def read_submission(path: str | Path) -> Submission:
     Raises:
         ValueError: a line is no line of a submission; names it.
     """
-    data = Path(path).read_bytes()
+    path = Path(path)
     try:
-        data = gzip.decompress(data) if str(path).endswith(".gz") else data
-    except (OSError, EOFError, zlib.error) as error:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            data = file.read(most := MAX_RATIO * path.stat().st_size + 1)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path} is no whole .gz file: {error}") from error
+    _want(not data or len(data) < most, f"{path} unpacks to {MAX_RATIO} times its size")
     found: Submission | None = None
     for number, line in enumerate(data.splitlines(), 1):
         try:
@@ -243,7 +249,10 @@ def read_submission(path: str | Path) -> Submission:
                 rows = [[float(p) for p in row] for row in given["probs"]]
                 found.tables[game, condition] = rows
             else:
-                found.usage.update({k: float(v) for k, v in given["usage"].items()})
+                usage = {k: float(v) for k, v in given["usage"].items()}
+                fits = all(0 <= number < math.inf for number in usage.values())
+                _want(fits, f"want a use of at least 0, got {usage}")
+                found.usage.update(usage)
                 found.is_finished = bool(given["is_finished"])
         except (*BROKEN, RecursionError) as error:
             raise ValueError(
@@ -308,6 +317,10 @@ def _usage(policy: Policy) -> Counter[str]:
 def _begun(suite: Suite, policy: Policy, path: Path, name: str) -> Submission:
     """What a file holds of a submission; a new one gets its first line."""
     _want_name(name)
+    is_bot = isinstance(policy, BotPolicy | RandomPolicy) and name == policy.name
+    taken = name.partition(":")[0] in BOTS or name in suite.opponents
+    _want(is_bot or not taken, f"{name} is the name of a bot; give another --name")
+    _want(path.suffix != ".gz", f"want a name without .gz for a new file, got {path}")
     own = own_prompt(policy)
     header = {part: suite.given[part] for part in ("suite", "version")}
     header |= {"hash": suite.hash, "policy": name}
@@ -395,6 +408,8 @@ def _verify(found: Submission, suite: Suite) -> None:
     of = [found.header.get(name) for name in ("suite", "version", "hash")]
     want = [suite.given["suite"], suite.given["version"], suite.hash]
     _want(of == want, f"want suite {want}, got {of}")
+    taken = not found.is_bot and found.name in suite.opponents
+    _want(not taken, f"{found.name} is the name of an opponent")
     _want(found.is_finished, "it is not finished; run the same command again")
     cells = [cell for cell, _ in found.records]
     for number, (cell, wanted) in enumerate(zip_longest(cells, suite.cells)):
@@ -522,10 +537,11 @@ def submissions_page(paths: Sequence[str | Path], suite: Suite) -> str:
     Raises:
         ValueError: one is refused, or two are of the same policy.
     """
+    names = Counter(read_submission(path).name for path in paths)
+    twice = [name for name, number in names.items() if number > 1]
+    _want(not twice, f"want one submission of each policy, got several of {twice}")
     checked = [verify_submission(path, suite) for path in paths]
     found = {one.name: one for one in checked}
-    if len(found) < len(checked):
-        raise ValueError("want submissions of different policies; leave one out")
     elos = sorted(rate_submissions(suite, found).items(), key=lambda item: -item[1][0])
     rows = [
         {"Policy": name, "Elo": "{:.0f} [{:.0f}, {:.0f}]".format(*elo)}
