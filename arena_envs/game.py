@@ -292,6 +292,7 @@ class BaseGame(Generic[S, A]):
 
     simultaneous = False
     zero_sum = False
+    information: Information = "imperfect"
     default_value: ClassVar[str | None] = None  # `known_value` by default parameters
     pays_rounds: ClassVar[bool] = False  # whether each of several `num_rounds` pays
     shares_measured: ClassVar[Sequence[str]] = ()  # names of measures from 0 to 1
@@ -323,14 +324,7 @@ class BaseGame(Generic[S, A]):
                 check(each.name, value, low, high)
 
     first_state: S
-
-    @property
-    def kind(self) -> Kind:
-        raise AttributeError(f"{type(self).__name__} lacks `kind`")
-
-    @property
-    def information(self) -> Information:
-        return "imperfect"
+    kind: ClassVar[Kind]
 
     @property
     def max_chance_nodes(self) -> int | None:

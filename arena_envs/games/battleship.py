@@ -402,7 +402,7 @@ class Battleship(BaseGame[State, int]):
         return 3 * self.num_squares
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> Kind:  # type: ignore[override]  # settable in BaseGame
         return "competitive" if self.zero_sum else "mixed"
 
     @property

@@ -168,7 +168,7 @@ class Goofspiel(BaseGame[State, int]):
         return self.num_cards
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> Kind:  # type: ignore[override]  # settable in BaseGame
         return "competitive" if self.zero_sum else "mixed"
 
     @property

@@ -237,7 +237,7 @@ class Taboo(talk.PairedTurns[State, Action]):
             check_int(name, self.num_forbidden, 0, most)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> Kind:  # type: ignore[override]  # settable in BaseGame
         return "competitive" if self.adversarial else "cooperative"
 
     @property

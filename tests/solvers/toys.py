@@ -5,7 +5,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from arena_envs.game import CHANCE, TERMINAL, BaseGame
+from arena_envs.game import CHANCE, TERMINAL, BaseGame, Information, Kind
 
 
 class Choice(NamedTuple):
@@ -28,8 +28,8 @@ class TreeGame(BaseGame[Any, int]):
     """A game whose states are the nodes of `root`; its leaves are tuples of returns."""
 
     root: Any
-    information: str = "imperfect"
-    kind: str = "competitive"
+    information: Information = "imperfect"
+    kind: Kind = "competitive"  # type: ignore[misc]  # differs between toys
     zero_sum: bool = True
     min_return: float = -10.0
     max_return: float = 10.0

@@ -122,18 +122,17 @@ def kickstart(logps: Any, seen: Any) -> Any:
 
 
 @needs("reference", "invalid")
-def down_push(
-    logps: Any, seen: Any, *, of: str = "invalid", floor: float = -3.0
-) -> Any:
-    """Pushes failed turns down: log π - log π_ref, of SEAgent (https://arxiv.org/abs/2508.04700).
+def down_push(logps: Any, seen: Any, *, of: str = "invalid") -> Any:
+    """Pushes failed turns down: log(1 + π / π_ref), as the code of SEAgent with a weight of 0.2.
 
-    Failed are `"invalid"` replies, or those of negative advantage if `of` is `"losing"`. Below `floor`,
-    which the paper lacks, nothing is pushed.
+    Code: https://github.com/SunzeY/SEAgent. A judge names its failed turns; here these are `"invalid"`
+    replies, or those of negative advantage if `of` is `"losing"`.
     """
     if of not in ("invalid", "losing"):
         raise ValueError(f"want of as 'invalid' or 'losing' in down_push, got {of!r}")
     failed = seen.invalid[:, None] if of == "invalid" else seen.advantages < 0
-    return (logps - seen.reference).clamp(min=floor) * failed
+    gap = logps - seen.reference
+    return gap.logaddexp(gap.new_zeros(())) * failed
 
 
 def clipped(ratio: Any, advantages: Any, low: Any, high: Any) -> Any:
@@ -203,7 +202,7 @@ class Term:
     """A term with its weight."""
 
     name: str
-    function: Callable[..., Any]
+    function: functools.partial[Any]
     weight: Weight
     needs: frozenset[str]
     surrogate: bool
@@ -221,10 +220,13 @@ def terms_of(given: Mapping[str, Any], layout: str = "turn") -> list[Term]:
                 f"layout={layout!r}; set layout='turn'"
             )
     live = [term for term in found if not term.weight.is_over(0)]
-    surrogates = [term.name for term in live if term.surrogate]
-    if len(surrogates) > 1:
+    own = {term.name: term.weight for term in live if term.surrogate}
+    if len(own) > 1 or any(
+        min(weight.start, weight.end) < 0 for weight in own.values()
+    ):
         raise ValueError(
-            f"want one surrogate in losses, got {' and '.join(surrogates)}; leave one out"
+            "want one surrogate in losses, and its weight above 0, got "
+            f"{ {name: given[name] for name in own} }; leave the others out"
         )
     return live
 
@@ -239,12 +241,16 @@ def _term(name: str, given: Any) -> Term:
     weight = Weight.of(f"losses[{name!r}]", options)
     reads, surrogate = getattr(function, "loss_needs", (frozenset[str](), False))
     teacher, sees = options.pop("teacher", None), options.pop("sees_hidden", False)
-    if ("teacher" in reads) != (teacher is not None):
-        wanted = "a policy as teacher" if teacher is None else "no teacher"
+    if type(teacher) is not (str if "teacher" in reads else type(None)):
+        wanted = "a policy as teacher" if "teacher" in reads else "no teacher"
         raise ValueError(f"want {wanted} in losses[{name!r}], got {teacher!r}")
+    if type(sees) is not bool:
+        raise ValueError(
+            f"want sees_hidden of losses[{name!r}] as true or false, got {sees!r}"
+        )
     check_options(f"loss term {name!r}", function, options, losses.given)
     made = functools.partial(function, **options)
-    return Term(name, made, weight, reads, surrogate, teacher, bool(sees))
+    return Term(name, made, weight, reads, surrogate, teacher, sees)
 
 
 def check_term(term: Callable[..., Any], **options: Any) -> None:
@@ -256,22 +262,23 @@ def check_term(term: Callable[..., Any], **options: Any) -> None:
     import torch
 
     draws = torch.Generator().manual_seed(0)
-    drawn = {n: -torch.rand(2, 3, generator=draws) for n in ("logps", *NEEDS[:5])}
-    others: dict[str, Any] = {
-        "entropy": -drawn["entropy"],
-        "invalid": torch.tensor([True, False]),
-    }
+    logps, old, reference, values, entropy = -torch.rand(5, 2, 3, generator=draws)
+    logps, entropy = logps.requires_grad_(), (-entropy).requires_grad_()
+    invalid = torch.tensor([True, False])
+    choice = Choice(values.softmax(1), logps.log_softmax(1))
+    every = (old, reference, choice, entropy, values, invalid)
+    known: dict[str, Any] = dict(zip(NEEDS, every, strict=True))
     reads, _ = getattr(term, "loss_needs", (frozenset[str](), False))
-    logps = drawn.pop("logps").requires_grad_()
-    others["teacher"] = Choice(drawn["teacher"].softmax(1), logps.log_softmax(1))
-    others["entropy"].requires_grad_()
-    known: dict[str, Any] = {n: x for n, x in {**drawn, **others}.items() if n in reads}
     mask = torch.tensor([[True] * 3, [True, True, False]])
-    seen = Seen(mask, torch.tensor([[1.0], [-1.0]]) * mask, (0.2, 0.2), **known)
+    read = {name: known[name] for name in reads}
+    seen = Seen(mask, torch.tensor([[1.0], [-1.0]]) * mask, (0.2, 0.2), **read)
     try:
         found = term(logps, seen, **options)
     except (AttributeError, TypeError) as error:
-        broken("needs", f"it reads what it does not declare: {error}")
+        broken(
+            "needs",
+            f"it reads what it does not declare, or an option is wrong: {error}",
+        )
     if tuple(found.shape) != (2, 3):
         broken("per token", f"want a loss of shape (2, 3), got {tuple(found.shape)}")
     if not found.isfinite().all():

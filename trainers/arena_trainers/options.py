@@ -158,8 +158,7 @@ class Weight:
         value, over = given.pop("weight", 1.0), given.pop("over", None)
         until = given.pop("until", None)
         pair = value if isinstance(value, list | tuple) else (value, value)
-        finite = [_is_number(number) and math.isfinite(number) for number in pair]
-        if len(pair) != 2 or not all(finite):
+        if len(pair) != 2 or not all(map(is_number, pair)):
             raise ValueError(
                 f"want a number or [from, to] as weight of {what}, got {value!r}"
             )
@@ -169,7 +168,7 @@ class Weight:
                 f"there, got weight {value!r} and over {over!r}"
             )
         for name, steps in (("over", over), ("until", until)):
-            if steps is not None and (not isinstance(steps, int) or steps < 1):
+            if steps is not None and (type(steps) is not int or steps < 1):
                 raise ValueError(f"want {name} of {what} of at least 1, got {steps!r}")
         return cls(float(pair[0]), float(pair[1]), over or 1, until or math.inf)
 
@@ -192,6 +191,11 @@ class Weight:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number."""
+    return type(value) is int or (type(value) is float and math.isfinite(value))
 
 
 def option(*default: Any, least: float | None = None) -> Any:

@@ -29,7 +29,7 @@ from typing import Any
 
 from arena_envs import make_game
 from arena_envs.doors import Door, broken, check_options
-from arena_trainers.options import Weight
+from arena_trainers.options import Weight, is_number
 from arena_wrappers import Episode, PromptOptions, Turn, TurnRequest, make_policy, play
 from arena_wrappers.play import final_state, turn_states
 from arena_wrappers.policies import own_prompt
@@ -92,9 +92,9 @@ def expert_match(
     game: Any,
     *,
     solver: str,
-    at_least: float = 0.5,
+    share: float = 0.5,
 ) -> float:
-    """1 if a solver gives the action `at_least` this share of its best action's probability."""
+    """1 if a solver gives the action at least this `share` of its best action's probability."""
     policy = _expert(solver)
     if turn.invalid is not None:
         return 0.0
@@ -104,7 +104,7 @@ def expert_match(
     ((probs, _),) = policy.action_probs([request])
     chances = dict(zip(request.legal, probs, strict=True))
     played = chances.get(game.action_text(state, turn.action), 0.0)
-    return float(played >= at_least * max(probs))
+    return float(played >= share * max(probs))
 
 
 @functools.cache
@@ -156,19 +156,17 @@ def _part(name: str, entry: Any) -> Part:
     bounds = {
         key: options.pop(key) for key in ("at_most", "at_least") if key in options
     }
-    rate, is_weighted = options.pop("rate", None), "weight" in options
+    rate, timed = (
+        options.pop("rate", None),
+        options.keys() & {"weight", "over", "until"},
+    )
     weight = Weight.of(what, options)
     check_options(f"reward {name!r}", function, options, rewards.given)
     part = Part(name, functools.partial(function, **options), weight)
     if not bounds and rate is None:
         return part
     numbers = [*bounds.values(), rate]
-    if (
-        len(bounds) != 1
-        or is_weighted
-        or not all(map(_is_finite, numbers))
-        or rate <= 0
-    ):
+    if len(bounds) != 1 or timed or not all(map(is_number, numbers)) or rate <= 0:
         raise ValueError(
             f"want a weight, or one of at_most and at_least with a rate above 0, in {what}, got "
             f"{entry!r:.200}"
@@ -176,10 +174,6 @@ def _part(name: str, entry: Any) -> Part:
     ((key, limit),) = bounds.items()
     sign = -1 if key == "at_most" else 1
     return Part(name, part.function, weight, sign, float(limit), float(rate))
-
-
-def _is_finite(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
 
 
 def check_reward(reward: Callable[..., Any], game: Any, **options: Any) -> None:

@@ -128,7 +128,7 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         return 1 if self.solo else 2
 
     @property
-    def information(self) -> Information:
+    def information(self) -> Information:  # type: ignore[override]  # settable in BaseGame
         return "perfect" if self.solo else "imperfect"
 
     @property

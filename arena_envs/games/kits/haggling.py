@@ -102,7 +102,7 @@ class Haggling(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action]):
         return self.unit
 
     @property
-    def information(self) -> Information:
+    def information(self) -> Information:  # type: ignore[override]  # settable in BaseGame
         return "perfect" if self.complete_information else "imperfect"
 
     def current_player(self, state: State) -> int:

@@ -204,7 +204,7 @@ class MatrixRounds(ChoiceRounds):
         return max(self.shape)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> Kind:  # type: ignore[override]  # settable in BaseGame
         """Cooperative if every cell pays all seats alike, competitive if the sum is constant."""
         cells = self.cells.values()
         if all(len(set(cell)) == 1 for cell in cells):

@@ -146,7 +146,7 @@ def _lines_of(
     except (OSError, ValueError, csv.Error) as error:
         raise ValueError(
             f"want {param} as {names} or the path of a UTF-8 file with one {line} per line, "
-            f"got {str(source)[:80]!r}: {error}"
+            f"got {str(source)[:300]!r}: {error}"
         ) from error
 
 

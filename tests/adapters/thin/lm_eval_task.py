@@ -20,7 +20,8 @@ def positions(num_episodes: int = 100, **_: Any) -> dict[str, Dataset]:
             )
             ((probs, _),) = solver.action_probs([request])
             text = "\n\n".join(m["content"] for m in t.messages) + "\n\n<answer>"
-            rows[text] = {"text": text, "choices": list(t.legal), "probs": probs}
+            best = {"probs": probs, "best": probs.index(max(probs))}
+            rows[text] = {"text": text, "choices": list(t.legal), **best}
     return {"test": Dataset.from_list(list(rows.values()))}
 
 
@@ -36,6 +37,7 @@ TASK: dict[str, Any] = {
     "output_type": "multiple_choice",
     "doc_to_text": "{{text}}",
     "doc_to_choice": "{{choices}}",
+    "doc_to_target": "{{best}}",
     "target_delimiter": "",
     "process_results": score,
     "metric_list": [

@@ -179,7 +179,8 @@ def test_a_submission_is_played_verified_and_shown(
     suite = ("--suite", str(tmp_path / "small.yaml"))
     out = str(tmp_path / "a.jsonl")
     done = arena_here("board", "run", "cfr:10", *suite, "--out", out, "--name", "mine")
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    told = f"{out} is finished; check it: arena board verify {out} {' '.join(suite)}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, told, "")
     done = arena_here("board", "verify", out, *suite)
     assert done.stdout == f"{out}: 12 episodes of mine hold\n"
     assert "| mine | " in arena_here("board", "page", out, *suite).stdout

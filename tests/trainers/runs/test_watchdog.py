@@ -123,7 +123,7 @@ def test_a_late_step_names_a_server_that_does_not_answer(monkeypatch):
         trainer.end_step(0)
         server.post("/pause")
     assert (
-        "is in arena_trainers.lm.backends.server._all, which asks http://local"
+        "is in arena_trainers.lm.backends.server.post_all, which asks http://lo"
         in lines[0]
     )
 

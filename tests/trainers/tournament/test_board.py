@@ -1,5 +1,6 @@
 """Suites, submissions and their verification."""
 
+import gzip
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -139,6 +140,9 @@ FORGED: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "name with HTML": (lambda x: x[0]["board"].update(policy="<b>me</b>"), "want a name"),
     "name that looks like a bot's": (lambda x: x[0]["board"].update(policy="\u0441fr"), "want a name"),
     "name that ends in a space": (lambda x: x[0]["board"].update(policy="cfr "), "want a name"),
+    "name in italics": (lambda x: x[0]["board"].update(policy="_me_"), "want a name"),
+    "use below 0": (lambda x: x[-1].update(usage={"cost": -5}), "want a use of at least 0"),
+    "use is no number": (lambda x: x[-1].update(usage={"cost": float("nan")}), "want a use of at least 0"),
     "no text": (lambda x: first(x).update(replies=[{"text": 5}]), "replies was|actions was"),
     "huge number": (lambda x: table(x)["probs"].__setitem__(0, [1e400, 0]), "no distribution"),
     "unfinished": (lambda x: x.pop(), "not finished"),
@@ -193,10 +197,43 @@ def test_a_finished_file_stays_as_it_is(files: dict[str, Path]) -> None:
     assert files["model"].read_bytes() == before
 
 
-def test_a_name_is_checked_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="want a name of"):
-        play_suite(SUITE, Model(), tmp_path / "a.jsonl", name="<b>")
+@pytest.mark.parametrize(
+    ("name", "file", "told"),
+    [
+        ("<b>", "a.jsonl", "want a name of"),
+        ("cfr:10", "a.jsonl", "cfr:10 is the name of a bot"),
+        ("me", "a.jsonl.gz", r"want a name without \.gz"),
+    ],
+)
+def test_names_are_checked_before_anything_is_written(
+    name: str, file: str, told: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=told):
+        play_suite(SUITE, Model(), tmp_path / file, name=name)
     assert not [*tmp_path.iterdir()]
+
+
+def test_a_submission_with_the_name_of_an_opponent_is_refused(tmp_path: Path) -> None:
+    rival, path = "noisy:0.5(first)", tmp_path / "a.jsonl"
+    games = [{"game": "kuhn_poker", "opponents": [rival]}]
+    suite = Suite({**GIVEN, "games": games, "num_seeds": 1})
+    play_suite(suite, Model(), path)
+    lines = read(path)
+    lines[0]["board"]["policy"] = rival
+    with pytest.raises(ValueError, match="is the name of an opponent"):
+        verify_submission(written(path, lines), suite)
+
+
+def test_a_file_that_unpacks_to_very_much_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(b"a" * 2**20))
+    with pytest.raises(ValueError, match="unpacks to 200 times its size"):
+        verify_submission(path, SUITE)
+
+
+def test_a_page_has_each_policy_once(files: dict[str, Path]) -> None:
+    with pytest.raises(ValueError, match=r"got several of \['model'\]"):
+        submissions_page([files["model"]] * 2, SUITE)
 
 
 class Greedy(Model):
@@ -232,9 +269,23 @@ class Metered(Endpoint):
         return super()._reply(request)
 
 
-def test_the_use_of_an_endpoint_is_counted_once_in_all_sessions(tmp_path: Path) -> None:
-    policy, path = Metered(), tmp_path / "a.jsonl"
-    with pytest.raises(NoReplyError):
+class Stopped(Metered):
+    """Is stopped by Ctrl-C at first."""
+
+    def _reply(self, request: TurnRequest) -> Reply:
+        if self.is_down and self.usage.completion_tokens == 9:
+            raise KeyboardInterrupt
+        return super()._reply(request)
+
+
+@pytest.mark.parametrize(
+    ("make", "end"), [(Metered, NoReplyError), (Stopped, KeyboardInterrupt)]
+)
+def test_the_use_of_an_endpoint_is_counted_once_in_all_sessions(
+    make: Callable[[], Metered], end: type[BaseException], tmp_path: Path
+) -> None:
+    policy, path = make(), tmp_path / "a.jsonl"
+    with pytest.raises(end):
         play_suite(FEW, policy, path)
     policy.is_down = False
     play_suite(FEW, policy, path)

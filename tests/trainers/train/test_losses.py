@@ -71,10 +71,16 @@ def test_kickstart_is_the_cross_entropy_spread_over_the_tokens():
     assert learner.grad[0].tolist() == pytest.approx([-0.25, -0.75])
 
 
-def test_down_push_stops_at_its_floor_and_spares_valid_replies():
-    assert gradient(partial(losses.down_push, floor=-0.9)) == [1, 1, 0]
+def test_down_push_fades_below_the_reference_and_spares_valid_replies():
+    """The value is -log sigmoid(-d), d = log π - log π_ref: its derivative is sigmoid(d)."""
+    d = row(LOGPS) - row(REFERENCE)
+    found = losses.down_push(row(LOGPS), seen_of())
+    assert torch.allclose(found, -torch.nn.functional.logsigmoid(-d))
+    pushed = d.sigmoid()[0].tolist()
+    assert gradient(losses.down_push) == pytest.approx(pushed)
     assert gradient(losses.down_push, invalid=torch.tensor([False])) == [0, 0, 0]
-    assert gradient(partial(losses.down_push, of="losing")) == [0, 1, 0]
+    losing = gradient(partial(losses.down_push, of="losing"))
+    assert losing == pytest.approx([0, pushed[1], 0])
 
 
 def test_hapo_clips_by_the_entropy_of_the_token():
@@ -315,8 +321,15 @@ def test_a_teacher_that_sees_hidden_cards_is_refused_unless_asked_for(
         ({"entropy": {"weight": "high"}}, "want a number or"),
         ({"entropy": {"until": 0}}, "want until"),
         ({"kickstart": {}}, "want a policy as teacher"),
+        ({"kickstart": {"teacher": 3}}, "want a policy as teacher .* got 3"),
         ({"entropy": {"teacher": "cfr"}}, "want no teacher"),
         ({"hapo_clip": {}, "dpo_drift": {}}, "want one surrogate"),
+        ({"hapo_clip": {"weight": -1}}, "its weight above 0, got {'hapo_clip'"),
+        ({"entropy": {"until": True}}, "want until .* got True"),
+        (
+            {"kickstart": {"teacher": "cfr", "sees_hidden": "no"}},
+            "true or false, got 'no'",
+        ),
     ],
 )
 def test_wrong_terms_are_refused(given, message):
@@ -407,10 +420,77 @@ def test_the_reference_may_be_another_model(
         assert found[: len(own)].tolist() == pytest.approx(own.tolist(), abs=1e-5)
 
 
+def lora():
+    from peft import LoraConfig
+
+    return LoraConfig(r=2, target_modules="all-linear", task_type="CAUSAL_LM")
+
+
+def test_the_reference_of_an_adapter_is_its_base_after_the_prompt_of_its_own(
+    make_trainer, generated
+):
+    options = {"losses": {"kl_to": {}}, "reference": {"instruction": "bet."}}
+    trainer = make_trainer(peft_config=lora(), **options)
+    model = trainer.model
+    for name, weights in model.named_parameters():
+        if "lora_B" in name:  # 0 at the start: the adapter would be as its base
+            torch.nn.init.normal_(weights, generator=torch.Generator().manual_seed(0))
+    output = generated(trainer)
+    prompt = dataclasses.replace(trainer.args.prompt, persona="bet.")
+    with model.eval().disable_adapter():
+        wanted = scored_after(model, prompt, trainer)
+    for own, found in zip(wanted, output["ref_per_token_logps"], strict=False):
+        assert found[: len(own)].tolist() == pytest.approx(own.tolist(), abs=1e-5)
+
+
+def test_the_kl_term_of_several_learners_is_that_of_beta(make_trainer):
+    """The gradient of the first step is 0, since all adapters begin as their base."""
+    options = {"peft_config": lora(), "roles": {0: {}, 1: {}}, "max_steps": 2}
+    options["learning_rate"] = 1e-2
+    plain = weights_after(make_trainer(**options))
+    wanted = weights_after(make_trainer(beta=3.0, **options))
+    found = weights_after(make_trainer(losses={"kl_to": {"weight": 3}}, **options))
+    pairs = [*zip(plain, wanted, found, strict=True)]
+    assert all(torch.allclose(b, c, atol=1e-6) for _, b, c in pairs)
+    assert not all(torch.allclose(a, c, atol=1e-4) for a, _, c in pairs)
+
+
+def test_each_learner_is_taught_in_the_states_of_its_seat(make_trainer, generated):
+    roles, teach = {0: {}, 1: {}}, {"kickstart": {"teacher": "cfr"}}
+    trainer = make_trainer(peft_config=lora(), roles=roles, losses=teach)
+    output = generated(trainer)
+    output["advantages"] = torch.zeros_like(output["advantages"])
+    output["tool_mask"] = output["completion_mask"] * (output["learner"] == 1)[:, None]
+    trainer.current_gradient_accumulation_steps = 1
+    trainer._compute_loss(trainer.model, output).backward()
+    first, second = (
+        sum(float(p.grad.abs().sum()) for p in own if p.grad is not None)
+        for own in trainer.learners.weights
+    )
+    assert first == 0
+    assert second > 0
+
+
+def test_another_model_as_the_reference_of_an_adapter_is_refused(
+    make_trainer, model_folder
+):
+    other = {"model": str(model_folder)}
+    with pytest.raises(ValueError, match="leave model or the adapter out"):
+        make_trainer(peft_config=lora(), beta=0.1, reference=other)
+
+
+@pytest.mark.parametrize("options", [{"quantile": 7}, {"quantile": "x"}], ids=str)
+def test_options_that_a_term_cannot_take_are_refused_before_play(make_trainer, options):
+    with pytest.raises((ValueError, RuntimeError, BrokenPromise), match="quantile"):
+        make_trainer(losses={"hapo_clip": options})
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"reference": {"modle": "x"}, "beta": 0.1}, "want reference as"),
+        ({"reference": {"model": 3}, "beta": 0.1}, "want reference as"),
+        ({"reference": {"prompt": {"rulez": 1}}, "beta": 0.1}, "no option 'rulez'"),
         ({"reference": {"instruction": "bet"}}, "nothing reads the reference"),
         (
             {"reference": {"instruction": "bet"}, "beta": 0.1, "on_invalid": "retry"},

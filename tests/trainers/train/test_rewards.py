@@ -72,7 +72,7 @@ def test_expert_match_pays_the_replies_of_the_solver():
     game = arena_envs.make_game("kuhn_poker")
     for episode in play("kuhn_poker", "cfr", range(3)):
         assert total(
-            rewards.expert_match, episode, game, solver="cfr", at_least=0.0
+            rewards.expert_match, episode, game, solver="cfr", share=0.0
         ) == len(episode.turns)
     cards = play("kuhn_poker", ScriptedPolicy(lambda r: r.wrap("bet")), range(30))
     found = {
@@ -151,6 +151,8 @@ def test_a_reward_of_weight_zero_trains_as_without(make_trainer):
         ({"expert_match": {}}, "needs the option 'solver'"),
         ({"length": {"at_most": 40}}, "with a rate above 0"),
         ({"length": {"at_most": 4, "rate": 1, "weight": 1}}, "want a weight, or one"),
+        ({"length": {"at_most": 4, "rate": 1, "until": 9}}, "want a weight, or one"),
+        ({"length": {"at_most": 4, "at_least": 2, "rate": 1}}, "want a weight, or one"),
     ],
 )
 def test_wrong_rewards_are_refused(given, message):

@@ -104,6 +104,11 @@ def test_policies_have_names():
         make_policy("radom")
 
 
+def test_a_policy_of_a_module_needs_a_name_and_replies():
+    with pytest.raises(ValueError, match="lacks name and act"):
+        make_policy("threading:Event")
+
+
 def test_a_request_wraps_an_answer_in_its_format():
     game = arena_envs.make_game("kuhn_poker")
     state = game.apply(game.apply(game.initial_state(), 0), 1)

@@ -327,6 +327,7 @@ def run_board(
     advice = f"finished episodes are in {out}; the same command goes on"
     with running(advice, policies=[policy]) as bar, usage_errors():
         play_suite(loaded, made, out, name=name, timeout=timeout, progress=bar)
+    typer.echo(f"{out} is finished; check it: arena board verify {out} --suite {suite}")
 
 
 @board_app.command("verify")

@@ -13,7 +13,6 @@ This module imports neither TRL nor torch.
 """
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from arena_trainers.credit import Credit, TurnBatch
+from arena_trainers.options import is_number
 from arena_trainers.train.records import TurnRecord, turn_weights
 from arena_wrappers import Episode
 from arena_wrappers.records import whole_file
@@ -133,24 +133,20 @@ def _turn_credit(entry: Any) -> TurnCredit | None:
     return TurnCredit(**entry)
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) is int or (type(value) is float and math.isfinite(value))
-
-
 def _are_parts(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_number, value.values()))
+    return isinstance(value, dict) and all(map(is_number, value.values()))
 
 
 _POOL_FIELDS = ("pool_size", "pool_mean", "pool_std")
 _CREDIT_FIELDS: dict[str, Callable[[Any], bool]] = {
     "estimator": lambda value: isinstance(value, str),
-    "advantage": lambda x: all(map(_is_number, x if isinstance(x, list) else [x])),
+    "advantage": lambda x: all(map(is_number, x if isinstance(x, list) else [x])),
     "calls": lambda x: type(x) is list and all(map(_CREDIT_FIELDS["advantage"], x)),
-    "weight": _is_number,
+    "weight": is_number,
     "pool": lambda x: isinstance(x, dict) and all(type(v) is int for v in x.values()),
     "pool_size": lambda value: value is None or type(value) is int,
-    "pool_mean": lambda value: value is None or _is_number(value),
-    "pool_std": lambda value: value is None or _is_number(value),
+    "pool_mean": lambda value: value is None or is_number(value),
+    "pool_std": lambda value: value is None or is_number(value),
     "rewards": _are_parts,
     "unpaid": _are_parts,
 }

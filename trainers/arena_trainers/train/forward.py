@@ -54,7 +54,6 @@ import random
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -83,7 +82,7 @@ from arena_trainers.lm.backends.scoring import (
     tolerance,
 )
 from arena_trainers.lm.backends.transformers import whole_models
-from arena_trainers.losses import NEEDS, TINY, Choice, Seen, Term
+from arena_trainers.losses import TINY, Choice, Seen, Term, check_term
 from arena_trainers.processes import splits_weights
 from arena_trainers.train.games import makers_of
 from arena_trainers.train.metrics import Clock
@@ -1126,17 +1125,11 @@ def reference_logprobs(trainer: Any, rows: Sequence[TrainingRow]) -> torch.Tenso
     """float32[B, T]: what the reference gives the replies of rows after prompts of its own."""
     options, policy = trainer.args.reference_prompt, trainer.policy
     turns = turns_at(trainer, [row.place for row in rows])
-    asked = [
-        row
-        if record is None
-        else TrainingRow(
-            policy.encode(messages(game, state, record.seat, options)),
-            row.completion_ids,
-            None,
-            0.0,
-        )
-        for row, (record, game, state) in zip(rows, turns, strict=True)
-    ]
+    asked = [*rows]
+    for i, (record, game, state) in enumerate(turns):
+        if record is not None:
+            told = policy.encode(messages(game, state, record.seat, options))
+            asked[i] = TrainingRow(told, rows[i].completion_ids, None, 0.0)
     ids, mask, width = padded_rows(asked, trainer.accelerator.device)
     model, own = trainer.ref_model, trainer.accelerator.unwrap_model(trainer.model)
     with torch.no_grad(), ExitStack() as stack:
@@ -1232,15 +1225,11 @@ class Teacher:
         for record, game, state in turns_at(self.trainer, places):
             key: Any = None
             if record is not None:
-                where = record.episode, record.place
-                key = (
-                    record.game,
-                    record.seat,
-                    game.information_state(state, record.seat),
-                )
+                seat, where = record.seat, (record.episode, record.place)
+                key = record.game, seat, game.information_state(state, seat)
                 if self.term.sees_hidden or not hasattr(self.policy, "action_probs"):
                     key = where
-                seed = turn_seed(record.seed, *where, record.seat)
+                seed = turn_seed(record.seed, *where, seat)
                 request = TurnRequest.at(game, state, self.options, seed)
                 asked.setdefault(key, request)
             of_row.append(key)
@@ -1269,6 +1258,8 @@ class LossTerms:
 
     def __init__(self, trainer: Any, terms: Sequence[Term]) -> None:
         self.trainer, self.terms = trainer, terms
+        for term in terms:
+            check_term(term.function.func, **term.function.keywords)
         self.teachers = {t: Teacher(trainer, t) for t in terms if "teacher" in t.needs}
 
     def needs(self, name: str, step: int) -> bool:
@@ -1307,26 +1298,22 @@ class LossTerms:
         trainer, logps = self.trainer, scores.logprobs
         old = inputs.get("old_per_token_logps")
         mask = _loss_mask(inputs)
-        whole = Seen(
-            mask=mask,
-            advantages=inputs["advantages"],
-            clip=(trainer.epsilon_low, trainer.epsilon_high),
-            old=logps.detach() if old is None else old,
-            reference=inputs.get("ref_per_token_logps"),
-            entropy=scores.entropies,
-            values=inputs.get("arena_values"),
-            invalid=inputs.get("arena_invalid"),
-        )
+        given = mask, inputs["advantages"], (trainer.epsilon_low, trainer.epsilon_high)
+        known = {
+            "old": logps.detach() if old is None else old,
+            "reference": inputs.get("ref_per_token_logps"),
+            "entropy": scores.entropies,
+            "values": inputs.get("arena_values"),
+            "invalid": inputs.get("arena_invalid"),
+        }
         total = 0.0
         if not mask.any():  # placeholder rows alone
             return total
         for term in active:
-            unread: dict[str, Any] = {n: None for n in NEEDS if n not in term.needs}
-            seen = replace(whole, **unread)
+            read = {name: known[name] for name in term.needs - {"teacher"}}
             if term in self.teachers:
-                choice = self.teachers[term].choice(inputs)
-                seen = replace(seen, teacher=choice)
-            own = term.function(logps, seen)
+                read["teacher"] = self.teachers[term].choice(inputs)
+            own = term.function(logps, Seen(*given, **read))
             if term.surrogate and "importance_sampling_ratio" in inputs:  # as TRL's
                 own = own * inputs["importance_sampling_ratio"]
             mean = averaged(own, mask, trainer, inputs)

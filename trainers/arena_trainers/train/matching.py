@@ -161,7 +161,9 @@ def prepare_games(
     if plans is None:
         plans = [GamePlan(spec, args) for spec in args.games]
     check_used(args, plans)
-    columns = {**(columns or {}), **parts_of(args.rewards)}
+    if not isinstance(columns := columns or {}, Mapping):
+        raise ValueError(f"want columns as a mapping from names, got {columns!r:.200}")
+    columns = {**columns, **parts_of(args.rewards)}
     found = check_credit(args, [plan.game for plan in plans], columns)
     if args.critic == "features":
         found = (*found, "features")

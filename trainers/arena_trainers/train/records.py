@@ -102,11 +102,9 @@ def check_functions(functions: Mapping[str, Any], taken: Collection[str]) -> Non
     """Raises for columns that functions or reward models cannot give.
 
     Raises:
-        ValueError: no mapping; an unknown column; a column that is taken; no function; a
+        ValueError: an unknown column; a column that is taken; no function; a
             column that a reward model cannot give, see `arena_trainers.train.batch`.
     """
-    if not isinstance(functions, Mapping):
-        raise ValueError(f"want columns as a mapping from names, got {functions!r}")
     for name, function in functions.items():
         if name in taken:
             raise ValueError(

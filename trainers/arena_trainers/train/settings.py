@@ -373,15 +373,16 @@ class SelfPlay:
         """The prompts of the reference, if they are not those of training."""
         given = dict(self.reference or {})
         told, prompt = given.pop("instruction", ""), given.pop("prompt", {})
-        given.pop("model", None)
-        if given or not isinstance(told, str) or not isinstance(prompt, Mapping):
+        kinds = [type(told), type(given.pop("model", "")), type(prompt)]
+        if given or kinds != [str, str, dict]:
             raise ValueError(
                 "want reference as {model: PATH, instruction: TEXT, prompt: OPTIONS}, got "
                 f"{self.reference!r:.200}"
             )
         if not told and not prompt:
             return None
-        own = {name: getattr(self, name) for name in PROMPT_OPTIONS} | dict(prompt)
+        refuse_unknown("the prompt of reference", prompt, PROMPT_OPTIONS)
+        own = {name: getattr(self, name) for name in PROMPT_OPTIONS} | prompt
         own["persona"] = " ".join(filter(None, (own["persona"], told)))
         found = PromptOptions(**own)
         if found.history != "state" or self.on_invalid == "retry":

@@ -226,6 +226,12 @@ class TurnGRPOTrainer(GRPOTrainer):
         self.forward = Forward(self, self.shards, self.clock)
         self.terms = LossTerms(self, terms)
         args, games, clock = self.args, self.games, self.clock
+        path = (args.reference or {}).get("model")
+        if path is not None and self.ref_model is None:
+            raise ValueError(
+                "want reference without model where an adapter is trained, as TRL takes the base "
+                f"model for it; got {path!r}; leave model or the adapter out"
+            )
         process = self.accelerator.process_index
         self.policy = self._learner()
         device = self.accelerator.device

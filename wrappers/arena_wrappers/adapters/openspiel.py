@@ -177,7 +177,7 @@ class OpenSpielGame(BaseGame[State, int]):
         return int(loaded(self.name).num_distinct_actions())
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> Kind:  # type: ignore[override]  # settable in BaseGame
         utility = loaded(self.name).get_type().utility
         if utility == pyspiel.GameType.Utility.IDENTICAL or self.num_players == 1:
             return "cooperative"
@@ -190,7 +190,7 @@ class OpenSpielGame(BaseGame[State, int]):
         return [0] * self.num_players if alike else range(self.num_players)
 
     @property
-    def information(self) -> Information:
+    def information(self) -> Information:  # type: ignore[override]  # settable in BaseGame
         kind = loaded(self.name).get_type().information
         perfect = pyspiel.GameType.Information.PERFECT_INFORMATION
         return "perfect" if kind == perfect else "imperfect"

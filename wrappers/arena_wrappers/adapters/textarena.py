@@ -377,7 +377,7 @@ class TextArenaGame(BaseGame[State, int | str]):
         object.__setattr__(self, "num_players", found)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> Kind:  # type: ignore[override]  # settable in BaseGame
         return "cooperative" if self.num_players == 1 else "mixed"
 
     def position(self, state: State) -> Position:

@@ -107,4 +107,9 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     if (hint := _ELSEWHERE.get(one.name)) and one.name not in (makers or {}):
         raise ValueError(f"no policy {spec!r:.200}; {hint}")
     door = replace(policies, built_in={**policies.built_in, **(makers or {})})
-    return door.make(spec, make=partial(make_policy, makers=makers), spec=spec)
+    made = door.make(spec, make=partial(make_policy, makers=makers), spec=spec)
+    if lacks := [name for name in ("name", "act") if not hasattr(made, name)]:
+        raise ValueError(
+            f"policy {spec!r:.200} lacks {' and '.join(lacks)}; define them"
+        )
+    return made
