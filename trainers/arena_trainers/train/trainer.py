@@ -65,7 +65,7 @@ import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
 from numpy.typing import NDArray
-from transformers import PreTrainedModel, TrainerCallback
+from transformers import AutoTokenizer, PreTrainedModel, TrainerCallback
 from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 from trl.trainer import grpo_trainer
@@ -226,12 +226,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         self.forward = Forward(self, self.shards, self.clock)
         self.terms = LossTerms(self, terms)
         args, games, clock = self.args, self.games, self.clock
-        path = (args.reference or {}).get("model")
-        if path is not None and self.ref_model is None:
-            raise ValueError(
-                "want reference without model where an adapter is trained, as TRL takes the base "
-                f"model for it; got {path!r}; leave model or the adapter out"
-            )
+        if path := (args.reference or {}).get("model"):
+            _check_reference(path, self.ref_model, self._tokenizer)
         process = self.accelerator.process_index
         self.policy = self._learner()
         device = self.accelerator.device
@@ -438,6 +434,20 @@ class TurnGRPOTrainer(GRPOTrainer):
     def last_episodes(self) -> list[Episode]:
         """The episodes of this process's latest generation batch."""
         return self.last_played.episodes
+
+
+def _check_reference(path: str, model: Any, tokenizer: Any) -> None:
+    """Raises ValueError for a reference that TRL leaves out, or that reads tokens otherwise."""
+    if model is None:
+        raise ValueError(
+            "want reference without model where an adapter is trained, as TRL takes the base "
+            f"model for it; got {path!r}; leave model or the adapter out"
+        )
+    if AutoTokenizer.from_pretrained(path).get_vocab() != tokenizer.get_vocab():
+        raise ValueError(
+            f"want a reference with the tokenizer of the model, got another in {path!r}; choose a "
+            "model of the same family"
+        )
 
 
 @contextmanager
