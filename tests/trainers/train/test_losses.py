@@ -420,6 +420,17 @@ def test_the_reference_may_be_another_model(
         assert found[: len(own)].tolist() == pytest.approx(own.tolist(), abs=1e-5)
 
 
+def test_a_reference_that_reads_other_tokens_is_refused(make_trainer, tmp_path):
+    from arena_trainers.lm import LMPolicy
+    from arena_trainers.runs import tiny_model, tiny_tokenizer
+
+    other = tiny_tokenizer(["other words"])
+    model = tiny_model(other, hidden_size=8, num_layers=1, seed=0)
+    LMPolicy(model, other).save_pretrained(tmp_path / "other")
+    with pytest.raises(ValueError, match="with the tokenizer of the model"):
+        make_trainer(beta=0.1, reference={"model": str(tmp_path / "other")})
+
+
 def lora():
     from peft import LoraConfig
 
