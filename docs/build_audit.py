@@ -41,67 +41,75 @@ KUHN = {"real": "kuhn_poker", "ante only": "games:AnteOnly"}
 JACKS = (0, (0, 0, (0, 1))), (1, (1, 0, (1,)))  # each seat with a jack, before a bet
 HEAD = """# An exact audit of the field
 
-Written by `python docs/build_audit.py --write` from [audit/found.json](audit/found.json), which the same script
-fills. Released advantage functions stand before the exact policy gradient of nine small games, and released games beside
-their twins here. Every cell leads to its numbers, its version and the command that repeats it.
+Released advantage functions are compared with the exact policy gradient in nine small games, and released games with the same
+game of this project, their twin. Each cell links to its numbers, the version and the command that repeats it.
+Written by `python docs/build_audit.py --write` from [audit/found.json](audit/found.json), which the same script fills.
 
 ## What is not shown
 
-- A wrong gradient in a game of a few states does not say how much worse a training run ends. The games are built to
-  show faults: in a batch of two a z-score knows who won, and not by how much. In large groups with their own chance less is left of it.
-- A function is called alone. A trainer adds clipping, a KL term, filters and other losses, which may mend or hide what is found.
-- Each version is the newest that a package index had in November 2026. Later ones may differ.
-- A game that pays other than its twin does not refute what was published about models trained on it, such as transfer to
-  other tasks: it was another game, and the same for all methods that were compared in it.
-- "No difference" holds for the lines that were compared: all of a small tree, else seeded random play.
-- This project's own credit is audited by the same code and may share its faults. `make slow` holds 20 right functions and nine planted
-  faults against the code; the trainer's default, `random_effects`, is exact.
+- **Training.** A wrong gradient in a game of a few states does not say how much worse a training run ends. The games are built to
+  show faults: in a batch of two, a z-score keeps who won and drops by how much. The effect shrinks in large groups with own chance.
+- **Trainers.** Each function is called alone. Clipping, a KL term, filters and other losses may mend or hide what is found.
+- **Other versions.** Each version is the newest that PyPI had in November 2026.
+- **Published results.** A game that pays other than its twin does not refute results of models trained on it, such as transfer to
+  other tasks. All methods compared in it had the same game.
+- **All lines of large games.** "No difference" holds for the lines that were compared: all of a small tree, else seeded random play.
+- **Faults of this audit.** The same code audits this project's own credit. `make slow` runs it on 20 right functions and nine planted
+  faults. The trainer's default, `random_effects`, is exact.
 
 ## Advantage functions
 
-The expected gradient of batches of two episodes, each with its own draws of chance, over every possible batch:
+The columns of games hold the verdict on the expected gradient: the mean over every possible batch of two episodes.
 
-- **exact**: the true gradient. **scaled**: a positive multiple of it. **direction**: within 90 degrees.
-- **reversed**: at 90 degrees or more for a seat, so that a step along it may lower its return. **zero**: no gradient.
+| Verdict | The expected gradient is |
+| --- | --- |
+| exact | the true gradient |
+| scaled | a positive multiple of it for each seat |
+| direction | within 90 degrees of it for each seat |
+| zero | zero, where the true one is not |
+| reversed | at 90 degrees or more, or zero, for some seat: a step may lower the return of this seat, and does not raise it |
 
-Episodes of a batch are one group. They draw their own chance, or share it: the same deals, and the same luck for the same action. The last
-columns give the worst verdict over the games; in a large batch every line of play has its share. Dividing by a
-standard deviation or a mean is a choice of its authors, which papers discuss: the table says what it costs. Three functions need care:
-`grpo_passk` has another aim, the best of k, and `maxrl` and `gpg` are made for rewards of 0 and 1, while these games pay other numbers, too.
+The episodes of a batch are one group. With own chance each episode has its own deal and luck. With shared chance all
+have the same deal, and the same luck for the same action. The last columns hold the worst verdict over the games for other batches. A
+large batch is the limit of many episodes: it holds every line of play by its probability.
+
+Authors divide by a standard deviation or a mean on purpose, and papers discuss it. The table shows what it costs in these games.
+Three functions have another aim: `grpo_passk` optimizes the best of k, and `maxrl` and `gpg` are made for rewards of 0 and 1,
+while these games also pay other numbers.
 
 """
 GAMES_HEAD = """
 ## Games
 
-Who moves, legal actions, chance and payments, state by state. A difference is no verdict on who is right: the note says what the
-package's own words promise.
+Compared in each state: who moves, legal actions, chance and payments. A difference does not say which game is right; the note
+quotes what the package says of its game.
 
-| package | version | game | beside our | result | note |
+| package | version | game | twin | result | note |
 |---|---|---|---|---|---|
 """
 KUHN_TEXT = """
 ## What the payments of a Kuhn poker teach
 
 In `KuhnPoker-v0` of TextArena 0.7.4, "[bet]" and "[call]" add no chip to the pot, though its prompt says that they do: 12 of the 30
-combinations of deal and line pay 1 where Kuhn poker pays 2. It is exactly our game with payments cut to the ante
-([no difference](audit/details.md#textarena-kuhn-ante-only)). NashConv, 0 at an equilibrium, of policies in both:
+combinations of deal and line pay 1 where Kuhn poker pays 2. It equals our game with payments cut to the ante
+([no difference](audit/details.md#textarena-kuhn-ante-only)). NashConv (0 at an equilibrium) of four policies:
 
 | policy | Kuhn poker | TextArena 0.7.4 |
 |---|---|---|
 {values}
 
-So whoever never folds is optimal in the second game, and loses {never_folds} in the first. The default job of `arena train` (the tiny
+A policy that never folds is optimal in TextArena's game, and has NashConv {never_folds} in Kuhn poker. The default job of `arena train` (the tiny
 model, 400 steps of 128 episodes), trained in each game and measured in both:
 
 | trained in | seeds | NashConv in Kuhn poker | mean | NashConv in TextArena's | mean |
 |---|---|---|---|---|---|
 {trained}
 
-So the second model is all but optimal in the game that it was given, and far from it in Kuhn poker. With a jack, which cannot win, an
-equilibrium folds to every bet; the models call {calls}.
+Each model does best in its own game. Models of TextArena's game are near its equilibrium, and far from that of Kuhn poker.
+With a jack, which cannot win, an equilibrium of Kuhn poker folds to every bet. The models call {calls}.
 
-The main branch of TextArena (commit 6dfb577) has mended the pot. 0.7.4 is the newest release. The repository
-of SPIRAL 0.0.1 has an environment of its own (`spiral/envs/KuhnPoker/env.py`, read, not run): there too no bet reaches the
+TextArena's main branch (commit 6dfb577) has mended the pot; the newest release, 0.7.4, has not. The repository
+of SPIRAL 0.0.1 has an environment of its own (`spiral/envs/KuhnPoker/env.py`, read, not run). There too no bet reaches the
 pot, and the winner of the last round wins the match, whatever the chips are.
 """
 DETAILS_HEAD = """# Details of the audit
@@ -114,18 +122,18 @@ Advantage functions run from the wheels of a package index, which are read and n
 pip download --no-deps -d wheels {wheels}
 ```
 
-Verdict, smallest cosine over the seats, and the factor of the gradient; "own" and "shared" say whether the episodes of a batch draw
-the same chance.
+A cell holds the verdict, the smallest cosine with the true gradient over the seats, and the factor: the projection on the true gradient of all
+seats. Columns are batches; "shared chance" means that all episodes of a batch draw the same.
 """
 REPORTS_HEAD = """# Drafts of reports
 
-Made by `python docs/build_audit.py --write`. For the authors, before [the page](../audit.md) is published. None has been sent.
+Made by `python docs/build_audit.py --write`. They go to the authors before [the page](../audit.md) is published. None has been sent.
 
 """
 KUHN_REPORT = """## TextArena {version}: bets add nothing to the pot of KuhnPoker-v0
 
-Main (commit 6dfb577) has mended this; the newest release on PyPI has not, so that `pip install textarena` still gives it. Could you release main, and name the change
-in its notes? Results with this environment are results of another game.
+Main (commit 6dfb577) has mended this. The newest release on PyPI has not, so `pip install textarena` still has it. Could you
+release main, and name the change in its notes? Results of the two versions are not comparable.
 
 ```python
 from textarena.envs.KuhnPoker.env import KuhnPokerEnv
@@ -142,35 +150,41 @@ print(env.state.game_state["player_chips"])
 ## TextArena {version}: the prompt of Breakthrough-v0
 
 "You can move a single piece one step forward or diagonally forward. A piece may only move diagonally if an opponent piece
-is there": the usual rules also allow a diagonal step to an empty square. If yours is a variant by design, a sentence in the
-prompt's first line would help; the first sentence reads like the usual rules.
+is there". The usual rules also allow a diagonal step to an empty square, and the first sentence reads like them. If yours is a
+variant by design, could the first sentence say so?
 
 ## TextArena {version}: the goal of IteratedRockPaperScissors-v0
 
-The prompt says "Your goal is to win as many rounds as possible". The environment pays 1 to whoever won more rounds, so a lead of one
-is as good as a lead of five. Could the prompt say so?
+The prompt says "Your goal is to win as many rounds as possible". The environment pays 1 to the winner of more rounds, at the
+end. A lead of one pays as much as a lead of five. Could the prompt say so?
 
 ## RLCard {rlcard}: Leduc hold'em
 
-`leduc-holdem` has blinds of 1 and 2, so that its first player may fold at once. The Leduc poker of "Bayes' Bluff", and OpenSpiel's,
-has antes of 1. Both are documented in your code; could the page of the game say that values and exploitability are not comparable?
+`leduc-holdem` has blinds of 1 and 2, so its first player may fold at once. Leduc poker in "Bayes' Bluff" and in OpenSpiel has
+antes of 1. Your documentation tells the blinds. Could it also say that values and exploitability are not comparable with those?
 
 ## SPIRAL 0.0.1: Kuhn poker
 
-In `spiral/envs/KuhnPoker/env.py` a bet or call adds no chip to the pot, and `_set_round_winner` gives the match to the winner of its
-last round: `set_winners(player_ids=[player_id])` where `current_round >= max_turns`. The prompt says that the most chips after all rounds win.
+In `spiral/envs/KuhnPoker/env.py` a bet or call adds no chip to the pot. `_set_round_winner` gives the match to the winner of its last
+round: `set_winners(player_ids=[player_id])` where `current_round >= max_turns`. The prompt says that the player with the most chips after
+all rounds wins. We read this code and did not run it.
 
 """
+AIMS = {
+    "grpo-passk": " `grpo_passk` has another aim, the best of k.",
+    "gpg": " `gpg` is made for rewards of 0 and 1.",
+    "maxrl": " `maxrl` is made for rewards of 0 and 1.",
+}
 CREDIT_REPORT = """## {package} {version}: {names}
 
-We call this no bug: it follows from the formula. In small groups, or where episodes share chance, the expected gradient may point away from the
-true one. Smallest case: `{first}` in `{game}`, batch {batch} ({about})
+This follows from the formulas; we do not call it a bug. In small groups, or where episodes share chance, the expected gradient may
+point away from the true one.{aims} Smallest case: `{first}` in `{game}`, batch {batch} ({about})
 
 | seat | knows | action | true gradient | expected |
 |---|---|---|---|---|
 {lines}
 
-`python docs/audit/credit.py --wheels wheels {first}` repeats it. A sentence in your documentation might help those who choose group
+`python docs/audit/credit.py --wheels wheels {first}` in this project repeats it. A sentence in your documentation might help those who choose group
 sizes{instead}
 
 """
@@ -407,11 +421,14 @@ def reports(known: Mapping[str, Any]) -> str:
         lines = gradient_lines(row["counterexample"])
         others = [n for n, one in known["credit"].items() if right(one, package)]
         named = ", ".join(f"`{name}`" for name in others)
-        instead = f"; exact, or a multiple, in all games: {named}." if others else "."
+        instead = (
+            f". Exact or scaled in all games and batches: {named}." if others else "."
+        )
         text += CREDIT_REPORT.format(
             **{"package": package, "version": row["version"], "first": first},
             **{"game": game, "batch": batch, "instead": instead},
             names=", ".join(f"`{name}`" for name in rows),
+            aims="".join(t for end, t in AIMS.items() if f"{package}-{end}" in rows),
             about=DIAGNOSTICS[game].about.rstrip("."),
             lines="\n".join(f"| {' | '.join(line)} |" for line in lines),
         )

@@ -12,8 +12,8 @@ FOLDER = Path(__file__).with_name("board")
 PAGE = Path(__file__).with_name("board.md")
 HEAD = """# Board
 
-What policies do in a fixed suite of games, in a form that anyone can verify. Written by `python docs/build_board.py --write`
-from the submissions in [docs/board](https://github.com/arena-envs/arena-envs/tree/main/docs/board).
+Results of policies in a fixed suite of games. Anyone can verify them. Written by `python docs/build_board.py --write` from the
+submissions in [docs/board](https://github.com/arena-envs/arena-envs/tree/main/docs/board).
 
 ## Add a policy
 
@@ -23,13 +23,13 @@ arena board verify cfr-10.jsonl                  # plays every episode again
 arena board page cfr-10.jsonl > board.md         # the tables below, of your files
 ```
 
-A stop, an endpoint that is down and `kill -9` cost nothing: the same command goes on, and lost episodes are played again.
-A submission holds the replies of the policy, all actions and returns, and in games of at most 200 information states the
-action probabilities of models that have them. It holds no result: `verify` and `page` compute all numbers from these. Seeds
-follow from the hash of the suite; opponents and chance play themselves. `.jsonl.gz` is read, too.
+If the run stops or an endpoint is down, give the same command again: it goes on, and plays lost episodes again.
+A submission holds the policy's replies, all actions and all returns. In games of at most 200 information states it also holds
+the action probabilities of a model that has them. It holds no results: `verify` and `page` compute every number. Seeds
+follow from the suite's hash; `verify` plays opponents and chance itself. Compress a finished file if you like: `.jsonl.gz` is read, too.
 
-`--suite` takes `standard`, `mars` (the protocol of MARSHAL), `gtbench` (that of GTBench; both list their differences), or a YAML
-file of your own:
+`--suite` takes `standard`, `mars` (protocol of MARSHAL), `gtbench` (protocol of GTBench) or a YAML file of your own. Each of the
+two protocols lists its differences from the original.
 
 ```sh
 cat > nim.yaml <<'END'
@@ -48,10 +48,10 @@ arena board run first --suite nim.yaml --out first.jsonl
 arena board page first.jsonl --suite nim.yaml
 ```
 
-A bot that refuses a game of a suite cannot take part: `mcts` sees hidden cards, `minimax` needs perfect information.
-SmolLM2-135M-Instruct takes more than an hour on one core, and is not in the tables:
-`arena board run lm:$HOME/.cache/arena/SmolLM2-135M-Instruct --name SmolLM2-135M --out smollm2.jsonl`, after `arena train smollm2`
-has converted it.
+A bot must be able to play every game of the suite: `minimax` needs perfect information, and `mcts` would see hidden cards.
+SmolLM2-135M-Instruct is not in the tables, since it takes more than an hour on one core. `arena train smollm2` converts the
+model; then run
+`arena board run lm:$HOME/.cache/arena/SmolLM2-135M-Instruct --name SmolLM2-135M --out smollm2.jsonl`.
 
 """
 

@@ -38,14 +38,20 @@ class ISMCTS:
         check_search(self.num_simulations, self.exploration)
 
     def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
-        legal = game.legal_actions(state)
+        return self.best(game, state, game.legal_actions(state), rng)
+
+    def best(
+        self, game: AnyGame, state: Any, legal: Sequence[Any], rng: random.Random
+    ) -> Any:
+        """The best of some legal actions."""
         if len(legal) == 1:
             return legal[0]
         seat = game.current_player(state)
         scale = self.exploration * (game.max_return - game.min_return) / 2
         nodes: dict[Hashable, _Node] = {}
         for _ in range(self.num_simulations):
-            _simulate(game, game.resample(state, seat, rng), nodes, scale, rng)
+            drawn = game.resample(state, seat, rng)
+            _simulate(game, drawn, legal, nodes, scale, rng)
         root = nodes[seat, game.information_state(state, seat)]
         most = max(root.visits)
         return rng.choice([a for a, n in root.by_action(legal) if n == most])
@@ -86,6 +92,7 @@ class _Node:
 def _simulate(
     game: AnyGame,
     state: Any,
+    roots: Sequence[Any],
     nodes: dict[Hashable, _Node],
     scale: float,
     rng: random.Random,
@@ -97,7 +104,7 @@ def _simulate(
             state = game.apply(state, sample_chance(game, state, rng))
             continue
         key = (player, game.information_state(state, player))
-        legal = game.legal_actions(state)
+        legal = game.legal_actions(state) if path else roots
         is_new = key not in nodes
         if is_new:
             nodes[key] = _Node(len(legal), rng)

@@ -146,9 +146,7 @@ class _Pair:
 
     def moves(self, state: Any) -> list[Any]:
         if self.first.current_player(state) == CHANCE:
-            return [
-                outcome for outcome, p in self.first.chance_outcomes(state) if p > 0
-            ]
+            return [o for o, p in self.first.chance_outcomes(state) if p > 0]
         return list(self.first.legal_actions(state))
 
     def then(self, node: Node, move: Any) -> Node:
@@ -233,7 +231,7 @@ def twin(name: Any) -> Any:
     kind, _, rest = name.partition(":") if isinstance(name, str) else ("", "", "")
     if kind == "openspiel":
         return _openspiel(rest)
-    made = imported(name, "a class of a game")() if rest else name
+    made = imported(name, "a class of a game")() if rest and "(" not in name else name
     made = make_game(made) if isinstance(made, str) else made
     if not hasattr(made, "initial_state"):
         want = "a game with explicit states, got an environment"

@@ -109,14 +109,9 @@ class Goal(Transform):
         found = self._reached_at(self.game, state)
         if found is None:
             return None
-        paid, low, high = (
-            [float(r) for r in found],
-            self.game.min_return,
-            self.game.max_return,
-        )
-        fits = (
-            len(paid) == self.game.num_players and low <= min(paid) <= max(paid) <= high
-        )
+        paid, game = [float(r) for r in found], self.game
+        low, high = game.min_return, game.max_return
+        fits = len(paid) == game.num_players and low <= min(paid) <= max(paid) <= high
         if not fits or (self.game.zero_sum and abs(sum(paid)) > 1e-9):
             raise ValueError(
                 f"want None or a return of each seat from {low} to {high}"

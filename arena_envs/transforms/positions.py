@@ -69,10 +69,9 @@ class Start(Transform):
         return () if state == BEGIN else self.game.legal_actions(state)
 
     def apply(self, state: Any, action: Any) -> Any:
-        is_drawn = state != BEGIN
-        return (
-            self.game.apply(state, action) if is_drawn else self._positions()[action][0]
-        )
+        if state == BEGIN:
+            return self._positions()[action][0]
+        return self.game.apply(state, action)
 
     def information_state(self, state: Any, seat: int) -> Any:
         return state if state == BEGIN else self.game.information_state(state, seat)
@@ -106,9 +105,8 @@ def _positions(game: Any, source: str) -> Sequence[tuple[Any, int]]:
         ) from error
     if not 0 <= part < 1 or not records:
         raise ValueError(f"want a share from 0 to below 1 and episodes, got {source!r}")
-    return list(
-        Counter(_position(game, record, part, file) for record in records).items()
-    )
+    found = Counter(_position(game, record, part, file) for record in records)
+    return list(found.items())
 
 
 def _position(game: Any, record: Sequence[Any], part: float, file: str) -> Any:

@@ -332,7 +332,7 @@ PAIRS = {
             dict(enumerate(("[rock]", "[paper]", "[scissors]"))),
             num_rounds=2,
         ),
-        note="its prompt says: win as many rounds as possible",
+        note="pays at the end, 1 to the winner of more rounds; its prompt says: win as many rounds as possible",
     ),
     "pettingzoo-tic-tac-toe": Pair(
         *("pettingzoo", "tictactoe_v3", "tic_tac_toe"),

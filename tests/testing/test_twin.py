@@ -45,6 +45,10 @@ def test_random_play_finds_a_difference_beyond_the_compared_tree():
     assert found.what == "returns"
 
 
+def test_a_twin_may_be_a_transform_of_a_game():
+    assert same_game("kuhn_poker", "disguise:3(kuhn_poker)") is None
+
+
 def test_another_number_of_players_shows_in_the_deal():
     found = same_game(KuhnPoker(3), "openspiel:kuhn_poker")
     assert (found.history, found.what) == ((), "chance_outcomes")

@@ -241,12 +241,16 @@ def _term(name: str, given: Any) -> Term:
     weight = Weight.of(f"losses[{name!r}]", options)
     reads, surrogate = getattr(function, "loss_needs", (frozenset[str](), False))
     teacher, sees = options.pop("teacher", None), options.pop("sees_hidden", False)
-    if ("teacher" in reads) != (teacher is not None):
-        wanted = "a policy as teacher" if teacher is None else "no teacher"
+    if type(teacher) is not (str if "teacher" in reads else type(None)):
+        wanted = "a policy as teacher" if "teacher" in reads else "no teacher"
         raise ValueError(f"want {wanted} in losses[{name!r}], got {teacher!r}")
+    if type(sees) is not bool:
+        raise ValueError(
+            f"want sees_hidden of losses[{name!r}] as true or false, got {sees!r}"
+        )
     check_options(f"loss term {name!r}", function, options, losses.given)
     made = functools.partial(function, **options)
-    return Term(name, made, weight, reads, surrogate, teacher, bool(sees))
+    return Term(name, made, weight, reads, surrogate, teacher, sees)
 
 
 def check_term(term: Callable[..., Any], **options: Any) -> None:
@@ -258,22 +262,23 @@ def check_term(term: Callable[..., Any], **options: Any) -> None:
     import torch
 
     draws = torch.Generator().manual_seed(0)
-    drawn = {n: -torch.rand(2, 3, generator=draws) for n in ("logps", *NEEDS[:5])}
-    others: dict[str, Any] = {
-        "entropy": -drawn["entropy"],
-        "invalid": torch.tensor([True, False]),
-    }
+    logps, old, reference, values, entropy = -torch.rand(5, 2, 3, generator=draws)
+    logps, entropy = logps.requires_grad_(), (-entropy).requires_grad_()
+    invalid = torch.tensor([True, False])
+    choice = Choice(values.softmax(1), logps.log_softmax(1))
+    every = (old, reference, choice, entropy, values, invalid)
+    known: dict[str, Any] = dict(zip(NEEDS, every, strict=True))
     reads, _ = getattr(term, "loss_needs", (frozenset[str](), False))
-    logps = drawn.pop("logps").requires_grad_()
-    others["teacher"] = Choice(drawn["teacher"].softmax(1), logps.log_softmax(1))
-    others["entropy"].requires_grad_()
-    known: dict[str, Any] = {n: x for n, x in {**drawn, **others}.items() if n in reads}
     mask = torch.tensor([[True] * 3, [True, True, False]])
-    seen = Seen(mask, torch.tensor([[1.0], [-1.0]]) * mask, (0.2, 0.2), **known)
+    read = {name: known[name] for name in reads}
+    seen = Seen(mask, torch.tensor([[1.0], [-1.0]]) * mask, (0.2, 0.2), **read)
     try:
         found = term(logps, seen, **options)
     except (AttributeError, TypeError) as error:
-        broken("needs", f"it reads what it does not declare: {error}")
+        broken(
+            "needs",
+            f"it reads what it does not declare, or an option is wrong: {error}",
+        )
     if tuple(found.shape) != (2, 3):
         broken("per token", f"want a loss of shape (2, 3), got {tuple(found.shape)}")
     if not found.isfinite().all():

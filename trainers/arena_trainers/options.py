@@ -158,8 +158,7 @@ class Weight:
         value, over = given.pop("weight", 1.0), given.pop("over", None)
         until = given.pop("until", None)
         pair = value if isinstance(value, list | tuple) else (value, value)
-        finite = [_is_number(number) and math.isfinite(number) for number in pair]
-        if len(pair) != 2 or not all(finite):
+        if len(pair) != 2 or not all(map(is_number, pair)):
             raise ValueError(
                 f"want a number or [from, to] as weight of {what}, got {value!r}"
             )
@@ -192,6 +191,11 @@ class Weight:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number."""
+    return type(value) is int or (type(value) is float and math.isfinite(value))
 
 
 def option(*default: Any, least: float | None = None) -> Any:

@@ -29,7 +29,7 @@ from typing import Any
 
 from arena_envs import make_game
 from arena_envs.doors import Door, broken, check_options
-from arena_trainers.options import Weight
+from arena_trainers.options import Weight, is_number
 from arena_wrappers import Episode, PromptOptions, Turn, TurnRequest, make_policy, play
 from arena_wrappers.play import final_state, turn_states
 from arena_wrappers.policies import own_prompt
@@ -166,7 +166,7 @@ def _part(name: str, entry: Any) -> Part:
     if not bounds and rate is None:
         return part
     numbers = [*bounds.values(), rate]
-    if len(bounds) != 1 or timed or not all(map(_is_finite, numbers)) or rate <= 0:
+    if len(bounds) != 1 or timed or not all(map(is_number, numbers)) or rate <= 0:
         raise ValueError(
             f"want a weight, or one of at_most and at_least with a rate above 0, in {what}, got "
             f"{entry!r:.200}"
@@ -174,10 +174,6 @@ def _part(name: str, entry: Any) -> Part:
     ((key, limit),) = bounds.items()
     sign = -1 if key == "at_most" else 1
     return Part(name, part.function, weight, sign, float(limit), float(rate))
-
-
-def _is_finite(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
 
 
 def check_reward(reward: Callable[..., Any], game: Any, **options: Any) -> None:

@@ -235,6 +235,13 @@ def storable(text: str) -> str:
     return text.encode(code, errors).decode(code, errors)
 
 
+def listed(values: Any) -> Any:
+    """A list, as JSON can hold it, of a sequence or an array."""
+    if values is None or type(values) is list:
+        return values
+    return values.tolist() if hasattr(values, "tolist") else list(values)
+
+
 def params_of(game: AnyGame) -> dict[str, Any]:
     """The parameters of a game, as JSON holds them; of a transform, those of its inner game."""
     while isinstance(game, Transform):

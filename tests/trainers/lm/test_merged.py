@@ -61,6 +61,13 @@ def test_the_merged_model_is_the_adapter_on_its_base(
     assert card.text == before.text
 
 
+def test_an_adapter_without_a_tokenizer_has_that_of_its_base(adapter, monkeypatch):
+    for file in (adapter / "model").glob("*token*"):
+        file.unlink()
+    assert run(monkeypatch, adapter, "--merged") == 0
+    assert LMPolicy.from_pretrained(adapter / "merged", device="cpu").tokenizer
+
+
 def test_an_existing_folder_is_left_alone(adapter, monkeypatch, capsys):
     (adapter / "merged").mkdir()
     assert run(monkeypatch, adapter, "--merged") == 2

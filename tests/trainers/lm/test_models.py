@@ -52,6 +52,16 @@ def test_a_run_folder_says_where_its_model_is(model_folder, tmp_path):
         saved_model(tmp_path / "run")
 
 
+@pytest.mark.parametrize("name", ["run", "run/model"])
+def test_a_model_of_several_roles_says_where_its_adapters_are(tmp_path, name):
+    for role in ("worker", "planner"):
+        (tmp_path / "run" / "model" / role).mkdir(parents=True)
+        (tmp_path / "run" / "model" / role / "adapter_config.json").write_text("{}")
+    wanted = r"each role: give lm:.*run/model/planner, or another of planner, worker"
+    with pytest.raises(ValueError, match=wanted):
+        saved_model(tmp_path / name)
+
+
 def test_a_run_with_rounds_says_where_its_last_model_is(model_folder, tmp_path):
     for number in range(2):
         shutil.copytree(model_folder, tmp_path / f"round-0{number}" / "model")

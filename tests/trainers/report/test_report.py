@@ -21,7 +21,12 @@ from arena_trainers.report import (
     replay_page,
 )
 from arena_trainers.report import episodes as report_episodes
-from arena_trainers.report.episodes import answer_span, frames_of, outcome_of
+from arena_trainers.report.episodes import (
+    answer_span,
+    frames_of,
+    outcome_of,
+    turn_lines,
+)
 from arena_trainers.report.page import sheet
 from arena_trainers.report.stepping import Stepper
 from arena_trainers.tournament import Match, TournamentLog
@@ -220,6 +225,15 @@ def test_outcomes_are_a_few_words(episodes):
     assert words[0] in ("player_0 ahead", "player_1 ahead")
     assert words[1] == "player_0 forfeits"
     assert outcome_of(replace(episodes[0], lost="no reply", returns=[])) == "lost"
+
+
+def test_an_agents_calls_are_shown_with_their_advantages():
+    (episode,) = play("kuhn_poker", "agent:planner_worker(random)", range(1))
+    credit = TurnCredit("matpo", 0.25, calls=[-0.5, 0.25])
+    text = "\n".join(turn_lines(episode.turns[0], credit, False))
+    first, second = (call.text for call in episode.turns[0].generations)
+    assert f"  planner   {first}\n  worker    {second}\n  reply" in text
+    assert "call 1 advantage -0.500; call 2 advantage +0.250 by matpo" in text
 
 
 def test_a_sheet_has_every_turn_as_the_viewer_saw_it(episodes):

@@ -118,6 +118,22 @@ def test_what_is_refused_here_stands_below_the_plan(monkeypatch):
     assert "'Qwen/Qwen3-0.6B' is not on this machine" in text
 
 
+def test_the_plan_counts_the_adapters_of_all_roles():
+    one, two = (
+        next(
+            line
+            for line in lines("kuhn-tiny", sync_ref_model=False, **given)
+            if "trained:" in line
+        )
+        for given in ({"lora_r": 4}, {"roles": {0: {"lora_r": 4}, 1: {"lora_r": 4}}})
+    )
+    (single,), (both,) = (
+        re.findall(r"trained: ([\d,]+) \(LoRA", t) for t in (one, two)
+    )
+    assert int(both.replace(",", "")) == 2 * int(single.replace(",", ""))
+    assert "rank 4 and 4" in two
+
+
 def test_the_command_takes_options_and_says_what_is_wrong(arena_here, tmp_path):
     done = arena_here("train", "--dry-run", "--num_layers", "1", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

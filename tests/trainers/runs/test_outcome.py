@@ -20,6 +20,7 @@ from arena_trainers.runs.results.close import (
     Frame,
     curves,
     outcome_tables,
+    player_of,
     results_of,
     rollouts_lines,
 )
@@ -251,6 +252,22 @@ def test_every_game_has_its_lines_and_solvers_only_where_they_are_exact(args, tm
     assert "look at episodes after training:" in lines  # none of training are kept
     plays = [line for line in lines if line.startswith("  arena play")]
     assert plays[3] == "  arena play blackjack"
+
+
+@pytest.mark.parametrize(
+    ("options", "player"),
+    [
+        ({}, "lm:M"),
+        ({"agent": "planner_worker"}, "agent:planner_worker(lm:M)"),
+        (
+            {"agent": "candidates(num=2)", "roles": {"proposer": {}, "chooser": {}}},
+            "agent:candidates(proposer=lm:M/proposer, chooser=lm:M/chooser, num=2)",
+        ),
+        ({"roles": {0: {}, 1: {}}}, "agent:by_seat(seat_0=lm:M/seat_0, seat_1=lm:M/seat_1)"),
+    ],
+)  # fmt: skip
+def test_what_was_trained_has_a_policy_string(settings, options, player):
+    assert player_of("lm:M", TurnGRPOConfig(**settings, **options)) == player
 
 
 def test_the_end_says_why_there_are_no_training_episodes(args, tmp_path):

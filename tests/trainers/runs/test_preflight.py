@@ -16,6 +16,7 @@ from arena_trainers.train import settings as own_options
 from arena_trainers.train.config import training_options
 from arena_trainers.train.settings import installed_versions, listed_options
 
+PLANNER = ["--agent", "planner_worker", "--roles"]
 REFUSED = [
     (["--learning_rat", "1"], "did you mean 'learning_rate'?"),
     (["--evaluate_evry", "1"], "did you mean 'evaluate_every'?"),
@@ -43,6 +44,13 @@ REFUSED = [
     (["--save_steps", "0"], "want save_steps above 0, got 0"),
     (["--use_vllm", "true", "--top_k", "5"], "use_vllm does not support top_k"),
     (["--lora_r", "4"], "want sync_ref_model false with lora_r"),
+    ([*PLANNER, "{planner: {lora_r: 4}, worker: {lora_r: 4}}"], "with lora_r or roles"),
+    ([*PLANNER, "{planner: {}, worker: {lora_r: 4}}"], "['planner'] has no rank; give"),
+    ([*PLANNER, "{boss: {lora_r: 4}}"], "the roles planner, worker, got boss"),
+    ([*PLANNER, "{planner: 3}"], "got planner"),
+    (["--roles", "{0: {lora_r: 4}}"], "want roles for seat 1 of kuhn_poker, which"),
+    (["--roles", "{0: 3}"], "want roles[0] as {lora_r: 8}, got 3"),
+    (["--roles", "{0: {lora_r: 2.5}}"], "an integer roles[0] lora_r from 1 to 4096"),
     (["--opponents", "self,human"], "want no person in training, got 'human'"),
     (["--lora_alpha", "4"], "lora_r is 0; give a rank: --lora_r 16"),
     (["--seed", "--rules", "false"], "option --seed lacks a value"),

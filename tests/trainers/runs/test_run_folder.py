@@ -50,6 +50,12 @@ def test_a_run_that_loses_the_race_for_an_empty_folder_deletes_nothing(
     assert (tmp_path / CONFIG).read_text() == "seed: 1\n"
 
 
+def test_a_checkpoint_of_several_roles_is_resumed_from(model_folder, tmp_path):
+    (tmp_path / "planner").mkdir()
+    (tmp_path / "planner" / "adapter_config.json").write_text("{}")
+    run_folder.check_same_model(tmp_path, model_folder)
+
+
 def test_what_others_wrote_stays_when_a_run_cannot_begin(tmp_path):
     folder = tmp_path / "run"
     with pytest.raises(ValueError, match="cannot begin"):

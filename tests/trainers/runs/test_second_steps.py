@@ -1,6 +1,8 @@
 """What a user does next with an adapter: mistakes say what to do."""
 
 import os
+import re
+import shlex
 
 import pytest
 
@@ -31,6 +33,23 @@ def test_an_adapter_is_found_from_another_folder(tmp_path, monkeypatch, model_fo
     adapter = tmp_path / "second" / "model"
     assert adapter_base(str(adapter)) == str(tmp_path / "first" / "model")
     assert LMPolicy.from_pretrained(adapter, device="cpu").prompt is not None
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+def test_adapters_of_two_roles_resume_and_play(tmp_path, monkeypatch, model_folder):
+    """The run's model card has the command that plays them."""
+    monkeypatch.chdir(tmp_path)
+    two = "{planner: {lora_r: 2}, worker: {lora_r: 3}}"
+    options = ["--agent", "planner_worker", "--roles", two, "--save_steps", "1"]
+    options += ["--model", model_folder, "--output-dir", "run"]
+    assert run(monkeypatch, "train", *options, *SHORT, *SMALL) == 0
+    assert run(monkeypatch, "train", "--resume", "run", "--max_steps", "2") == 0
+    card = (tmp_path / "run" / "model" / "README.md").read_text()
+    assert "roles or seats planner (2), worker (3), with their ranks" in card
+    (line,) = re.findall(r"^arena (eval .*)$", card, re.MULTILINE)
+    monkeypatch.chdir(tmp_path / "run" / "model")
+    assert run(monkeypatch, *shlex.split(line), "-n", "2", "--no-baselines") == 0
 
 
 def test_layers_that_a_model_lacks_are_refused(

@@ -269,9 +269,23 @@ class Metered(Endpoint):
         return super()._reply(request)
 
 
-def test_the_use_of_an_endpoint_is_counted_once_in_all_sessions(tmp_path: Path) -> None:
-    policy, path = Metered(), tmp_path / "a.jsonl"
-    with pytest.raises(NoReplyError):
+class Stopped(Metered):
+    """Is stopped by Ctrl-C at first."""
+
+    def _reply(self, request: TurnRequest) -> Reply:
+        if self.is_down and self.usage.completion_tokens == 9:
+            raise KeyboardInterrupt
+        return super()._reply(request)
+
+
+@pytest.mark.parametrize(
+    ("make", "end"), [(Metered, NoReplyError), (Stopped, KeyboardInterrupt)]
+)
+def test_the_use_of_an_endpoint_is_counted_once_in_all_sessions(
+    make: Callable[[], Metered], end: type[BaseException], tmp_path: Path
+) -> None:
+    policy, path = make(), tmp_path / "a.jsonl"
+    with pytest.raises(end):
         play_suite(FEW, policy, path)
     policy.is_down = False
     play_suite(FEW, policy, path)

@@ -10,6 +10,8 @@ from transformers import AutoTokenizer
 from arena_envs import make_game
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.credit import estimate
+from arena_trainers.data import read_rollouts, write_rollouts
+from arena_trainers.data.rollouts import turn_credits
 from arena_trainers.train import turn_batch, turn_records
 from arena_trainers.train.records import training_rows
 from arena_wrappers import AgentPolicy, Ask, Generation, Reply, play
@@ -100,6 +102,22 @@ def test_the_planner_is_credited_with_the_pay_of_its_turn():
     pool = ("game", "seat", "turn")
     found = estimate("mars", batch, pool=pool, scale="none").advantage
     assert found.tolist() == [1.5, 1.5, 0.5, -1.5, -1.5, -0.5]
+
+
+def test_rollouts_keep_the_credit_of_each_call(tmp_path):
+    good, bad = episode_by_hand(), episode_by_hand()
+    bad.turns[0].rewards.update(game=-1.0)
+    bad.turns[1].rewards.update(game=1.0)
+    records = turn_records([good, bad], [0, 0], [("self", "random")] * 2)
+    batch = turn_batch([records], {}, ["kuhn"], ["role"])
+    result = estimate("mars", batch, pool=("game", "role"), scale="none")
+    told = {"estimator": "mars", "weighting": "token"}
+    found = turn_credits([good, bad], records, range(6), batch, result, **told)
+    write_rollouts(tmp_path / "step-1.jsonl", found)
+    credit = [one.credit for one in read_rollouts(tmp_path / "step-1.jsonl")]
+    whole = [a for turns in credit for c in turns for a in (c.calls or [c.advantage])]
+    assert whole == result.advantage.tolist()
+    assert [len(c.calls) for turns in credit for c in turns] == [2, 0, 2, 0]
 
 
 def test_a_pool_may_name_the_role():

@@ -11,7 +11,9 @@ from arena_trainers.lm.backends.vllm import check_adapter
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.runs.checks.preflight import check_lora
 
-ENGINE = SimpleNamespace(use_vllm=True, vllm_mode="colocate", opponents="past_selves")
+ENGINE = SimpleNamespace(
+    use_vllm=True, vllm_mode="colocate", opponents="past_selves", roles={}
+)
 
 
 @pytest.mark.parametrize(

@@ -321,10 +321,15 @@ def test_a_teacher_that_sees_hidden_cards_is_refused_unless_asked_for(
         ({"entropy": {"weight": "high"}}, "want a number or"),
         ({"entropy": {"until": 0}}, "want until"),
         ({"kickstart": {}}, "want a policy as teacher"),
+        ({"kickstart": {"teacher": 3}}, "want a policy as teacher .* got 3"),
         ({"entropy": {"teacher": "cfr"}}, "want no teacher"),
         ({"hapo_clip": {}, "dpo_drift": {}}, "want one surrogate"),
         ({"hapo_clip": {"weight": -1}}, "its weight above 0, got {'hapo_clip'"),
         ({"entropy": {"until": True}}, "want until .* got True"),
+        (
+            {"kickstart": {"teacher": "cfr", "sees_hidden": "no"}},
+            "true or false, got 'no'",
+        ),
     ],
 )
 def test_wrong_terms_are_refused(given, message):
@@ -415,6 +420,17 @@ def test_the_reference_may_be_another_model(
         assert found[: len(own)].tolist() == pytest.approx(own.tolist(), abs=1e-5)
 
 
+def test_a_reference_that_reads_other_tokens_is_refused(make_trainer, tmp_path):
+    from arena_trainers.lm import LMPolicy
+    from arena_trainers.runs import tiny_model, tiny_tokenizer
+
+    other = tiny_tokenizer(["other words"])
+    model = tiny_model(other, hidden_size=8, num_layers=1, seed=0)
+    LMPolicy(model, other).save_pretrained(tmp_path / "other")
+    with pytest.raises(ValueError, match="with the tokenizer of the model"):
+        make_trainer(beta=0.1, reference={"model": str(tmp_path / "other")})
+
+
 def lora():
     from peft import LoraConfig
 
@@ -484,6 +500,8 @@ def test_options_that_a_term_cannot_take_are_refused_before_play(make_trainer, o
     ("options", "message"),
     [
         ({"reference": {"modle": "x"}, "beta": 0.1}, "want reference as"),
+        ({"reference": {"model": 3}, "beta": 0.1}, "want reference as"),
+        ({"reference": {"prompt": {"rulez": 1}}, "beta": 0.1}, "no option 'rulez'"),
         ({"reference": {"instruction": "bet"}}, "nothing reads the reference"),
         (
             {"reference": {"instruction": "bet"}, "beta": 0.1, "on_invalid": "retry"},

@@ -156,6 +156,10 @@ def silent(seen: Seen) -> Asks:
     return None  # type: ignore[return-value]
 
 
+def counting(seen: Seen) -> Asks:
+    yield 3
+
+
 @roles("me")
 def stranger(seen: Seen) -> Asks:
     yield Ask("you", seen.messages)
@@ -169,6 +173,8 @@ def stranger(seen: Seen) -> Asks:
         (endless, f"want 1 to {MAX_CALLS} calls of models in a turn"),
         (silent, "agent 'agent' ended with None, want a Reply"),
         (stranger, "there is no role 'you'"),
+        (lambda seen: Reply("bet"), "want a generator, got Reply(text='bet'"),
+        (counting, "want an Ask or a list of them, got 3"),
     ],
 )
 def test_a_failing_agent_loses_its_episode_by_name(agent, message):
@@ -359,6 +365,7 @@ def test_an_endpoint_may_play_a_role():
     [
         "agent:planner_worker(random)",
         "agent:planner_worker(planner=random, worker=first)",
+        "agent:by_seat(seat_0=random, seat_1=first)",
         "agent:candidates(random, num=2, scorer=rollouts:2)",
         "agent:tree_search(random, num=2, sims=4)",
         "noisy:0.5(agent:reflect(random, num_notes=1))",
@@ -376,7 +383,7 @@ def test_strings_name_agents(spec):
         ("agent:planer(random)", "no agent 'planer'; did you mean 'planner_worker'"),
         ("agent:planner_worker", r"want agent:NAME\(POLICY\)"),
         ("agent:candidates(random, nun=2)", "has no option 'nun'"),
-        ("agent:candidates(random, num=0)", "want num from 1 to 64, got 0"),
+        ("agent:candidates(random, num=0)", "want an integer num from 1 to 64, got 0"),
         ("agent:planner_worker(planner=random)", "each of the roles planner, worker"),
         ("agent:planner_worker(human)", "want no person in a role"),
         ("agent:verify(random, scorer=highest)", "no scorer 'highest'"),

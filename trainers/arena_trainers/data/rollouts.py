@@ -13,7 +13,6 @@ This module imports neither TRL nor torch.
 """
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from arena_trainers.credit import Credit, TurnBatch
+from arena_trainers.options import is_number
 from arena_trainers.train.records import TurnRecord, turn_weights
 from arena_wrappers import Episode
 from arena_wrappers.records import whole_file
@@ -44,6 +44,8 @@ class TurnCredit:
         pool_std: standard deviation of these values.
         rewards: the parts of the turn's reward times their weights: credit reads their sum.
         unpaid: the parts of weight 0.
+        calls: the advantages of the turn's generations, where it has several. The other
+            fields are those of the last one.
     """
 
     estimator: str
@@ -55,6 +57,7 @@ class TurnCredit:
     pool_std: float | None = None
     rewards: Mapping[str, float] = field(default_factory=dict)
     unpaid: Mapping[str, float] = field(default_factory=dict)
+    calls: Sequence[float | Sequence[float]] = ()
 
 
 class Rollout(NamedTuple):
@@ -130,23 +133,20 @@ def _turn_credit(entry: Any) -> TurnCredit | None:
     return TurnCredit(**entry)
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) is int or (type(value) is float and math.isfinite(value))
-
-
 def _are_parts(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_number, value.values()))
+    return isinstance(value, dict) and all(map(is_number, value.values()))
 
 
 _POOL_FIELDS = ("pool_size", "pool_mean", "pool_std")
 _CREDIT_FIELDS: dict[str, Callable[[Any], bool]] = {
     "estimator": lambda value: isinstance(value, str),
-    "advantage": lambda x: all(map(_is_number, x if isinstance(x, list) else [x])),
-    "weight": _is_number,
+    "advantage": lambda x: all(map(is_number, x if isinstance(x, list) else [x])),
+    "calls": lambda x: type(x) is list and all(map(_CREDIT_FIELDS["advantage"], x)),
+    "weight": is_number,
     "pool": lambda x: isinstance(x, dict) and all(type(v) is int for v in x.values()),
     "pool_size": lambda value: value is None or type(value) is int,
-    "pool_mean": lambda value: value is None or _is_number(value),
-    "pool_std": lambda value: value is None or _is_number(value),
+    "pool_mean": lambda value: value is None or is_number(value),
+    "pool_std": lambda value: value is None or is_number(value),
     "rewards": _are_parts,
     "unpaid": _are_parts,
 }
@@ -190,6 +190,9 @@ def turn_credits(
                 first = int(ends[row]) - record.num_tokens
                 advantage = result.advantage[first : int(ends[row])].tolist()
             parts = {n: float(x[row]) for n, x in (batch.rewards or {}).items()}
+            earlier = credit[record.episode][record.place]
+            calls = [*(earlier.calls if earlier else ()), advantage]
+            several = episodes[record.episode].turns[record.place].generations
             credit[record.episode][record.place] = TurnCredit(
                 estimator,
                 advantage,
@@ -197,6 +200,7 @@ def turn_credits(
                 **pools[row],
                 rewards={n: x for n, x in parts.items() if n not in unpaid and x},
                 unpaid={n: x for n, x in parts.items() if n in unpaid},
+                calls=calls if several else (),
             )
     return [Rollout(*pair) for pair in zip(episodes, credit, strict=True)]
 

@@ -1,14 +1,16 @@
 """LoRA adapters: made for training, loaded for play, swapped on a shared base, and merged."""
 
+import copy
 import filecmp
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, PreTrainedModel
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from arena_trainers.extras import import_extra
 from arena_trainers.lm.models import CARD, WEIGHTS, adapter_base, model_folder
@@ -61,6 +63,19 @@ def starting_model(base: Path, adapter: Path | None, args: Any) -> Any:
     args.model_init_kwargs = None  # TRL passes them to models that it loads itself
     model: Any = AutoModelForCausalLM.from_pretrained(base, **options)
     return peft.PeftModel.from_pretrained(model, str(adapter), is_trainable=True)
+
+
+def adapter_configs(roles: Mapping[Any, Mapping[str, Any]], base: Any) -> list[Any]:
+    """The `LoraConfig` of each learner; `base` is that of learners without `lora_r`."""
+    found = []
+    for name, options in roles.items():
+        rank = options.get("lora_r") or (base and base.r)
+        if not rank:
+            raise ValueError(f"roles[{name!r}] has no rank; give lora_r: 8")
+        config = base or lora_config(rank, None, ["all-linear"])
+        alpha = config.lora_alpha * rank / config.r
+        found.append(replace(copy.deepcopy(config), r=rank, lora_alpha=alpha))
+    return found
 
 
 def count_weights(config: Any, adapter: Any = None) -> tuple[int, int]:
@@ -168,8 +183,6 @@ def write_merged(source: Path, target: Path) -> int:
         raise ValueError(
             f"want a new folder, {str(target)!r} exists; give another (--out FOLDER)"
         )
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
     from arena_trainers.lm.backends.transformers import with_adapter
 
     base = adapter_base(str(source))
@@ -183,7 +196,8 @@ def write_merged(source: Path, target: Path) -> int:
     shutil.rmtree(part, ignore_errors=True)
     try:
         model.save_pretrained(part)
-        AutoTokenizer.from_pretrained(source).save_pretrained(part)
+        own = source if (source / "tokenizer_config.json").is_file() else folder
+        AutoTokenizer.from_pretrained(own).save_pretrained(part)
         if (source / PROMPT_FILE).is_file():
             shutil.copy(source / PROMPT_FILE, part / PROMPT_FILE)
         if (source / CARD).is_file():

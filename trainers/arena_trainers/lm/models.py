@@ -43,7 +43,16 @@ def saved_model(folder: Path) -> Path:
         lacks = f"which is a run: its model is in {str(folder / 'model')!r}"
     elif rounds := sorted(folder.glob("round-*/model")):
         lacks = f"which is a run with rounds: its last model is in {str(rounds[-1])!r}"
+    elif own := role_adapters(folder) or role_adapters(folder / "model"):
+        lacks = f"with an adapter for each role: give lm:{own[0].as_posix()}, or another of "
+        lacks += f"{', '.join(path.name for path in own)}"
     raise ValueError(f"want a folder with a saved model, got {str(folder)!r} {lacks}")
+
+
+def role_adapters(folder: Path) -> list[Path]:
+    """The folders of the adapters in a model of several learners, which holds no other."""
+    is_one = any((folder / name).is_file() for name in ("config.json", ADAPTER))
+    return [] if is_one else sorted(file.parent for file in folder.glob(f"*/{ADAPTER}"))
 
 
 def _lacking_weights(folder: Path) -> str | None:

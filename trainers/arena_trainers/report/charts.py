@@ -7,7 +7,6 @@ rollouts. The parts of a curve have its number as `data-curve`; the page has the
 """
 
 import io
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from arena_trainers.extras import import_extra
+from arena_trainers.options import is_number
 from arena_trainers.report.episodes import printable
 
 Records = Sequence[Mapping[str, Any]]
@@ -123,11 +123,6 @@ def missing_from(metrics: Records) -> list[str]:
         if not any(re.fullmatch(pattern, key) for key in values):
             found.append(f"{title} ({name})")
     return found
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a finite number."""
-    return type(value) in (int, float) and math.isfinite(value)
 
 
 def _series(metrics: Records) -> dict[str, Points]:

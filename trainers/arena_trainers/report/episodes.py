@@ -226,6 +226,8 @@ def turn_lines(
         for message in turn.messages if full else turn.messages[-1:]:
             label = message["role"] if full else "prompt"
             yield _indented(label, message["content"])
+        for call in turn.generations:
+            yield _indented(printable(call.role), call.text)
         yield _indented("reply", turn.reply)
         if turn.invalid is not None:
             yield _indented("invalid", f"{turn.invalid}: {turn.detail}")
@@ -268,11 +270,11 @@ def _parts(rewards: Mapping[str, float]) -> str:
 
 
 def _credit(earned: TurnCredit) -> str:
-    advantage = earned.advantage
-    if isinstance(advantage, Sequence):
-        text = "advantages per token " + " ".join(f"{a:+.3f}" for a in advantage)
-    else:
-        text = f"advantage {advantage:+.3f}"
+    text = _advantage(earned.advantage)
+    if earned.calls:
+        text = "; ".join(
+            f"call {i} {_advantage(a)}" for i, a in enumerate(earned.calls, 1)
+        )
     if earned.weight != 1:
         text += f", weight {earned.weight:.3f}"
     pool = ", ".join(f"{name} {value}" for name, value in earned.pool.items())
@@ -281,6 +283,12 @@ def _credit(earned: TurnCredit) -> str:
         text += f" ({earned.pool_size} values, mean {earned.pool_mean:.3f}, "
         text += f"std {earned.pool_std:.3f})"
     return text
+
+
+def _advantage(advantage: float | Sequence[float]) -> str:
+    if isinstance(advantage, Sequence):
+        return "advantages per token " + " ".join(f"{a:+.3f}" for a in advantage)
+    return f"advantage {advantage:+.3f}"
 
 
 def _indented(label: str, text: str) -> str:

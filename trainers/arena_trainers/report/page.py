@@ -139,7 +139,6 @@ def _turn(
         "detail": turn.detail,
         "cut": turn.truncated,
         "rewards": dict(turn.rewards),
-        "num_tokens": None if turn.token_ids is None else len(turn.token_ids),
         "credit": None if earned is None else _credit(earned),
     }
 

@@ -342,7 +342,10 @@
     const parts = [];
     t.generations.forEach(([role, text, parent], i) => {
       const after = parent < 0 ? "" : `, after call ${parent + 1}`;
-      parts.push(make("h3", `Call ${i + 1}: ${role}${after}`), make("pre", text));
+      const earned = [t.credit?.calls?.[i] ?? []].flat(); // one number, or one for each token
+      const sum = earned.reduce((all, a) => all + a, 0);
+      const credit = earned.length ? `, advantage ${signed(sum / earned.length)}` : "";
+      parts.push(make("h3", `Call ${i + 1}: ${role}${after}${credit}`), make("pre", text));
     });
     const reply = make("pre");
     const [start, end] = t.parsed || [0, 0];

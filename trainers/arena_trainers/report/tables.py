@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from arena_trainers.evaluate.result_rows import ResultRow, against
 from arena_trainers.evaluate.tables import SCORE, score_notes, score_text
-from arena_trainers.report.charts import is_number
+from arena_trainers.options import is_number
 
 NONE = "-"
 

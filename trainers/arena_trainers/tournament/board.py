@@ -101,11 +101,10 @@ class Suite:
     """
 
     def __init__(self, given: Mapping[str, Any]) -> None:
-        if {*given} != {*FIELDS}:
-            raise ValueError(f"want the fields {FIELDS}, got {[*given]}")
+        _want({*given} == {*FIELDS}, f"want the fields {FIELDS}, got {[*given]}")
         for one in given["games"]:
-            if not {*OF_GAME[:2]} <= {*one} <= {*OF_GAME}:
-                raise ValueError(f"want fields of a game among {OF_GAME}, got {one}")
+            fits = {*OF_GAME[:2]} <= {*one} <= {*OF_GAME}
+            _want(fits, f"want fields of a game among {OF_GAME}, got {one}")
         self.given, self.games = given, {one["game"]: one for one in given["games"]}
         text = json.dumps({name: given[name] for name in FIELDS[:-1]}, sort_keys=True)
         self.hash = hashlib.sha256(text.encode()).hexdigest()
@@ -114,13 +113,15 @@ class Suite:
         self.wrappers: dict[Key, PromptWrapper] = {}
         for game, one in self.games.items():
             plain, other = map(given["prompts"].get, ("plain", "other"))
-            self._add((game, "plain"), game, plain)
+            played = {"plain": (game, plain)}
             if other is not None:
-                self._add((game, "other"), game, other)
-                self._add((game, "again"), game, plain)
+                played |= {"other": (game, other), "again": (game, plain)}
             if "disguise" in one:
-                name = f"disguise:{one['disguise']}({game})"
-                self._add((game, "disguised"), name, plain)
+                played["disguised"] = f"disguise:{one['disguise']}({game})", plain
+            for condition, (name, prompt) in played.items():
+                env = arena_envs.make(name)
+                made = PromptWrapper(env, on_invalid="forfeit", **prompt)
+                self.wrappers[game, condition] = made
         self._env_fns = {key: one.clone for key, one in self.wrappers.items()}
         self.cells = [
             Cell(*key, opponent, seat, number)
@@ -129,10 +130,6 @@ class Suite:
             for number in range(given["num_seeds"])
             for seat in range(1 if opponent == "self" else self.rules(key).num_players)
         ]
-
-    def _add(self, key: Key, game: str, prompt: Mapping[str, Any]) -> None:
-        made = arena_envs.make(game)
-        self.wrappers[key] = PromptWrapper(made, on_invalid="forfeit", **prompt)
 
     def rules(self, key: Key) -> AnyGame:
         """The rules of a game in a condition."""
@@ -178,8 +175,7 @@ def load_suite(name: str) -> Suite:
     """
     known = sorted(path.stem for path in SUITES.glob("*.yaml"))
     path = SUITES / f"{name}.yaml" if name in known else Path(name)
-    if not path.is_file():
-        raise ValueError(f"no suite {name!r}; {did_you_mean(name, known)}")
+    _want(path.is_file(), f"no suite {name!r}; {did_you_mean(name, known)}")
     try:
         return Suite(yaml.safe_load(path.read_text(encoding="utf-8")))
     except (*BROKEN, yaml.YAMLError) as error:
@@ -229,7 +225,8 @@ def read_submission(path: str | Path) -> Submission:
             data = file.read(most := MAX_RATIO * path.stat().st_size + 1)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise ValueError(f"{path} is no whole .gz file: {error}") from error
-    _want(not data or len(data) < most, f"{path} unpacks to {MAX_RATIO} times its size")
+    told = f"{path} unpacks to {MAX_RATIO} times its size; give it unpacked"
+    _want(not data or len(data) < most, told)
     found: Submission | None = None
     for number, line in enumerate(data.splitlines(), 1):
         try:
@@ -291,17 +288,19 @@ def play_suite(
     done = dict(found.records)
     left = [cell for cell in suite.cells if cell not in done]
     plans, lost = [suite.plan(cell, policy) for cell in left], []
-    for index, episode in stream_plans(plans, batch_size=CHUNK, timeout=timeout):
-        if episode.lost is not None:
-            lost.append(episode.lost)
-            continue
-        done[left[index]] = record = _record(suite, left[index], episode)
-        _want_tokens(suite, record)
-        _append(path, record)
-        progress(len(done), len(suite.cells))
-    if usage := _usage(policy) - before:
-        found.usage.update(usage)
-        _append(path, {"usage": usage, "is_finished": False})
+    try:
+        for index, episode in stream_plans(plans, batch_size=CHUNK, timeout=timeout):
+            if episode.lost is not None:
+                lost.append(episode.lost)
+                continue
+            done[left[index]] = record = _record(suite, left[index], episode)
+            _want_tokens(suite, record)
+            _append(path, record)
+            progress(len(done), len(suite.cells))
+    finally:  # also of a session that is stopped
+        if usage := _usage(policy) - before:
+            found.usage.update(usage)
+            _append(path, {"usage": usage, "is_finished": False})
     if lost:
         raise NoReplyError(f"{len(lost)} episodes were lost: {lost[0]}")
     if not found.is_finished:
@@ -447,10 +446,9 @@ def _want_name(name: str) -> None:
 
 def _want_tokens(suite: Suite, record: Mapping[str, Any]) -> None:
     tokens, most = record["tokens"], suite.given["max_tokens"]
-    fits = all(0 < number <= most for number in tokens)
-    wanted = f"want 1 to {most} tokens in each of {len(record['replies'])} replies"
-    fits = fits and len(tokens) in (0, len(record["replies"]))
-    _want(fits, f"{wanted}, got {tokens}")
+    num = len(record["replies"])
+    fits = len(tokens) in (0, num) and all(0 < number <= most for number in tokens)
+    _want(fits, f"want 1 to {most} tokens in each of {num} replies, got {tokens}")
 
 
 def _want_tables(suite: Suite, found: Submission) -> None:
@@ -459,10 +457,8 @@ def _want_tables(suite: Suite, found: Submission) -> None:
         _want(key in suite.exact, f"{key} is no exact cell of the suite")
         states = information_states(suite.rules(key)).values()
         legal = [len(suite.rules(key).legal_actions(state)) for state in states]
-        sums = all(
-            abs(sum(row) - 1) < 1e-6 and min(row, default=0) >= 0 for row in rows
-        )
-        fits = sums and legal == list(map(len, rows))
+        fits = legal == list(map(len, rows))
+        fits = fits and all(min(p) >= 0 and abs(sum(p) - 1) < 1e-6 for p in rows)
         _want(fits, f"{key} has no distribution for each information state")
         far = _deviation(suite, key, found)
         told = f"{far:.1f} standard deviations from its probabilities"
@@ -470,9 +466,8 @@ def _want_tables(suite: Suite, found: Submission) -> None:
 
 
 def _table(suite: Suite, key: Key, found: Submission) -> Table:
-    return dict(
-        zip(information_states(suite.rules(key)), found.tables[key], strict=True)
-    )
+    states = information_states(suite.rules(key))
+    return dict(zip(states, found.tables[key], strict=True))
 
 
 def _deviation(suite: Suite, key: Key, found: Submission) -> float:
@@ -521,12 +516,9 @@ def rate_submissions(
         weights = draws[game, seed] / np.bincount(game)[game]
         return fit_elo(len(names), outcomes, weights / weights.mean())[0].tolist()
 
-    num, rng = suite.given["num_seeds"], np.random.default_rng(0)
-    chances = np.full(num, 1 / num)
-    again = [
-        fit(rng.multinomial(num, chances, len(games))) for _ in range(NUM_RESAMPLES)
-    ]
-    ends = np.quantile(again, [0.025, 0.975], axis=0).tolist()
+    num, shape = suite.given["num_seeds"], (NUM_RESAMPLES, len(games))
+    draws = np.random.default_rng(0).multinomial(num, np.full(num, 1 / num), shape)
+    ends = np.quantile([*map(fit, draws)], [0.025, 0.975], axis=0).tolist()
     elos = fit(np.ones((len(games), num)))
     return dict(zip(names, zip(elos, *ends, strict=True), strict=True))
 
@@ -537,8 +529,8 @@ def submissions_page(paths: Sequence[str | Path], suite: Suite) -> str:
     Raises:
         ValueError: one is refused, or two are of the same policy.
     """
-    names = Counter(read_submission(path).name for path in paths)
-    twice = [name for name, number in names.items() if number > 1]
+    names = [read_submission(path).name for path in paths]
+    twice = sorted({name for name in names if names.count(name) > 1})
     _want(not twice, f"want one submission of each policy, got several of {twice}")
     checked = [verify_submission(path, suite) for path in paths]
     found = {one.name: one for one in checked}
@@ -603,9 +595,7 @@ def _of_game(suite: Suite, game: str, found: Sequence[Submission]) -> str:
 def _row(suite: Suite, game: str, one: Submission) -> Row:
     """Returns in plain play, gaps, exact NashConv, and the suite's score."""
     low, high = bounds_of(suite.rules((game, "plain")))
-    paid = {
-        key[1]: _returns(suite, key, one) for key in suite.wrappers if key[0] == game
-    }
+    paid = {c: _returns(suite, (g, c), one) for g, c in suite.wrappers if g == game}
     row = {"Policy": f"{one.name} ✓" if one.is_bot else one.name}
     for name, values in zip(suite.games[game]["opponents"], paid["plain"], strict=True):
         row[f"against {name}"] = _interval(values, low, high)

@@ -54,7 +54,6 @@ import random
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
@@ -83,7 +82,7 @@ from arena_trainers.lm.backends.scoring import (
     tolerance,
 )
 from arena_trainers.lm.backends.transformers import whole_models
-from arena_trainers.losses import NEEDS, TINY, Choice, Seen, Term, check_term
+from arena_trainers.losses import TINY, Choice, Seen, Term, check_term
 from arena_trainers.processes import splits_weights
 from arena_trainers.train.games import makers_of
 from arena_trainers.train.metrics import Clock
@@ -1299,26 +1298,22 @@ class LossTerms:
         trainer, logps = self.trainer, scores.logprobs
         old = inputs.get("old_per_token_logps")
         mask = _loss_mask(inputs)
-        whole = Seen(
-            mask=mask,
-            advantages=inputs["advantages"],
-            clip=(trainer.epsilon_low, trainer.epsilon_high),
-            old=logps.detach() if old is None else old,
-            reference=inputs.get("ref_per_token_logps"),
-            entropy=scores.entropies,
-            values=inputs.get("arena_values"),
-            invalid=inputs.get("arena_invalid"),
-        )
+        given = mask, inputs["advantages"], (trainer.epsilon_low, trainer.epsilon_high)
+        known = {
+            "old": logps.detach() if old is None else old,
+            "reference": inputs.get("ref_per_token_logps"),
+            "entropy": scores.entropies,
+            "values": inputs.get("arena_values"),
+            "invalid": inputs.get("arena_invalid"),
+        }
         total = 0.0
         if not mask.any():  # placeholder rows alone
             return total
         for term in active:
-            unread: dict[str, Any] = {n: None for n in NEEDS if n not in term.needs}
-            seen = replace(whole, **unread)
+            read = {name: known[name] for name in term.needs - {"teacher"}}
             if term in self.teachers:
-                choice = self.teachers[term].choice(inputs)
-                seen = replace(seen, teacher=choice)
-            own = term.function(logps, seen)
+                read["teacher"] = self.teachers[term].choice(inputs)
+            own = term.function(logps, Seen(*given, **read))
             if term.surrogate and "importance_sampling_ratio" in inputs:  # as TRL's
                 own = own * inputs["importance_sampling_ratio"]
             mean = averaged(own, mask, trainer, inputs)

@@ -28,7 +28,7 @@ import numpy as np
 
 from arena_envs.checks import did_you_mean
 from arena_envs.doors import split
-from arena_envs.game import AnyGame, bounds_of, check_number, random_states
+from arena_envs.game import AnyGame, bounds_of, check_int, check_number, random_states
 from arena_trainers import credit
 from arena_trainers.credit.batch import INT_COLUMNS
 from arena_trainers.credit.by_name import (
@@ -63,7 +63,7 @@ from arena_trainers.train.records import (
     part_of,
     turn_batch,
 )
-from arena_wrappers import Branching, PromptOptions
+from arena_wrappers import Branching, PromptOptions, RandomPolicy
 from arena_wrappers.policies.agents import agent_of
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
@@ -175,20 +175,27 @@ def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
 def check_roles(args: Any) -> None:
     """Raises ValueError for learners or updates that do not fit."""
     roles, update = args.roles, args.update
-    if args.agent is not None:
-        agent_of(args.agent)
-    by_seat = {type(key) is int for key in roles}
-    if by_seat == {True, False} or (True in by_seat and args.agent):
+    kinds = {type(key) for key in roles}
+    if kinds not in (set(), {str}, {int}) or (int in kinds and args.agent):
         raise ValueError(
             f"want roles of an agent, or seats without one, got {[*roles]}"
         )
+    if args.agent is not None:
+        agent_of(args.agent)(dict.fromkeys(roles, RandomPolicy()) or RandomPolicy())
     for key, options in roles.items():
+        if not isinstance(options, Mapping):
+            raise ValueError(
+                f"want roles[{key!r}] as {{lora_r: 8}}, got {options!r:.80}"
+            )
         refuse_unknown(f"roles[{key!r}]", options, ROLE_OPTIONS)
         for name, value in options.items():
-            check_number(f"roles[{key!r}] {name}", value, int(name == "lora_r"))
+            if name == "lora_r":
+                check_int(f"roles[{key!r}] {name}", value, 1, 4096)
+            else:
+                check_number(f"roles[{key!r}] {name}", value, 0)
     match update:
-        case {"alternate": int(every)}:
-            fits = every > 0 and bool(roles)
+        case {"alternate": every}:
+            fits = type(every) is int and every > 0 and bool(roles)
         case {"freeze": list(names)}:
             fits = set(names) < {*roles}
         case _:
@@ -366,15 +373,16 @@ class SelfPlay:
         """The prompts of the reference, if they are not those of training."""
         given = dict(self.reference or {})
         told, prompt = given.pop("instruction", ""), given.pop("prompt", {})
-        given.pop("model", None)
-        if given or not isinstance(told, str) or not isinstance(prompt, Mapping):
+        kinds = [type(told), type(given.pop("model", "")), type(prompt)]
+        if given or kinds != [str, str, dict]:
             raise ValueError(
                 "want reference as {model: PATH, instruction: TEXT, prompt: OPTIONS}, got "
                 f"{self.reference!r:.200}"
             )
         if not told and not prompt:
             return None
-        own = {name: getattr(self, name) for name in PROMPT_OPTIONS} | dict(prompt)
+        refuse_unknown("the prompt of reference", prompt, PROMPT_OPTIONS)
+        own = {name: getattr(self, name) for name in PROMPT_OPTIONS} | prompt
         own["persona"] = " ".join(filter(None, (own["persona"], told)))
         found = PromptOptions(**own)
         if found.history != "state" or self.on_invalid == "retry":

@@ -55,7 +55,6 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -66,7 +65,7 @@ import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
 from numpy.typing import NDArray
-from transformers import PreTrainedModel, TrainerCallback
+from transformers import AutoTokenizer, PreTrainedModel, TrainerCallback
 from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 from trl.trainer import grpo_trainer
@@ -78,7 +77,7 @@ from arena_trainers.engines import (
     with_adapters,
     without_client,
 )
-from arena_trainers.lm.adapters import lora_config
+from arena_trainers.lm.adapters import adapter_configs
 from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
@@ -113,8 +112,8 @@ from arena_trainers.train.records import (
     with_placeholder_rows,
 )
 from arena_trainers.train.saved import Saved, whole_checkpoint
-from arena_wrappers import AgentPolicy, Ask, Episode, Policy, Reply
-from arena_wrappers.policies.agents import Asks, Seen, agent_of
+from arena_wrappers import AgentPolicy, Episode, Policy
+from arena_wrappers.policies.agents import agent_of, by_seat
 
 
 class TurnGRPOTrainer(GRPOTrainer):
@@ -227,12 +226,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         self.forward = Forward(self, self.shards, self.clock)
         self.terms = LossTerms(self, terms)
         args, games, clock = self.args, self.games, self.clock
-        path = (args.reference or {}).get("model")
-        if path is not None and self.ref_model is None:
-            raise ValueError(
-                "want reference without model where an adapter is trained, as TRL takes the base "
-                f"model for it; got {path!r}; leave model or the adapter out"
-            )
+        if path := (args.reference or {}).get("model"):
+            _check_reference(path, self.ref_model, self._tokenizer)
         process = self.accelerator.process_index
         self.policy = self._learner()
         device = self.accelerator.device
@@ -441,6 +436,20 @@ class TurnGRPOTrainer(GRPOTrainer):
         return self.last_played.episodes
 
 
+def _check_reference(path: str, model: Any, tokenizer: Any) -> None:
+    """Raises ValueError for a reference that TRL leaves out, or that reads tokens otherwise."""
+    if model is None:
+        raise ValueError(
+            "want reference without model where an adapter is trained, as TRL takes the base "
+            f"model for it; got {path!r}; leave model or the adapter out"
+        )
+    if AutoTokenizer.from_pretrained(path).get_vocab() != tokenizer.get_vocab():
+        raise ValueError(
+            f"want a reference with the tokenizer of the model, got another in {path!r}; choose a "
+            "model of the same family"
+        )
+
+
 @contextmanager
 def _beta(args: TurnGRPOConfig, terms: Sequence[Term]) -> Iterator[None]:
     """Has TRL make the reference model of the settings, for terms also if `beta` is 0."""
@@ -528,19 +537,6 @@ def relog_advantages(logged: Any, rows: Sequence[TrainingRow]) -> None:
     logged.extend(of_all)
 
 
-def adapter_configs(roles: Mapping[Any, Mapping[str, Any]], base: Any) -> list[Any]:
-    """The `LoraConfig` of each learner; `base` is that of learners without `lora_r`."""
-    found = []
-    for name, options in roles.items():
-        rank = options.get("lora_r") or (base and base.r)
-        if not rank:
-            raise ValueError(f"roles[{name!r}] has no rank; give lora_r: 8")
-        config = base or lora_config(rank, None, ["all-linear"])
-        alpha = config.lora_alpha * rank / config.r
-        found.append(replace(copy.deepcopy(config), r=rank, lora_alpha=alpha))
-    return found
-
-
 class PerRow(float):
     """A number for each of B rows, as TRL's loss multiplies it; itself the largest."""
 
@@ -553,12 +549,6 @@ class PerRow(float):
 
     def __mul__(self, other: Any) -> Any:
         return self.column * other
-
-
-def by_seat(seen: Seen) -> Asks:
-    """Asks the learner of the seat for its move."""
-    said = yield Ask(f"seat_{seen.seat}", seen.messages)
-    return Reply(said.text)
 
 
 class Learners(TrainerCallback):

@@ -20,7 +20,7 @@ from arena_wrappers.policies import (
     turn_seed,
 )
 from arena_wrappers.prompts import InvalidReply, PromptOptions
-from arena_wrappers.records import Episode, Turn, params_of, storable
+from arena_wrappers.records import Episode, Turn, listed, params_of, storable
 
 Follow = Literal["best", "random", "all"]
 
@@ -327,10 +327,10 @@ class LiveEpisode:
             action=env.played,
             invalid=bad.reason if bad else None,
             detail=bad.detail if bad else None,
-            prompt_ids=_plain(reply.prompt_ids),
-            token_ids=_plain(reply.token_ids),
-            logprobs=_plain(reply.logprobs),
-            entropies=_plain(reply.entropies),
+            prompt_ids=listed(reply.prompt_ids),
+            token_ids=listed(reply.token_ids),
+            logprobs=listed(reply.logprobs),
+            entropies=listed(reply.entropies),
             truncated=reply.truncated,
             generations=tuple(reply.generations),
         )
@@ -403,13 +403,6 @@ class LiveEpisode:
 def _copied(turns: Sequence[Turn]) -> list[Turn]:
     """Copies of turns, so that later rewards are not added to the given ones."""
     return [replace(turn, rewards=turn.rewards.copy()) for turn in turns]
-
-
-def _plain(values: Any) -> Any:
-    """A list, as JSON can hold it, of a sequence or an array."""
-    if values is None or type(values) is list:
-        return values
-    return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
 def measures_of(game: AnyGame, state: Any) -> dict[str, float]:

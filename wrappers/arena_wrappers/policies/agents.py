@@ -22,6 +22,7 @@ and round. An agent keeps nothing between turns but the record of its own earlie
 | `agent:verify(POLICY, tries=3, least=0.5)` | asks again until the judge, or a scorer, is content |
 | `agent:debate(POLICY, num=2, rounds=1)` | several debaters read each other; most votes win |
 | `agent:tree_search(POLICY, num=3, sims=64)` | several proposals; a search of the game picks one |
+| `agent:by_seat(seat_0=POLICY, seat_1=POLICY)` | the move of the seat's policy |
 | `agent:tools(POLICY, calls=4)` | may call a calculator, the list of legal moves, and a trial of a move |
 
 `agent:planner_worker(planner=api:MODEL, worker=lm:PATH)` gives each role its own policy, and
@@ -30,18 +31,19 @@ and round. An agent keeps nothing between turns but the record of its own earlie
 
 import ast
 import json
-import math
 import operator
 import random
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import Any, Protocol
 
+from arena_envs.bots.ismcts import ISMCTS
+from arena_envs.bots.mcts import rollout
 from arena_envs.doors import Door, check_options
-from arena_envs.game import CHANCE, TERMINAL, AnyGame, sample_chance
+from arena_envs.game import AnyGame, check_int
 from arena_wrappers.policies.basic import (
     Policy,
     Reply,
@@ -57,7 +59,7 @@ from arena_wrappers.prompts import (
     parse_reply,
 )
 from arena_wrappers.prompts.messages import neutralise
-from arena_wrappers.records import Generation, Turn, storable
+from arena_wrappers.records import Generation, Turn, listed, storable
 
 MAX_CALLS = 64  # of models in a turn
 MAX_QUOTED = 2000  # characters of one text that another prompt quotes
@@ -177,15 +179,12 @@ class AgentPolicy:
         check_options(f"agent {name!r}", agent, options, {first.name})
         for option in own:
             value = options.get(option.name, option.default)
-            if option.annotation is int and not (
-                type(value) is int and 1 <= value <= MAX_CALLS
-            ):
-                raise ValueError(
-                    f"{name!r}: want {option.name} from 1 to {MAX_CALLS}, got {value!r:.80}"
-                )
+            if option.annotation is int:
+                check_int(option.name, value, 1, MAX_CALLS)
         known: Sequence[str] = getattr(agent, "roles", ())
         if not isinstance(models, Mapping):
-            models = dict.fromkeys(known, models) if known else _Everyone(models)
+            every = models
+            models = defaultdict(lambda: every, dict.fromkeys(known or [""], every))
         elif known and set(models) != set(known):
             raise ValueError(
                 f"{name!r}: want a policy for each of the roles {', '.join(known)}, got "
@@ -201,11 +200,11 @@ class AgentPolicy:
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
         turns = [_Turn(self, request) for request in requests]
         while calls := [call for turn in turns for call in turn.calls()]:
-            for role in dict.fromkeys(turn.asked(i).role for turn, i in calls):
-                own = [(turn, i) for turn, i in calls if turn.asked(i).role == role]
+            for role in dict.fromkeys(turn.pending[i].role for turn, i in calls):
+                own = [(turn, i) for turn, i in calls if turn.pending[i].role == role]
                 said = self.models[role].act([turn.request_of(i) for turn, i in own])
                 for (turn, i), reply in zip(own, said, strict=True):
-                    turn.take(i, reply)
+                    turn.answers[i] = reply
             for turn in turns:
                 turn.advance()
         return [turn.reply() for turn in turns]
@@ -221,24 +220,14 @@ class AsyncAgentPolicy(AgentPolicy):
         turn = _Turn(self, request)
         while calls := turn.calls():
             for _, i in calls:
-                model: Any = self.models[turn.asked(i).role]
+                model: Any = self.models[turn.pending[i].role]
                 wanted = turn.request_of(i)
                 if hasattr(model, "act_async"):
-                    turn.take(i, await model.act_async(wanted, timeout))
+                    turn.answers[i] = await model.act_async(wanted, timeout)
                 else:
-                    turn.take(i, model.act([wanted])[0])
+                    turn.answers[i] = model.act([wanted])[0]
             turn.advance()
         return turn.reply()
-
-
-class _Everyone(dict[str, Policy]):
-    """One policy for every role."""
-
-    def __init__(self, model: Policy) -> None:
-        super().__init__({"": model})
-
-    def __missing__(self, role: str) -> Policy:
-        return self[""]
 
 
 class _Turn:
@@ -248,9 +237,7 @@ class _Turn:
         self.policy, self.request = policy, request
         self.said: list[Generation] = []
         self.replies: list[Reply] = []
-        self.pending: list[
-            Ask
-        ] = []  # without an answer, in the order of the list yielded
+        self.pending: list[Ask] = []  # without an answer, in the order yielded
         self.answers: dict[int, Reply] = {}
         self.one = False  # whether the agent yielded a single `Ask`
         self.result: Reply | None = None
@@ -262,9 +249,6 @@ class _Turn:
     def calls(self) -> "list[tuple[_Turn, int]]":
         return [(self, i) for i in range(len(self.pending))]
 
-    def asked(self, i: int) -> Ask:
-        return self.pending[i]
-
     def request_of(self, i: int) -> TurnRequest:
         ask, number = self.pending[i], len(self.said) + i
         own = self.request
@@ -274,9 +258,6 @@ class _Turn:
             context_ids=own.context_ids if ask.messages is own.messages else (),
             seed=turn_seed(own.seed, number, 0, 0) if number else own.seed,
         )
-
-    def take(self, i: int, reply: Reply) -> None:
-        self.answers[i] = reply
 
     def advance(self) -> None:
         """Hands the answers to the agent, which asks again or ends."""
@@ -299,6 +280,8 @@ class _Turn:
         try:
             if said is None:
                 self.steps = self.policy.agent(self.seen, **self.policy.options)
+                if not isinstance(self.steps, Generator):
+                    raise TypeError(f"want a generator, got {self.steps!r:.80}")
             self._asked(self.steps.send(said))
         except StopIteration as end:
             self.result = end.value
@@ -309,7 +292,7 @@ class _Turn:
 
     def _asked(self, asked: Any) -> None:
         self.one = isinstance(asked, Ask)
-        every = [asked] if self.one else list(asked)
+        every = list(asked) if isinstance(asked, Sequence) else [asked]
         for ask in every:
             if not isinstance(ask, Ask):
                 raise TypeError(f"want an Ask or a list of them, got {ask!r:.80}")
@@ -322,7 +305,6 @@ class _Turn:
         self.pending = every
 
     def _fail(self, what: str) -> None:
-        self.steps.close()
         self.result = Reply("", error=f"agent {self.policy.name!r} {what}"[:500])
 
     def reply(self) -> Reply:
@@ -351,17 +333,11 @@ def _generation(ask: Ask, reply: Reply, said: Sequence[Generation]) -> Generatio
     return Generation(
         role=ask.role,
         text=storable(reply.text),
-        prompt_ids=_listed(reply.prompt_ids),
-        token_ids=_listed(reply.token_ids),
-        logprobs=_listed(reply.logprobs),
+        prompt_ids=listed(reply.prompt_ids) or [],
+        token_ids=listed(reply.token_ids) or [],
+        logprobs=listed(reply.logprobs) or [],
         parent=next((i for i, one in enumerate(said) if one is ask.parent), -1),
     )
-
-
-def _listed(values: Any) -> list[Any]:
-    if values is None:
-        return []
-    return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
 @roles("planner", "worker")
@@ -435,45 +411,17 @@ def tree_search(seen: Seen, num: int = 3, sims: int = 64) -> Asks:
     """
     made = yield [Ask("proposer", seen.messages) for _ in range(num)]
     texts = _different(seen, [one.text for one in made])
-    actions, tree = [seen.action(text) for text in texts], _Tree()
-    for i in range(sims if len(texts) > 1 else 0):
-        seed = turn_seed(seen.seed, i, 2, 0)
-        _simulate(seen, actions, tree, random.Random(seed))
-    visits = [tree.get((), {}).get(repr(action), (0,))[0] for action in actions]
-    return Reply(texts[visits.index(max(visits))])
+    if len(texts) == 1:
+        return Reply(texts[0])
+    actions, state = [seen.action(text) for text in texts], seen._request.state
+    best = ISMCTS(sims).best(seen.game, state, actions, random.Random(seen.seed))
+    return Reply(texts[actions.index(best)])
 
 
-class _Tree(dict[Any, dict[str, list[float]]]):
-    """Visits and sums of returns of each action, by the player and what it knows."""
-
-
-def _simulate(
-    seen: Seen, roots: Sequence[Any], tree: _Tree, rng: random.Random
-) -> None:
-    """Chooses by UCB1 in the tree, then at random, and counts the returns."""
-    game, state = seen.game, seen.draw(rng)
-    path: list[tuple[int, list[float]]] = []
-    inside, wide = True, game.max_return - game.min_return
-    while (player := game.current_player(state)) != TERMINAL:
-        if player == CHANCE:
-            state = game.apply(state, sample_chance(game, state, rng))
-            continue
-        actions = game.legal_actions(state) if path else roots
-        action = rng.choice(list(actions))
-        if inside:
-            key = (player, game.information_state(state, player)) if path else ()
-            node = tree.setdefault(key, {})
-            if untried := [a for a in actions if repr(a) not in node]:
-                action, inside = rng.choice(untried), False
-            else:
-                num = math.log(sum(n for n, _ in node.values()))
-                ucb = {r: s / n + wide * (num / n) ** 0.5 for r, (n, s) in node.items()}
-                action = max(actions, key=lambda a: ucb[repr(a)])
-            path.append((player, node.setdefault(repr(action), [0.0, 0.0])))
-        state = game.apply(state, action)
-    returns = game.returns(state)
-    for player, entry in path:
-        entry[:] = entry[0] + 1, entry[1] + returns[player]
+def by_seat(seen: Seen) -> Asks:
+    """Asks the policy of the seat, such as `seat_0`, for its move."""
+    said = yield Ask(f"seat_{seen.seat}", seen.messages)
+    return Reply(said.text)
 
 
 @roles("actor", "judge")
@@ -660,32 +608,23 @@ class Rollouts:
     num: int = 16
 
     def __post_init__(self) -> None:
-        if not 1 <= self.num <= 9999:
-            raise ValueError(f"want 1 to 9999 rollouts, got {self.num}")
+        check_int("num", self.num, 1, 9999)
 
     def __call__(self, seen: Seen, replies: Sequence[str]) -> list[float]:
         rngs = [random.Random(turn_seed(seen.seed, i, 1, 0)) for i in range(self.num)]
         starts = [(seen.draw(rng), rng.getrandbits(63)) for rng in rngs]
-        scores = []
+        scores, game = [], seen.game
         for text in replies:
             action = seen.action(text)
             if action is None:
-                scores.append(seen.game.min_return)
+                scores.append(game.min_return)
                 continue
-            ends = [_played_out(seen, state, action, seed) for state, seed in starts]
-            scores.append(sum(ends) / len(ends))
+            ends = [
+                rollout(game, game.apply(state, action), random.Random(seed))
+                for state, seed in starts
+            ]
+            scores.append(sum(end[seen.seat] for end in ends) / len(ends))
         return scores
-
-
-def _played_out(seen: Seen, state: Any, action: Any, seed: int) -> float:
-    game, rng = seen.game, random.Random(seed)
-    state = game.apply(state, action)
-    while (player := game.current_player(state)) != TERMINAL:
-        if player == CHANCE:
-            state = game.apply(state, sample_chance(game, state, rng))
-        else:
-            state = game.apply(state, rng.choice(game.legal_actions(state)))
-    return game.returns(state)[seen.seat]
 
 
 scorers: Door[Scorer] = Door(
@@ -695,6 +634,7 @@ agents: Door[Asks] = Door(
     "agent",
     "arena.agents",
     {
+        "by_seat": by_seat,
         "planner_worker": planner_worker,
         "reflect": reflect,
         "candidates": candidates,

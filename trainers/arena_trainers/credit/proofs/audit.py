@@ -19,7 +19,7 @@ import importlib
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement, product
 from typing import Any, Literal, NamedTuple
@@ -177,11 +177,9 @@ def _batches(game: str, size: int) -> tuple[list[tuple[Ints, TurnBatch]], Floats
     start, allowed = play.game.starts
     likely = np.where(allowed, play.probability / play.game.flat.chance, 0.0)
     lines, ordered = range(play.game.num_lines), size <= 2
-    every = (
-        product(lines, repeat=size)
-        if ordered
-        else combinations_with_replacement(lines, size)
-    )
+    every: Iterable[tuple[int, ...]] = product(lines, repeat=size)
+    if not ordered:
+        every = combinations_with_replacement(lines, size)
     batches, weights = [], []
     for batch in every:
         drawn, orders = np.array(batch), 1

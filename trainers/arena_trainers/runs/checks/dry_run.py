@@ -478,16 +478,17 @@ def _model_and_tokenizer(
 
 
 def _method(job: JobConfig, args: Any, config: Any) -> Method:
-    from arena_trainers.lm.adapters import count_weights
+    from arena_trainers.lm.adapters import adapter_configs, count_weights
 
-    weights, adapter = count_weights(config, job.peft_config)
+    adapters = adapter_configs(args.roles, job.peft_config) or [job.peft_config]
+    counts = [count_weights(config, adapter) for adapter in adapters]
     dtype = str((args.model_init_kwargs or {}).get("dtype", "float32"))
     reused = (args.steps_per_generation or 1) * args.num_iterations
     correction = args.use_vllm and args.vllm_importance_sampling_correction
     return Method(
         config=config,
-        weights=weights,
-        adapter=adapter,
+        weights=counts[0][0],
+        adapter=sum(adapter for _, adapter in counts),
         weight_bytes=4 if "float32" in dtype else 2,
         has_start=job.warm_start_steps > 0,
         reference=args.beta > 0,
@@ -504,7 +505,9 @@ def _size_lines(
 ) -> list[str]:
     """The model, the games, and the size of a step."""
     total = f"{method.weights:,}"
-    trained = f"{method.adapter:,} (LoRA, rank {job.lora_r})" if job.lora_r else "all"
+    own = [options.get("lora_r", job.lora_r) for options in args.roles.values()]
+    ranks = " and ".join(map(str, own or [job.lora_r]))
+    trained = f"{method.adapter:,} (LoRA, rank {ranks})" if method.adapter else "all"
     said = {
         "model": job.model,
         "parameters": f"{total}; trained: {trained}",

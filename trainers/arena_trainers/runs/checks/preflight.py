@@ -97,6 +97,11 @@ def checks(
         check_policies(job.warm_start_teacher or [])
         for plan in games_of(draft):
             check_policies(plan.seats or [])
+            for seat, learns in enumerate(plan.learners):
+                if learns and int in map(type, draft.roles) and seat not in draft.roles:
+                    raise ValueError(
+                        f"want roles for seat {seat} of {plan.id}, which learns"
+                    )
 
     def check_folder() -> None:
         if not resume and os.environ.get("RANK", "0") == "0":
@@ -191,19 +196,23 @@ def check_lora(job: JobConfig, args: Any) -> None:
     """Refuses an adapter without its package or with a reference that moves, or none for vLLM.
 
     Raises:
-        ValueError: `sync_ref_model` is set, or vLLM would have to play snapshots of all
-            weights.
+        ValueError: `sync_ref_model` is set, a role has no rank, or vLLM would have to play
+            snapshots of all weights.
         ModuleNotFoundError: peft is missing; says how to install it.
     """
     if job.lora_r == 0:
         named = names_matchmaker(args.opponents)
         if plays_adapters(args, make_matchmaker(args.opponents) if named else None):
             raise ValueError(NO_ADAPTER)
+        for name, options in args.roles.items():
+            if "lora_r" not in options:
+                raise ValueError(f"roles[{name!r}] has no rank; give lora_r: 8")
+    if job.lora_r == 0 and not args.roles:
         return
     extras.require(["peft"], "train")
     if args.sync_ref_model:
         raise ValueError(
-            "want sync_ref_model false with lora_r: the reference model is the learner "
+            "want sync_ref_model false with lora_r or roles: the reference model is the learner "
             "without its adapter, which does not change; give --sync_ref_model false"
         )
 

@@ -22,6 +22,7 @@ from arena_trainers.runs.results.close import (
     last_rollouts,
     outcome_tables,
     play_commands,
+    player_of,
 )
 from arena_trainers.runs.results.measure import GameOutcome
 from arena_trainers.runs.settings import JobConfig
@@ -243,7 +244,7 @@ def _played(source: CardSource, model: str) -> list[str]:
 
 def _card_data(source: CardSource) -> ModelCardData:
     """The front matter. A licence that nobody stated is `unknown`, one of the hub's names."""
-    adapted = source.job.lora_r > 0
+    adapted = bool(_adapters(source))
     tags = [*source.tags, *(plan.id for plan in source.plans)]
     licence: dict[str, Any] = {"license": "unknown", **source.base.licence}
     return ModelCardData(
@@ -286,18 +287,27 @@ def eval_results(outcomes: Iterable[GameOutcome]) -> list[EvalResult]:
 
 def _model_table(source: CardSource) -> str:
     job, base, recipe = source.job, source.base, source.results["recipe"]
-    adapter = f"LoRA adapter of rank {job.lora_r}"
     return table(
         ("", ""),
         [
             ("base model", _NO_BASE if job.model == "tiny" else code(base.name)),
             ("licence", _licence(base, job.model == "tiny")),
             ("games", ", ".join(code(plan.name) for plan in source.plans)),
-            ("trained", adapter if job.lora_r else "all weights"),
+            ("trained", _adapters(source) or "all weights"),
             *source.training,
             ("recipe", code(recipe) if recipe else "options"),
         ],
     )
+
+
+def _adapters(source: CardSource) -> str:
+    rank, roles = source.job.lora_r, getattr(source.args, "roles", {})
+    ranks = [f"{role} ({own.get('lora_r', rank)})" for role, own in roles.items()]
+    if ranks:
+        return (
+            f"LoRA adapters of the roles or seats {', '.join(ranks)}, with their ranks"
+        )
+    return f"LoRA adapter of rank {rank}" if rank else ""
 
 
 def _licence(base: BaseModel, is_tiny: bool) -> str:
@@ -335,7 +345,7 @@ def _plain(text: Any) -> str:
 
 def _use(source: CardSource, model: str) -> str:
     """Commands for a shell in the folder of the card."""
-    name = f"lm:{model}"
+    name = player_of(f"lm:{model}", source.args)
     lines = [
         *eval_commands(name, source.plans, source.args),
         *play_commands(name, source.plans),
@@ -350,10 +360,10 @@ def _use(source: CardSource, model: str) -> str:
     parts = [install, "In the folder of this file:", code_block("\n".join(lines), "sh")]
     if any(":" in plan.id for plan in source.plans):
         parts.append("Set `PYTHONPATH` to the folder of the games' modules.")
-    if source.job.lora_r:
+    if _adapters(source):
         parts.append(
-            "A folder with `adapter_config.json` holds an adapter. That file says where its "
-            "base model was; `arena export . --merged --out FOLDER` writes one whole model."
+            "A folder with `adapter_config.json` holds an adapter. That file says where its base "
+            "model was; `arena export FOLDER --merged --out OUT` writes one whole model."
         )
     return "\n\n".join(parts)
 

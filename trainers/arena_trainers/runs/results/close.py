@@ -576,7 +576,7 @@ def closing_lines(
         plans: the games that were trained on.
         args: the trainer's settings.
     """
-    model = _player(f"lm:{folder / 'model'}", args)
+    model = player_of(f"lm:{folder / 'model'}", args)
     lines = ["evaluate it:", *_indented(eval_commands(model, plans, args))]
     lines += ["play against it:", *_indented(play_commands(model, plans))]
     page = folder / REPORT
@@ -591,12 +591,13 @@ def closing_lines(
     return lines
 
 
-def _player(model: str, args: TurnGRPOConfig) -> str:
-    """The policy string of what was trained; of learners by seat that of the first."""
-    if args.agent is None:
-        return f"{model}/seat_{next(iter(args.roles))}" if args.roles else model
-    name, _, rest = args.agent.partition("(")
-    own = [f"{role}={model}/{role}" for role in args.roles] or [model]
+def player_of(model: str, args: TurnGRPOConfig) -> str:
+    """The policy string of what was trained."""
+    if args.agent is None and not args.roles:
+        return model
+    name, _, rest = (args.agent or "by_seat").partition("(")
+    names = [f"seat_{role}" if type(role) is int else role for role in args.roles]
+    own = [f"{role}={model}/{role}" for role in names] or [model]
     return f"agent:{name}({', '.join([*own, *filter(None, [rest[:-1]])])})"
 
 
