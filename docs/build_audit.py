@@ -43,7 +43,7 @@ HEAD = """# An exact audit of the field
 
 Released advantage functions are compared with the exact policy gradient in nine small games, and released games with the same
 game of this project, their twin. Each cell links to its numbers, the version and the command that repeats it.
-`python docs/build_audit.py --write` makes this page of [audit/found.json](audit/found.json), which the same script fills.
+Written by `python docs/build_audit.py --write` from [audit/found.json](audit/found.json), which the same script fills.
 
 ## What is not shown
 

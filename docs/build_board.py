@@ -12,8 +12,8 @@ FOLDER = Path(__file__).with_name("board")
 PAGE = Path(__file__).with_name("board.md")
 HEAD = """# Board
 
-Results of policies in a fixed suite of games. Anyone can verify them. `python docs/build_board.py --write` makes this page
-of the submissions in [docs/board](https://github.com/arena-envs/arena-envs/tree/main/docs/board).
+Results of policies in a fixed suite of games. Anyone can verify them. Written by `python docs/build_board.py --write` from the
+submissions in [docs/board](https://github.com/arena-envs/arena-envs/tree/main/docs/board).
 
 ## Add a policy
 

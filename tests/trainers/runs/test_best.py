@@ -168,6 +168,7 @@ def test_the_score_against_opponents_that_stay_is_the_return_of_the_learner(
     assert score_metric(several, True, True, True) == NASH_CONV
 
 
+@pytest.mark.slow
 def test_a_run_against_random_keeps_the_model_of_the_best_return(tmp_path):
     """The returns of both seats add up to 0 at each log."""
     folder = tmp_path / "run"

@@ -18,6 +18,7 @@ from arena_trainers.runs.checks.dry_run import (
 )
 
 DOCS = Path(__file__).parents[3] / "docs" / "training.md"
+SHOWN = ("marshal-paper", "smollm2", "at-grpo-roles", "kuhn-tiny")
 LOAD = Load(8, 1.0, 8, 4.0, 5, 32, 110.0, 100.0, 120, 20)
 
 
@@ -73,7 +74,12 @@ def test_a_larger_gpu_runs_more_tokens_and_one_that_is_too_small_none():
 
 
 @pytest.mark.parametrize(
-    "name", [r for r in recipes() if "rounds" not in load_recipe(r)]
+    "name",
+    [
+        name if name in SHOWN else pytest.param(name, marks=pytest.mark.slow)
+        for name in recipes()
+        if "rounds" not in load_recipe(name)
+    ],
 )
 def test_every_recipe_has_a_plan_of_at_most_80_columns(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -282,6 +282,7 @@ def test_a_transcript_of_a_recipe_with_options_has_no_exact_evaluation(
     assert not (folder / "rollouts").exists()
 
 
+@pytest.mark.slow
 def test_a_given_model_is_trained_by_its_own_recipe(run_folder, tmp_path, monkeypatch):
     """No imitation and a small learning rate: a pretrained model keeps what it knows."""
     folder = tmp_path / "run"

@@ -87,12 +87,11 @@ def test_vllm_is_wanted_before_anything_is_written(name, arena_here, tmp_path):
 @pytest.mark.parametrize(
     "name",
     [
-        "at-grpo-roles",
         "werewolf-candidates",
         *(
             pytest.param(name, marks=pytest.mark.slow)
             for name in (*PAPERS, "qwen3-0.6b")
-            if name not in ("at-grpo-roles", "werewolf-candidates")
+            if name != "werewolf-candidates"
         ),
     ],
 )

@@ -84,6 +84,7 @@ def rows_in(file):
     return parquet.read_table(file).to_pylist()
 
 
+@pytest.mark.slow
 def test_a_loop_that_ends_after_every_stage_goes_on_to_the_same_files(tmp_path):
     """With stages in turn; the second round trains on the rows of both."""
     whole, broken = tmp_path / "whole", tmp_path / "broken"

@@ -21,6 +21,7 @@ def run(monkeypatch, *arguments):
     return done.value.code or 0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 def test_an_adapter_is_found_from_another_folder(tmp_path, monkeypatch, model_folder):
     """Also where its base has the name of its own folder."""

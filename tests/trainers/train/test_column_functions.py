@@ -232,7 +232,6 @@ def one(*_):
         ),
         ({}, {"strata": one}, "columns gives 'strata'.* did you mean 'stratum'"),
         ({}, {"judge": one}, "parts of the reward; did you mean 'rewards.judge'"),
-        ({}, [one], "want columns as a mapping from names, got "),
         ({}, {"rewards.": one}, "but a function can give value, action_value, stratum"),
         ({}, {"team": one}, "columns gives 'team', which the trainer gives; leave"),
         ({}, {"rewards.game": one}, "'rewards.game', which the trainer gives; leave"),

@@ -114,10 +114,8 @@ def check_groups(two, expected, tolerance):
                     np.testing.assert_allclose(one, other, atol=tolerance)
 
 
-@pytest.mark.parametrize(
-    ("names", "launcher"),
-    [(QUICK, []), pytest.param(SLOW, TORCHRUN, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("names", "launcher"), [(QUICK, []), (SLOW, TORCHRUN)])
 def test_two_processes_give_the_advantages_of_one(
     model_folder, reward_folder, tmp_path, names, launcher
 ):
