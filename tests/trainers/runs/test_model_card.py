@@ -9,6 +9,7 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 
 from arena_trainers.runs import SelfPlay, build_configs
+from arena_trainers.runs.results import card
 from arena_trainers.runs.results.card import (
     base_model,
     cell,
@@ -177,6 +178,14 @@ def test_the_base_of_a_model_without_a_card_is_unknown(tmp_path):
         "---\nlicense: unknown\nbase_model: /a/b\n---\n"
     )
     assert base_model(str(tmp_path), tmp_path) == (str(tmp_path), None, {})
+
+
+@pytest.mark.parametrize("agent", [None, "arena_wrappers.policies.agents:debate"])
+def test_a_card_says_where_to_put_the_module_of_an_agent(agent, tmp_path):
+    job, args = build_configs({"agent": agent} if agent else {}, str(tmp_path))
+    base, told = base_model("tiny", None), (job, args, [], [], {}, "by self-play")
+    text = card._use(card.CardSource(tmp_path, base, *told, (), ()), ".")
+    assert ("Set `PYTHONPATH`" in text) == (agent is not None)
 
 
 def test_only_folders_of_this_machine_are_left_out():

@@ -358,8 +358,10 @@ def _use(source: CardSource, model: str) -> str:
         "Install arena-envs in a clone of its repository: `pip install '.[train]'`."
     )
     parts = [install, "In the folder of this file:", code_block("\n".join(lines), "sh")]
-    if any(":" in plan.id for plan in source.plans):
-        parts.append("Set `PYTHONPATH` to the folder of the games' modules.")
+    if any(
+        ":" in str(name) for name in (source.args.agent, *(p.id for p in source.plans))
+    ):
+        parts.append("Set `PYTHONPATH` to the folder of the modules that are named.")
     if _adapters(source):
         parts.append(
             "A folder with `adapter_config.json` holds an adapter. That file says where its base "
