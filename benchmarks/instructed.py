@@ -81,7 +81,7 @@ def exact(policy: LMPolicy, instruction: str = "") -> dict[Any, Any]:
 def divergence(table: Any, prior: Any) -> float:
     """The KL divergence to a prior, mean over the information states."""
     pairs = [(p, q) for k in table for p, q in zip(table[k], prior[k], strict=True)]
-    return sum(p * math.log(p / q) for p, q in pairs if p) / len(table)
+    return float(sum(p * math.log(p / q) for p, q in pairs if p) / len(table))
 
 
 def conventions(table: Any) -> list[list[float]]:

@@ -24,7 +24,7 @@ from transformers import AutoTokenizer
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.runs import SelfPlay, load_recipe
 
-ARMS = {
+ARMS: dict[str, dict[str, Any]] = {
     "an adapter of rank 4 for each seat": {
         "roles": {0: {"lora_r": 4}, 1: {"lora_r": 4}}
     },
@@ -45,7 +45,11 @@ def run(folder: Path, **options: Any) -> dict[str, Any]:
 
 def learn() -> None:
     """Prints the mean return after training, by seed, and its mean over seeds."""
-    few = {"max_steps": STEPS, "save_steps": STEPS, "episodes_per_step": EPISODES}
+    few: dict[str, Any] = {
+        "max_steps": STEPS,
+        "save_steps": STEPS,
+        "episodes_per_step": EPISODES,
+    }
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         one = {
@@ -84,23 +88,24 @@ def time_steps(repeats: int = 15) -> None:
     job.prepare()
     job.run()
     names = ("rules", "reply_format", "parsing", "max_completion_length")
+    plain: dict[str, Any] = {name: recipe[name] for name in names if name in recipe}
+    plain |= {"bf16": False, "use_cpu": True, "gradient_checkpointing": False}
+    plain |= {"report_to": "none", "disable_tqdm": True, "max_steps": 1}
     args = TurnGRPOConfig(
-        **{name: recipe[name] for name in names if name in recipe},
+        **plain,
         games=recipe["games"],
         agent="planner_worker",
         roles={"planner": {"lora_r": 8}, "worker": {"lora_r": 8}},
         output_dir=str(folder / "two"),
         episodes_per_step=32,
         num_generations=4,
-        **{"bf16": False, "use_cpu": True, "gradient_checkpointing": False},
-        **{"report_to": "none", "disable_tqdm": True, "max_steps": 1},
     )
     model = str(folder / "run" / "model")
     tokenizer = AutoTokenizer.from_pretrained(model)
     trainer = TurnGRPOTrainer(model, args, processing_class=tokenizer)
     trainer.current_gradient_accumulation_steps = 1
     trainer.model.train()
-    starts = [trainer.train_dataset[i // 4] for i in range(32)]
+    starts = [trainer.train_dataset[i // 4] for i in range(32)]  # type: ignore[index]
     batch = trainer._generate_and_score_completions(starts)
     size, owner = len(batch["learner"]), batch["learner"]
     real = batch["tool_mask"].any(dim=1)
@@ -112,11 +117,11 @@ def time_steps(repeats: int = 15) -> None:
         }
         for keep in parts
     ]
-    seconds = [[], [], []]
+    seconds: list[list[float]] = [[], [], []]
     for i in range(repeats + 3):
         for j in np.random.default_rng(i).permutation(3):
             begin = time.process_time()
-            trainer._compute_loss(trainer.model, rows[j]).backward()
+            trainer._compute_loss(trainer.model, rows[j]).backward()  # type: ignore[no-untyped-call]
             trainer.model.zero_grad()
             seconds[j].append(time.process_time() - begin)
     planner, worker, both = (statistics.median(s[3:]) for s in seconds)

@@ -7,12 +7,13 @@ import pytest
 pytest.importorskip("torch")
 
 import instructed
+from arena_envs.solvers import information_states
 
 
 def table(shift, quits=False):
     """Speakers name the ball from which a selector that adds `shift` gets the one that pays."""
     found = {}
-    for key, state in instructed.information_states(instructed.GAME).items():
+    for key, state in information_states(instructed.GAME).items():
         if state.said:
             ball = (state.said[-1].values[0] - 1 + shift) % 3
             found[key] = [float(i == (3 if quits else ball)) for i in range(4)]

@@ -32,7 +32,7 @@ class Tolls(BaseGame[TollState, int]):
     num_players = 3
     num_actions = 3
     kind: ClassVar = "mixed"
-    information: ClassVar = "perfect"
+    information = "perfect"
     min_return = -20.0
     max_return = 20.0
 
@@ -104,7 +104,7 @@ class Telephone(BaseGame[Talk, Sentence]):
     num_players = 2
     num_actions = None
     kind: ClassVar = "mixed"
-    information: ClassVar = "imperfect"
+    information = "imperfect"
     min_return = 0.0
     max_return = 2.0
     max_turns = 4

@@ -19,7 +19,8 @@ from pathlib import Path
 import pyspiel
 
 from arena_envs.testing import BrokenPromise, check_game
-from arena_wrappers.adapters.openspiel import REFUSED, UnsupportedGame, supported
+from arena_wrappers.adapters import UnsupportedGame
+from arena_wrappers.adapters.openspiel import REFUSED, supported
 
 PAGE = Path(__file__).parents[3] / "docs" / "openspiel.md"
 

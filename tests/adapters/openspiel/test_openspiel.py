@@ -14,10 +14,9 @@ from arena_envs.testing import check_game
 
 pyspiel = pytest.importorskip("pyspiel", reason="pyspiel is missing: make adapters")
 
-from arena_wrappers.adapters import openspiel
+from arena_wrappers.adapters import UnsupportedGame, openspiel
 from arena_wrappers.adapters.openspiel import (
     OpenSpielGame,
-    UnsupportedGame,
     from_openspiel,
     to_openspiel,
 )

@@ -26,11 +26,11 @@ from pathlib import Path
 from textarena.envs.registration import ENV_REGISTRY
 
 from arena_envs.testing import BrokenPromise, draw_sample, environment, rules, texts
+from arena_wrappers.adapters import UnsupportedGame
 from arena_wrappers.adapters.textarena import (
     PASSED,
     REFUSED,
     TextArenaGame,
-    UnsupportedGame,
     family_of,
 )
 

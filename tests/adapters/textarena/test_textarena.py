@@ -16,10 +16,9 @@ pytestmark = pytest.mark.filterwarnings("default")
 from arena_envs import GameEnv
 from arena_envs.game import IllegalAction
 from arena_wrappers import PromptWrapper, play
-from arena_wrappers.adapters import textarena
+from arena_wrappers.adapters import UnsupportedGame, textarena
 from arena_wrappers.adapters.textarena import (
     TextArenaGame,
-    UnsupportedGame,
     from_textarena,
     to_textarena,
 )

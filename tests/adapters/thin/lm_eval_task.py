@@ -18,7 +18,7 @@ def positions(num_episodes: int = 100, **_: Any) -> dict[str, Dataset]:
             request = TurnRequest(
                 0, 0, t.seat, KUHN, t.state, t.messages, (), t.legal, 0
             )
-            ((probs, _),) = solver.action_probs([request])
+            ((probs, _),) = solver.action_probs([request])  # type: ignore[attr-defined]
             text = "\n\n".join(m["content"] for m in t.messages) + "\n\n<answer>"
             best = {"probs": probs, "best": probs.index(max(probs))}
             rows[text] = {"text": text, "choices": list(t.legal), **best}

@@ -8,7 +8,7 @@ from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 from arena_wrappers import SeatSession
 
 
-class SeatTextEnv(BaseTextEnv):
+class SeatTextEnv(BaseTextEnv):  # type: ignore[misc]
     def __init__(self, env_config: Any = None, extras: Any = None) -> None:
         super().__init__()
         row = {"game": "kuhn_poker", "seat": 0, "opponents": "cfr", **(extras or {})}

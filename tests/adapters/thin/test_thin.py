@@ -85,7 +85,7 @@ def test_lm_eval_scores_positions_by_the_equilibrium(record_property) -> None:
     lm_eval = pytest.importorskip("lm_eval")
     from lm_eval.api.model import LM
 
-    class Picks(LM):
+    class Picks(LM):  # type: ignore[misc]
         """Prefers one action everywhere."""
 
         def __init__(self, action: str) -> None:

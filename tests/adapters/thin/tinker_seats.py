@@ -8,7 +8,7 @@ from tinker_cookbook.rl.types import Env, EnvGroupBuilder, StepResult
 from arena_wrappers import SeatSession
 
 
-class SeatTokens(Env):
+class SeatTokens(Env):  # type: ignore[misc]
     def __init__(self, session: SeatSession, renderer: Any, *start: int) -> None:
         self.session, self.renderer, self.start = session, renderer, start
 
@@ -28,7 +28,7 @@ class SeatTokens(Env):
 
 
 @dataclass(frozen=True)
-class SeatGroup(EnvGroupBuilder):
+class SeatGroup(EnvGroupBuilder):  # type: ignore[misc]
     game: str
     seat: int
     seed: int

@@ -2,6 +2,7 @@
 
 import math
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from huggingface_hub import HfApi, ModelCard, ModelCardData
@@ -93,7 +94,7 @@ def test_results_are_a_model_index_that_the_hub_library_reads():
     rows = SimpleNamespace(rows=[row, lost, bot])
     found = eval_results([GameOutcome("kuhn_poker", [final], rows, None)])
     data = ModelCardData(model_name="run", eval_results=found)
-    read = ModelCard(f"---\n{data.to_yaml()}\n---\n").data
+    read: Any = ModelCard(f"---\n{data.to_yaml()}\n---\n").data
     assert {r.metric_name: r.metric_value for r in read.eval_results} == {
         "NashConv": 0.25,
         "mean return of player_0 in self-play": 1.0,

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,12 @@ torch = pytest.importorskip("torch")
 import arena_envs  # noqa: E402
 from arena_envs.doors import BrokenPromise  # noqa: E402
 from arena_trainers import losses  # noqa: E402
-from arena_trainers.losses import Choice, Seen, Weight, terms_of  # noqa: E402
+from arena_trainers.losses import (  # type: ignore[attr-defined] # noqa: E402
+    Choice,
+    Seen,
+    Weight,
+    terms_of,
+)
 from arena_trainers.train import forward as module  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
@@ -374,7 +380,7 @@ def scored_after(model, options, trainer):
     for record in trainer.last_kept.records:
         turn = trainer.last_episodes[record.episode].turns[record.place]
         told = messages(KUHN, turn.state, turn.seat, options)
-        given = module.TrainingRow(
+        given = module.TrainingRow(  # type: ignore[attr-defined]
             trainer.policy.encode(told), turn.token_ids, None, 0.0
         )
         found.append(module.plain_logprobs(model, given, 1.0))
@@ -516,10 +522,13 @@ def test_a_reference_that_cannot_be_is_refused(settings, options, message):
         TurnGRPOConfig(**settings, **options)
 
 
+TOLD: dict[str, Any] = {}
+
+
 @losses.needs("values", "invalid")
 def told(logps, seen):
     """What a term was told of the turns."""
-    told.values, told.invalid, told.mask = seen.values, seen.invalid, seen.mask
+    TOLD.update(values=seen.values, invalid=seen.invalid, mask=seen.mask)
     return logps * 0
 
 
@@ -533,9 +542,9 @@ def test_a_term_reads_the_critics_values_and_invalid_replies(
     trainer._compute_loss(trainer.model, inputs)
     records, values = trainer.last_kept.records, trainer.last_turns.value
     num = len(records)
-    assert told.values[:num, 0].tolist() == pytest.approx(values.tolist())
-    assert told.invalid[:num].tolist() == [r.is_invalid for r in records]
-    assert not told.mask[num:].any()
+    assert TOLD["values"][:num, 0].tolist() == pytest.approx(values.tolist())
+    assert TOLD["invalid"][:num].tolist() == [r.is_invalid for r in records]
+    assert not TOLD["mask"][num:].any()
 
 
 def test_options_of_trls_surrogate_are_refused_where_it_is_left_out(settings):
