@@ -17,6 +17,7 @@ from arena_trainers.runs.start import load_tokenizer
 from arena_wrappers import PromptOptions
 
 
+@pytest.mark.slow
 def test_a_model_of_the_hub_that_was_downloaded_is_trained_offline(
     model_folder, tmp_path, monkeypatch
 ):

@@ -498,6 +498,7 @@ def of_step(run_folder, folder, step):
         pytest.param("credit_state.json", marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_a_checkpoint_without_a_file_is_skipped_and_the_run_ends_alike(
     run_folder, tmp_path, monkeypatch, capfd, name
 ):

@@ -67,6 +67,7 @@ def signalled(monkeypatch, signals, *arguments):
 
 
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.slow
 def test_ctrl_c_saves_a_checkpoint_from_which_the_run_ends_alike(
     tmp_path, monkeypatch, capfd
 ):

@@ -294,6 +294,7 @@ play_tournament([Slow(), "first"], ["kuhn_poker", "mini_hanabi"], 60, out=sys.ar
 """
 
 
+@pytest.mark.slow
 def test_a_tournament_goes_on_after_being_killed(tmp_path: Path) -> None:
     out = tmp_path / "results.jsonl"
     command, num_kills, kept = [sys.executable, "-c", RUN, str(out)], 0, []

@@ -138,6 +138,7 @@ def test_an_adapter_without_advantage_keeps_its_weights(make, monkeypatch):
     ("update", "moves"),
     [({"alternate": 2}, "planner"), ({"freeze": ["planner"]}, "worker")],
 )
+@pytest.mark.slow
 def test_update_moves_some_adapters_alone(make, update, moves):
     trainer = make(TWO, update=update, max_steps=2)
     before = {name: weights_of(trainer, name) for name in TWO}
