@@ -538,6 +538,7 @@ def test_an_evaluation_is_json():
         "rows": list(read["rows"]),
         "warnings": list(found.warnings),
         "partners": [],
+        "differences": [],
     }
     assert read["rows"][0]["opponent"] == "self"
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from arena_envs import GameEnv, game_infos
+from arena_envs import GameEnv, game_infos, make
 from arena_envs.game import AnyGame
+from arena_trainers.cli.episodes import REPORT_PAGE
 from arena_trainers.cli.options import (
     AsCsv,
     AsJson,
@@ -38,7 +39,9 @@ from arena_trainers.cli.options import (
     Seat,
     SelfPairs,
     Timeout,
+    check_out,
     latex,
+    listed,
     one_form,
     print_csv,
     print_tables,
@@ -52,6 +55,10 @@ from arena_trainers.cli.options import (
     wanted_folder,
 )
 from arena_trainers.matchmaking import is_past
+from arena_trainers.report.played_page import read_evaluation, write_played
+from arena_trainers.report.runs import EVALUATED
+from arena_trainers.runs.folder import CONFIG
+from arena_trainers.runs.settings import load_recipe
 from arena_wrappers import (
     Episode,
     EpisodePlan,
@@ -68,6 +75,7 @@ from arena_wrappers.policies import wrapped
 from arena_wrappers.records import EpisodeLog
 
 if TYPE_CHECKING:
+    from arena_trainers.evaluate.compare import Compared
     from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan
 
     Measure = Callable[[], dict[str, float]]
@@ -280,6 +288,155 @@ def _print(
         typer.echo("\n\n".join(map(latex, tables)))
     else:
         print_tables(tables)
+
+
+@takes_policy_options
+def compare(
+    base: Annotated[str, typer.Argument(metavar="BASE")],
+    trained: Annotated[str, typer.Argument(metavar="TRAINED")],
+    suite: Annotated[
+        str, typer.Option(metavar="SUITE", help="As of arena board, or a YAML file.")
+    ] = "transfer",
+    games: MoreGames = None,
+    against: Opponents = None,
+    num_episodes: Annotated[
+        int | None,
+        typer.Option("--episodes", "-n", help="Seeds. [default: the suite's, or 100]"),
+    ] = None,
+    seed: FirstSeed = 0,
+    equal_tokens: Annotated[
+        bool,
+        typer.Option(
+            "--equal-tokens",
+            help="Also the plurality of as many replies of one seat as a team's tokens buy.",
+        ),
+    ] = False,
+    trained_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            callback=listed, help="Games of the training. [default: the run's]"
+        ),
+    ] = None,
+    *,
+    how: PolicyOptions,
+    timeout: Timeout = None,
+    out: EpisodesFile = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="PAGE", help="Write a page; needs --out.")
+    ] = None,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+    as_latex: AsLatex = False,
+) -> None:
+    """Compare two policies on the same seeds and seats.
+
+    The difference of their returns is paired by seeds, and recomputed from replayed records. In
+    cooperative games a policy plays all seats. Baselines: random play, the best constant reply.
+    A game is `trained`, `sibling` (same rules, other parameters) or `held out` by the run of
+    TRAINED, or by --trained-on. Lost episodes are as in `arena eval`.
+
+    For example:
+
+    arena compare lm:runs/a/start lm:runs/a/model --out a.jsonl --report a.html
+
+    arena compare random cfr -g kuhn_poker,leduc_poker -n 500 --json
+    """
+    from arena_trainers.evaluate.compare import ComparisonPlan
+
+    with usage_errors():
+        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
+        if report is not None:
+            if out is None:
+                raise ValueError("want --out FILE with --report, got none; add it")
+            check_out(report, REPORT_PAGE, "arena compare")
+        opponents, given = _compared_games(suite, games, against)
+        known, told = _training(trained, trained_on)
+        specs = list(dict.fromkeys((base, trained)))
+        made = how.policies(specs)
+        if len(made) != len(specs):
+            raise ValueError(
+                f"want two policies, got {len(made)}: past:RUN@STEP is one"
+            )
+        options = {**given, "prompt": how.wrapper, "timeout": timeout, "out": out}
+        options |= {"seed": seed} | (
+            {"num_episodes": num_episodes} if num_episodes else {}
+        )
+        options |= {"trained_on": known, "equal_tokens": equal_tokens}
+        plan = ComparisonPlan(made[0], made[-1], opponents, **options)
+    with running(_kept(out), policies=specs) as bar:
+        rows = plan.run(bar)
+    show_warnings(plan.warnings)
+    _show_compared(rows, told, form)
+    if report is not None and out is not None:
+        write_played(report, read_evaluation(out, EVALUATED))
+    _end(plan.unanswered(), out)
+
+
+def _compared_games(
+    suite: str, games: Sequence[str] | None, against: Sequence[str] | None
+) -> tuple[dict[str, Sequence[str]], dict[str, Any]]:
+    """The opponents by game, and options of the suite; --games are in place of a suite's."""
+    if games:
+        return dict.fromkeys(games, against or ()), {}
+    from arena_trainers.tournament import load_suite
+
+    given = load_suite(suite).given
+    opponents = {one["game"]: against or one["opponents"] for one in given["games"]}
+    options = {"defaults": given["prompts"]["plain"]}
+    return opponents, {**options, "num_episodes": given["num_seeds"]}
+
+
+def _training(
+    policy: str, given: Sequence[str] | None
+) -> tuple[list[AnyGame] | None, str]:
+    """The games that a model was trained on, as given or as the run of its folder says."""
+    from arena_trainers.train.games import checked_entry, expanded
+
+    if given:
+        return [read_env(game, None, None).game for game in given], _listed(given)
+    games: list[AnyGame] = []
+    names: list[str] = []
+    spec = policy
+    while run := _run_folder(spec):
+        settings = load_recipe(str(run / CONFIG))
+        for one in map(checked_entry, expanded(settings.get("games") or ())):
+            games.append(make(one["id"], **one.get("params", {})).game)
+            names.append(one["id"])
+        before, spec = spec, f"lm:{settings.get('model')}"
+        if spec == before:
+            break
+    if not names:
+        return None, "Unknown: no run of TRAINED was found; give --trained-on GAME,..."
+    return games, _listed(names)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"Trained on {', '.join(dict.fromkeys(names))}."
+
+
+def _run_folder(spec: str) -> Path | None:
+    """The folder of the run that left a model `lm:PATH` or `past:RUN@STEP`."""
+    kind, _, path = spec.partition(":")
+    if kind not in ("lm", "past"):
+        return None
+    folder = Path(path.partition("@")[0] if kind == "past" else path).absolute()
+    near = (folder, *folder.parents[:2])
+    return next((one for one in near if (one / CONFIG).is_file()), None)
+
+
+def _show_compared(rows: "Sequence[Compared]", told: str, form: str) -> None:
+    """Prints a comparison, as tables if `form` is empty."""
+    from arena_trainers.evaluate.compare import comparison_tables
+
+    if form == "json":
+        shown = {"trained_on": told, "rows": [row.to_dict() for row in rows]}
+        typer.echo(json.dumps(shown, indent=1))
+    elif form == "csv":
+        print_csv([row.record() for row in rows])
+    elif form == "latex":
+        typer.echo("\n\n".join(map(latex, comparison_tables(rows, told))))
+    else:
+        print_tables(comparison_tables(rows, told))
 
 
 MODEL = re.compile("(lm|api|vllm):")  # policies with a limit of tokens

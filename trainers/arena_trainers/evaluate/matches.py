@@ -3,6 +3,7 @@
 import json
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from arena_trainers.evaluate.baselines import constants_of, prepared, solver_of
 from arena_trainers.evaluate.intervals import import_stats, mean_interval
 from arena_trainers.evaluate.replies import ReplyCount, given_prompts
 from arena_trainers.evaluate.result_rows import (
+    Episodes,
     ResultRow,
     Role,
     against,
@@ -27,6 +29,7 @@ from arena_trainers.evaluate.result_rows import (
 )
 from arena_wrappers import (
     EpisodePlan,
+    NoReplyError,
     Policy,
     PromptWrapper,
     RandomPolicy,
@@ -34,7 +37,7 @@ from arena_wrappers import (
     play,
     stream_plans,
 )
-from arena_wrappers.play import EnvCache, checked_timeout, tell_people
+from arena_wrappers.play import EnvCache, checked_timeout, replay, tell_people
 from arena_wrappers.records import Episode, EpisodeLog, params_of
 
 
@@ -149,6 +152,34 @@ class Partner:
     high: float
 
 
+@dataclass(frozen=True)
+class Difference:
+    """A policy less the one that it is compared with, paired by seeds.
+
+    Both means are of the replayed records of the seeds that no seat of either lost.
+
+    Attributes:
+        opponent: as in the rows.
+        base: name of the policy that it is compared with.
+        base_value: its mean return over seats and seeds.
+        value: that of the evaluated policy.
+        difference: `value - base_value`.
+        low: lower end of its 95 % interval; a seed is one observation. Both ends are 0 if a
+            policy is compared with itself.
+        high: upper end.
+        num_seeds: number of seeds.
+    """
+
+    opponent: str
+    base: str
+    base_value: float
+    value: float
+    difference: float
+    low: float
+    high: float
+    num_seeds: int
+
+
 def opponents_of(
     game: AnyGame, given: Sequence[Policy | str] = ()
 ) -> list[Policy | str]:
@@ -175,6 +206,7 @@ class Evaluation:
             which the policy plays few distinct games.
         partners: in cooperative games, the policy with itself against the policy with each
             stranger, over the same seeds.
+        differences: with a `base`, one per opponent.
     """
 
     game: str
@@ -183,6 +215,7 @@ class Evaluation:
     rows: tuple[ResultRow, ...]
     warnings: tuple[str, ...] = ()
     partners: tuple[Partner, ...] = ()
+    differences: tuple[Difference, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The evaluation as values that JSON can hold."""
@@ -242,6 +275,11 @@ class EvaluationPlan:
         baselines: whether the game's baselines are evaluated, too: uniform random play, the
             solver, and the best constant policy. The latter is chosen on other seeds, so
             its row is unbiased.
+        base: policy that plays the same episodes, for `Evaluation.differences`; then no solver
+            is played.
+        defaults: arguments of the `PromptWrapper` that options of policies override.
+        num_samples: episodes of each seed and seat, with the same chance outcomes. The first with
+            the most frequent last action counts; an invalid reply is no vote.
         timeout: longest call of a policy, in seconds, see `play`.
         out: file to which each finished episode, also of the baselines, is appended as a
             line of JSON. The results are appended to a file beside it, see `results_file`.
@@ -269,6 +307,9 @@ class EvaluationPlan:
         seed: int = 0,
         prompt: Mapping[str, Any] | None = None,
         baselines: bool = True,
+        base: Policy | str | None = None,
+        defaults: Mapping[str, Any] | None = None,
+        num_samples: int = 1,
         timeout: float | None = None,
         out: str | Path | None = None,
         on_error: Literal["lose", "raise"] = "lose",
@@ -280,8 +321,11 @@ class EvaluationPlan:
         self.name = env.id or type(rules).__name__
         self._seats = checked_seats(rules, seats)
         self._given = dict(prompt or {})
-        self._wrapper = PromptWrapper(env, **{"on_invalid": "forfeit", **self._given})
+        options = {"on_invalid": "forfeit", **(defaults or {}), **self._given}
+        self._wrapper = PromptWrapper(env, **options)
         self._policy = prepared(policy, rules)
+        self._base = None if base is None else prepared(base, rules)
+        self._is_same, self._samples = base == policy, range(num_samples)
         self._opponents: list[Policy | Literal["self"]] = [
             "self" if o == "self" else prepared(o, rules)
             for o in (opponents if rules.num_players > 1 else opponents[:1])
@@ -292,11 +336,12 @@ class EvaluationPlan:
             _refuse_people(self._opponents)
         stop = self._seeds.stop
         self._trial_seeds = range(stop, stop + min(TRIAL, num_episodes))
-        self._baselines = _fixed_baselines(rules) if baselines else {}
+        self._baselines = _fixed_baselines(rules, base is None) if baselines else {}
         constants = constants_of(rules) if baselines else ()
         self._constants = [*map(make_policy, constants)]
         self._timeout, self._on_error = checked_timeout(timeout), on_error
         self._log = None if out is None else EpisodeLog(out)
+        self._kept = {} if self._log is None else _unfinished(self._log)
         self.num_episodes = sum(map(self._count, self._opponents))
 
     def run(self, progress: Progress | None = None) -> Evaluation:
@@ -308,8 +353,7 @@ class EvaluationPlan:
         """
         self._progress, self._num_done = progress, 0
         self._replies = ReplyCount()
-        self._kept = {} if self._log is None else _unfinished(self._log)
-        self._by_seed: dict[str, dict[int, float]] = {}
+        self._by_seed: dict[tuple[Role, str], dict[int, float]] = {}
         rows = [row for opponent in self._opponents for row in self._compare(opponent)]
         found = Evaluation(
             self.name,
@@ -319,6 +363,7 @@ class EvaluationPlan:
             self._replies.warnings()
             + repetition_warnings(self.rules, rows, self._wrapper.clone),
             self._partners(),
+            self._differences(rows),
         )
         if self._log is not None:
             append_results(self._log.path, found.to_dict())
@@ -330,31 +375,67 @@ class EvaluationPlan:
 
     def _compare(self, opponent: Policy | Literal["self"]) -> list[ResultRow]:
         """Rows of the policy and of all baselines against one opponent."""
-        entries: dict[Role, Policy] = {"policy": self._policy, **self._baselines}
+        entries: dict[Role, Policy] = {"policy": self._policy}
+        if self._base is not None:
+            entries["base"] = self._base
+        entries |= self._baselines
         if self._constants:
             entries["constant"] = self._best_constant(opponent)
         name = opponent if isinstance(opponent, str) else opponent.name
         found = {}
         for role, entry in entries.items():
-            episodes = self._play(entry, opponent, self._seeds, self._log)
+            episodes: Episodes = self._play(entry, opponent, self._seeds, self._log)
             found[role] = rows_of(self.rules, entry.name, role, name, episodes)
-            if role == "policy":
-                self._by_seed[name] = _means_by_seed(episodes)
+            if self._base is not None and role in ("policy", "base"):
+                episodes = _replayed(self.rules, episodes)
+            self._by_seed[role, name] = _means_by_seed(episodes)
         rows = [row for role_rows in found.values() for row in role_rows]
         return scored(rows, scales_of(self._wrapper.env, opponent, self._seats))
 
     def _partners(self) -> tuple[Partner, ...]:
-        if self.rules.kind != "cooperative" or "self" not in self._by_seed:
+        if self.rules.kind != "cooperative" or ("policy", "self") not in self._by_seed:
             return ()
-        own = self._by_seed.pop("self")
+        own = self._by_seed["policy", "self"]
+        return tuple(
+            Partner(name, *self._paired(own, mixed)[:-1])
+            for (role, name), mixed in self._by_seed.items()
+            if role == "policy" and name != "self" and own.keys() & mixed.keys()
+        )
+
+    def _paired(
+        self, own: Mapping[int, float], other: Mapping[int, float]
+    ) -> tuple[float, float, float, float, float, int]:
+        """Both means over shared seeds, their difference, its interval, number of seeds."""
         low, high = bounds_of(self.rules)
+        seeds = sorted(own.keys() & other.keys())
+        gaps = [own[seed] - other[seed] for seed in seeds]
+        ends = mean_interval(gaps, low - high, high - low)
+        pair, mixed = (fmean(each[s] for s in seeds) for each in (own, other))
+        return pair, mixed, fmean(gaps), *ends, len(gaps)
+
+    def _differences(self, rows: Sequence[ResultRow]) -> tuple[Difference, ...]:
+        """The differences from the base; each must follow from the rows, too.
+
+        Raises:
+            NoReplyError: no seed of an opponent is complete for both policies.
+        """
         found = []
-        for name, mixed in self._by_seed.items():
-            if seeds := own.keys() & mixed.keys():
-                gaps = [own[seed] - mixed[seed] for seed in sorted(seeds)]
-                ends = mean_interval(gaps, low - high, high - low)
-                pair, other = (fmean(each[s] for s in seeds) for each in (own, mixed))
-                found.append(Partner(name, pair, other, fmean(gaps), *ends))
+        for (role, name), other in self._by_seed.items():
+            if role != "base" or self._base is None:
+                continue
+            own = self._by_seed["policy", name]
+            if not own.keys() & other.keys():
+                raise NoReplyError(
+                    f"no seed is complete for both {self._policy.name} and "
+                    f"{self._base.name}{against(name)}: each lost the other's seeds"
+                )
+            value, base, gap, low, high, num = self._paired(own, other)
+            if self._is_same and own == other:
+                low = high = 0.0
+            _check_rows(rows, name, own, other, gap)
+            found.append(
+                Difference(name, self._base.name, base, value, gap, low, high, num)
+            )
         return tuple(found)
 
     def _best_constant(self, opponent: Policy | Literal["self"]) -> Policy:
@@ -384,17 +465,19 @@ class EvaluationPlan:
                 for seat in self._seats
             ]
         plans = [
-            EpisodePlan(make, lineup, s, prompts=prompts)
+            EpisodePlan(make, lineup, s, sample, prompts=prompts)
             for lineup in lineups
             for prompts in [given_prompts(lineup, self._given)]
             for s in seeds
+            for sample in self._samples
         ]
-        size = len(seeds)
+        size, num = len(seeds), len(self._samples)
         done = self._play_plans(plans, log)
-        parts = [
-            [done[index] for index in range(start, start + size)]
-            for start in range(0, len(plans), size)
+        chosen = [
+            _plurality([done[index] for index in range(start, start + num)])
+            for start in range(0, len(plans), num)
         ]
+        parts = [chosen[at : at + size] for at in range(0, len(chosen), size)]
         if opponent == "self":
             parts *= len(self._seats)
         return dict(zip(self._seats, parts, strict=True))
@@ -448,8 +531,53 @@ class EvaluationPlan:
     def _count(self, opponent: Policy | Literal["self"]) -> int:
         lineups = 1 if opponent == "self" else len(self._seats)
         entries = 1 + len(self._baselines) + bool(self._constants)
+        entries += self._base is not None
         trials = len(self._constants) * len(self._trial_seeds)
-        return lineups * (entries * len(self._seeds) + trials)
+        return lineups * len(self._samples) * (entries * len(self._seeds) + trials)
+
+
+def _plurality(episodes: Sequence[Episode]) -> Episode:
+    """The first episode with the most frequent last action; a lost one, if there is any."""
+    for one in episodes:
+        if one.lost is not None:
+            return one
+    valid = [one for one in episodes if one.turns and one.turns[-1].invalid is None]
+    votes = Counter(str(one.turns[-1].action) for one in valid)
+    if not valid:
+        return episodes[0]
+    return max(valid, key=lambda one: votes[str(one.turns[-1].action)])
+
+
+def _replayed(game: AnyGame, episodes: Episodes) -> Episodes:
+    """The episodes as their records are played again: with these replies, by the rules.
+
+    Raises:
+        ReplayError: an episode is not what its record says.
+    """
+    unique = {id(e): e for each in episodes.values() for e in each}
+    again = {
+        key: e if e.lost else replay(Episode.from_json(e.to_json()), game)
+        for key, e in unique.items()
+    }
+    return {seat: [again[id(e)] for e in each] for seat, each in episodes.items()}
+
+
+def _check_rows(
+    rows: Sequence[ResultRow],
+    opponent: str,
+    own: Mapping[int, float],
+    other: Mapping[int, float],
+    gap: float,
+) -> None:
+    """Compares a paired difference with that of the rows, where both have the same seeds."""
+    last = {row.role: row.mean_return for row in rows if row.opponent in (opponent, "")}
+    if own.keys() == other.keys() and not math.isclose(
+        last["policy"] - last["base"], gap, abs_tol=1e-9
+    ):
+        raise RuntimeError(
+            f"self-check failed{against(opponent)}: the records give the difference {gap}, "
+            f"the rows {last['policy'] - last['base']}; please report this"
+        )
 
 
 def _means_by_seed(episodes: Mapping[int, Sequence[Episode]]) -> dict[int, float]:
@@ -465,7 +593,7 @@ def _means_by_seed(episodes: Mapping[int, Sequence[Episode]]) -> dict[int, float
 def _unfinished(log: EpisodeLog) -> dict[int, list[Episode]]:
     """The episodes of an evaluation's file by seed, without those that are lost.
 
-    Nothing if the last evaluation of the file lost none: then a new one begins.
+    Nothing if the last evaluation of each game in the file lost none: then a new one begins.
     """
     kept: dict[int, list[Episode]] = {}
     num_lost = 0
@@ -475,8 +603,9 @@ def _unfinished(log: EpisodeLog) -> dict[int, list[Episode]]:
             kept.setdefault(episode.seed, []).append(episode)
     results = results_path(log.path)
     if num_lost and results.is_file():
-        *_, last = results.read_text(encoding="utf-8").splitlines() or ["{}"]
-        num_lost = sum(row["num_lost"] for row in json.loads(last).get("rows", ()))
+        lines = map(json.loads, results.read_text(encoding="utf-8").splitlines())
+        last = {json.dumps([one["game"], one["params"]]): one["rows"] for one in lines}
+        num_lost = sum(row["num_lost"] for rows in last.values() for row in rows)
     return kept if num_lost else {}
 
 
@@ -493,10 +622,10 @@ def _refuse_people(opponents: Sequence[Policy | Literal["self"]]) -> None:
             )
 
 
-def _fixed_baselines(game: AnyGame) -> dict[Role, Policy]:
-    """Uniform random play, and the solver if the game has one."""
+def _fixed_baselines(game: AnyGame, with_solver: bool) -> dict[Role, Policy]:
+    """Uniform random play, and perhaps the solver if the game has one."""
     found: dict[Role, Policy] = {"uniform": make_policy("random")}
-    solver = solver_of(game)
+    solver = solver_of(game) if with_solver else None
     if solver is not None:
         found["solver"] = prepared(solver, game)
     return found
