@@ -290,40 +290,41 @@ def _print(
         print_tables(tables)
 
 
+Suite = Annotated[
+    str, typer.Option(metavar="SUITE", help="A suite of arena board, or a YAML file.")
+]
+EqualTokens = Annotated[
+    bool,
+    typer.Option(
+        "--equal-tokens",
+        help="Also the plurality of as many replies of one seat as a team's tokens buy.",
+    ),
+]
+TrainedOn = Annotated[
+    list[str] | None,
+    typer.Option(callback=listed, help="Games of the training. [default: the run's]"),
+]
+Page = Annotated[
+    Path | None, typer.Option(metavar="PAGE", help="Write a page; needs --out.")
+]
+
+
 @takes_policy_options
 def compare(
     base: Annotated[str, typer.Argument(metavar="BASE")],
     trained: Annotated[str, typer.Argument(metavar="TRAINED")],
-    suite: Annotated[
-        str, typer.Option(metavar="SUITE", help="As of arena board, or a YAML file.")
-    ] = "transfer",
+    suite: Suite = "transfer",
     games: MoreGames = None,
     against: Opponents = None,
-    num_episodes: Annotated[
-        int | None,
-        typer.Option("--episodes", "-n", help="Seeds. [default: the suite's, or 100]"),
-    ] = None,
+    num_episodes: EvalEpisodes = 100,
     seed: FirstSeed = 0,
-    equal_tokens: Annotated[
-        bool,
-        typer.Option(
-            "--equal-tokens",
-            help="Also the plurality of as many replies of one seat as a team's tokens buy.",
-        ),
-    ] = False,
-    trained_on: Annotated[
-        list[str] | None,
-        typer.Option(
-            callback=listed, help="Games of the training. [default: the run's]"
-        ),
-    ] = None,
+    equal_tokens: EqualTokens = False,
+    trained_on: TrainedOn = None,
     *,
     how: PolicyOptions,
     timeout: Timeout = None,
     out: EpisodesFile = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="PAGE", help="Write a page; needs --out.")
-    ] = None,
+    report: Page = None,
     as_json: AsJson = False,
     as_csv: AsCsv = False,
     as_latex: AsLatex = False,
@@ -345,25 +346,16 @@ def compare(
 
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
-        if report is not None:
-            if out is None:
-                raise ValueError("want --out FILE with --report, got none; add it")
-            check_out(report, REPORT_PAGE, "arena compare")
-        opponents, given = _compared_games(suite, games, against)
+        _check_report(report, out)
+        opponents, prompt = _compared_games(suite, games, against)
         known, told = _training(trained, trained_on)
-        specs = list(dict.fromkeys((base, trained)))
-        made = how.policies(specs)
-        if len(made) != len(specs):
-            raise ValueError(
-                f"want two policies, got {len(made)}: past:RUN@STEP is one"
-            )
-        options = {**given, "prompt": how.wrapper, "timeout": timeout, "out": out}
-        options |= {"seed": seed} | (
-            {"num_episodes": num_episodes} if num_episodes else {}
-        )
+        first, second = _pair(how, base, trained)
+        options: dict[str, Any] = {"prompt": how.wrapper, "defaults": prompt}
+        options |= {"seed": seed, "num_episodes": num_episodes, "out": out}
+        options |= {"timeout": timeout}
         options |= {"trained_on": known, "equal_tokens": equal_tokens}
-        plan = ComparisonPlan(made[0], made[-1], opponents, **options)
-    with running(_kept(out), policies=specs) as bar:
+        plan = ComparisonPlan(first, second, opponents, **options)
+    with running(_kept(out), policies=[base, trained]) as bar:
         rows = plan.run(bar)
     show_warnings(plan.warnings)
     _show_compared(rows, told, form)
@@ -372,18 +364,34 @@ def compare(
     _end(plan.unanswered(), out)
 
 
+def _check_report(report: Path | None, out: Path | None) -> None:
+    if report is not None and out is None:
+        raise ValueError("want --out FILE with --report, got none; add it")
+    if report is not None:
+        check_out(report, REPORT_PAGE, "arena compare")
+
+
+def _pair(how: PolicyOptions, *specs: str) -> "list[Policy | str]":
+    """Two policies, or one twice if both strings are equal."""
+    made = how.policies(list(dict.fromkeys(specs)))
+    if len(made) != len({*specs}):
+        raise ValueError(
+            f"want two policies, got {len(made)}; name a snapshot past:RUN@STEP"
+        )
+    return [made[0], made[-1]]
+
+
 def _compared_games(
     suite: str, games: Sequence[str] | None, against: Sequence[str] | None
 ) -> tuple[dict[str, Sequence[str]], dict[str, Any]]:
-    """The opponents by game, and options of the suite; --games are in place of a suite's."""
+    """The opponents by game, and prompt options; --games are in place of a suite's."""
     if games:
         return dict.fromkeys(games, against or ()), {}
     from arena_trainers.tournament import load_suite
 
     given = load_suite(suite).given
     opponents = {one["game"]: against or one["opponents"] for one in given["games"]}
-    options = {"defaults": given["prompts"]["plain"]}
-    return opponents, {**options, "num_episodes": given["num_seeds"]}
+    return opponents, given["prompts"]["plain"]
 
 
 def _training(
@@ -440,9 +448,6 @@ def _show_compared(rows: "Sequence[Compared]", told: str, form: str) -> None:
 
 
 MODEL = re.compile("(lm|api|vllm):")  # policies with a limit of tokens
-Suite = Annotated[
-    str, typer.Option(metavar="SUITE", help="standard, mars, gtbench, or a YAML file.")
-]
 Submissions = Annotated[list[Path], typer.Argument(metavar="FILE...")]
 
 board_app = typer.Typer(

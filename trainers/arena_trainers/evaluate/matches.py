@@ -315,34 +315,36 @@ class EvaluationPlan:
         on_error: Literal["lose", "raise"] = "lose",
     ) -> None:
         import_stats()  # fails before hours of play
-        self._seeds = seeds_of(seed, num_episodes)
+        self._seeds, self._samples = seeds_of(seed, num_episodes), range(num_samples)
         env = env_of(game)
         self.rules = rules = env.game
         self.name = env.id or type(rules).__name__
         self._seats = checked_seats(rules, seats)
         self._given = dict(prompt or {})
-        options = {"on_invalid": "forfeit", **(defaults or {}), **self._given}
-        self._wrapper = PromptWrapper(env, **options)
+        how = {"on_invalid": "forfeit"} | dict(defaults or {}) | self._given
+        self._wrapper = PromptWrapper(env, **how)
         self._policy = prepared(policy, rules)
         self._base = None if base is None else prepared(base, rules)
-        self._is_same, self._samples = base == policy, range(num_samples)
-        self._opponents: list[Policy | Literal["self"]] = [
-            "self" if o == "self" else prepared(o, rules)
-            for o in (opponents if rules.num_players > 1 else opponents[:1])
-        ]
-        if not self._opponents:
-            raise ValueError("want at least one opponent, got none")
+        self._is_same = base == policy
+        self._opponents = _prepared_opponents(opponents, rules)
+        self._trial_seeds = range(
+            stop := self._seeds.stop, stop + min(TRIAL, num_episodes)
+        )
+        self._baselines: dict[Role, Policy] = {}
+        self._constants: list[Policy] = []
         if baselines:
-            _refuse_people(self._opponents)
-        stop = self._seeds.stop
-        self._trial_seeds = range(stop, stop + min(TRIAL, num_episodes))
-        self._baselines = _fixed_baselines(rules, base is None) if baselines else {}
-        constants = constants_of(rules) if baselines else ()
-        self._constants = [*map(make_policy, constants)]
+            self._add_baselines(with_solver=base is None)
         self._timeout, self._on_error = checked_timeout(timeout), on_error
         self._log = None if out is None else EpisodeLog(out)
         self._kept = {} if self._log is None else _unfinished(self._log)
         self.num_episodes = sum(map(self._count, self._opponents))
+
+    def _add_baselines(self, with_solver: bool) -> None:
+        _refuse_people(self._opponents)
+        self._baselines["uniform"] = make_policy("random")
+        if with_solver and (solver := solver_of(self.rules)) is not None:
+            self._baselines["solver"] = prepared(solver, self.rules)
+        self._constants += map(make_policy, constants_of(self.rules))
 
     def run(self, progress: Progress | None = None) -> Evaluation:
         """Plays all episodes.
@@ -548,6 +550,15 @@ def _plurality(episodes: Sequence[Episode]) -> Episode:
     return max(valid, key=lambda one: votes[str(one.turns[-1].action)])
 
 
+def _prepared_opponents(
+    given: Sequence[Policy | str], game: AnyGame
+) -> list[Policy | Literal["self"]]:
+    if not given:
+        raise ValueError("want at least one opponent, got none")
+    used = given if game.num_players > 1 else given[:1]
+    return ["self" if one == "self" else prepared(one, game) for one in used]
+
+
 def _replayed(game: AnyGame, episodes: Episodes) -> Episodes:
     """The episodes as their records are played again: with these replies, by the rules.
 
@@ -620,12 +631,3 @@ def _refuse_people(opponents: Sequence[Policy | Literal["self"]]) -> None:
                 f"want baselines=False (--no-baselines) with opponent {opponent.name!r}, "  # type: ignore[union-attr]
                 "because each baseline plays all episodes against it"
             )
-
-
-def _fixed_baselines(game: AnyGame, with_solver: bool) -> dict[Role, Policy]:
-    """Uniform random play, and perhaps the solver if the game has one."""
-    found: dict[Role, Policy] = {"uniform": make_policy("random")}
-    solver = solver_of(game) if with_solver else None
-    if solver is not None:
-        found["solver"] = prepared(solver, game)
-    return found
