@@ -327,9 +327,6 @@ class EvaluationPlan:
         self._base = None if base is None else prepared(base, rules)
         self._is_same = base == policy
         self._opponents = _prepared_opponents(opponents, rules)
-        self._trial_seeds = range(
-            stop := self._seeds.stop, stop + min(TRIAL, num_episodes)
-        )
         self._baselines: dict[Role, Policy] = {}
         self._constants: list[Policy] = []
         if baselines:
@@ -338,6 +335,11 @@ class EvaluationPlan:
         self._log = None if out is None else EpisodeLog(out)
         self._kept = {} if self._log is None else _unfinished(self._log)
         self.num_episodes = sum(map(self._count, self._opponents))
+
+    @property
+    def _trial_seeds(self) -> range:
+        stop = self._seeds.stop
+        return range(stop, stop + min(TRIAL, len(self._seeds)))
 
     def _add_baselines(self, with_solver: bool) -> None:
         _refuse_people(self._opponents)
