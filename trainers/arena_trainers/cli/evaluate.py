@@ -26,6 +26,7 @@ from arena_trainers.cli.options import (
     Games,
     Hint,
     MaxTurns,
+    Measures,
     MoreGames,
     Opponents,
     OptionalGame,
@@ -84,6 +85,7 @@ def evaluate(
     *,
     how: PolicyOptions,
     baselines: Baselines = True,
+    measure: Measures = None,
     timeout: Timeout = None,
     params: Params = None,
     max_turns: MaxTurns = None,
@@ -118,6 +120,8 @@ def evaluate(
 
     arena eval lm:runs/seed1/model kuhn_poker --against cfr -n 1000 --json
 
+    arena eval noisy:0.2(cfr) leduc_poker --measure regret --measure mutual_information
+
     arena eval cfr -g kuhn_poker -g leduc_poker -p kuhn_poker.num_players=3 --csv
     """
     with usage_errors():
@@ -127,7 +131,7 @@ def evaluate(
             raise ValueError("want a GAME, or several with --games")
         options: dict[str, Any] = {"seed": seed, "prompt": how.wrapper, "out": out}
         options |= {"baselines": baselines, "timeout": timeout}
-        options |= {"num_episodes": num_episodes}
+        options |= {"num_episodes": num_episodes, "measures": measure or ()}
         specs = [policy, *(against or [])]
         envs = _envs(policy, named, params, max_turns)
         plans, measures = _game_plans(how, specs, envs, options)

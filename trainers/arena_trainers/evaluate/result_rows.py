@@ -17,15 +17,13 @@ from arena_envs.solvers import (
 )
 from arena_trainers.evaluate.baselines import MAX_SOLVED_STATES, is_small
 from arena_trainers.evaluate.exploit import SHORT, is_tabular, tabular
-from arena_trainers.evaluate.intervals import mean_interval
+from arena_trainers.evaluate.intervals import Estimate, mean_interval
 from arena_wrappers import NoReplyError, Policy
 from arena_wrappers.records import Episode, Turn, append_bytes
 
 Role = Literal["policy", "uniform", "constant", "solver"]
 Result = Literal["win", "draw", "loss"]
 RESULTS: tuple[Result, ...] = get_args(Result)
-
-Measured = tuple[float, float | None, float | None]  # mean, ends of its interval
 
 
 @dataclass(frozen=True)
@@ -54,9 +52,9 @@ class ResultRow:
         num_distinct: number of distinct games, told apart by all actions and chance
             outcomes. If it is far below `num_episodes`, the interval is too narrow: it
             assumes independent episodes.
-        measures: per measure of the game (`Game.measures`): its mean over episodes and the
-            ends of its 95 % interval. An end is None if all values are equal and the game
-            declares no bounds (`Game.measure_bounds`).
+        measures: by name, the game's own measures (`Game.measures`), as means over episodes,
+            and in the policy's rows of a seat those that were asked for. An end is None if all
+            values are equal and the game declares no bounds (`Game.measure_bounds`).
         score: 100 (mean - uniform) / (best - uniform), with the exact expected returns of
             uniform random play and of a best response in the same seats against the same
             opponent. None if there is none; see `scales_of`.
@@ -84,7 +82,7 @@ class ResultRow:
     scale: tuple[float, float] | None = None
     no_score: str = ""
     num_distinct: int = 0
-    measures: Mapping[str, Measured] = field(default_factory=dict)
+    measures: Mapping[str, Estimate] = field(default_factory=dict)
     num_lost: int = 0
 
 
@@ -177,20 +175,20 @@ def _without_lost(
     return dict(zip(episodes, map(list, left), strict=True)), len(lost)
 
 
-def measured(game: AnyGame, episodes: Sequence[Episode]) -> dict[str, Measured]:
+def measured(game: AnyGame, episodes: Sequence[Episode]) -> dict[str, Estimate]:
     """Mean over episodes and interval of each of the game's measures, by name."""
     values: dict[str, list[float]] = {}
     for episode in episodes:
         for name, value in episode.measures.items():
             values.setdefault(name, []).append(value)
-    found: dict[str, Measured] = {}
+    found: dict[str, Estimate] = {}
     for name, numbers in values.items():
         bounds = game.measure_bounds.get(name, (-math.inf, math.inf))
         low, high = (
             end if math.isfinite(end) else None
             for end in mean_interval(numbers, *bounds)
         )
-        found[name] = sum(numbers) / len(numbers), low, high
+        found[name] = Estimate(sum(numbers) / len(numbers), low, high, len(numbers))
     return found
 
 
