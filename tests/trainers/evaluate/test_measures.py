@@ -6,11 +6,16 @@ from math import log
 import pytest
 
 import arena_envs
+from arena_envs.doors import BrokenPromise
 from arena_envs.games.kuhn_poker import NAMES, State
 from arena_trainers.evaluate import evaluate
 from arena_trainers.evaluate.intervals import Estimate
-from arena_trainers.evaluate.measures import estimated, measure_of, measures
-from arena_trainers.evaluate.testing import BrokenPromise, check_measure
+from arena_trainers.evaluate.measures import (
+    check_measure,
+    estimated,
+    measure_of,
+    measures,
+)
 from arena_wrappers import Episode, ScriptedPolicy, Turn, play
 
 KUHN = arena_envs.make_game("kuhn_poker")

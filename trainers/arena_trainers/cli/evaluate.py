@@ -480,7 +480,7 @@ def play(
     Opponents are prompted and sampled as in `arena eval`, with the same options.
     """
     from arena_trainers.evaluate.baselines import prepared
-    from arena_trainers.evaluate.replies import given_prompts
+    from arena_trainers.evaluate.exploit import given_prompts
 
     with usage_errors():
         env = read_env(game, params, max_turns)
@@ -555,7 +555,7 @@ def _print_end(
     episode: Episode, rules: AnyGame, seat: int, policies: Sequence[Policy]
 ) -> None:
     """Prints how the episode ended, and warnings about replies."""
-    from arena_trainers.evaluate.replies import ReplyCount
+    from arena_trainers.evaluate.result_rows import ReplyCount
 
     text = ending(episode, rules, seat, policies, reveals=True)
     typer.echo(wrapped(text, sys.stdout))

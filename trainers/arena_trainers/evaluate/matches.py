@@ -13,10 +13,11 @@ import arena_envs
 from arena_envs import GameEnv
 from arena_envs.game import CHANCE, AnyGame, bounds_of
 from arena_trainers.evaluate.baselines import constants_of, prepared, solver_of
+from arena_trainers.evaluate.exploit import given_prompts
 from arena_trainers.evaluate.intervals import import_stats, mean_interval
 from arena_trainers.evaluate.measures import measure_of
-from arena_trainers.evaluate.replies import ReplyCount, given_prompts
 from arena_trainers.evaluate.result_rows import (
+    ReplyCount,
     ResultRow,
     Role,
     against,

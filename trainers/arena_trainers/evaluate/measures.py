@@ -16,13 +16,15 @@ A measure is a function of episodes, the game and a seat:
 
 `episodes` are complete (`without_lost`). Without episodes a measure gives nothing, or a ValueError
 if it does not suit the game. Other distributions name theirs in the entry-point group
-`arena.measures`; `arena_trainers.evaluate.testing` checks them.
+`arena.measures`; `check_measure` names the first promise that one breaks.
 
 An information set is known exactly here: `Game.information_state`. An interval is that of
 `mean_interval` over the jackknife's pseudo-values, an episode being one observation (Tukey 1958).
 """
 
+import copy
 import math
+import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
@@ -31,7 +33,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from arena_envs.doors import Door
+from arena_envs.doors import Door, broken
 from arena_envs.game import AnyGame
 from arena_envs.solvers.enumeration import Memory
 from arena_trainers.evaluate.intervals import Estimate, mean_interval
@@ -42,7 +44,8 @@ from arena_trainers.evaluate.move_values import (
     source_of,
 )
 from arena_trainers.evaluate.result_rows import token_ids
-from arena_wrappers import Episode, Turn, turn_states
+from arena_wrappers import Episode, Turn, play, turn_states
+from arena_wrappers.play import game_of
 
 T = TypeVar("T")
 BLOCKS = 100  # observations of the jackknife; further episodes share one
@@ -71,7 +74,7 @@ measures: Door[Any] = Door(
         )
     },
     given=("episodes", "game", "seat"),
-    kit="arena_trainers.evaluate.testing:check_measure",
+    kit=f"{_HERE}:check_measure",
 )
 
 
@@ -411,3 +414,49 @@ def _prompt_tokens(turn: Turn) -> int:
     if turn.generations:
         return sum(len(one.prompt_ids) for one in turn.generations)
     return len(turn.prompt_ids or ())
+
+
+def check_measure(measure: Measure, episodes: Sequence[Episode] | None = None) -> None:
+    """Measures recorded episodes, and looks at the estimates.
+
+    | promise | what is checked |
+    |---|---|
+    | nothing of nothing | no episodes give no estimates |
+    | estimates | names, and `Estimate`s: a finite value within its interval, `num` of at least 1 |
+    | same again | equal calls give equal estimates |
+    | order | the order of the episodes does not matter |
+    | arguments | the episodes are left as they are |
+
+    Args:
+        measure: a function of episodes, game and seat.
+        episodes: of one game; by default Kuhn poker by random play.
+
+    Raises:
+        BrokenPromise: names the first promise that is broken.
+    """
+    given = list(
+        play("kuhn_poker", "random", range(24)) if episodes is None else episodes
+    )
+    game, before = game_of(given[0]), copy.deepcopy(given)
+    mixed = random.Random(0).sample(given, len(given))
+    for seat in range(game.num_players):
+        if found := dict(measure([], game, seat)):
+            broken("nothing of nothing", f"no episodes give {sorted(found)}")
+        found = dict(measure(given, game, seat))
+        if given != before:
+            broken("arguments", "the episodes have changed")
+        for name, one in found.items():
+            _check_estimate(name, one)
+        if dict(measure(given, game, seat)) != found:
+            broken("same again", "two calls give different estimates")
+        if dict(measure(mixed, game, seat)) != found:
+            broken("order", "the episodes in another order give different estimates")
+
+
+def _check_estimate(name: str, one: Estimate) -> None:
+    if not isinstance(name, str) or not isinstance(one, Estimate):
+        broken("estimates", f"want an Estimate by name, got {name!r}: {one!r:.80}")
+    low = -math.inf if one.low is None else one.low
+    high = math.inf if one.high is None else one.high
+    if not (math.isfinite(one.value) and low <= one.value <= high and one.num >= 1):
+        broken("estimates", f"want a value within its interval, got {name}: {one}")
