@@ -15,7 +15,7 @@ from arena_envs.game import CHANCE, AnyGame, bounds_of
 from arena_trainers.evaluate.baselines import constants_of, prepared, solver_of
 from arena_trainers.evaluate.exploit import given_prompts
 from arena_trainers.evaluate.intervals import import_stats, mean_interval
-from arena_trainers.evaluate.measures import measure_of
+from arena_trainers.evaluate.measures import measures_for
 from arena_trainers.evaluate.result_rows import (
     ReplyCount,
     ResultRow,
@@ -287,12 +287,7 @@ class EvaluationPlan:
         self._given = dict(prompt or {})
         self._wrapper = PromptWrapper(env, **{"on_invalid": "forfeit", **self._given})
         self._policy = prepared(policy, rules)
-        self._opponents: list[Policy | Literal["self"]] = [
-            "self" if o == "self" else prepared(o, rules)
-            for o in (opponents if rules.num_players > 1 else opponents[:1])
-        ]
-        if not self._opponents:
-            raise ValueError("want at least one opponent, got none")
+        self._opponents = _prepared_opponents(opponents, rules)
         if baselines:
             _refuse_people(self._opponents)
         stop = self._seeds.stop
@@ -301,9 +296,7 @@ class EvaluationPlan:
         constants = constants_of(rules) if baselines else ()
         self._constants = [*map(make_policy, constants)]
         self._timeout, self._on_error = checked_timeout(timeout), on_error
-        self._measures = [*map(measure_of, measures)]
-        for measure in self._measures:  # refuses the game now
-            measure([], rules, self._seats[0])
+        self._measures = measures_for(rules, measures)
         self._log = None if out is None else EpisodeLog(out)
         self.num_episodes = sum(map(self._count, self._opponents))
 
@@ -521,3 +514,12 @@ def _fixed_baselines(game: AnyGame) -> dict[Role, Policy]:
     if solver is not None:
         found["solver"] = prepared(solver, game)
     return found
+
+
+def _prepared_opponents(
+    given: Sequence[Policy | str], game: AnyGame
+) -> list[Policy | Literal["self"]]:
+    if not given:
+        raise ValueError("want at least one opponent, got none")
+    used = given if game.num_players > 1 else given[:1]
+    return ["self" if one == "self" else prepared(one, game) for one in used]

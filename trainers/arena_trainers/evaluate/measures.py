@@ -95,6 +95,14 @@ def measure_of(spec: str) -> Measure:
     )
 
 
+def measures_for(game: AnyGame, specs: Sequence[str]) -> list[Measure]:
+    """The measures of a game; raises ValueError for one that does not suit it."""
+    made = [*map(measure_of, specs)]
+    for measure in made:
+        measure([], game, 0)
+    return made
+
+
 def estimated(
     groups: Iterable[Sequence[T]],
     statistic: Callable[[Sequence[T]], float],
