@@ -5,7 +5,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
@@ -14,10 +14,12 @@ import arena_envs
 from arena_envs import GameEnv
 from arena_envs.game import CHANCE, AnyGame, bounds_of
 from arena_trainers.evaluate.baselines import constants_of, prepared, solver_of
+from arena_trainers.evaluate.exploit import given_prompts
 from arena_trainers.evaluate.intervals import import_stats, mean_interval
-from arena_trainers.evaluate.replies import ReplyCount, given_prompts
+from arena_trainers.evaluate.measures import measures_for
 from arena_trainers.evaluate.result_rows import (
     Episodes,
+    ReplyCount,
     ResultRow,
     Role,
     against,
@@ -36,6 +38,7 @@ from arena_wrappers import (
     make_policy,
     play,
     stream_plans,
+    without_lost,
 )
 from arena_wrappers.play import EnvCache, checked_timeout, replay, tell_people
 from arena_wrappers.records import Episode, EpisodeLog, params_of
@@ -286,6 +289,7 @@ class EvaluationPlan:
             If it holds lost episodes that were not played again, this evaluation goes on:
             it plays these and those that are missing.
         on_error: `"raise"` raises where a reply is missing, as for `play`.
+        measures: strings of `arena_trainers.evaluate.measures`, for the policy in each seat.
 
     Attributes:
         num_episodes: episodes of the whole evaluation, with baselines.
@@ -313,6 +317,7 @@ class EvaluationPlan:
         timeout: float | None = None,
         out: str | Path | None = None,
         on_error: Literal["lose", "raise"] = "lose",
+        measures: Sequence[str] = (),
     ) -> None:
         import_stats()  # fails before hours of play
         self._seeds, self._samples = seeds_of(seed, num_episodes), range(num_samples)
@@ -321,17 +326,17 @@ class EvaluationPlan:
         self.name = env.id or type(rules).__name__
         self._seats = checked_seats(rules, seats)
         self._given = dict(prompt or {})
-        how = {"on_invalid": "forfeit"} | dict(defaults or {}) | self._given
+        how = {"on_invalid": "forfeit", **(defaults or {}), **self._given}
         self._wrapper = PromptWrapper(env, **how)
         self._policy = prepared(policy, rules)
         self._base = None if base is None else prepared(base, rules)
         self._is_same = base == policy
         self._opponents = _prepared_opponents(opponents, rules)
-        self._baselines: dict[Role, Policy] = {}
-        self._constants: list[Policy] = []
+        self._baselines, self._constants = dict[Role, Policy](), list[Policy]()
         if baselines:
             self._add_baselines(with_solver=base is None)
         self._timeout, self._on_error = checked_timeout(timeout), on_error
+        self._measures = measures_for(rules, measures)
         self._log = None if out is None else EpisodeLog(out)
         self._kept = {} if self._log is None else _unfinished(self._log)
         self.num_episodes = sum(map(self._count, self._opponents))
@@ -390,11 +395,25 @@ class EvaluationPlan:
         for role, entry in entries.items():
             episodes: Episodes = self._play(entry, opponent, self._seeds, self._log)
             found[role] = rows_of(self.rules, entry.name, role, name, episodes)
+            if role == "policy":
+                found[role] = [self._measured(row, episodes) for row in found[role]]
             if self._base is not None and role in ("policy", "base"):
                 episodes = _replayed(self.rules, episodes)
             self._by_seed[role, name] = _means_by_seed(episodes)
         rows = [row for role_rows in found.values() for row in role_rows]
         return scored(rows, scales_of(self._wrapper.env, opponent, self._seats))
+
+    def _measured(
+        self, row: ResultRow, episodes: Mapping[int, Sequence[Episode]]
+    ) -> ResultRow:
+        """The row of a seat with the measures that were asked for."""
+        if row.seat == "all" or not self._measures:
+            return row
+        kept = without_lost(episodes[row.seat])
+        found = dict(row.measures)
+        for measure in self._measures:
+            found |= measure(kept, self.rules, row.seat)
+        return replace(row, measures=found)
 
     def _partners(self) -> tuple[Partner, ...]:
         if self.rules.kind != "cooperative" or ("policy", "self") not in self._by_seed:
