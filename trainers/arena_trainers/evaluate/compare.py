@@ -19,7 +19,6 @@ from arena_trainers.evaluate.matches import (
     env_of,
 )
 from arena_trainers.evaluate.result_rows import ResultRow
-from arena_trainers.evaluate.tables import interval_text
 from arena_wrappers import Policy, make_policy
 
 Level = Literal["trained", "sibling", "held out", "unknown"]
@@ -298,7 +297,7 @@ def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> T
 
 
 def _interval(mean: float, of: ResultRow | Difference) -> str:
-    return f"{mean:z.3f} ({interval_text(of.low, of.high)})"
+    return f"{mean:z.3f} ({of.low:z.3f} to {of.high:z.3f})"
 
 
 def _name(row: Compared, name: str) -> str:
