@@ -56,8 +56,6 @@ from arena_envs.catalogue import GAMES
 from arena_envs.doors import Door
 from arena_envs.game import AnyGame
 
-__all__ = ["BOTS", "Bot", "bots", "make_bot"]
-
 
 class Bot(Protocol):
     """Chooses actions by the state."""

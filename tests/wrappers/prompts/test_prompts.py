@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import arena_envs
 from arena_envs.game import TERMINAL, random_states, sample_chance
-from arena_envs.games.hanabi.state import COLORS
+from arena_envs.games.hanabi import COLORS
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_wrappers import (
     FORMATS,

@@ -65,8 +65,13 @@ Measures of an episode; all but `lies` are 0 if the claims do not fit:
 
 import operator
 import random
+import re
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Any, NamedTuple
 
 from arena_envs import talk
 from arena_envs.game import (
@@ -78,21 +83,228 @@ from arena_envs.game import (
     hidden_again,
     next_entries,
     np,
+    of_split,
     param,
 )
-from arena_envs.games.deal_or_no_deal import state as deals
-from arena_envs.games.deal_or_no_deal.state import (
-    MEASURES,
-    SPOKEN,
-    Numbers,
-    State,
-    checked_items,
-    core,
-    moves_of,
-)
+from arena_envs.scenes.shapes import Cell, Scene, Table, seat_tone, talk_of, turn_title
 from arena_envs.talk import Utterance
 
-__all__ = ["DealOrNoDeal", "State"]
+Numbers = tuple[int, ...]  # one for each kind of item
+
+
+@lru_cache(64)
+def pools(num_kinds: int, low: int, high: int, points: int) -> tuple[Numbers, ...]:
+    """Numbers of items that may be drawn, ascending.
+
+    Each kind has an item, there are `low` to `high` items, and there are two pairs of values
+    of both players or more, of which the splits get one each.
+
+    >>> pools(2, 2, 3, 3)
+    ((1, 1), (1, 2), (2, 1))
+    """
+    most = range(1, high - num_kinds + 2)
+    found = product(most, repeat=num_kinds)
+    return tuple(
+        pool
+        for pool in found
+        if low <= sum(pool) <= high and sum(weights(pool, points).values()) > 1
+    )
+
+
+@lru_cache(4096)
+def all_values(pool: Numbers, points: int) -> tuple[Numbers, ...]:
+    """Values of an item of each kind with which all items are worth `points`, ascending.
+
+    >>> all_values((1, 2), 2)
+    ((0, 1), (2, 0))
+    """
+    if len(pool) == 1:
+        return () if points % pool[0] else ((points // pool[0],),)
+    return tuple(
+        (value, *rest)
+        for value in range(points // pool[0] + 1)
+        for rest in all_values(pool[1:], points - value * pool[0])
+    )
+
+
+@lru_cache(65_536)
+def partners(pool: Numbers, points: int, values: Numbers) -> tuple[Numbers, ...]:
+    """Values that the other player may have: every kind counts for one, and one kind for both."""
+    own = _kinds(values)
+    return tuple(v for v in all_values(pool, points) if _fit(own, _kinds(v)))
+
+
+@lru_cache(4096)
+def weights(pool: Numbers, points: int) -> dict[Numbers, int]:
+    """The number of `partners` of all values that have some."""
+    kinds = Counter(map(_kinds, all_values(pool, points)))
+    by_kinds = {
+        own: sum(number for other, number in kinds.items() if _fit(own, other))
+        for own in kinds
+    }
+    found = {v: by_kinds[_kinds(v)] for v in all_values(pool, points)}
+    return {values: number for values, number in found.items() if number}
+
+
+@lru_cache(256)
+def deals_of(
+    pool: Numbers, points: int, split: str
+) -> tuple[tuple[Numbers, Numbers], ...]:
+    """The pairs of values of both players that a split draws from, all equally likely."""
+    pairs = (
+        (own, other)
+        for own in weights(pool, points)
+        for other in partners(pool, points, own)
+    )
+    return of_split(pairs, split)
+
+
+def _kinds(values: Numbers) -> tuple[bool, ...]:
+    return tuple(map(bool, values))
+
+
+def _fit(own: tuple[bool, ...], other: tuple[bool, ...]) -> bool:
+    pairs = list(zip(own, other, strict=True))
+    return all(map(any, pairs)) and any(map(all, pairs))
+
+
+def worth(values: Numbers, share: Numbers) -> int:
+    """Points of a share."""
+    return sum(map(operator.mul, values, share))
+
+
+def rest(pool: Numbers, share: Numbers) -> Numbers:
+    """The rest of the pool after a share."""
+    return tuple(map(operator.sub, pool, share))
+
+
+@lru_cache(1024)
+def shares_of(pool: Numbers) -> tuple[Numbers, ...]:
+    """All shares that a player may claim, ascending."""
+    return tuple(product(*(range(number + 1) for number in pool)))
+
+
+def convention(pool: Numbers, seat: int) -> Numbers:
+    """A division without talk: items in order, the first half to player_0, an odd one too.
+
+    >>> convention((1, 3, 1), 0), convention((1, 3, 1), 1)
+    ((1, 2, 0), (0, 1, 1))
+    """
+    left, share = (sum(pool) + 1) // 2, []
+    for number in pool:
+        share.append(min(number, left))
+        left -= share[-1]
+    return rest(pool, tuple(share)) if seat else tuple(share)
+
+
+class Best(NamedTuple):
+    """The best results among all divisions of a pool.
+
+    Attributes:
+        total: largest sum of points.
+        product: largest product of points.
+        fair: the share of player_0 with this product; among several the one with the
+            largest sum, then the smallest difference, then the first.
+        efficient: pairs of points which no other division improves for one player without
+            loss for the other.
+    """
+
+    total: int
+    product: int
+    fair: Numbers
+    efficient: frozenset[tuple[int, int]]
+
+
+@lru_cache(4096)
+def best_of(pool: Numbers, values: tuple[Numbers, Numbers]) -> Best:
+    """The best divisions, by going through all of them."""
+    points = {
+        share: (worth(values[0], share), worth(values[1], rest(pool, share)))
+        for share in shares_of(pool)
+    }
+
+    def rank(share: Numbers) -> tuple[int, int, int]:
+        one, other = points[share]
+        return (one * other, one + other, -abs(one - other))
+
+    fair = max(points, key=rank)
+    pairs = set(points.values())
+    efficient = frozenset(
+        pair
+        for pair in pairs
+        if not any(o != pair and o[0] >= pair[0] and o[1] >= pair[1] for o in pairs)
+    )
+    one, other = points[fair]
+    return Best(max(map(sum, pairs)), one * other, fair, efficient)
+
+
+MEASURES = ("agreement", "efficiency", "nash_product", "pareto", "envy_free", "lies")
+SPOKEN = ("report", "demand", "say")
+
+
+class State(NamedTuple):
+    """The pool, the values drawn so far, the talk, and the claims.
+
+    Attributes:
+        pool: number of items of each kind; empty before it is drawn.
+        values: points of an item of each kind, by seat.
+        said: all utterances of the talk.
+        claims: items of each kind that are claimed, by seat.
+    """
+
+    pool: Numbers = ()
+    values: tuple[Numbers, ...] = ()
+    said: tuple[Utterance, ...] = ()
+    claims: tuple[Numbers, ...] = ()
+
+
+@lru_cache(1024)
+def moves_of(
+    items: Sequence[str], pool: Numbers, points: int, messages: bool
+) -> tuple[talk.Move, ...]:
+    """The moves of the talk, and the claim, with a pool of items."""
+    labels = [f"{item.upper()}S" for item in items]
+    pairs = list(zip(pool, labels, strict=True))
+    values = tuple(talk.Integer(0, points, label) for label in labels)
+    share = tuple(talk.Integer(0, number, label) for number, label in pairs)
+    say = (talk.Move("say", message="must"),) if messages else ()
+    return (
+        talk.Move("report", values),
+        talk.Move("demand", share),
+        *say,
+        talk.Move("end"),
+        talk.Move("claim", share, message="no"),
+    )
+
+
+@lru_cache(1024)
+def core(pool: Numbers) -> tuple[tuple[Utterance, ...], tuple[Utterance, ...]]:
+    """All demands, and all claims."""
+    shares = shares_of(pool)
+    return (
+        tuple(Utterance("demand", share) for share in shares),
+        tuple(Utterance("claim", share) for share in shares),
+    )
+
+
+def checked_items(items: object) -> tuple[str, ...]:
+    """The kinds as a tuple.
+
+    Raises:
+        ValueError: they are not 2 to 4 different words.
+    """
+    if (
+        not isinstance(items, list | tuple)
+        or not 2 <= len(items) <= 4
+        or not all(type(i) is str and re.fullmatch("[a-z]{1,12}", i) for i in items)
+        or len(set(items)) != len(items)
+    ):
+        raise ValueError(
+            "want items as 2 to 4 different words of at most 12 letters a to z, "
+            f"got {items!r:.200}"
+        )
+    return tuple(items)
+
 
 Action = Utterance | str  # chance draws numbers, such as "2 1 3"
 END = Utterance("end")
@@ -133,7 +345,6 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
     min_return = 0.0
     max_return = 1.0
     default_value = "together: largest Nash product 1.515763, silent .984430; random play .020859 each"
-    scene = "arena_envs.games.deal_or_no_deal.scene:scene"
 
     def __post_init__(self) -> None:
         # YAML and JSON give lists in place of tuples
@@ -165,7 +376,7 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
         drawn = [(pool, 1 / len(self._pools)) for pool in self._pools]
         if state.pool:
-            pairs = deals.deals_of(state.pool, self.points, self.split)
+            pairs = deals_of(state.pool, self.points, self.split)
             drawn = next_entries(pairs, state.values)
         return [(" ".join(map(str, numbers)), chance) for numbers, chance in drawn]
 
@@ -174,7 +385,7 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
         return [
             (pool, *pair)
             for pool in self._pools
-            for pair in deals.deals_of(pool, self.points, self.split)
+            for pair in deals_of(pool, self.points, self.split)
         ]
 
     def legal_actions(self, state: State) -> Sequence[Utterance]:
@@ -206,7 +417,7 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
         """Points of both seats; 0 without an agreement."""
         if not self.agreed(state):
             return (0, 0)
-        one, other = map(deals.worth, state.values, state.claims)
+        one, other = map(worth, state.values, state.claims)
         return (one, other)
 
     def returns(self, state: State) -> tuple[float, float]:
@@ -222,7 +433,7 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
             ]
             found["lies"] = sum(false) / len(false)
         if self.agreed(state):
-            best = deals.best_of(state.pool, (state.values[0], state.values[1]))
+            best = best_of(state.pool, (state.values[0], state.values[1]))
             found["agreement"] = 1.0
             found["efficiency"] = sum(points) / best.total
             found["nash_product"] = points[0] * points[1] / best.product
@@ -278,7 +489,7 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
             if move == "report":
                 return f"{who} reported the values {self.each_worth(values)}"
             if move == "demand":
-                left = self.counted(deals.rest(state.pool, values))
+                left = self.counted(rest(state.pool, values))
                 return (
                     f"{who} demanded {self.counted(values)}, leaving {left} to {whom}"
                 )
@@ -386,12 +597,121 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
         """Draws the hidden values of the other seat again, and its hidden claim uniformly."""
         pool, values, said, claims = state
         if values:
-            pairs = deals.deals_of(pool, self.points, self.split)
+            pairs = deals_of(pool, self.points, self.split)
             values = hidden_again(pairs, values, seat, rng)
         if len(claims) == 1 and seat == 1:
-            claims = (rng.choice(deals.shares_of(pool)),)
+            claims = (rng.choice(shares_of(pool)),)
         return State(pool, values, said, claims)
 
     @property
     def _pools(self) -> Sequence[Numbers]:
-        return deals.pools(len(self.items), self.min_items, self.max_items, self.points)
+        return pools(len(self.items), self.min_items, self.max_items, self.points)
+
+
+class Dealer(talk.Scripted):
+    """Plays deal or no deal in one of three styles.
+
+    - `honest` reports its values. It wants half of all points for itself, whatever the other player
+      says, and of all shares that give it so much the one that is best for the other player: by
+      its report, or by the mean of the values that it may have. It demands this share, ends the
+      talk when that or another share of half its points is on the table, and claims it. So a
+      player that reports its true values gets the most that it can get, and no lie gets more. From a
+      player that has spoken twice and demanded nothing, it takes the best share for itself.
+    - `greedy` demands and claims every item that is worth something to it.
+    - `silent` ends the talk, and claims by convention: `player_0` gets the first half of the items.
+    """
+
+    game, styles = DealOrNoDeal, ("honest", "greedy", "silent")
+
+    def reply(self, game: DealOrNoDeal, state: State, rng: random.Random) -> Utterance:
+        seat = game.current_player(state)
+        share = self._share(game, state, seat)
+        if not game.is_talking(state):
+            return Utterance("claim", share)
+        if self.style == "silent":
+            return END
+        if self.style == "honest":
+            if _latest_numbers(state, "report")[seat] is None:
+                return Utterance("report", state.values[seat])
+            if _on_the_table(state, seat) == share:
+                return END
+        return Utterance("demand", share)
+
+    def _share(self, game: DealOrNoDeal, state: State, seat: int) -> Numbers:
+        """The share that the seat wants."""
+        if self.style == "greedy":
+            pairs = zip(state.pool, state.values[seat], strict=True)
+            return tuple(number if value else 0 for number, value in pairs)
+        if self.style == "honest":
+            return _half(game, state, seat)
+        return convention(state.pool, seat)
+
+
+def _half(game: DealOrNoDeal, state: State, seat: int) -> Numbers:
+    """A share of at least half of the points: what is on the table, or the best for the other."""
+    pool, own = state.pool, state.values[seat]
+    offered = _on_the_table(state, seat)
+    if offered is not None and 2 * worth(own, offered) >= game.points:
+        return offered
+    other = _latest_numbers(state, "report")[1 - seat]
+    possible = partners(pool, game.points, own)
+    if other not in possible:  # no report, or one that cannot be true
+        other = tuple(map(sum, zip(*possible, strict=True)))
+    enough = [
+        share for share in shares_of(pool) if 2 * worth(own, share) >= game.points
+    ]
+    waits = offered is None and len(state.said[1 - seat :: 2]) > 1
+
+    def worths(share: Numbers) -> tuple[int, int]:
+        found = (worth(other, rest(pool, share)), worth(own, share))
+        return found[::-1] if waits else found
+
+    return max(enough, key=worths)
+
+
+def _latest_numbers(state: State, move: str) -> list[Numbers | None]:
+    """The numbers of each seat's latest utterance of this move."""
+    found: list[Numbers | None] = [None, None]
+    for turn, said in enumerate(state.said):
+        if said.move == move:
+            found[turn % 2] = said.values
+    return found
+
+
+def _on_the_table(state: State, seat: int) -> Numbers | None:
+    """The share that the latest demand gives to a seat."""
+    for turn, said in reversed(list(enumerate(state.said))):
+        if said.move == "demand":
+            own = turn % 2 == seat
+            return said.values if own else rest(state.pool, said.values)
+    return None
+
+
+def scene(game: DealOrNoDeal, state: State, viewer: int | None) -> Scene:
+    """The items, what they are worth to whom, the claims, and the talk."""
+    seats = (Cell("player_0", seat_tone(0)), Cell("player_1", seat_tone(1)))
+    over = len(state.claims) == 2
+    rows = [[Cell("in the pool"), *(Cell(str(number)) for number in state.pool)]]
+    for seat, values in enumerate(state.values):
+        told = [str(v) if viewer in (None, seat) else "?" for v in values]
+        rows.append([seats[seat], *map(Cell, told)])
+    for seat, claim in enumerate(state.claims):
+        is_known = over or viewer in (None, seat)
+        told = [str(number) if is_known else "?" for number in claim]
+        name = seats[seat]._replace(text=f"player_{seat} claims")
+        rows.append([name, *map(Cell, told)])
+    title = f"items, and what one is worth; all are worth {game.points} points to each"
+    shapes: list[Any] = [Table(title, ("", *game.items), rows)]
+
+    def action(turn: int, said: talk.Utterance) -> str:
+        move, values = said.move, said.values
+        if move == "report":
+            return f"reports: {game.each_worth(values)}"
+        if move == "demand":
+            left = game.counted(rest(state.pool, values))
+            wanted = game.counted(values)
+            return f"demands {wanted}, leaving {left}"
+        return "ends the talk" if move == "end" else ""
+
+    shapes += talk_of(state.said, viewer, lambda turn: turn % 2, action)
+    return Scene(turn_title(game, state, viewer), shapes)
