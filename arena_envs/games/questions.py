@@ -57,6 +57,7 @@ from arena_envs.game import (
     param,
 )
 from arena_envs.hostile import break_markup, quoted
+from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
 from arena_envs.talk import Utterance
 
 SCORING = ("exact", "numeric", "choice", "math_verify")
@@ -94,33 +95,20 @@ _SHOWN = re.compile(r"[!-+\--;=?-Z\\^-z|~]+(?: [!-+\--;=?-Z\\^-z|~]+)*")  # no <
 
 
 class Task(NamedTuple):
-    """A question and its answer.
-
-    Attributes:
-        question: without choices.
-        answer: the right one; a letter where there are choices.
-        scoring: one of `SCORING`.
-        choices: texts of the choices A, B and so on.
-        entry: what a generator knows of the question.
-    """
+    """A question without its choices A, B and so on; its answer, a letter where there are choices."""
 
     question: str
     answer: str
-    scoring: str = "exact"
+    scoring: str = "exact"  # one of SCORING
     choices: tuple[str, ...] = ()
-    entry: Any = None
+    entry: Any = None  # what a generator knows of the question
 
     def text(self, number: int = 0, num_parts: int = 0) -> str:
-        """The question with its choices, with all that it gives or with one share of it.
-
-        What is given are its sentences but the last one, which `num_parts` shares get in turn.
-        """
+        """The question with its choices, and with one share of its sentences but the last."""
         *given, asked = re.split(r"(?<=[.!?])\s+", self.question)
-        stem = (
-            " ".join([*given[number::num_parts], asked]) if num_parts else self.question
-        )
-        pairs = zip(LETTERS, self.choices, strict=False)
-        return "\n".join([stem, *(f"{letter}. {each}" for letter, each in pairs)])
+        share = " ".join([*given[number::num_parts], asked]) if num_parts else ""
+        listed = map("{}. {}".format, LETTERS, self.choices)
+        return "\n".join([share or self.question, *listed])
 
 
 class TaskSource(Protocol):
@@ -376,9 +364,7 @@ _TYPES = {"num": int, "rounds": int, "draws": int, "simultaneous": bool}
 _TYPES |= dict.fromkeys(("seats", "turns", "last", "sees"), list)
 
 
-def protocols() -> list[str]:
-    """The names of the protocols that are shipped."""
-    return sorted(file.name.removesuffix(".toml") for file in _FOLDER.iterdir())
+PROTOCOLS = sorted(file.name.removesuffix(".toml") for file in _FOLDER.iterdir())
 
 
 def read_plan(protocol: str, num: int | None, rounds: int | None) -> Plan:
@@ -387,11 +373,10 @@ def read_plan(protocol: str, num: int | None, rounds: int | None) -> Plan:
     Raises:
         ValueError: there is no such protocol, or its file has a fault.
     """
-    is_shipped = protocol in protocols()
-    if not is_shipped and not protocol.endswith(".toml"):
-        hint = did_you_mean(protocol, protocols())
-        raise ValueError(f"no protocol {protocol!r:.80}; {hint} A file ends in .toml")
-    file: Any = _FOLDER / f"{protocol}.toml" if is_shipped else Path(protocol)
+    file: Any = Path(protocol)
+    if not protocol.endswith(".toml"):
+        _check_known("protocol", protocol, PROTOCOLS)
+        file = _FOLDER / f"{protocol}.toml"
     try:
         plan: Plan = _filled(Plan, tomllib.loads(file.read_text("utf-8")))
         seats: list[Seat] = []
@@ -474,7 +459,7 @@ class Questions(BaseGame[State, Action]):
     """Questions that seats answer by a protocol.
 
     Args:
-        protocol: a name of `protocols()`, or the path of a TOML file.
+        protocol: a name of `PROTOCOLS`, or the path of a TOML file.
         source: a string of the door `arena.tasks`, such as `"jsonl:PATH"`.
         num: seats of the role that has several, 1 to 8; None: as the protocol says.
         rounds: 1 to 9; None: as the protocol says.
@@ -565,15 +550,10 @@ class Questions(BaseGame[State, Action]):
             return True
         if not said or len(said) % num or len(said) > num * self.plan.rounds:
             return False  # a game stops after a round
-        answers = {
-            self._plain(state, one) for one in said[-num:] if one.move == "answer"
-        }
-        return {"never": False, "agree": len(answers) == 1}.get(
-            self.plan.stop, said[-1].move == self.plan.stop
-        )
-
-    def _plain(self, state: State, said: Utterance) -> str:
-        return plain(self.task(state), said.values[0])
+        if self.plan.stop != "agree":
+            return said[-1].move == self.plan.stop
+        given = [one.values[0] for one in said[-num:] if one.move == "answer"]
+        return len({plain(self.task(state), answer) for answer in given}) == 1
 
     def task(self, state: State) -> Task:
         """The question that is answered: the one that was chosen, or the first."""
@@ -644,29 +624,27 @@ class Questions(BaseGame[State, Action]):
         name, seats = self.plan.seats[seat].name, enumerate(self.plan.seats)
         return tuple(n for n, one in seats if n == seat or name in one.sees)
 
-    def _answers(self, state: State) -> dict[int, Utterance]:
-        """The last answer of each seat, in the order of seats."""
+    def _answers(self, state: State) -> dict[int, str]:
+        """The last answer of each seat."""
         pairs = zip(self.plan.schedule, state.said, strict=False)
-        last = {seat: said for (seat, _), said in pairs if said.move == "answer"}
-        return dict(sorted(last.items()))
+        return {seat: one.values[0] for (seat, _), one in pairs if one.move == "answer"}
 
     def final(self, state: State) -> str:
         """The answer that counts so far; empty before one."""
-        seats, last = self.plan.seats, self._answers(state).items()
-        given = [said for n, said in last if seats[n].name == self.plan.counts]
-        votes = Counter(self._plain(state, said) for said in given)
-        most = max(
-            given, key=lambda said: votes[self._plain(state, said)], default=None
-        )
-        return most.values[0] if most else ""
+        seats, task, last = self.plan.seats, self.task(state), self._answers(state)
+        counting = [
+            seat for seat in sorted(last) if seats[seat].name == self.plan.counts
+        ]
+        votes = Counter(plain(task, last[seat]) for seat in counting)
+        ranked = sorted(counting, key=lambda seat: -votes[plain(task, last[seat])])
+        return last[ranked[0]] if ranked else ""
 
     def returns(self, state: State) -> Sequence[float]:
         if self.current_player(state) != TERMINAL:
             return (0.0,) * self.num_players
         task, score, paid = self.task(state), self.bank.score, []
-        right = score(task, self.final(state))
-        last = self._answers(state).items()
-        own = {seat: score(task, said.values[0]) for seat, said in last}
+        right, last = score(task, self.final(state)), self._answers(state)
+        own = {seat: score(task, answer) for seat, answer in last.items()}
         for number, one in enumerate(self.plan.seats):
             others = [value for seat, value in own.items() if seat != number]
             mean = sum(others) / max(1, len(others))
@@ -766,11 +744,9 @@ class Questions(BaseGame[State, Action]):
         return (*key, self.final(state), right, own)
 
     def features(self, state: State, seat: int) -> Vector:
-        """The knowledge of a seat as numbers, without messages.
+        """Seat; turns; first question that looks like each; move and value of each turn read.
 
-        One-hot seat; number of turns; of each question drawn, the number from 1 of the first
-        that the seat cannot tell from it, or 0; for each turn that it reads, what was
-        done, from 1, and the place from 1 of an answer in the core, or the choice.
+        All count from 1, and 0 is unknown. The value is the place of an answer in the core.
         """
         head, draws = self.num_players + 1, self.plan.draws
         values = np.zeros(head + draws + 2 * self.max_turns, np.float32)
@@ -844,3 +820,20 @@ def _uttered(move: str, text: str) -> Utterance | None:
         message, _, answer = text.rpartition("\n")
     answer = answer.strip(" \t\r\n*`").removesuffix(".").strip()
     return Utterance("answer", (answer,), message.strip()) if answer else None
+
+
+def scene(game: Questions, state: State, viewer: int | None) -> Scene:
+    """The questions and the talk, as far as the viewer reads them."""
+    texts = [game.tasks[number].text() for number in state.drawn]
+    turns = [*range(len(state.said))]
+    if viewer is not None:
+        texts, turns = game._read(state, viewer), [*game.known(state, viewer)]
+    rows = [[Cell(text or "hidden")] for text in texts]
+
+    def told(at: int, said: Utterance) -> str:
+        return f"{TOLD[said.move]} {' '.join(map(str, said.values))}".strip()
+
+    said, speakers = [state.said[turn] for turn in turns], game.plan.schedule
+    shapes = talk_of(said, viewer, lambda at: speakers[turns[at]][0], told)
+    title = turn_title(game, state, viewer)
+    return Scene(title, [Table("questions", ("",), rows), *shapes])

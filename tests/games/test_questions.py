@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from arena_envs import CHANCE, TERMINAL, IllegalAction, make_game
 from arena_envs.game import sample_chance
 from arena_envs.games import questions
-from arena_envs.games.questions import Questions, Task, number_of, protocols, sources
+from arena_envs.games.questions import Questions, Task, number_of, sources
 from arena_envs.talk import Utterance
 from arena_envs.testing.texts import HOSTILE
 
@@ -84,13 +85,13 @@ class TestProtocols:
         check_contract(Questions(protocol, max_message=60))
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("protocol", protocols())
+    @pytest.mark.parametrize("protocol", questions.PROTOCOLS)
     def test_every_protocol_keeps_the_contract(
         self, protocol: str, check_contract: Any
     ) -> None:
         check_contract(Questions(protocol, rounds=2))
 
-    @pytest.mark.parametrize("protocol", protocols())
+    @pytest.mark.parametrize("protocol", questions.PROTOCOLS)
     def test_every_protocol_ends_with_hostile_replies(self, protocol: str) -> None:
         game = Questions(protocol)
         for seed in range(3):
@@ -104,9 +105,9 @@ class TestProtocols:
             assert all(0 <= paid <= 1 for paid in game.returns(state))
 
     def test_a_vote_beats_its_voters(self) -> None:
-        # 0.7 and a vote of three: 0.784, if wrong answers never agree
-        assert mean_return("solo", 0.7) == pytest.approx(0.7, abs=0.05)
-        assert mean_return("vote", 0.7) == pytest.approx(0.8, abs=0.04)
+        # p = 0.7 + 0.3 / 18 by luck; p^3 + 3p^2(1 - p), and a third of the ties of three
+        assert mean_return("solo", 0.7) == pytest.approx(0.717, abs=0.05)
+        assert mean_return("vote", 0.7) == pytest.approx(0.859, abs=0.04)
 
     def test_a_debate_ends_when_all_agree(self) -> None:
         game = Questions("debate")
@@ -167,12 +168,10 @@ class TestWhatSeatsRead:
 
     def test_each_seat_reads_its_share_of_the_evidence(self) -> None:
         game = Questions("evidence", source="arithmetic:9(terms=3)")
-        number = [t.question for t in game.tasks].index(
-            "Take 4. Add 5. Add 6. What is the sum?"
-        )
-        texts = [game.observe(asked(game, number), seat) for seat in (0, 1)]
-        assert "Question: Take 4. Add 6. What is the sum?" in texts[0]
-        assert "Question: Add 5. What is the sum?" in texts[1]
+        first, second, third, last = game.tasks[0].question.split(". ")
+        texts = [game.observe(asked(game), seat) for seat in (0, 1)]
+        assert f"Question: {first}. {third}. {last}" in texts[0]
+        assert f"Question: {second}. {last}" in texts[1]
 
     def test_the_next_round_of_a_debate_reads_reasons_and_answers(self) -> None:
         game = Questions("debate")
@@ -281,7 +280,7 @@ class TestSources:
     @pytest.mark.parametrize(
         ("line", "fault"),
         [
-            ("{", "line 1: Expecting property name"),
+            ("{", "Expecting property name"),
             ("[]", "want a JSON object"),
             ('{"prompt": "Why?"}', "want a question or problem.*got the fields prompt"),
             ('{"question": "Why?"}', "and an answer or a solution"),
@@ -298,23 +297,21 @@ class TestSources:
             sources.make(f'jsonl:"{tmp_path / "a.jsonl"}"')
 
     def test_a_missing_file_or_package_says_what_to_do(self) -> None:
-        with pytest.raises(ValueError, match="want jsonl:PATH.*name another"):
+        with pytest.raises(ValueError, match=r"want jsonl:PATH.*name another"):
             sources.make("jsonl:nowhere.jsonl")
         with pytest.raises(ValueError, match="did you mean 'jsonl'"):
             sources.make("jsonnl:a")
 
     @pytest.mark.parametrize("spec", ["arithmetic:0", "arithmetic:99(terms=3)"])
     def test_arithmetic_has_limits(self, spec: str) -> None:
-        with pytest.raises(ValueError, match="largest|at most 10000 sums"):
+        with pytest.raises(ValueError, match=r"largest|at most 10000 sums"):
             sources.make(spec)
 
     def test_sums_are_exact(self) -> None:
         tasks = sources.make("arithmetic:30").tasks("test")
         for task in tasks:
-            numbers = [int(n) for n in task.question.split() if n[:-1].isdigit()] or [
-                int(word[:-1]) for word in task.question.split() if word[:-1].isdigit()
-            ]
-            assert str(sum(numbers)) == task.answer
+            numbers = re.findall(r"\d+", task.question)
+            assert str(sum(map(int, numbers))) == task.answer
 
     def test_a_wrong_scoring_is_refused(self, tmp_path: Path) -> None:
         spec = jsonl(tmp_path / "a.jsonl", GSM8K)
