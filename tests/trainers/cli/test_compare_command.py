@@ -29,13 +29,10 @@ def test_levels_of_hold_out_come_from_the_run_of_the_trained_model(
         "compare", "random", f"lm:{run}/model", *games, "-n", "2", "--json"
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    levels = [row["level"] for row in found["rows"]]
-    assert levels == ["trained", "sibling", "held out"]
-    assert found["trained_on"] == "Trained on kuhn_poker."
-    (trained, *_) = found["rows"]
-    assert trained["costs"]["trained"]["tokens"] > 0
-    assert trained["difference"]["num_seeds"] == 2
+    rows = [row for row in json.loads(done.stdout) if row["role"] == "trained"]
+    assert [row["level"] for row in rows] == ["trained", "sibling", "held out"]
+    assert {row["trained_on"] for row in rows} == {"Trained on kuhn_poker."}
+    assert all(row["tokens"] > 0 and row["num_seeds"] == 2 for row in rows)
 
 
 def test_the_games_of_the_training_can_be_given(arena_here: Any) -> None:
@@ -52,11 +49,12 @@ def test_the_level_is_unknown_without_a_run(arena_here: Any) -> None:
 
 def test_csv_has_the_numbers_of_json(arena_here: Any) -> None:
     shown = arena_here("compare", "first", "cfr:5", *SMALL, "--json").stdout
-    (row,) = json.loads(shown)["rows"]
+    found = json.loads(shown)
     shown = arena_here("compare", "first", "cfr:5", *SMALL, "--csv").stdout
-    (record,) = csv.DictReader(io.StringIO(shown))
-    assert float(record["difference"]) == row["difference"]["difference"]
-    assert int(record["constant n"]) == row["costs"]["constant"]["num_seeds"] == 4
+    for row, record in zip(found, csv.DictReader(io.StringIO(shown)), strict=True):
+        assert (float(record["value"]), int(record["num_seeds"])) == (row["value"], 4)
+    paid = {row["role"]: row["value"] for row in found}
+    assert paid["difference"] == pytest.approx(paid["trained"] - paid["base"])
 
 
 def test_latex_has_both_tables(arena_here: Any) -> None:
@@ -71,7 +69,7 @@ def test_a_page_shows_the_difference_and_the_episodes(
     files = ("--out", str(out), "--report", str(page))
     done = arena_here("compare", "first", "cfr:5", *SMALL, *files)
     assert done.returncode == 0, done.stderr
-    assert "paired difference (95 %)" in page.read_text()
+    assert "cfr:5 less first against random, paired by 4 seeds" in page.read_text()
     assert arena_here("compare", "first", "cfr:5", *SMALL, *files).returncode == 0
 
 

@@ -107,10 +107,9 @@ def test_only_lost_episodes_of_several_games_are_played_again(tmp_path):
 
 def test_cooperative_games_are_played_by_the_policy_in_all_seats():
     plan = ComparisonPlan("random", "first", {"mini_hanabi": ()}, num_episodes=4)
-    (row,) = plan.run()
-    assert row.difference.opponent == "self"
-    assert row.num_seeds("trained") == row.difference.num_seeds == 4
-    assert {"random", "constant", "base", "trained"} == row.rows.keys()
+    rows = {row.role: row for row in plan.run()}
+    assert [*rows] == ["difference", "trained", "base", "random", "constant"]
+    assert {(row.against, row.num_seeds) for row in rows.values()} == {("self", 4)}
 
 
 class Counted:
@@ -127,12 +126,13 @@ def test_tokens_per_point_are_those_above_random_play():
     plan = ComparisonPlan(
         Counted("pass"), Counted("bet"), {"kuhn_poker": ()}, num_episodes=50
     )
-    (row,) = plan.run()
-    gain = row.rows["trained"].mean_return - row.rows["random"].mean_return
-    assert row.cost("trained") == pytest.approx(
-        3 * row.rows["trained"].num_turns / gain
-    )
-    assert row.cost("base") is None  # below random play
+    rows = {row.role: row for row in plan.run()}
+    trained, base = rows["trained"], rows["base"]
+    assert trained.tokens is not None
+    gain = trained.value - rows["random"].value
+    assert trained.tokens_per_point == pytest.approx(trained.tokens / gain)
+    assert base.value < rows["random"].value
+    assert base.tokens_per_point is None
 
 
 def test_evaluation_without_a_base_has_no_differences():

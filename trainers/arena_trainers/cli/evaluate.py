@@ -5,6 +5,8 @@ import re
 import secrets
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +15,7 @@ import typer
 
 from arena_envs import GameEnv, game_infos, make
 from arena_envs.game import AnyGame
-from arena_trainers.cli.episodes import REPORT_PAGE
+from arena_trainers.cli.episodes import report as write_page
 from arena_trainers.cli.options import (
     AsCsv,
     AsJson,
@@ -40,7 +42,6 @@ from arena_trainers.cli.options import (
     Seat,
     SelfPairs,
     Timeout,
-    check_out,
     latex,
     listed,
     one_form,
@@ -56,8 +57,6 @@ from arena_trainers.cli.options import (
     wanted_folder,
 )
 from arena_trainers.matchmaking import is_past
-from arena_trainers.report.played_page import read_evaluation, write_played
-from arena_trainers.report.runs import EVALUATED
 from arena_trainers.runs.folder import CONFIG
 from arena_trainers.runs.settings import load_recipe
 from arena_wrappers import (
@@ -76,6 +75,8 @@ from arena_wrappers.policies import wrapped
 from arena_wrappers.records import EpisodeLog
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from arena_trainers.evaluate.compare import Compared
     from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan
 
@@ -288,10 +289,7 @@ def _print(
     tables = evaluation_tables(found, width)
     if convs:
         tables.append(nash_conv_table(found.game, convs))
-    if as_latex:
-        typer.echo("\n\n".join(map(latex, tables)))
-    else:
-        print_tables(tables)
+    _print_tables(tables, "latex" if as_latex else "")
 
 
 Suite = Annotated[
@@ -350,39 +348,53 @@ def compare(
 
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
-        _check_report(report, out)
+        if report and out is None:
+            raise ValueError("want --out FILE with --report, got none; add it")
         opponents, prompt = _compared_games(suite, games, against)
         known, told = _training(trained, trained_on)
-        first, second = _pair(how, base, trained)
         options: dict[str, Any] = {"prompt": how.wrapper, "defaults": prompt}
         options |= {"seed": seed, "num_episodes": num_episodes, "out": out}
-        options |= {"timeout": timeout}
-        options |= {"trained_on": known, "equal_tokens": equal_tokens}
-        plan = ComparisonPlan(first, second, opponents, **options)
+        options |= {"timeout": timeout, "trained_on": known}
+        options["equal_tokens"] = equal_tokens
+        plan = ComparisonPlan(*_two(how, base, trained), opponents, **options)
     with running(_kept(out), policies=[base, trained]) as bar:
         rows = plan.run(bar)
     show_warnings(plan.warnings)
     _show_compared(rows, told, form)
-    if report is not None and out is not None:
-        write_played(report, read_evaluation(out, EVALUATED))
-    _end(plan.unanswered(), out)
+    if report and out is not None:
+        with redirect_stdout(sys.stderr):
+            write_page([out], report)
+    _end(plan.unanswered, out)
 
 
-def _check_report(report: Path | None, out: Path | None) -> None:
-    if report is not None and out is None:
-        raise ValueError("want --out FILE with --report, got none; add it")
-    if report is not None:
-        check_out(report, REPORT_PAGE, "arena compare")
+def _two(
+    how: PolicyOptions, base: str, trained: str
+) -> "tuple[Policy | str, Policy | str]":
+    """Both policies; the same one twice if the strings are equal."""
+    found = how.policies([base] if base == trained else [base, trained])
+    if len(found) != len({base, trained}):
+        raise ValueError(f"want two policies, got {len(found)}: name past:RUN@STEP")
+    return found[0], found[-1]
 
 
-def _pair(how: PolicyOptions, *specs: str) -> "list[Policy | str]":
-    """Two policies, or one twice if both strings are equal."""
-    made = how.policies(list(dict.fromkeys(specs)))
-    if len(made) != len({*specs}):
-        raise ValueError(
-            f"want two policies, got {len(made)}; name a snapshot past:RUN@STEP"
-        )
-    return [made[0], made[-1]]
+def _show_compared(rows: "Sequence[Compared]", told: str, form: str) -> None:
+    """Prints a comparison, as tables if `form` is empty."""
+    from arena_trainers.evaluate.compare import comparison_tables
+
+    records = [{**asdict(row), "trained_on": told} for row in rows]
+    if form == "json":
+        typer.echo(json.dumps(records, indent=1))
+    elif form == "csv":
+        print_csv(records)
+    else:
+        _print_tables(comparison_tables(rows, told), form)
+
+
+def _print_tables(tables: "Sequence[Table]", form: str) -> None:
+    if form == "latex":
+        typer.echo("\n\n".join(map(latex, tables)))
+    else:
+        print_tables(tables)
 
 
 def _compared_games(
@@ -434,21 +446,6 @@ def _run_folder(spec: str) -> Path | None:
     folder = Path(path.partition("@")[0] if kind == "past" else path).absolute()
     near = (folder, *folder.parents[:2])
     return next((one for one in near if (one / CONFIG).is_file()), None)
-
-
-def _show_compared(rows: "Sequence[Compared]", told: str, form: str) -> None:
-    """Prints a comparison, as tables if `form` is empty."""
-    from arena_trainers.evaluate.compare import comparison_tables
-
-    if form == "json":
-        shown = {"trained_on": told, "rows": [row.to_dict() for row in rows]}
-        typer.echo(json.dumps(shown, indent=1))
-    elif form == "csv":
-        print_csv([row.record() for row in rows])
-    elif form == "latex":
-        typer.echo("\n\n".join(map(latex, comparison_tables(rows, told))))
-    else:
-        print_tables(comparison_tables(rows, told))
 
 
 MODEL = re.compile("(lm|api|vllm):")  # policies with a limit of tokens
@@ -599,10 +596,9 @@ def _show_tournament(found: "Tournament", form: str) -> None:
         typer.echo(_text(found))
     elif form == "csv":
         print_csv(records_of(found))
-    elif form == "latex":
-        typer.echo("\n\n".join(map(latex, tournament_tables(found))))
     else:
-        print_tables(tournament_tables(found, terminal_width()))
+        width = None if form else terminal_width()
+        _print_tables(tournament_tables(found, width), form)
 
 
 def _text(found: "Tournament") -> str:

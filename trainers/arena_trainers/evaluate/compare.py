@@ -1,8 +1,8 @@
 """Two policies on the same seeds and seats: `arena compare`."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from rich import box
 from rich.markup import escape
@@ -12,7 +12,6 @@ from arena_envs import GameEnv
 from arena_envs.game import AnyGame
 from arena_envs.transforms import Transform
 from arena_trainers.evaluate.matches import (
-    Difference,
     Evaluation,
     EvaluationPlan,
     Progress,
@@ -21,16 +20,54 @@ from arena_trainers.evaluate.matches import (
 from arena_trainers.evaluate.result_rows import ResultRow
 from arena_wrappers import Policy, make_policy
 
-Level = Literal["trained", "sibling", "held out", "unknown"]
 CAPTION = """\
-Difference: trained less base on the same seeds and seats, from replayed records; n: seeds.
-Brackets: 95 % intervals; on average 5 % of the {num} differences lie outside theirs.
-Tokens: of the policy's replies in an episode, in all its seats. Per point: tokens / (return - return of random play); -: not above it.
-Level: trained: this game and these parameters; sibling: the same rules with other parameters; held out: other rules.
-{trained}"""
+Difference: trained less base on the same seeds and seats, from replayed records. Brackets: 95 % intervals over n seeds.
+On average, 5 % of {num} differences lie outside their intervals by chance.
+Tokens: of the policy's replies in an episode, in all its seats. Per point: tokens / (return - return of random play).
+Trained: this game and these parameters; sibling: these rules with other parameters; held out: other rules."""
+SHOWN = {"policy": "trained", "uniform": "random"}  # names of roles
+SOLO = {"policy": "solo", "base": "base solo"}  # one seat for the tokens of a team
 
 
-def level_of(game: AnyGame, trained: Sequence[AnyGame] | None) -> Level:
+@dataclass(frozen=True)
+class Compared:
+    """A policy in one game against one opponent, or the difference of two.
+
+    Attributes:
+        game: the game's string.
+        level: `"trained"`, `"sibling"`, `"held out"` or `"unknown"`; see `level_of`.
+        against: the opponent; "self" if the policy plays all seats.
+        role: `"difference"`, `"trained"`, `"base"`, `"random"`, `"constant"`, and with equal
+            tokens `"solo"` and `"base solo"`.
+        policy: name of the policy.
+        num_seeds: observations of the interval.
+        value: mean return over seats and seeds; the paired difference.
+        low: lower end of the 95 % interval.
+        high: upper end.
+        tokens: of the replies in an episode, in all seats of the policy; None if unknown.
+        tokens_per_point: tokens / (value - value of random play); None where it is not above.
+        invalid: invalid replies per reply.
+        num_lost: lost episodes, which all other figures leave out.
+        num_samples: replies of `solo`, the most frequent of which counts.
+    """
+
+    game: str
+    level: str
+    against: str
+    role: str
+    policy: str
+    num_seeds: int
+    value: float
+    low: float
+    high: float
+    tokens: float | None = None
+    tokens_per_point: float | None = None
+    invalid: float | None = None
+    num_lost: int = 0
+    num_samples: int = 1
+
+
+def level_of(game: AnyGame, trained: Sequence[AnyGame] | None) -> str:
     """How far a game is from those that a model was trained on; None: nobody knows these.
 
     >>> from arena_envs import make_game
@@ -52,82 +89,6 @@ def _inner(game: AnyGame) -> AnyGame:
     return game
 
 
-@dataclass(frozen=True)
-class Compared:
-    """Two policies in one game against one opponent.
-
-    Attributes:
-        game: the game's string.
-        params: all parameters of the game.
-        level: of the game, for the trained policy.
-        num_players: seats of the game.
-        difference: the paired difference.
-        rows: rows over all seats: `"trained"`, `"base"`, `"random"`, `"constant"`, and `"solo"`
-            and `"base solo"`, the plurality of as many replies of one seat as the team's
-            tokens buy.
-        num_samples: number of these replies, by name of the row.
-    """
-
-    game: str
-    params: Mapping[str, Any]
-    level: Level
-    num_players: int
-    difference: Difference
-    rows: Mapping[str, ResultRow]
-    num_samples: Mapping[str, int]
-
-    def num_seeds(self, name: str) -> int:
-        """Number of seeds of a row, which are the observations of its interval."""
-        row = self.rows[name]
-        is_shared = row.opponent == "self" or row.seat != "all"
-        return row.num_episodes // (1 if is_shared else self.num_players)
-
-    def tokens(self, name: str) -> float | None:
-        """Tokens of an episode in all seats of the row's policy; None if it reports none."""
-        row = self.rows[name]
-        if row.num_tokens is None:
-            return None
-        own = self.num_players if row.opponent == "self" else 1
-        return row.num_tokens * own * self.num_samples.get(name, 1)
-
-    def cost(self, name: str) -> float | None:
-        """Tokens per point of return above random play; None if there is no such point."""
-        tokens, random = self.tokens(name), self.rows.get("random")
-        gain = self.rows[name].mean_return - random.mean_return if random else 0.0
-        return tokens / gain if tokens is not None and gain > 0 else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """The row as values that JSON can hold."""
-        costs = {
-            name: {
-                "num_seeds": self.num_seeds(name),
-                "tokens": self.tokens(name),
-                "tokens_per_point": self.cost(name),
-            }
-            for name in self.rows
-        }
-        return asdict(self) | {"costs": costs}
-
-    def record(self) -> dict[str, Any]:
-        """The row as one flat record, for CSV."""
-        flat = {"game": self.game, "level": self.level, **asdict(self.difference)}
-        for name, row in self.rows.items():
-            own: dict[str, Any] = {
-                "n": self.num_seeds(name),
-                "return": row.mean_return,
-                "low": row.low,
-            }
-            own |= {"high": row.high, "invalid": sum(row.invalid.values())}
-            own |= {"tokens": self.tokens(name), "tokens_per_point": self.cost(name)}
-            own |= {"lost": row.num_lost, "samples": self.num_samples.get(name, 1)}
-            flat |= {f"{name} {key}": value for key, value in own.items()}
-        return flat
-
-
-PAIR = ("base", "trained")
-NAMES = {"policy": "trained", "uniform": "random"}  # of roles, where they differ
-
-
 class ComparisonPlan:
     """A comparison with checked arguments, ready to run.
 
@@ -137,12 +98,13 @@ class ComparisonPlan:
         games: the opponents in each game, by the game's string. In cooperative games without
             any, a policy plays all seats, elsewhere the opponent is random play.
         trained_on: games of the training; None if they are unknown.
-        equal_tokens: in games with a `protocol`, also play `solo`: the plurality of as many
+        equal_tokens: in games with a `protocol`, also play `solo`: the most frequent of as many
             replies of one seat as the team's tokens buy.
         **options: of `EvaluationPlan`: num_episodes, seed, prompt, ...
 
     Attributes:
         warnings: of the last run.
+        unanswered: a clause for each policy and game with lost episodes in the last run.
 
     Raises:
         ValueError: as for `EvaluationPlan`.
@@ -158,136 +120,152 @@ class ComparisonPlan:
         equal_tokens: bool = False,
         **options: Any,
     ) -> None:
-        same = base == trained
-        base = make_policy(base) if isinstance(base, str) else base
-        trained = make_policy(trained) if isinstance(trained, str) else trained
-        self._pair = (base, base if same else trained)
-        self._envs = {name: env_of(name) for name in games}
+        first, second = (
+            make_policy(one) if isinstance(one, str) else one for one in (base, trained)
+        )
+        self._pair = {"policy": first if base == trained else second, "base": first}
         self._trained_on, self._options = trained_on, options
         self._equal_tokens = equal_tokens
-        self._plans = [
-            EvaluationPlan(
-                self._pair[1],
-                env,
-                games[name] or ["self" if env.game.kind == "cooperative" else "random"],
-                base=base,
-                **options,
-            )
-            for name, env in self._envs.items()
-        ]
+        self._plans = {}
+        for name, others in games.items():
+            env = env_of(name)
+            default = "self" if env.game.kind == "cooperative" else "random"
+            self._plans[name] = env, self._plan("policy", env, others or [default])
         self.warnings: list[str] = []
+        self.unanswered: list[str] = []
 
     def run(self, progress: Progress | None = None) -> list[Compared]:
-        """Plays all episodes; a row for each game and opponent.
+        """Plays all episodes; a row for each game, opponent and role.
 
         Raises:
             NoReplyError: all episodes of a row are lost.
         """
-        self._progress, self._num_done, self.warnings = progress, 0, []
-        self._total = sum(plan.num_episodes for plan in self._plans)
-        self._lost: list[str] = []
-        rows = []
-        for (name, env), plan in zip(self._envs.items(), self._plans, strict=True):
-            level, found = level_of(env.game, self._trained_on), self._play(plan)
-            for one in found.differences:
-                last = {
-                    NAMES.get(row.role, row.role): row
-                    for row in found.rows
-                    if row.opponent in (one.opponent, "")
-                }
-                seats = env.game.num_players
-                row = Compared(name, found.params, level, seats, one, last, {})
-                if self._equal_tokens and one.opponent == "self":
-                    row = self._with_solo(row, env)
-                rows.append(row)
-        return rows
+        self.warnings, self.unanswered = [], []
+        self._progress, self._num_done = progress or (lambda *_: None), 0
+        self._total = sum(plan.num_episodes for _, plan in self._plans.values())
+        return [
+            row
+            for name, (env, plan) in self._plans.items()
+            for row in self._rows(name, env, self._play(plan))
+        ]
 
-    def unanswered(self) -> tuple[str, ...]:
-        """A clause for each policy and game that lost episodes in the last `run`."""
-        return tuple(self._lost)
+    def _plan(
+        self, role: str, env: GameEnv, others: Any, **more: Any
+    ) -> EvaluationPlan:
+        base = self._pair["base"] if not more else None
+        given = {"base": base, **self._options, **more}
+        return EvaluationPlan(self._pair[role], env, others, **given)
 
     def _play(self, plan: EvaluationPlan) -> Evaluation:
-        before, tell = self._num_done, self._progress or (lambda *_: None)
-        found = plan.run(lambda done, _: tell(before + done, self._total))
+        before = self._num_done
+        found = plan.run(lambda done, _: self._progress(before + done, self._total))
         self._num_done += plan.num_episodes
-        self._lost += plan.unanswered()
+        self.unanswered += plan.unanswered()
         self.warnings += found.warnings
         return found
 
-    def _with_solo(self, row: Compared, env: GameEnv) -> Compared:
-        """The row with the plurality of replies of one seat, for both policies."""
+    def _rows(self, name: str, env: GameEnv, found: Evaluation) -> Iterator[Compared]:
+        level, seats = level_of(env.game, self._trained_on), env.game.num_players
+        for one in found.differences:
+            key = name, level, one.opponent
+            names = "difference", f"{self._pair['policy'].name} less {one.base}"
+            ends = one.difference, one.low, one.high
+            yield Compared(*key, *names, one.num_seeds, *ends)
+            last = {r.role: r for r in found.rows if r.opponent in (one.opponent, "")}
+            random = last["uniform"].mean_return if "uniform" in last else None
+            own = seats if one.opponent == "self" else 1  # seats that pay tokens
+            for role, row in last.items():
+                shown = SHOWN.get(role, role)
+                yield _row((*key, shown), row, random, own, seats // own)
+                if self._equal_tokens and own > 1 and role in SOLO:
+                    yield from self._solo((*key, SOLO[role]), role, env, row, random)
+
+    def _solo(
+        self,
+        key: tuple[str, str, str, str],
+        role: str,
+        env: GameEnv,
+        team: ResultRow,
+        random: float | None,
+    ) -> Iterator[Compared]:
+        """The policy alone, with as many replies as the team's tokens buy."""
         rules: Any = env.game
         if getattr(rules, "protocol", "solo") == "solo":
-            return row
+            return
         alone = GameEnv(replace(rules, protocol="solo"), id=env.id)
-        rows, counts = dict(row.rows), {}
-        for name, key, policy in zip(
-            PAIR, ("base solo", "solo"), self._pair, strict=True
-        ):
-            own, team = self._solo(policy, alone, 1), row.tokens(name)
-            if not own.num_tokens or team is None:
-                told = f"{policy.name} reports no tokens: want a language model"
-                self.warnings.append(f"--equal-tokens leaves out solo of {told}")
-                continue
-            counts[key] = max(1, int(team / own.num_tokens))
-            rows[key] = self._solo(policy, alone, counts[key])
-        return replace(row, rows=rows, num_samples=counts)
 
-    def _solo(self, policy: Policy, env: GameEnv, num: int) -> ResultRow:
-        options = {**self._options, "baselines": False, "num_samples": num}
-        plan = EvaluationPlan(policy, env, **options)
-        self._total += plan.num_episodes
-        return self._play(plan).rows[-1]
+        def played(num: int) -> ResultRow:
+            more = {"baselines": False, "num_samples": num}
+            plan = self._plan(role, alone, ["random"], **more)
+            self._total += plan.num_episodes
+            return self._play(plan).rows[-1]
+
+        first = played(1)
+        if not team.num_tokens or not first.num_tokens:
+            told = f"--equal-tokens leaves out {team.policy}, which reports no tokens"
+            self.warnings.append(told)
+            return
+        num = max(1, int(team.num_tokens * rules.num_players / first.num_tokens))
+        row = played(num) if num > 1 else first
+        yield replace(_row(key, row, random, num, 1), num_samples=num)
+
+
+def _row(
+    key: tuple[str, str, str, str],
+    row: ResultRow,
+    random: float | None,
+    times: int,
+    num_lineups: int,
+) -> Compared:
+    """A row of an evaluation; its tokens count several times, as its lineups share seeds."""
+    tokens = None if row.num_tokens is None else row.num_tokens * times
+    gain = 0.0 if random is None else row.mean_return - random
+    return Compared(
+        *(*key, row.policy, row.num_episodes // num_lineups),
+        *(row.mean_return, row.low, row.high, tokens),
+        tokens / gain if tokens is not None and gain > 0 else None,
+        sum(row.invalid.values()),
+        row.num_lost,
+    )
 
 
 def comparison_tables(rows: Sequence[Compared], trained_on: str) -> list[Table]:
-    """Differences, then baselines and costs."""
-    base = rows[0].rows["base"].policy
-    trained = rows[0].rows["trained"].policy
-    values = _table(
-        f"{trained} less {base}",
-        ["game", "level", "against", "n", "base", "trained", "difference"],
+    """Differences with both values; then baselines and costs."""
+    by_role: dict[tuple[str, str], dict[str, Compared]] = {}
+    for row in rows:
+        by_role.setdefault((row.game, row.against), {})[row.role] = row
+    pairs = [
         [
-            [
-                *(row.game, row.level, row.difference.opponent),
-                str(row.difference.num_seeds),
-                *(_interval(row.rows[k].mean_return, row.rows[k]) for k in PAIR),
-                _interval(row.difference.difference, row.difference),
-            ]
-            for row in rows
-        ],
-    )
-    names = dict.fromkeys([*PAIR, *(name for row in rows for name in row.rows)])
-    costs = _table(
-        "Baselines and costs",
-        ["game", "against", "policy", "n", "return", "tokens", "per point", "invalid"],
-        [
-            [row.game, row.difference.opponent, _name(row, name), *_costs(row, name)]
-            for row in rows
-            for name in names
-            if name in row.rows
-        ],
-    )
-    lost = [
-        f"lost: {one.num_lost} episodes of {one.policy} in {row.game}, left out; the "
-        "difference has only seeds that are complete for both"
-        for row in rows
-        for one in row.rows.values()
-        if one.num_lost
+            *(one["base"].game, one["base"].level, one["base"].against),
+            str(one["difference"].num_seeds),
+            *(_interval(one[role]) for role in ("base", "trained", "difference")),
+        ]
+        for one in by_role.values()
     ]
-    text = CAPTION.format(num=len(rows), trained=trained_on)
-    costs.caption = escape("\n".join([text, *lost]))
-    return [values, costs]
+    heads = ["game", "level", "against", "n", "base", "trained", "difference"]
+    values = _table(rows[0].policy, heads, pairs)
+    costs = [
+        [
+            *(row.game, row.against),
+            f"{row.role} of {row.num_samples}" if row.num_samples > 1 else row.role,
+            *(str(row.num_seeds), _interval(row)),
+            *(
+                "-" if x is None else f"{x:.1f}"
+                for x in (row.tokens, row.tokens_per_point)
+            ),
+            *(f"{row.invalid:.1%}", str(row.num_lost)),
+        ]
+        for row in rows
+        if row.role != "difference"
+    ]
+    heads = ["game", "against", "policy", "n", "return", "tokens", "per point"]
+    table = _table("Baselines and costs", [*heads, "invalid", "lost"], costs)
+    table.caption = escape(f"{CAPTION.format(num=len(pairs))}\n{trained_on}")
+    return [values, table]
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    table = Table(
-        title=escape(title),
-        box=box.SIMPLE_HEAD,
-        caption_justify="left",
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
+    table = Table(title=escape(title), box=box.SIMPLE_HEAD, caption_justify="left")
     for head in heads:
         is_text = head in ("game", "level", "against", "policy")
         table.add_column(head, justify="left" if is_text else "right", overflow="fold")
@@ -296,20 +274,5 @@ def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> T
     return table
 
 
-def _interval(mean: float, of: ResultRow | Difference) -> str:
-    return f"{mean:z.3f} ({of.low:z.3f} to {of.high:z.3f})"
-
-
-def _name(row: Compared, name: str) -> str:
-    return f"{name} of {row.num_samples[name]}" if name in row.num_samples else name
-
-
-def _costs(row: Compared, name: str) -> list[str]:
-    one = row.rows[name]
-    numbers = [row.tokens(name), row.cost(name)]
-    return [
-        str(row.num_seeds(name)),
-        _interval(one.mean_return, one),
-        *("-" if number is None else f"{number:.1f}" for number in numbers),
-        f"{sum(one.invalid.values()):.1%}",
-    ]
+def _interval(row: Compared) -> str:
+    return f"{row.value:z.3f} ({row.low:z.3f} to {row.high:z.3f})"

@@ -135,40 +135,16 @@ Progress = Callable[[int, int], object]  # episodes done, and episodes in all
 
 
 @dataclass(frozen=True)
-class Partner:
-    """A policy with itself, and with a partner that did not learn with it.
-
-    Attributes:
-        name: of the stranger.
-        self_pair: mean return of the policy with itself, over the seeds that both have.
-        stranger_pair: mean return of the policy with the stranger, in all seats.
-        gap: `self_pair` less `stranger_pair`.
-        low: lower end of the gap's 95 % interval; a seed is one observation.
-        high: upper end.
-    """
-
-    name: str
-    self_pair: float
-    stranger_pair: float
-    gap: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class Difference:
-    """A policy less the one that it is compared with, paired by seeds.
-
-    Both means are of the replayed records of the seeds that no seat of either lost.
+    """Two means over the same seeds, those that neither side lost, and their difference.
 
     Attributes:
-        opponent: as in the rows.
-        base: name of the policy that it is compared with.
-        base_value: its mean return over seats and seeds.
-        value: that of the evaluated policy.
+        opponent: as in the rows; of `partners`, the stranger.
+        base: name of the policy that the evaluated one is compared with.
+        base_value: its mean return over seats and seeds; of `partners`, with the stranger.
+        value: mean return of the evaluated policy; of `partners`, with itself.
         difference: `value - base_value`.
-        low: lower end of its 95 % interval; a seed is one observation. Both ends are 0 if a
-            policy is compared with itself.
+        low: lower end of its 95 % interval; a seed is one observation.
         high: upper end.
         num_seeds: number of seeds.
     """
@@ -209,7 +185,7 @@ class Evaluation:
             which the policy plays few distinct games.
         partners: in cooperative games, the policy with itself against the policy with each
             stranger, over the same seeds.
-        differences: with a `base`, one per opponent.
+        differences: with a `base`, one per opponent, of replayed records.
     """
 
     game: str
@@ -217,7 +193,7 @@ class Evaluation:
     known_value: str
     rows: tuple[ResultRow, ...]
     warnings: tuple[str, ...] = ()
-    partners: tuple[Partner, ...] = ()
+    partners: tuple[Difference, ...] = ()
     differences: tuple[Difference, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -415,50 +391,51 @@ class EvaluationPlan:
             found |= measure(kept, self.rules, row.seat)
         return replace(row, measures=found)
 
-    def _partners(self) -> tuple[Partner, ...]:
-        if self.rules.kind != "cooperative" or ("policy", "self") not in self._by_seed:
-            return ()
-        own = self._by_seed["policy", "self"]
+    def _partners(self) -> tuple[Difference, ...]:
+        own = self._by_seed.get(("policy", "self"), {})
         return tuple(
-            Partner(name, *self._paired(own, mixed)[:-1])
+            self._paired(name, self._policy.name, own, mixed)
             for (role, name), mixed in self._by_seed.items()
-            if role == "policy" and name != "self" and own.keys() & mixed.keys()
+            if self.rules.kind == "cooperative"
+            and (role, name != "self") == ("policy", True)
+            if own.keys() & mixed.keys()
         )
 
     def _paired(
-        self, own: Mapping[int, float], other: Mapping[int, float]
-    ) -> tuple[float, float, float, float, float, int]:
-        """Both means over shared seeds, their difference, its interval, number of seeds."""
+        self, name: str, base: str, own: Mapping[int, float], other: Mapping[int, float]
+    ) -> Difference:
         low, high = bounds_of(self.rules)
         seeds = sorted(own.keys() & other.keys())
         gaps = [own[seed] - other[seed] for seed in seeds]
         ends = mean_interval(gaps, low - high, high - low)
-        pair, mixed = (fmean(each[s] for s in seeds) for each in (own, other))
-        return pair, mixed, fmean(gaps), *ends, len(gaps)
+        value, mixed = (fmean(each[s] for s in seeds) for each in (own, other))
+        return Difference(name, base, mixed, value, fmean(gaps), *ends, len(seeds))
 
     def _differences(self, rows: Sequence[ResultRow]) -> tuple[Difference, ...]:
-        """The differences from the base; each must follow from the rows, too.
+        """The differences from the base; where nothing is lost, the rows must give the same.
 
         Raises:
-            NoReplyError: no seed of an opponent is complete for both policies.
+            NoReplyError: no seed is complete for both policies.
         """
         found = []
         for (role, name), other in self._by_seed.items():
+            own = self._by_seed["policy", name]
             if role != "base" or self._base is None:
                 continue
-            own = self._by_seed["policy", name]
             if not own.keys() & other.keys():
-                raise NoReplyError(
-                    f"no seed is complete for both {self._policy.name} and "
-                    f"{self._base.name}{against(name)}: each lost the other's seeds"
-                )
-            value, base, gap, low, high, num = self._paired(own, other)
+                names = f"{self._policy.name} and {self._base.name}{against(name)}"
+                raise NoReplyError(f"each seed has a lost episode of {names}")
+            one = self._paired(name, self._base.name, own, other)
             if self._is_same and own == other:
-                low = high = 0.0
-            _check_rows(rows, name, own, other, gap)
-            found.append(
-                Difference(name, self._base.name, base, value, gap, low, high, num)
-            )
+                one = replace(one, low=0.0, high=0.0)
+            mean = {r.role: r.mean_return for r in rows if r.opponent in (name, "")}
+            gap = mean["policy"] - mean["base"]
+            if own.keys() == other.keys() and abs(gap - one.difference) > 1e-9:
+                raise RuntimeError(
+                    f"self-check failed: the rows differ by {gap}, the records by "
+                    f"{one.difference}{against(name)}; please report this"
+                )
+            found.append(one)
         return tuple(found)
 
     def _best_constant(self, opponent: Policy | Literal["self"]) -> Policy:
@@ -592,24 +569,6 @@ def _replayed(game: AnyGame, episodes: Episodes) -> Episodes:
         for key, e in unique.items()
     }
     return {seat: [again[id(e)] for e in each] for seat, each in episodes.items()}
-
-
-def _check_rows(
-    rows: Sequence[ResultRow],
-    opponent: str,
-    own: Mapping[int, float],
-    other: Mapping[int, float],
-    gap: float,
-) -> None:
-    """Compares a paired difference with that of the rows, where both have the same seeds."""
-    last = {row.role: row.mean_return for row in rows if row.opponent in (opponent, "")}
-    if own.keys() == other.keys() and not math.isclose(
-        last["policy"] - last["base"], gap, abs_tol=1e-9
-    ):
-        raise RuntimeError(
-            f"self-check failed{against(opponent)}: the records give the difference {gap}, "
-            f"the rows {last['policy'] - last['base']}; please report this"
-        )
 
 
 def _means_by_seed(episodes: Mapping[int, Sequence[Episode]]) -> dict[int, float]:

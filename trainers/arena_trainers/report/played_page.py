@@ -6,7 +6,6 @@ Writes the report of an evaluation or a tournament: results and replays in one p
 import json
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,10 +23,8 @@ from arena_trainers.report.episodes import (
 from arena_trainers.report.page import packed, page_data, rendered
 from arena_trainers.report.runs import MAX_TURNS
 from arena_trainers.report.tables import (
-    DIFFERENCES,
     UNKNOWN,
     TextTable,
-    difference_row,
     evaluation_table,
     lineup_name,
     match_name,
@@ -170,20 +167,16 @@ def _evaluations(
     path: Path, sources: Collection[str]
 ) -> tuple[list[TextTable], list[str], list[BadLine]]:
     """Tables and warnings of evaluations, and lines that are none; nothing without the file."""
-    tables, warnings, bad = list[TextTable](), list[str](), []
-    paired: list[list[str]] = []
+    tables, warnings, bad = [], list[str](), []
     lines = path.read_bytes().splitlines() if path.is_file() else []
     for number, line in enumerate(lines, 1):
         try:
             found = json.loads(line)
             tables.append(evaluation_table(found, sources))
-            paired += map(partial(difference_row, found), found["differences"])
             warnings += map(str, found["warnings"])
         except (*OTHER_FIELDS, ValueError) as error:
             reason = f"want the results of an evaluation of this version ({error!r})"
             bad.append(BadLine(number, reason, shown_text(line)))
-    if paired:
-        tables.insert(0, TextTable("Differences", DIFFERENCES, paired, num_keys=2))
     return tables, warnings, bad
 
 

@@ -181,10 +181,6 @@ EVALUATION = (
     "policy", "against", "role", "seat", "episodes", "distinct", "return (95 %)",
     "score (95 %)", "won", "drawn", "lost", "invalid replies", "turns", "tokens",
 )  # fmt: skip
-DIFFERENCES = (
-    "game", "against", "base", "trained", "seeds", "return of base", "of trained",
-    "paired difference (95 %)",
-)  # fmt: skip
 PAYOFF = (
     "Mean return of the row's policy in one seat, with the column's in all other seats; "
     "95 % interval. A click opens episodes of the two."
@@ -215,19 +211,6 @@ def match_name(game: str, lineup: Sequence[str]) -> str:
     return f"{game}: {one} against {others}"
 
 
-def _title(found: Mapping[str, Any]) -> str:
-    params = ", ".join(f"{name}={value}" for name, value in found["params"].items())
-    return f"{found['game']} ({params})" if params else str(found["game"])
-
-
-def difference_row(found: Mapping[str, Any], one: Mapping[str, Any]) -> list[str]:
-    """The cells of `DIFFERENCES`, of an evaluation and one of its paired differences."""
-    ends = {"mean": one["difference"], "low": one["low"], "high": one["high"]}
-    values = number(one["base_value"]), number(one["value"]), interval(ends)
-    names = one["base"], found["rows"][0]["policy"]
-    return [_title(found), one["opponent"], *names, str(one["num_seeds"]), *values]
-
-
 def evaluation_table(found: Mapping[str, Any], sources: Collection[str]) -> TextTable:
     """The rows of an evaluation.
 
@@ -236,10 +219,17 @@ def evaluation_table(found: Mapping[str, Any], sources: Collection[str]) -> Text
         sources: sources of the episodes in the page, to which rows link.
     """
     rows = [ResultRow(**values) for values in found["rows"]]
-    title = _title(found)
+    params = ", ".join(f"{name}={value}" for name, value in found["params"].items())
+    title = f"{found['game']} ({params})" if params else found["game"]
     notes = []
     if found["known_value"]:
         notes.append(f"Known value: {found['known_value']}")
+    for one in found["differences"]:
+        gap = interval(
+            {"mean": one["difference"], "low": one["low"], "high": one["high"]}
+        )
+        less = f"{rows[0].policy} less {one['base']}{against(one['opponent'])}"
+        notes.append(f"{less}, paired by {one['num_seeds']} seeds: {gap}")
     notes += score_notes(rows)
     for row in rows:
         if row.role == "policy":
