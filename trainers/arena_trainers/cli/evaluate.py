@@ -6,7 +6,6 @@ import secrets
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -77,7 +76,6 @@ from arena_wrappers.records import EpisodeLog
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from arena_trainers.evaluate.compare import Compared
     from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan
 
     Measure = Callable[[], dict[str, float]]
@@ -359,8 +357,8 @@ def compare(
         plan = ComparisonPlan(*_two(how, base, trained), opponents, **options)
     with running(_kept(out), policies=[base, trained]) as bar:
         rows = plan.run(bar)
-    show_warnings(plan.warnings)
-    _show_compared(rows, told, form)
+    show_warnings([*plan.warnings])
+    _show_compared([{**row, "trained_on": told} for row in rows], form)
     if report and out is not None:
         with redirect_stdout(sys.stderr):
             write_page([out], report)
@@ -377,17 +375,16 @@ def _two(
     return found[0], found[-1]
 
 
-def _show_compared(rows: "Sequence[Compared]", told: str, form: str) -> None:
-    """Prints a comparison, as tables if `form` is empty."""
-    from arena_trainers.evaluate.compare import comparison_tables
+def _show_compared(records: Sequence[Mapping[str, Any]], form: str) -> None:
+    """Prints a comparison, as a table if `form` is empty."""
+    from arena_trainers.evaluate.compare import comparison_table
 
-    records = [{**asdict(row), "trained_on": told} for row in rows]
     if form == "json":
         typer.echo(json.dumps(records, indent=1))
     elif form == "csv":
         print_csv(records)
     else:
-        _print_tables(comparison_tables(rows, told), form)
+        _print_tables([comparison_table(records)], form)
 
 
 def _print_tables(tables: "Sequence[Table]", form: str) -> None:
@@ -412,40 +409,27 @@ def _compared_games(
 
 def _training(
     policy: str, given: Sequence[str] | None
-) -> tuple[list[AnyGame] | None, str]:
-    """The games that a model was trained on, as given or as the run of its folder says."""
+) -> tuple[list[AnyGame] | None, list[str]]:
+    """The games that a model was trained on, as given or as the runs of its folder say."""
     from arena_trainers.train.games import checked_entry, expanded
 
     if given:
-        return [read_env(game, None, None).game for game in given], _listed(given)
-    games: list[AnyGame] = []
-    names: list[str] = []
-    spec = policy
-    while run := _run_folder(spec):
-        settings = load_recipe(str(run / CONFIG))
-        for one in map(checked_entry, expanded(settings.get("games") or ())):
-            games.append(make(one["id"], **one.get("params", {})).game)
-            names.append(one["id"])
-        before, spec = spec, f"lm:{settings.get('model')}"
-        if spec == before:
+        return [read_env(game, None, None).game for game in given], list(given)
+    entries: list[Mapping[str, Any]] = []
+    seen: set[Path] = set()
+    while match := re.fullmatch(r"(lm:|past:)([^@]*)(@.*)?", policy):
+        folder = Path(match[2]).absolute()
+        near = (
+            one for one in (folder, *folder.parents[:2]) if (one / CONFIG).is_file()
+        )
+        if (run := next(near, None)) is None or run in seen:
             break
-    if not names:
-        return None, "Unknown: no run of TRAINED was found; give --trained-on GAME,..."
-    return games, _listed(names)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return f"Trained on {', '.join(dict.fromkeys(names))}."
-
-
-def _run_folder(spec: str) -> Path | None:
-    """The folder of the run that left a model `lm:PATH` or `past:RUN@STEP`."""
-    kind, _, path = spec.partition(":")
-    if kind not in ("lm", "past"):
-        return None
-    folder = Path(path.partition("@")[0] if kind == "past" else path).absolute()
-    near = (folder, *folder.parents[:2])
-    return next((one for one in near if (one / CONFIG).is_file()), None)
+        seen.add(run)
+        settings = load_recipe(str(run / CONFIG))
+        entries += map(checked_entry, expanded(settings.get("games") or ()))
+        policy = f"lm:{settings.get('model')}"  # the run that it started from
+    games = [make(one["id"], **one.get("params", {})).game for one in entries]
+    return games or None, [str(one["id"]) for one in entries]
 
 
 MODEL = re.compile("(lm|api|vllm):")  # policies with a limit of tokens

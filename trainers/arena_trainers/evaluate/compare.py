@@ -1,7 +1,7 @@
 """Two policies on the same seeds and seats: `arena compare`."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from rich import box
@@ -21,50 +21,15 @@ from arena_trainers.evaluate.result_rows import ResultRow
 from arena_wrappers import Policy, make_policy
 
 CAPTION = """\
-Difference: trained less base on the same seeds and seats, from replayed records. Brackets: 95 % intervals over n seeds.
+difference: trained less base on the same seeds and seats, from replayed records; brackets: 95 % intervals over n seeds
 On average, 5 % of {num} differences lie outside their intervals by chance.
-Tokens: of the policy's replies in an episode, in all its seats. Per point: tokens / (return - return of random play).
-Trained: this game and these parameters; sibling: these rules with other parameters; held out: other rules."""
-SHOWN = {"policy": "trained", "uniform": "random"}  # names of roles
-SOLO = {"policy": "solo", "base": "base solo"}  # one seat for the tokens of a team
+tokens: of the policy's replies in an episode, in all its seats; per point: tokens / (return - return of random play)
+trained: this game and these parameters; sibling: these rules with other parameters; held out: other rules
+The training's games: {games}"""
+ROLES = {"policy": "trained", "uniform": "random"}  # where the names differ
+SOLO = {"policy": "solo", "base": "base solo"}
 
-
-@dataclass(frozen=True)
-class Compared:
-    """A policy in one game against one opponent, or the difference of two.
-
-    Attributes:
-        game: the game's string.
-        level: `"trained"`, `"sibling"`, `"held out"` or `"unknown"`; see `level_of`.
-        against: the opponent; "self" if the policy plays all seats.
-        role: `"difference"`, `"trained"`, `"base"`, `"random"`, `"constant"`, and with equal
-            tokens `"solo"` and `"base solo"`.
-        policy: name of the policy.
-        num_seeds: observations of the interval.
-        value: mean return over seats and seeds; the paired difference.
-        low: lower end of the 95 % interval.
-        high: upper end.
-        tokens: of the replies in an episode, in all seats of the policy; None if unknown.
-        tokens_per_point: tokens / (value - value of random play); None where it is not above.
-        invalid: invalid replies per reply.
-        num_lost: lost episodes, which all other figures leave out.
-        num_samples: replies of `solo`, the most frequent of which counts.
-    """
-
-    game: str
-    level: str
-    against: str
-    role: str
-    policy: str
-    num_seeds: int
-    value: float
-    low: float
-    high: float
-    tokens: float | None = None
-    tokens_per_point: float | None = None
-    invalid: float | None = None
-    num_lost: int = 0
-    num_samples: int = 1
+Record = dict[str, Any]
 
 
 def level_of(game: AnyGame, trained: Sequence[AnyGame] | None) -> str:
@@ -90,7 +55,7 @@ def _inner(game: AnyGame) -> AnyGame:
 
 
 class ComparisonPlan:
-    """A comparison with checked arguments, ready to run.
+    """Two policies in the same episodes, with checked arguments, ready to run.
 
     Args:
         base: policy, or its string, that the other is compared with.
@@ -129,150 +94,128 @@ class ComparisonPlan:
         self._plans = {}
         for name, others in games.items():
             env = env_of(name)
-            default = "self" if env.game.kind == "cooperative" else "random"
-            self._plans[name] = env, self._plan("policy", env, others or [default])
-        self.warnings: list[str] = []
+            others = others or ["self" if env.game.kind == "cooperative" else "random"]
+            plan = EvaluationPlan(
+                self._pair["policy"], env, others, base=first, **options
+            )
+            self._plans[name] = env, plan
+        self.warnings: dict[str, None] = {}
         self.unanswered: list[str] = []
 
-    def run(self, progress: Progress | None = None) -> list[Compared]:
-        """Plays all episodes; a row for each game, opponent and role.
+    def run(self, progress: Progress | None = None) -> list[Record]:
+        """Plays all episodes; a record for each game, opponent and role.
+
+        Roles: `difference`, `trained`, `base`, `random`, `constant`, `solo`, `base solo`. `value` is
+        the mean return or the paired difference, `low` and `high` its 95 % interval over
+        `num_seeds`; `tokens_per_point` is None where the policy is not above random play.
 
         Raises:
             NoReplyError: all episodes of a row are lost.
         """
-        self.warnings, self.unanswered = [], []
+        self.warnings, self.unanswered = {}, []
         self._progress, self._num_done = progress or (lambda *_: None), 0
         self._total = sum(plan.num_episodes for _, plan in self._plans.values())
         return [
-            row
+            {"game": name, "level": level_of(env.game, self._trained_on), **record}
             for name, (env, plan) in self._plans.items()
-            for row in self._rows(name, env, self._play(plan))
+            for record in self._records(env, self._play(plan))
         ]
-
-    def _plan(
-        self, role: str, env: GameEnv, others: Any, **more: Any
-    ) -> EvaluationPlan:
-        base = self._pair["base"] if not more else None
-        given = {"base": base, **self._options, **more}
-        return EvaluationPlan(self._pair[role], env, others, **given)
 
     def _play(self, plan: EvaluationPlan) -> Evaluation:
         before = self._num_done
         found = plan.run(lambda done, _: self._progress(before + done, self._total))
         self._num_done += plan.num_episodes
         self.unanswered += plan.unanswered()
-        self.warnings += found.warnings
+        self.warnings |= dict.fromkeys(found.warnings)
         return found
 
-    def _rows(self, name: str, env: GameEnv, found: Evaluation) -> Iterator[Compared]:
-        level, seats = level_of(env.game, self._trained_on), env.game.num_players
+    def _records(self, env: GameEnv, found: Evaluation) -> Iterator[Record]:
         for one in found.differences:
-            key = name, level, one.opponent
-            names = "difference", f"{self._pair['policy'].name} less {one.base}"
-            ends = one.difference, one.low, one.high
-            yield Compared(*key, *names, one.num_seeds, *ends)
             last = {r.role: r for r in found.rows if r.opponent in (one.opponent, "")}
-            random = last["uniform"].mean_return if "uniform" in last else None
-            own = seats if one.opponent == "self" else 1  # seats that pay tokens
+            random = last.get("uniform")
+            own = env.game.num_players if one.opponent == "self" else 1
+            times = env.game.num_players // own
+            yield {
+                **{"against": one.opponent, "role": "difference"},
+                "policy": f"{last['policy'].policy} less {one.base}",
+                **{"num_seeds": one.num_seeds, "value": one.difference},
+                **{"low": one.low, "high": one.high},
+            }
             for role, row in last.items():
-                shown = SHOWN.get(role, role)
-                yield _row((*key, shown), row, random, own, seats // own)
+                name = {"against": one.opponent, "role": ROLES.get(role, role)}
+                yield name | _record(row, random, own, times)
                 if self._equal_tokens and own > 1 and role in SOLO:
-                    yield from self._solo((*key, SOLO[role]), role, env, row, random)
+                    name["role"] = SOLO[role]
+                    for num, alone in self._solo(role, env, row):
+                        more = {"num_samples": num}
+                        yield name | _record(alone, random, num, 1) | more
 
     def _solo(
-        self,
-        key: tuple[str, str, str, str],
-        role: str,
-        env: GameEnv,
-        team: ResultRow,
-        random: float | None,
-    ) -> Iterator[Compared]:
-        """The policy alone, with as many replies as the team's tokens buy."""
+        self, role: str, env: GameEnv, team: ResultRow
+    ) -> Iterator[tuple[int, ResultRow]]:
+        """The policy alone with as many replies as the team's tokens buy, and their number."""
         rules: Any = env.game
         if getattr(rules, "protocol", "solo") == "solo":
             return
         alone = GameEnv(replace(rules, protocol="solo"), id=env.id)
+        options = {**self._options, "baselines": False}
 
         def played(num: int) -> ResultRow:
-            more = {"baselines": False, "num_samples": num}
-            plan = self._plan(role, alone, ["random"], **more)
+            plan = EvaluationPlan(self._pair[role], alone, num_samples=num, **options)
             self._total += plan.num_episodes
             return self._play(plan).rows[-1]
 
-        first = played(1)
-        if not team.num_tokens or not first.num_tokens:
+        one = played(1)
+        if not team.num_tokens or not one.num_tokens:
             told = f"--equal-tokens leaves out {team.policy}, which reports no tokens"
-            self.warnings.append(told)
+            self.warnings[told] = None
             return
-        num = max(1, int(team.num_tokens * rules.num_players / first.num_tokens))
-        row = played(num) if num > 1 else first
-        yield replace(_row(key, row, random, num, 1), num_samples=num)
+        num = max(1, int(team.num_tokens * rules.num_players / one.num_tokens))
+        yield num, (played(num) if num > 1 else one)
 
 
-def _row(
-    key: tuple[str, str, str, str],
-    row: ResultRow,
-    random: float | None,
-    times: int,
-    num_lineups: int,
-) -> Compared:
-    """A row of an evaluation; its tokens count several times, as its lineups share seeds."""
+def _record(
+    row: ResultRow, random: ResultRow | None, times: int, num_lineups: int
+) -> Record:
+    """A row of an evaluation whose tokens count several times, and whose lineups share seeds."""
     tokens = None if row.num_tokens is None else row.num_tokens * times
-    gain = 0.0 if random is None else row.mean_return - random
-    return Compared(
-        *(*key, row.policy, row.num_episodes // num_lineups),
-        *(row.mean_return, row.low, row.high, tokens),
-        tokens / gain if tokens is not None and gain > 0 else None,
-        sum(row.invalid.values()),
-        row.num_lost,
+    gain = row.mean_return - random.mean_return if random else 0.0
+    return {
+        "policy": row.policy,
+        "num_seeds": row.num_episodes // num_lineups,
+        **{"value": row.mean_return, "low": row.low, "high": row.high},
+        "tokens": tokens,
+        "tokens_per_point": tokens / gain if tokens is not None and gain > 0 else None,
+        "invalid": sum(row.invalid.values()),
+        "num_lost": row.num_lost,
+    }
+
+
+def comparison_table(records: Sequence[Mapping[str, Any]]) -> Table:
+    """All records, whose `trained_on` names games; a difference comes first in its game."""
+    differences = [one for one in records if one["role"] == "difference"]
+    games = ", ".join(differences[0]["trained_on"]) or "unknown; give --trained-on GAME"
+    table = Table(
+        title=escape(differences[0]["policy"]),
+        caption=CAPTION.format(num=len(differences), games=escape(games)),
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
     )
-
-
-def comparison_tables(rows: Sequence[Compared], trained_on: str) -> list[Table]:
-    """Differences with both values; then baselines and costs."""
-    by_role: dict[tuple[str, str], dict[str, Compared]] = {}
-    for row in rows:
-        by_role.setdefault((row.game, row.against), {})[row.role] = row
-    pairs = [
-        [
-            *(one["base"].game, one["base"].level, one["base"].against),
-            str(one["difference"].num_seeds),
-            *(_interval(one[role]) for role in ("base", "trained", "difference")),
+    for head in ("game", "level", "against", "policy"):
+        table.add_column(head, overflow="fold")
+    for head in ("n", "return (95 %)", "tokens", "per point", "invalid", "lost"):
+        table.add_column(head, justify="right")
+    for one in records:
+        num = one.get("num_samples", 1)
+        costs = [one.get("tokens"), one.get("tokens_per_point")]
+        cells = [
+            *(one["game"], one["level"], one["against"]),
+            f"{one['role']} of {num}" if num > 1 else one["role"],
+            str(one["num_seeds"]),
+            f"{one['value']:z.3f} ({one['low']:z.3f} to {one['high']:z.3f})",
+            *("-" if cost is None else f"{cost:.1f}" for cost in costs),
+            f"{one['invalid']:.1%}" if "invalid" in one else "",
+            str(one.get("num_lost", "")),
         ]
-        for one in by_role.values()
-    ]
-    heads = ["game", "level", "against", "n", "base", "trained", "difference"]
-    values = _table(rows[0].policy, heads, pairs)
-    costs = [
-        [
-            *(row.game, row.against),
-            f"{row.role} of {row.num_samples}" if row.num_samples > 1 else row.role,
-            *(str(row.num_seeds), _interval(row)),
-            *(
-                "-" if x is None else f"{x:.1f}"
-                for x in (row.tokens, row.tokens_per_point)
-            ),
-            *(f"{row.invalid:.1%}", str(row.num_lost)),
-        ]
-        for row in rows
-        if row.role != "difference"
-    ]
-    heads = ["game", "against", "policy", "n", "return", "tokens", "per point"]
-    table = _table("Baselines and costs", [*heads, "invalid", "lost"], costs)
-    table.caption = escape(f"{CAPTION.format(num=len(pairs))}\n{trained_on}")
-    return [values, table]
-
-
-def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    table = Table(title=escape(title), box=box.SIMPLE_HEAD, caption_justify="left")
-    for head in heads:
-        is_text = head in ("game", "level", "against", "policy")
-        table.add_column(head, justify="left" if is_text else "right", overflow="fold")
-    for cells in rows:
         table.add_row(*map(escape, cells))
     return table
-
-
-def _interval(row: Compared) -> str:
-    return f"{row.value:z.3f} ({row.low:z.3f} to {row.high:z.3f})"
