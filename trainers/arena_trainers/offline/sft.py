@@ -104,7 +104,8 @@ class _WarmStart(SharingSFTTrainer):
     """`SharingSFTTrainer` that runs rows of one length together where a step is cut."""
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
-        args, rows = self.args, train_dataset or self.train_dataset
+        rows: Any = train_dataset or self.train_dataset
+        args = self.args
         if args.gradient_accumulation_steps == 1:
             return super()._get_train_sampler(train_dataset)
         lengths = [len(ids) for ids in rows["input_ids"]]
