@@ -200,8 +200,10 @@ def test_a_game_that_is_not_enumerated_shows_returns_and_measures(args):
 def test_measures_are_means_with_intervals_over_the_episodes_of_games_that_have_them():
     episodes = [SimpleNamespace(measures={"fair": x}) for x in (0.0, 1.0, 1.0, 1.0)]
     game = SimpleNamespace(measure_bounds={"fair": (0.0, 1.0)})
-    mean, low, high = measured(game, [*episodes, SimpleNamespace(measures={})])["fair"]
-    assert mean == 0.75
+    mean, low, high, num = measured(game, [*episodes, SimpleNamespace(measures={})])[
+        "fair"
+    ]
+    assert (mean, num) == (0.75, 4)
     assert 0 <= low < 0.75 < high <= 1
 
 
@@ -209,9 +211,9 @@ def test_twenty_equal_measures_have_an_interval_only_by_declared_bounds():
     episodes = [SimpleNamespace(measures={"fair": 1.0})] * 20
     known = SimpleNamespace(measure_bounds={"fair": (0.0, 1.0)})
     interval = measured(known, episodes)["fair"]
-    assert interval == pytest.approx((1, 0.832, 1), abs=1e-3)
+    assert interval == pytest.approx((1, 0.832, 1, 20), abs=1e-3)
     unknown = SimpleNamespace(measure_bounds={})
-    assert measured(unknown, episodes)["fair"] == (1.0, None, None)
+    assert measured(unknown, episodes)["fair"] == (1.0, None, None, 20)
 
 
 def test_scores_against_cfr_are_exact_and_have_intervals_in_both_seats(args):
