@@ -33,7 +33,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from importlib import import_module, resources
 from itertools import product
 from pathlib import Path
@@ -87,7 +87,10 @@ PAID = {
     "own": "how right your own last answer is",
     "split": "1 if half of the others' last answers are right, 0 if all or none are",
 }
-_NUMBER = re.compile(r"(?<![\w.])[-+]?\d{1,40}(?:\.\d{1,40})?(?:/\d{1,40})?(?![\w/])")
+_OTHER = r"[^-\d+*^=<>()/_|]*"  # around the number of an answer: no other, no formula
+_NUMBER = re.compile(
+    rf"{_OTHER}(?<!\w)([-+]?\d{{1,40}}(?:\.\d{{1,40}}|/\d{{1,40}})?)(?!\w){_OTHER}"
+)
 _ANSWER = re.compile(r"(?<!\w)answer(?!\w)(?:\s+is(?!\w))?[\s:=*]*", re.IGNORECASE)
 _JUDGED = re.compile(r"\A\W*(accept|revise)\b|^\W*(accept|revise)\W*\Z", re.I | re.M)
 _CHOICE = re.compile(r"(?<![\w.-])[1-9](?!\w|\.\d)", re.ASCII)
@@ -128,11 +131,9 @@ def number_of(text: str) -> Fraction | None:
     (Fraction(2501, 2), Fraction(1, 2), None)
     """
     text = re.sub(r"\\d?frac\{(-?\d+)\}\{(\d+)\}", r"\1/\2", boxed(text) or text)
-    found = _NUMBER.findall(re.sub(r"(?<=\d),(?=\d{3})|[$%\\{}]|\.$", "", text.strip()))
-    try:
-        return Fraction(found[0]) if len(found) == 1 else None
-    except ZeroDivisionError:
-        return None
+    found = _NUMBER.fullmatch(re.sub(r"(?<=\d),(?=\d{3})|[$%\\{}]", "", text.strip()))
+    is_number = found and not re.fullmatch(r".*/0+", found[1])
+    return Fraction(found[1]) if found and is_number else None
 
 
 def boxed(text: str) -> str:
@@ -163,8 +164,13 @@ def score(task: Task, answer: str) -> float:
     """1 for the right answer, else 0, by the scoring of the task."""
     if task.scoring != "math_verify":
         return float(plain(task, answer) == plain(task, task.answer))
+    return _verified(task.answer, answer)
+
+
+@lru_cache(1024)
+def _verified(right: str, answer: str) -> float:
     verify = _package("math_verify")
-    gold, given = (verify.parse(f"${text}$") for text in (task.answer, answer))
+    gold, given = (verify.parse(f"${text}$") for text in (right, answer))
     return float(verify.verify(gold, given))
 
 
@@ -259,17 +265,19 @@ def _task_of(given: dict[str, Any], scoring: str | None) -> Task:
         raise ValueError(f"want a JSON object in each line, got {given!r:.80}")
     row = {str(key).lower(): value for key, value in given.items()}
     question = str(row.get("question") or row.get("problem") or "").strip()
-    answer = row.get("answer", row.get("correct", ""))
+    answer = row.get("answer", row.get("correct"))
     choices = [str(each) for each in row.get("choices") or row.get("options") or ()]
     if "correct answer" in row:  # GPQA
         answer = row["correct answer"]
         choices = [answer, *(row[f"incorrect answer {n}"] for n in (1, 2, 3))]
         random.Random(question).shuffle(choices)
+    choices = [re.sub(r"^[A-J]\)\s*", "", choice) for choice in choices]  # AQUA
     if choices:
         answer = _letter(answer, choices)
-    else:  # GSM8K, else MATH
-        answer = str(answer).rpartition("####")[2] or boxed(str(row.get("solution")))
-    if not question or not (answer := answer.strip()):
+    elif answer is None:  # MATH
+        answer = boxed(str(row.get("solution")))
+    answer = str(answer).rpartition("####")[2].strip()  # GSM8K
+    if not question or not answer:
         raise ValueError(
             "want a question or problem, and an answer or a solution with \\boxed{...}, got the "
             f"fields {', '.join(given)}; name them so"
@@ -383,6 +391,10 @@ def read_plan(protocol: str, num: int | None, rounds: int | None) -> Plan:
         seats: list[Seat] = []
         for one in (_filled(Seat, given) for given in plan.seats):
             seats += [one] * (num if num and one.num > 1 else one.num)
+        if num and all(given.get("num", 1) == 1 for given in plan.seats):
+            raise ValueError(
+                f"want no num, as each seat is one, got {num}; leave it out"
+            )
         turns, last = (_turns(given, seats) for given in (plan.turns, plan.last))
         rounds = rounds or plan.rounds
         plan = plan._replace(seats=seats, turns=turns, last=last, rounds=rounds)
@@ -436,6 +448,7 @@ def _check_plan(plan: Plan) -> None:
             _check_known(key, name, known)
     check_int("num of all seats", len(names), 1, 9)
     check_int("rounds", plan.rounds, 1, 9)
+    check_int("number of turns", len(plan.turns), 1, 99)
     check_int("draws", plan.draws, 1, 5)
     if plan.simultaneous and [*enumerate(names)] != [
         (seat, names[seat]) for seat, _ in [*plan.turns, *plan.last]
@@ -691,7 +704,7 @@ class Questions(BaseGame[State, Action]):
     def _read(self, state: State, seat: int) -> list[str]:
         """What a seat has read of each question that is drawn; empty: nothing."""
         chosen = [said.values[0] - 1 for said in state.said if said.move == "choose"]
-        is_open = self.plan.draws == 1 or (seat, "choose") in self.plan.turns
+        is_open = self.plan.draws == 1 or (seat, "choose") in self.plan.schedule
         shown = range(self.plan.draws) if is_open else chosen
         drawn = enumerate(state.drawn)
         return [self._view(seat, n) if at in shown else "" for at, n in drawn]
@@ -770,14 +783,13 @@ class Questions(BaseGame[State, Action]):
         write = " Later you write ".join(f"{HOW[move][1]}." for move in moves)
         heard = " and ".join(f"player_{n}" for n in self._hearers(seat) if n != seat)
         reads = (
-            f"{heard} will read it in quotation marks. Words of at most {self.max_message} "
-            "characters, such as your reasons, may stand in lines before an answer."
+            f"{heard} will read it, and at most {self.max_message} characters of words"
         )
+        reads += " before an answer" * ("answer" in moves) + ", in quotation marks."
         return (
             f"This is a game of questions. {plan.about} The seats: {seats}. You are "
             f"player_{seat}. {own.task} You write {write} "
-            f"{reads if heard else 'Nobody else reads it.'} "
-            f"Your score, from 0 to 1, is {PAID[own.paid]}."
+            f"{reads if heard else 'Nobody else reads it.'} Your score, from 0 to 1, is {PAID[own.paid]}."
         )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
