@@ -9,13 +9,11 @@ from arena_trainers.curricula import (
     BaseCurriculum,
     Outcome,
     Task,
+    curricula,
     make_curriculum,
-    names,
 )
-from arena_trainers.curricula.band import Band
-from arena_trainers.curricula.stages import Stages
+from arena_trainers.curricula.built_in import Band, Stages, Weights
 from arena_trainers.curricula.testing import BrokenPromise, check_curriculum
-from arena_trainers.curricula.weights import Weights
 
 KUHN, HANABI = "kuhn_poker", "tiny_hanabi"
 GAMES = {name: make_game(name) for name in (KUHN, HANABI)}
@@ -43,7 +41,7 @@ def test_built_in_curricula_keep_their_promises(spec):
 
 
 def test_every_built_in_curriculum_is_checked():
-    assert {expression(spec).name for spec in SPECS} == set(names())
+    assert {expression(spec).name for spec in SPECS} == set(curricula.names())
 
 
 class Chosen(BaseCurriculum):

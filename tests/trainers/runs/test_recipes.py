@@ -14,7 +14,7 @@ from arena_trainers.engines import settings as engines
 from arena_trainers.runs import SelfPlay, build_configs, load_recipe, recipes
 
 ONE_GPU = [name for name in recipes() if name.startswith("qwen3-")]
-NEW = [name for name in recipes() if name.endswith("-tiny")]
+NEW = [n for n in recipes() if n.endswith("-tiny") or n == "marshal-small"]
 LOOPS = [name for name in recipes() if "rounds" in load_recipe(name)]
 PAPER_LOOPS = [name for name in LOOPS if name != "kuhn-dagger"]
 OF_NO_PAPER = {"pretrained", "smollm2", *NEW, *ONE_GPU, *LOOPS}
@@ -84,17 +84,8 @@ def test_vllm_is_wanted_before_anything_is_written(name, arena_here, tmp_path):
 @pytest.mark.filterwarnings(
     "ignore:sampled and trained"
 )  # papers cut sampling by top_k
-@pytest.mark.parametrize(
-    "name",
-    [
-        "werewolf-candidates",
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in (*PAPERS, "qwen3-0.6b")
-            if name != "werewolf-candidates"
-        ),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*PAPERS, "qwen3-0.6b"])
 def test_a_recipe_trains_three_steps_of_a_tiny_model(name, tmp_path, monkeypatch):
     options = dict(TINY)
     recipe = load_recipe(name)

@@ -121,18 +121,13 @@ curricula: Door[Curriculum] = Door(
     "curriculum",
     "arena.curricula",
     {
-        "band": f"{_HERE}.band:Band",
-        "horizon": f"{_HERE}.horizon:Horizon",
-        "stages": f"{_HERE}.stages:Stages",
-        "weights": f"{_HERE}.weights:Weights",
+        "band": f"{_HERE}.built_in:Band",
+        "horizon": f"{_HERE}.built_in:Horizon",
+        "stages": f"{_HERE}.built_in:Stages",
+        "weights": f"{_HERE}.built_in:Weights",
     },
     kit=f"{_HERE}.testing:check_curriculum",
 )
-
-
-def names() -> list[str]:
-    """Names of all curricula; a built-in hides a plug-in of its name."""
-    return curricula.names()
 
 
 def make_curriculum(spec: str | Mapping[str, Any]) -> Curriculum:

@@ -204,18 +204,13 @@ matchmakers: Door[Matchmaker] = Door(
     "matchmaker",
     "arena.matchmakers",
     {
-        "mixture": f"{_HERE}.mixture:Mixture",
-        "past_selves": f"{_HERE}.past_selves:PastSelves",
-        "prioritised": f"{_HERE}.prioritised:Prioritised",
-        "psro": f"{_HERE}.psro:PSRO",
+        "mixture": f"{_HERE}.built_in:Mixture",
+        "past_selves": f"{_HERE}.built_in:PastSelves",
+        "prioritised": f"{_HERE}.built_in:Prioritised",
+        "psro": f"{_HERE}.built_in:PSRO",
     },
     kit=f"{_HERE}.testing:check_matchmaker",
 )
-
-
-def names() -> list[str]:
-    """Names of all matchmakers; a built-in hides a plug-in of its name."""
-    return matchmakers.names()
 
 
 def names_matchmaker(opponents: Any) -> bool:

@@ -13,7 +13,7 @@ from transformers import PrinterCallback
 
 from arena_trainers.evaluate import legal_rate
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.report.run_page import write_report
+from arena_trainers.report.page import write_report
 from arena_trainers.report.runs import read_run_files
 from arena_trainers.runs.folder import (
     METRICS,
@@ -37,11 +37,9 @@ from arena_trainers.runs.results.card import (
 from arena_trainers.runs.results.close import (
     NUM_GROUPS,
     REPORT,
-    Frame,
     best_line,
     closing_lines,
     draw_comparisons,
-    frame_of,
     last_rollouts,
     outcome_tables,
     provenance,
@@ -56,6 +54,7 @@ from arena_trainers.runs.start import (
     adapter_errors,
     check_chat,
     check_reply_lengths,
+    imitated,
     load_tokenizer,
     longest_replies,
     make_start,
@@ -156,29 +155,6 @@ def _advice(turns: Sequence[Turn], job: JobConfig, args: TurnGRPOConfig) -> list
     return advice
 
 
-def play_frame(
-    job: JobConfig,
-    args: TurnGRPOConfig,
-    plans: Sequence[GamePlan],
-    outcomes: Sequence[GameOutcome],
-) -> Frame:
-    """Title, ranges and reference lines of the curves of self-play."""
-    games = ", ".join(plan.name for plan in plans)
-    every = args.ref_model_sync_steps  # when TRL's `SyncRefModelCallback` does it
-    return frame_of(
-        f"{games}: model {job.model}, credit {args.credit}, seed {args.seed}",
-        plans,
-        outcomes,
-        values={
-            f"{found.name}/player_{seat}": value
-            for found in outcomes
-            if found.comparison is not None
-            for seat, value in enumerate(found.comparison.values or ())
-        },
-        moves=range(every, args.max_steps, every) if args.sync_ref_model else (),
-    )
-
-
 EVALUATION = "evaluation after training"  # for the watchdog
 
 
@@ -190,10 +166,11 @@ class SelfPlay(Run):
         plans = [GamePlan(spec, self.args) for spec in self.args.games]
         self.find_start(is_made=self.job.warm_start_steps > 0)
         self.tokenizer = load_tokenizer(self.job, self.model, plans, self.args.prompt)
-        lengths = longest_replies(self.tokenizer, plans, self.args.reply_format)
+        told = [*plans, *imitated(self.job, self.args, plans)]
+        lengths = longest_replies(self.tokenizer, told, self.args.reply_format)
         if self.model is None and "max_completion_length" not in self.settings:
             self.args.max_completion_length = max(lengths)
-        check_reply_lengths(lengths, plans, self.args)
+        check_reply_lengths(lengths, told, self.args)
         check_chat(self.tokenizer, self.args)
         functions = load_functions(self.job.columns)
         check_reward_models(functions, self.tokenizer, self.args)
@@ -364,14 +341,18 @@ class SelfPlay(Run):
     ) -> None:
         plans = [meter.plan for meter in self.meters]
         comparisons = [o.comparison for o in outcomes if o.comparison is not None]
-        frame = play_frame(self.job, self.args, plans, outcomes)
-        given = self.folder, self.results, frame, episodes
-        write_results(*given, self.job.saved_episodes)
+        args, games = self.args, ", ".join(plan.name for plan in plans)
+        every = args.ref_model_sync_steps  # when TRL's `SyncRefModelCallback` does it
+        write_results(
+            *(self.folder, self.results, plans, episodes, self.job.saved_episodes),
+            title=f"{games}: model {self.job.model}, credit {args.credit}, seed {args.seed}",
+            moves=range(every, args.max_steps, every) if args.sync_ref_model else (),
+        )
         if comparisons:
             draw_comparisons(comparisons, self.folder / "policy.png")
         base = base_model(self.job.model, self.model)
         told = self.job, self.args, plans, outcomes, self.results
-        num, args = self.args.episodes_per_step, self.args
+        num = args.episodes_per_step
         rows = [
             ("supervised start", f"{self.job.warm_start_steps} steps"),
             ("self-play", f"{args.max_steps} of {num} episodes"),

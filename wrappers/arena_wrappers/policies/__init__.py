@@ -15,6 +15,8 @@ from arena_wrappers.policies.arrays import ArrayPolicy as ArrayPolicy
 from arena_wrappers.policies.basic import INSTEAD as INSTEAD
 from arena_wrappers.policies.basic import AsyncPolicy as AsyncPolicy
 from arena_wrappers.policies.basic import BotPolicy as BotPolicy
+from arena_wrappers.policies.basic import HumanPolicy as HumanPolicy
+from arena_wrappers.policies.basic import Maker as Maker
 from arena_wrappers.policies.basic import NoisyPolicy as NoisyPolicy
 from arena_wrappers.policies.basic import Policy as Policy
 from arena_wrappers.policies.basic import RandomPolicy as RandomPolicy
@@ -25,12 +27,10 @@ from arena_wrappers.policies.basic import ScoringPolicy as ScoringPolicy
 from arena_wrappers.policies.basic import ScriptedPolicy as ScriptedPolicy
 from arena_wrappers.policies.basic import TurnRequest as TurnRequest
 from arena_wrappers.policies.basic import addressed as addressed
+from arena_wrappers.policies.basic import make_policy as make_policy
+from arena_wrappers.policies.basic import names_person as names_person
 from arena_wrappers.policies.basic import own_prompt as own_prompt
+from arena_wrappers.policies.basic import policies as policies
 from arena_wrappers.policies.basic import turn_seed as turn_seed
 from arena_wrappers.policies.basic import without_noise as without_noise
-from arena_wrappers.policies.human import HumanPolicy as HumanPolicy
-from arena_wrappers.policies.human import names_person as names_person
-from arena_wrappers.policies.human import wrapped as wrapped
-from arena_wrappers.policies.policy_strings import Maker as Maker
-from arena_wrappers.policies.policy_strings import make_policy as make_policy
-from arena_wrappers.policies.policy_strings import policies as policies
+from arena_wrappers.policies.basic import wrapped as wrapped
