@@ -5,16 +5,14 @@ import re
 import secrets
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from arena_envs import GameEnv, game_infos, make
+from arena_envs import GameEnv, game_infos
 from arena_envs.game import AnyGame
-from arena_trainers.cli.episodes import report as write_page
 from arena_trainers.cli.options import (
     AsCsv,
     AsJson,
@@ -42,7 +40,6 @@ from arena_trainers.cli.options import (
     SelfPairs,
     Timeout,
     latex,
-    listed,
     one_form,
     print_csv,
     print_tables,
@@ -56,8 +53,7 @@ from arena_trainers.cli.options import (
     wanted_folder,
 )
 from arena_trainers.matchmaking import is_past
-from arena_trainers.runs.folder import CONFIG
-from arena_trainers.runs.settings import load_recipe
+from arena_trainers.report.episodes import count_lines
 from arena_wrappers import (
     Episode,
     EpisodePlan,
@@ -74,8 +70,6 @@ from arena_wrappers.policies import wrapped
 from arena_wrappers.records import EpisodeLog
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan
 
     Measure = Callable[[], dict[str, float]]
@@ -258,10 +252,7 @@ def _kept(out: Path | None) -> Callable[[], str]:
 
 
 def _num_lines(path: Path | None) -> int:
-    if path is None or not path.is_file():
-        return 0
-    with path.open("rb") as file:
-        return sum(1 for _ in file)
+    return count_lines(path) if path is not None and path.is_file() else 0
 
 
 def _end(lost: Sequence[str], out: Path | None) -> None:
@@ -287,152 +278,16 @@ def _print(
     tables = evaluation_tables(found, width)
     if convs:
         tables.append(nash_conv_table(found.game, convs))
-    _print_tables(tables, "latex" if as_latex else "")
-
-
-Suite = Annotated[
-    str, typer.Option(metavar="SUITE", help="A suite of arena board, or a YAML file.")
-]
-EqualTokens = Annotated[
-    bool,
-    typer.Option(
-        "--equal-tokens",
-        help="Also the plurality of as many replies of one seat as a team's tokens buy.",
-    ),
-]
-TrainedOn = Annotated[
-    list[str] | None,
-    typer.Option(callback=listed, help="Games of the training. [default: the run's]"),
-]
-Page = Annotated[
-    Path | None, typer.Option(metavar="PAGE", help="Write a page; needs --out.")
-]
-
-
-@takes_policy_options
-def compare(
-    base: Annotated[str, typer.Argument(metavar="BASE")],
-    trained: Annotated[str, typer.Argument(metavar="TRAINED")],
-    suite: Suite = "transfer",
-    games: MoreGames = None,
-    against: Opponents = None,
-    num_episodes: EvalEpisodes = 100,
-    seed: FirstSeed = 0,
-    equal_tokens: EqualTokens = False,
-    trained_on: TrainedOn = None,
-    *,
-    how: PolicyOptions,
-    timeout: Timeout = None,
-    out: EpisodesFile = None,
-    report: Page = None,
-    as_json: AsJson = False,
-    as_csv: AsCsv = False,
-    as_latex: AsLatex = False,
-) -> None:
-    """Compare two policies on the same seeds and seats.
-
-    The difference of their returns is paired by seeds, and recomputed from replayed records. In
-    cooperative games a policy plays all seats. Baselines: random play, the best constant reply.
-    A game is `trained`, `sibling` (same rules, other parameters) or `held out` by the run of
-    TRAINED, or by --trained-on. Lost episodes are as in `arena eval`.
-
-    For example:
-
-    arena compare lm:runs/a/start lm:runs/a/model --out a.jsonl --report a.html
-
-    arena compare random cfr -g kuhn_poker,leduc_poker -n 500 --json
-    """
-    from arena_trainers.evaluate.compare import ComparisonPlan
-
-    with usage_errors():
-        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
-        if report and out is None:
-            raise ValueError("want --out FILE with --report, got none; add it")
-        opponents, prompt = _compared_games(suite, games, against)
-        known, told = _training(trained, trained_on)
-        options: dict[str, Any] = {"prompt": how.wrapper, "defaults": prompt}
-        options |= {"seed": seed, "num_episodes": num_episodes, "out": out}
-        options |= {"timeout": timeout, "trained_on": known}
-        options["equal_tokens"] = equal_tokens
-        plan = ComparisonPlan(*_two(how, base, trained), opponents, **options)
-    with running(_kept(out), policies=[base, trained]) as bar:
-        rows = plan.run(bar)
-    show_warnings([*plan.warnings])
-    _show_compared([{**row, "trained_on": told} for row in rows], form)
-    if report and out is not None:
-        with redirect_stdout(sys.stderr):
-            write_page([out], report)
-    _end(plan.unanswered, out)
-
-
-def _two(
-    how: PolicyOptions, base: str, trained: str
-) -> "tuple[Policy | str, Policy | str]":
-    """Both policies; the same one twice if the strings are equal."""
-    found = how.policies([base] if base == trained else [base, trained])
-    if len(found) != len({base, trained}):
-        raise ValueError(f"want two policies, got {len(found)}: name past:RUN@STEP")
-    return found[0], found[-1]
-
-
-def _show_compared(records: Sequence[Mapping[str, Any]], form: str) -> None:
-    """Prints a comparison, as a table if `form` is empty."""
-    from arena_trainers.evaluate.compare import comparison_table
-
-    if form == "json":
-        typer.echo(json.dumps(records, indent=1))
-    elif form == "csv":
-        print_csv(records)
-    else:
-        _print_tables([comparison_table(records)], form)
-
-
-def _print_tables(tables: "Sequence[Table]", form: str) -> None:
-    if form == "latex":
+    if as_latex:
         typer.echo("\n\n".join(map(latex, tables)))
     else:
         print_tables(tables)
 
 
-def _compared_games(
-    suite: str, games: Sequence[str] | None, against: Sequence[str] | None
-) -> tuple[dict[str, Sequence[str]], dict[str, Any]]:
-    """The opponents by game, and prompt options; --games are in place of a suite's."""
-    if games:
-        return dict.fromkeys(games, against or ()), {}
-    from arena_trainers.tournament import load_suite
-
-    given = load_suite(suite).given
-    opponents = {one["game"]: against or one["opponents"] for one in given["games"]}
-    return opponents, given["prompts"]["plain"]
-
-
-def _training(
-    policy: str, given: Sequence[str] | None
-) -> tuple[list[AnyGame] | None, list[str]]:
-    """The games that a model was trained on, as given or as the runs of its folder say."""
-    from arena_trainers.train.games import checked_entry, expanded
-
-    if given:
-        return [read_env(game, None, None).game for game in given], list(given)
-    entries: list[Mapping[str, Any]] = []
-    seen: set[Path] = set()
-    while match := re.fullmatch(r"(lm:|past:)([^@]*)(@.*)?", policy):
-        folder = Path(match[2]).absolute()
-        near = (
-            one for one in (folder, *folder.parents[:2]) if (one / CONFIG).is_file()
-        )
-        if (run := next(near, None)) is None or run in seen:
-            break
-        seen.add(run)
-        settings = load_recipe(str(run / CONFIG))
-        entries += map(checked_entry, expanded(settings.get("games") or ()))
-        policy = f"lm:{settings.get('model')}"  # the run that it started from
-    games = [make(one["id"], **one.get("params", {})).game for one in entries]
-    return games or None, [str(one["id"]) for one in entries]
-
-
 MODEL = re.compile("(lm|api|vllm):")  # policies with a limit of tokens
+Suite = Annotated[
+    str, typer.Option(metavar="SUITE", help="standard, mars, gtbench, or a YAML file.")
+]
 Submissions = Annotated[list[Path], typer.Argument(metavar="FILE...")]
 
 board_app = typer.Typer(
@@ -580,9 +435,10 @@ def _show_tournament(found: "Tournament", form: str) -> None:
         typer.echo(_text(found))
     elif form == "csv":
         print_csv(records_of(found))
+    elif form == "latex":
+        typer.echo("\n\n".join(map(latex, tournament_tables(found))))
     else:
-        width = None if form else terminal_width()
-        _print_tables(tournament_tables(found, width), form)
+        print_tables(tournament_tables(found, terminal_width()))
 
 
 def _text(found: "Tournament") -> str:
