@@ -14,7 +14,7 @@ from arena_envs.game import sample_chance
 from arena_envs.games import questions
 from arena_envs.games.questions import Questions, Task, number_of, sources
 from arena_envs.talk import Utterance
-from arena_envs.testing.texts import HOSTILE
+from arena_envs.testing.views import HOSTILE
 
 GSM8K = {"question": "Ann has 3 pens. She buys 4. How many?", "answer": "3+4=7\n#### 7"}
 MATH = {
