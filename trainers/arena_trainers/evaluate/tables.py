@@ -22,13 +22,7 @@ SCORE = (
 
 def as_table(found: Evaluation) -> Table:
     """All rows and columns of an evaluation."""
-    heads = ["policy", "against", "role", "seat", "episodes", "distinct", "return"]
-    heads += ["95 %", "score (95 %)", "win/draw/loss", "invalid", "turns", "tokens"]
-    cells = [_cells(row) for row in found.rows]
-    if all(row.num_tokens is None for row in found.rows):
-        heads, cells = heads[:-1], [row[:-1] for row in cells]
-    if not any(row.opponent for row in found.rows):
-        heads, cells = [heads[0], *heads[2:]], [[row[0], *row[2:]] for row in cells]
+    heads, cells = all_columns(found)
     table = Table(
         *heads,
         title=escape(title(found)),
@@ -41,6 +35,18 @@ def as_table(found: Evaluation) -> Table:
     for row in cells:
         table.add_row(*map(escape, row))
     return table
+
+
+def all_columns(found: Evaluation) -> tuple[list[str], list[list[str]]]:
+    """The names of all columns that have values, and the cells of each row."""
+    heads = ["policy", "against", "role", "seat", "episodes", "distinct", "return"]
+    heads += ["95 %", "score (95 %)", "win/draw/loss", "invalid", "turns", "tokens"]
+    cells = [_cells(row) for row in found.rows]
+    if all(row.num_tokens is None for row in found.rows):
+        heads, cells = heads[:-1], [row[:-1] for row in cells]
+    if not any(row.opponent for row in found.rows):
+        heads, cells = [heads[0], *heads[2:]], [[row[0], *row[2:]] for row in cells]
+    return heads, cells
 
 
 def title(found: Evaluation) -> str:
@@ -63,7 +69,7 @@ def caption(found: Evaluation) -> str:
             f"{one.stranger_pair:.3f}: difference {one.gap:z.3f} "
             f"({interval_text(one.low, one.high)})"
         )
-    lines += score_notes(found.rows)
+    lines += score_notes([vars(row) for row in found.rows])
     for name in dict.fromkeys(row.policy for row in found.rows if row.role == "solver"):
         if not (kind := reference_kind(name)).startswith("solver"):
             lines.append(f"{name} is a {kind}, not a solver")
@@ -87,16 +93,16 @@ def _lost(row: ResultRow) -> str:
     return f"lost: {row.num_lost} episodes of {whose} in seat {row.seat}, left out of all means"
 
 
-def score_notes(rows: Sequence[ResultRow]) -> list[str]:
-    """Lines that explain the scores 0, 100 and "-"."""
+def score_notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Lines that explain the scores 0, 100 and "-" of rows, which are given by field."""
     reasons: dict[str, dict[str, None]] = {}
     for row in rows:
-        if row.no_score:
-            where = f"seat {row.seat}{against(row.opponent)}"
-            reasons.setdefault(row.no_score, {})[where] = None
-    lines = [SCORE] if any(row.score is not None for row in rows) else []
+        if reason := row.get("no_score"):
+            where = f"seat {row['seat']}{against(row['opponent'])}"
+            reasons.setdefault(reason, {})[where] = None
+    lines = [SCORE] if any(row.get("score") is not None for row in rows) else []
     for reason, places in reasons.items():
-        is_everywhere = all(row.no_score == reason for row in rows)
+        is_everywhere = all(row.get("no_score") == reason for row in rows)
         where = "" if is_everywhere else f" ({', '.join(places)})"
         lines.append(f"score -: {reason}{where}")
     return lines
