@@ -244,7 +244,7 @@ def evaluation_table(found: Mapping[str, Any], sources: Collection[str]) -> Text
     partners = tuple(Partner(**values) for values in found["partners"])
     read = Evaluation(**{**found, "rows": rows, "partners": partners})
     heads, cells = all_columns(read)
-    linked = [
+    linked: list[list[str | TableCell]] = [
         [TableCell(name, _link(_lineup_of(read.game, row, sources), sources)), *others]
         for row, (name, *others) in zip(rows, cells, strict=True)
     ]
