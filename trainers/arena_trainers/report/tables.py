@@ -247,7 +247,7 @@ def evaluation_table(found: Mapping[str, Any], sources: Collection[str]) -> Text
     }
     read = Evaluation(**{**found, "rows": rows, **paired})
     heads, cells = all_columns(read)
-    linked = [
+    linked: list[list[str | TableCell]] = [
         [TableCell(name, _link(_lineup_of(read.game, row, sources), sources)), *others]
         for row, (name, *others) in zip(rows, cells, strict=True)
     ]
