@@ -85,6 +85,7 @@ def test_turns_whose_prompts_extend_each_other_share_the_longest(model_type):
     model, (ids, mask) = model_of(model_type), padded_conversation()
     packed = packed_rows(ids, mask, 3, 100, share=True)
     assert [sorted(row.rows) for row in packed] == [[0, 3, 4], [1, 2]]
+    assert [len(row.prompt) for row in packed] == [5, 7]
     scores = logprobs(model, model_inputs(packed))
     found = unpacked(scores, scores, packed)
     for i, (prompt, reply) in enumerate(zip(CONVERSATION, REPLIES, strict=True)):
