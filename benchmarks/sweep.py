@@ -27,6 +27,7 @@ from rich.table import Table
 
 from arena_envs.doors import split as split_values
 from arena_trainers.checkpoint import newest_checkpoint
+from arena_trainers.cli.main import _check as check_request
 from arena_trainers.cli.options import AsJson, print_tables, usage_errors
 from arena_trainers.cli.train import read_request
 from arena_trainers.evaluate.intervals import mean_interval
@@ -73,8 +74,10 @@ def sweep(
                 for seed in range(num_seeds)
             }
         for one in runs.values():
-            for command in one.values():
-                read_request(command)  # refuses mistakes before hours of training
+            for folder, command in one.items():
+                request = read_request(command)
+                if not folder.exists():  # refuses mistakes before hours of training
+                    check_request(request, is_main=True)
         _check_sweep(output_dir / SWEEP, arguments)
     for one in runs.values():
         for folder, command in one.items():
