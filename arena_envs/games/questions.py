@@ -877,7 +877,7 @@ def _uttered(move: str, text: str) -> Utterance | None:
         message = text.rpartition("\\boxed{")[0]
     else:
         message, _, answer = text.rpartition("\n")
-    answer = answer.strip(" \t\r\n*`").removesuffix(".").strip()
+    answer = re.sub(r"\A[\s*`:]+|[\s*`:.]+\Z", "", answer)  # so that it reads as itself
     return Utterance("answer", (answer,), message.strip()) if answer else None
 
 

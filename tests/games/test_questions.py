@@ -497,3 +497,16 @@ class TestFiles:
         assert "MARS" in text
         assert "https://arxiv.org/abs/" in text
         assert "here " in text
+
+
+@pytest.mark.parametrize(
+    "reply", ["answer : : 5", "answer 5:.", "answer :5 :", "**answer** :"]
+)
+def test_an_answer_with_odd_marks_reads_as_itself(reply):
+    game = make_game("questions", protocol="solo")
+    state = game.apply(game.initial_state(), 0)
+    try:
+        said = game.parse(state, reply)
+    except IllegalAction:
+        return  # it holds no answer
+    assert game.parse(state, game.action_text(state, said)) == said
