@@ -157,7 +157,9 @@ def test_a_step_without_a_turn_of_its_learner_logs_no_return(make, generated):
     only = {"opponents": ["self", "random"], "update": {"freeze": [0]}}
     trainer = make(SEATS, agent=None, **only)
     generated(trainer)
-    assert not {"reward", "completions/clipped_ratio"} & trainer._metrics["train"].keys()
+    assert (
+        not {"reward", "completions/clipped_ratio"} & trainer._metrics["train"].keys()
+    )
 
 
 def test_seats_have_adapters_of_their_own(make):
