@@ -22,7 +22,7 @@ from rich.text import Text
 
 import arena_envs
 from arena_envs import GameEnv
-from arena_envs.checks import did_you_mean
+from arena_envs.checks import check_known
 from arena_envs.doors import split
 from arena_trainers.matchmaking import is_past
 from arena_wrappers import NoReplyError, Policy, make_policy
@@ -401,10 +401,8 @@ class PolicyOptions:
         Raises:
             ValueError: `on_invalid` is unknown.
         """
-        known = ("forfeit", "retry", "random")
-        if self.on_invalid not in known:
-            hint = did_you_mean(self.on_invalid, known)
-            raise ValueError(f"unknown --on-invalid {self.on_invalid!r}; {hint}")
+        told = f"unknown --on-invalid {self.on_invalid!r}"
+        check_known(self.on_invalid, ("forfeit", "retry", "random"), told)
         referee = {"on_invalid": self.on_invalid, "max_retries": self.max_retries}
         return {**self.prompt, **referee}
 
