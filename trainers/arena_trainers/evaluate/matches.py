@@ -398,9 +398,10 @@ class EvaluationPlan:
                 for seat in self._seats
             ]
         plans = [
-            EpisodePlan(make, lineup, s, prompts=prompts)
+            EpisodePlan(make, lineup, s, prompts=prompts, probes=probes)
             for lineup in lineups
             for prompts in [given_prompts(lineup, self._given)]
+            for probes in [self._probes_of(lineup)]
             for s in seeds
         ]
         size = len(seeds)
@@ -412,6 +413,14 @@ class EvaluationPlan:
         if opponent == "self":
             parts *= len(self._seats)
         return dict(zip(self._seats, parts, strict=True))
+
+    def _probes_of(self, lineup: Sequence[Policy]) -> dict[int, list[Any]]:
+        """What the evaluated policy is asked in each of its seats."""
+        probes = [one for one in self._measures if hasattr(one, "question")]
+        seats = [s for s, policy in enumerate(lineup) if policy is self._policy]
+        if probes and getattr(self._policy, "is_person", False):
+            raise ValueError("want no probe of a person; leave --probe out")
+        return dict.fromkeys(seats, probes)
 
     def _play_plans(
         self, plans: Sequence[EpisodePlan], log: EpisodeLog | None

@@ -13,6 +13,10 @@ A measure is a function of episodes, the game and a seat:
 | `regret` | loss of expected return by a turn's action, against an exact reference |
 | `profile_accuracy` | share of turns whose action is best against that reference |
 | `cost` | tokens, or characters, of replies and prompts in an episode |
+| `belief` | a probe: what the policy believes of a hidden card, against the exact posterior |
+
+A probe is a measure that also asks the policy a question beside each turn, see
+`arena_wrappers.play.Probe`. The answers stand in `Turn.probes` and change nothing in the episode.
 
 `episodes` are complete (`without_lost`). Without episodes a measure gives nothing, or a ValueError
 if it does not suit the game. Other distributions name theirs in the entry-point group
@@ -25,17 +29,22 @@ An information set is known exactly here: `Game.information_state`. An interval 
 import copy
 import math
 import random
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, pairwise
 from statistics import fmean
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
 from arena_envs.doors import Door, broken
-from arena_envs.game import AnyGame
+from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.solvers import Key, information_states
 from arena_envs.solvers.enumeration import Memory
+from arena_trainers.evaluate.baselines import MAX_SOLVED_STATES
+from arena_trainers.evaluate.exploit import SHORT, is_tabular, tabular, want_enumerable
 from arena_trainers.evaluate.intervals import Estimate, mean_interval
 from arena_trainers.evaluate.move_values import (
     MoveSolver,
@@ -44,8 +53,9 @@ from arena_trainers.evaluate.move_values import (
     source_of,
 )
 from arena_trainers.evaluate.result_rows import token_ids
-from arena_wrappers import Episode, Turn, play, turn_states
-from arena_wrappers.play import game_of
+from arena_wrappers import Episode, Turn, make_policy, play_plans, turn_states
+from arena_wrappers.play import game_of, plans_of
+from arena_wrappers.prompts import after_reasoning
 
 T = TypeVar("T")
 BLOCKS = 100  # observations of the jackknife; further episodes share one
@@ -72,7 +82,8 @@ measures: Door[Any] = Door(
             *("action_entropy", "choice_bias", "cost", "mutual_information"),
             *("profile_accuracy", "regret", "serial_dependence"),
         )
-    },
+    }
+    | {"belief": f"{_HERE}:Belief"},
     given=("episodes", "game", "seat"),
     kit=f"{_HERE}:check_measure",
 )
@@ -146,35 +157,21 @@ def _named(**found: Estimate | None) -> dict[str, Estimate]:
     return {name: one for name, one in found.items() if one is not None}
 
 
-class _Choice(NamedTuple):
-    """A turn with its state."""
-
-    turn: Turn
-    state: Any
-
-
-def _turns(
-    episodes: Sequence[Episode], game: AnyGame, seat: int
-) -> Iterator[list[_Choice]]:
-    """The seat's turns of each episode."""
-    for one in sorted(episodes, key=lambda one: (one.seed, one.sample)):
-        states = turn_states(one, game)
-        yield [
-            _Choice(turn, state)
-            for turn, state in zip(one.turns, states, strict=True)
-            if turn.seat == seat
+def _each(
+    episodes: Sequence[Episode],
+    game: AnyGame,
+    seat: int,
+    told: Callable[[Turn, Any], T | None],
+) -> list[list[T]]:
+    """What is told of each turn of the seat and its state, by episode, without None."""
+    return [
+        [
+            found
+            for turn, state in zip(one.turns, turn_states(one, game), strict=True)
+            if turn.seat == seat and (found := told(turn, state)) is not None
         ]
-
-
-def _place(game: AnyGame, choice: _Choice) -> int | None:
-    """The position of the action in the list of legal ones; None if it was not chosen from it."""
-    turn = choice.turn
-    if turn.invalid is not None:
-        return None
-    text = turn.action
-    if not isinstance(text, str):
-        text = game.action_text(choice.state, text)
-    return list(turn.legal).index(text) if text in turn.legal else None
+        for one in sorted(episodes, key=lambda one: (one.seed, one.sample))
+    ]
 
 
 def choice_bias(
@@ -187,14 +184,18 @@ def choice_bias(
     Of positions 0 to 7, and of the last one. Prompts list actions in one order, so that a bias
     may be a merit of the action: compare with the solver. Turns with one legal action do not count.
     """
-    taken: list[list[tuple[int, int]]] = [
-        [
-            (place, len(one.turn.legal))
-            for one in turns
-            if len(one.turn.legal) > 1 and (place := _place(game, one)) is not None
-        ]
-        for turns in _turns(episodes, game, seat)
-    ]
+
+    def place(turn: Turn, state: Any) -> tuple[int, int] | None:
+        if turn.invalid is not None or len(turn.legal) < 2:
+            return None
+        text = turn.action
+        if not isinstance(text, str):
+            text = game.action_text(state, text)
+        if text not in turn.legal:  # an utterance of its own
+            return None
+        return list(turn.legal).index(text), len(turn.legal)
+
+    taken = _each(episodes, game, seat, place)
     most = max((size for pairs in taken for _, size in pairs), default=0)
 
     def bias(pairs: Sequence[tuple[int, int]]) -> float:
@@ -241,14 +242,13 @@ def action_entropy(
     estimate with the correction of Miller and Madow (1955). 0 for a deterministic policy.
     Biased downwards where information sets occur once; in games of talk they all do.
     """
-    seen: list[list[Seen]] = [
-        [
-            (game.information_state(one.state, seat), one.turn.action)
-            for one in turns
-            if one.turn.invalid is None
-        ]
-        for turns in _turns(episodes, game, seat)
-    ]
+
+    def told(turn: Turn, state: Any) -> Seen | None:
+        if turn.invalid is not None:
+            return None
+        return game.information_state(state, seat), turn.action
+
+    seen = _each(episodes, game, seat, told)
     return _named(action_entropy=estimated(seen, _conditional_entropy, 0.0))
 
 
@@ -277,27 +277,21 @@ def mutual_information(
     """
     if of not in ("reply", "action"):
         raise ValueError(f"want of=reply or of=action, got {of!r}")
-    seen: list[list[Seen]] = [
-        [
-            (
-                game.information_state(one.state, seat),
-                one.turn.reply.strip()
-                if of == "reply"
-                else one.turn.invalid is None and one.turn.action,
-            )
-            for one in turns
-        ]
-        for turns in _turns(episodes, game, seat)
-    ]
+
+    def told(turn: Turn, state: Any) -> Seen:
+        action = turn.action if turn.invalid is None else None
+        said = turn.reply.strip() if of == "reply" else action
+        return game.information_state(state, seat), said
+
+    seen = _each(episodes, game, seat, told)
     found = estimated(seen, _information)
     if found is None:
         return {}
     states, replies = zip(*chain.from_iterable(seen), strict=True)
     rng = np.random.default_rng(0)
-    order = [rng.permutation(len(replies)) for _ in range(NUM_SHUFFLES)]
     null = [
         _information([(s, replies[i]) for s, i in zip(states, places, strict=True)])
-        for places in order
+        for places in (rng.permutation(len(replies)) for _ in range(NUM_SHUFFLES))
     ]
     low, high = (float(end) for end in np.quantile(null, [0.025, 0.975]))
     shuffled = Estimate(fmean(null), low, high, found.num)
@@ -328,13 +322,13 @@ def serial_dependence(
     """
     pairs = [
         [
-            (before.turn.action, after.turn.action)
+            (before.action, after.action)
             for before, after in pairwise(turns)
-            if len(before.turn.legal) > 1
-            and list(before.turn.legal) == list(after.turn.legal)
-            and before.turn.invalid is after.turn.invalid is None
+            if len(before.legal) > 1
+            and list(before.legal) == list(after.legal)
+            and before.invalid is after.invalid is None
         ]
-        for turns in _turns(episodes, game, seat)
+        for turns in _each(episodes, game, seat, lambda turn, _: turn)
     ]
     return _named(serial_dependence=estimated(pairs, _repeats, -1.0, 1.0))
 
@@ -344,8 +338,8 @@ _sources: Memory[Source] = Memory(4)
 
 def _valued(
     episodes: Sequence[Episode], game: AnyGame, seat: int
-) -> Iterator[list[tuple[Turn, MoveValues]]]:
-    """The seat's turns that have values, by episode; raises ValueError if the game has none."""
+) -> list[list[MoveValues]]:
+    """Values of the seat's turns that have some, by episode; ValueError if the game has none."""
     source = _sources.recall(game, lambda: source_of(game))
     if isinstance(source, str):
         raise ValueError(
@@ -353,13 +347,11 @@ def _valued(
             "the measure out"
         )
     solver = MoveSolver({(type(game), repr(game)): source})
-    for turns in _turns(episodes, game, seat):
-        solved = solver.solve(game, [t for t, _ in turns], [s for _, s in turns]).turns
-        yield [
-            (one.turn, values)
-            for one, values in zip(turns, solved, strict=True)
-            if values is not None
-        ]
+
+    def values(turn: Turn, state: Any) -> MoveValues | None:
+        return solver.solve(game, [turn], [state]).turns[0]
+
+    return _each(episodes, game, seat, values)
 
 
 def regret(
@@ -372,7 +364,7 @@ def regret(
     reference never reaches, do not count.
     """
     lost = [
-        [values.regret for _, values in turns if values.regret is not None]
+        [values.regret for values in turns if values.regret is not None]
         for turns in _valued(episodes, game, seat)
     ]
     most = game.max_return - game.min_return
@@ -388,7 +380,7 @@ def profile_accuracy(
     counts as none; turns that the reference never reaches do not count.
     """
     best = [
-        [float(values.regret == 0) for _, values in turns]
+        [float(values.regret == 0) for values in turns]
         for turns in _valued(episodes, game, seat)
     ]
     return _named(profile_accuracy=estimated(best, fmean, 0.0, 1.0))
@@ -401,7 +393,7 @@ def cost(episodes: Sequence[Episode], game: AnyGame, seat: int) -> dict[str, Est
     `cost.prompt_tokens` where the policy reports the tokens of every turn. The calls of all roles of
     a turn count in tokens. Answers to probes do not count.
     """
-    every = [[one.turn for one in turns] for turns in _turns(episodes, game, seat)]
+    every = _each(episodes, game, seat, lambda turn, _: turn)
     counted: dict[str, Callable[[Turn], int]] = {
         "reply_characters": lambda turn: len(turn.reply),
         "prompt_characters": lambda turn: sum(len(m["content"]) for m in turn.messages),
@@ -424,6 +416,166 @@ def _prompt_tokens(turn: Turn) -> int:
     return len(turn.prompt_ids or ())
 
 
+class Belief:
+    """A probe: the probabilities that the policy gives to a hidden card at each of its turns.
+
+    The game says which card (its method `hidden`). The exact posterior is that of the seat's
+    information set, by enumeration of the deal and the actions of the other seats, who play as `others`.
+
+    | Estimate | Mean over turns with an answer that can be read |
+    |---|---|
+    | `belief.log_score` | log of the true card's probability, at least log 0.01 |
+    | `belief.brier` | Σ (q - 1[true])², 0 at best |
+    | `belief.exact_log_score`, `belief.exact_brier` | the same of the posterior |
+    | `belief.distance` | Σ (q - p)² between answer q and posterior p |
+    | `belief.unread` | share of answers that cannot be read, of all |
+
+    An answer is read after the reasoning: the last number after each card's name, divided by their
+    sum, or one name alone. Turns that `others` never lead to do not count.
+
+    Args:
+        others: string of a policy with known action probabilities.
+    """
+
+    def __init__(self, others: str = "random") -> None:
+        self.others = others
+        self.name = "belief" if others == "random" else f"belief({others})"
+        self._known: Memory[dict[Key, dict[str, float]]] = Memory(4)
+
+    def question(
+        self, game: AnyGame, state: Any, seat: int
+    ) -> tuple[str, Sequence[str]] | None:
+        asked = game.hidden(state, seat)  # type: ignore[attr-defined] # an optional fact
+        if asked is None:
+            return None
+        answers = self._answers(game)
+        text = (
+            "A question beside the game, which changes nothing in it. In place of an action, answer "
+            f"it: {asked[0]} Give a probability for each of {', '.join(answers)}, written as "
+            '"NAME NUMBER, NAME NUMBER".'
+        )
+        return text, answers
+
+    def __call__(
+        self, episodes: Sequence[Episode], game: AnyGame, seat: int
+    ) -> dict[str, Estimate]:
+        posteriors, answers = self._posteriors(game), self._answers(game)
+
+        def told(turn: Turn, state: Any) -> dict[str, float] | None:
+            said = (turn.probes or {}).get(self.name)
+            p = posteriors.get((seat, game.information_state(state, seat)))
+            if said is None or p is None:
+                return None
+            q = _distribution(said["reply"], answers)
+            true = game.hidden(state, seat)[1]  # type: ignore[attr-defined]
+            return (
+                {"unread": 1.0} if q is None else _scores(q, p, true) | {"unread": 0.0}
+            )
+
+        scores = _each(episodes, game, seat, told)
+        found = {}
+        for name, (low, high) in BELIEF_BOUNDS.items():
+            values = [[one[name] for one in turns if name in one] for turns in scores]
+            found[f"{self.name}.{name}"] = estimated(values, fmean, low, high)
+        return _named(**found)
+
+    def _answers(self, game: AnyGame) -> list[str]:
+        return sorted({name for one in self._posteriors(game).values() for name in one})
+
+    def _posteriors(self, game: AnyGame) -> dict[Key, dict[str, float]]:
+        return self._known.recall(game, lambda: posteriors_of(game, self.others))
+
+
+LEAST = 0.01  # probability that a log score counts for less
+BELIEF_BOUNDS = {
+    "unread": (0.0, 1.0),
+    "log_score": (math.log(LEAST), 0.0),
+    "brier": (0.0, 2.0),
+    "exact_log_score": (math.log(LEAST), 0.0),
+    "exact_brier": (0.0, 2.0),
+    "distance": (0.0, 2.0),
+}
+
+
+def posteriors_of(game: AnyGame, others: str) -> dict[Key, dict[str, float]]:
+    """Probabilities of the hidden card in each information set, by enumeration; see `Belief`.
+
+    Raises:
+        ValueError: the game hides no card, is too large or of talk, or the action
+            probabilities of `others` are unknown.
+    """
+    want_enumerable(game)
+    if not hasattr(game, "hidden"):
+        raise ValueError(
+            f"want a game that says what it hides (a method hidden) for belief, got {game!r}; "
+            "take kuhn_poker or leduc_poker"
+        )
+    policy: Any = make_policy(others)
+    if not is_tabular(policy):
+        raise ValueError(
+            f"want others with known action probabilities, got {others!r}; take random or cfr"
+        )
+    information_states(game, MAX_SOLVED_STATES)
+    table, _ = tabular(policy, game, SHORT)
+    found: dict[Key, dict[str, float]] = {}
+
+    def walk(state: Any, reached: Sequence[float]) -> None:
+        """Adds what follows; `reached` has, by seat, the probability without its own choices."""
+        player = game.current_player(state)
+        if player == TERMINAL or not any(reached):
+            return
+        if player == CHANCE:
+            for outcome, chance in game.chance_outcomes(state):
+                walk(game.apply(state, outcome), [chance * x for x in reached])
+            return
+        key = player, game.information_state(state, player)
+        if (asked := game.hidden(state, player)) is not None:
+            told = found.setdefault(key, {})
+            told[asked[1]] = told.get(asked[1], 0.0) + reached[player]
+        for action, chance in zip(game.legal_actions(state), table[key], strict=True):
+            after = [x if s == player else x * chance for s, x in enumerate(reached)]
+            walk(game.apply(state, action), after)
+
+    walk(game.initial_state(), [1.0] * game.num_players)
+    sums = {key: math.fsum(one.values()) for key, one in found.items()}
+    return {
+        key: {name: x / sums[key] for name, x in one.items()}
+        for key, one in found.items()
+        if sums[key] > 0
+    }
+
+
+def _distribution(reply: str, answers: Sequence[str]) -> dict[str, float] | None:
+    """The probabilities that a reply gives to the answers; None if it cannot be read."""
+    text = after_reasoning(reply)
+    if not isinstance(text, str):
+        return None
+    given, named = {}, []
+    for name in answers:
+        place = rf"(?<![\w.]){re.escape(name)}(?!\w)"
+        numbers = re.findall(rf"{place} ?[:=]? ?(\d{{0,3}}\.?\d{{1,9}})", text)
+        given[name] = float(numbers[-1]) if numbers else 0.0
+        named += [name] if re.search(place, text) else []
+    if total := sum(given.values()):
+        return {name: value / total for name, value in given.items()}
+    return {name: float(name in named) for name in answers} if len(named) == 1 else None
+
+
+def _scores(
+    q: Mapping[str, float], p: Mapping[str, float], true: str
+) -> dict[str, float]:
+    def brier(told: Mapping[str, float]) -> float:
+        return sum((told.get(name, 0.0) - (name == true)) ** 2 for name in q)
+
+    return {
+        "log_score": math.log(max(q[true], LEAST)),
+        "brier": brier(q),
+        "exact_log_score": math.log(max(p.get(true, 0.0), LEAST)),
+        "exact_brier": brier(p),
+        "distance": sum((q[name] - p.get(name, 0.0)) ** 2 for name in q),
+    }
+
+
 def check_measure(measure: Measure, episodes: Sequence[Episode] | None = None) -> None:
     """Measures recorded episodes, and looks at the estimates.
 
@@ -434,19 +586,20 @@ def check_measure(measure: Measure, episodes: Sequence[Episode] | None = None) -
     | same again | equal calls give equal estimates |
     | order | the order of the episodes does not matter |
     | arguments | the episodes are left as they are |
+    | own view | a probe asks alike in states that the seat cannot tell apart |
 
     Args:
         measure: a function of episodes, game and seat.
-        episodes: of one game; by default Kuhn poker by random play.
+        episodes: of one game; by default Kuhn poker by random play, asked what a probe asks.
 
     Raises:
         BrokenPromise: names the first promise that is broken.
     """
-    given = list(
-        play("kuhn_poker", "random", range(24)) if episodes is None else episodes
-    )
+    given = list(_asked(measure) if episodes is None else episodes)
     game, before = game_of(given[0]), copy.deepcopy(given)
     mixed = random.Random(0).sample(given, len(given))
+    if hasattr(measure, "question"):
+        _check_view(measure, given, game)
     for seat in range(game.num_players):
         if found := dict(measure([], game, seat)):
             broken("nothing of nothing", f"no episodes give {sorted(found)}")
@@ -459,6 +612,26 @@ def check_measure(measure: Measure, episodes: Sequence[Episode] | None = None) -
             broken("same again", "two calls give different estimates")
         if dict(measure(mixed, game, seat)) != found:
             broken("order", "the episodes in another order give different estimates")
+
+
+def _asked(measure: Measure) -> list[Episode]:
+    """Kuhn poker by random play, with the answers to a probe."""
+    probes = dict.fromkeys(range(2), [measure] if hasattr(measure, "question") else [])
+    plans = plans_of("kuhn_poker", "random", range(24), [0])
+    return play_plans([replace(plan, probes=probes) for plan in plans])  # type: ignore[arg-type] # checked
+
+
+def _check_view(probe: Any, episodes: Sequence[Episode], game: AnyGame) -> None:
+    rng = random.Random(0)
+    for one in episodes:
+        for turn, state in zip(one.turns, turn_states(one, game), strict=True):
+            twin = game.resample(state, turn.seat, rng)
+            asked, other = (probe.question(game, s, turn.seat) for s in (state, twin))
+            if asked != other:
+                broken(
+                    "own view",
+                    f"asks {asked} or {other} by what seat {turn.seat} cannot see",
+                )
 
 
 def _check_estimate(name: str, one: Estimate) -> None:

@@ -29,7 +29,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar, cast, get_args
+from typing import (
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeGuard,
+    TypeVar,
+    cast,
+    get_args,
+)
 
 from arena_envs import GameEnv
 from arena_envs.checks import checked_seed, did_you_mean
@@ -45,7 +54,7 @@ from arena_wrappers.policies import (
     own_prompt,
     turn_seed,
 )
-from arena_wrappers.prompts import InvalidReply, PromptOptions
+from arena_wrappers.prompts import InvalidReply, Message, PromptOptions
 from arena_wrappers.records import Episode, Turn, listed, params_of, storable
 
 Follow = Literal["best", "random", "all"]
@@ -149,6 +158,24 @@ def candidate_sample(seed: int, sample: int, branch: int, candidate: int) -> int
     return turn_seed(seed, sample, branch, _CANDIDATE + candidate)
 
 
+class Probe(Protocol):
+    """A question beside a turn: it changes nothing in the episode.
+
+    Attributes:
+        name: of its answers in `Turn.probes`.
+    """
+
+    name: str
+
+    def question(
+        self, game: AnyGame, state: Any, seat: int
+    ) -> tuple[str, Sequence[str]] | None:
+        """What the seat to move is asked, and the possible answers; None for no question.
+
+        It tells nothing that the seat does not know.
+        """
+
+
 EnvFn = Callable[[], GameEnv | PromptWrapper]
 
 
@@ -166,6 +193,7 @@ class EpisodePlan:
         branch: where more episodes branch from this one; None for nowhere.
         prompts: prompt options by seat, instead of the policies' own; None in a seat stands
             for the environment's.
+        probes: by seat, what its policy is asked after each turn: the same messages and a question.
         drawn: for a replay, the actions that were drawn for invalid replies, by index of the
             turn in the episode.
     """
@@ -178,6 +206,7 @@ class EpisodePlan:
     branch: Branching | None = None
     prompts: Sequence[PromptOptions | None] | None = None
     drawn: Mapping[int, Any] = field(default_factory=dict)
+    probes: Mapping[int, Sequence[Probe]] = field(default_factory=dict)
 
     @property
     def own_prompts(self) -> tuple[PromptOptions | None, ...]:
@@ -369,6 +398,35 @@ class LiveEpisode:
                 rewards = self.last_turn[payee].rewards
                 for name, reward in parts.items():
                     rewards[name] = rewards.get(name, 0.0) + reward
+
+    def questions(self) -> list[tuple[str, TurnRequest]]:
+        """What is asked beside the last turn, by name of the probe."""
+        request, found = self.pending, []
+        asked = () if self.lost else self.plan.probes.get(request.seat, ())
+        for number, probe in enumerate(asked):
+            told = probe.question(request.game, request.state, request.seat)
+            if told is None:
+                continue
+            *before, last = request.messages
+            content = f"{last['content']}\n\n{told[0]}"
+            question = replace(
+                request,
+                messages=[*before, Message(role=last["role"], content=content)],
+                legal=told[1],
+                seed=turn_seed(request.seed, 0, number, _CANDIDATE - 3),
+                turns=self.turns[:-1],
+            )
+            found.append((probe.name, question))
+        return found
+
+    def note(self, name: str, question: TurnRequest, reply: Reply) -> None:
+        """Records the reply to a question beside the last turn."""
+        turn = self.turns[-1]
+        text = question.messages[-1]["content"][len(turn.messages[-1]["content"]) :]
+        said = {"question": text.strip(), "reply": storable(reply.text)}
+        if reply.error is not None:
+            said["error"] = storable(reply.error)
+        turn.probes = {**(turn.probes or {}), name: said}
 
     def _asked(self) -> dict[str, Any]:
         """The fields of a turn that its request determines."""
@@ -891,7 +949,10 @@ class _Run:
     async def play(self, index: int, plan: EpisodePlan) -> Episode:
         one = LiveEpisode((index,), plan, self.caches.of(plan))
         while not one.is_over:
-            one.take(await self.reply(one.policy, one.request()))
+            policy = one.policy
+            one.take(await self.reply(policy, one.request()))
+            for name, question in one.questions():
+                one.note(name, question, await self.reply(policy, question))
         return one.leave()
 
     async def reply(self, policy: Policy, request: TurnRequest) -> Reply:
@@ -1100,10 +1161,16 @@ def _take_turns(
     for one in live:
         groups.setdefault(id(one.policy), []).append(one)
     for group in groups.values():
+        policy = group[0].policy
         requests = [one.request() for one in group]
-        replies = ask(group[0].policy, requests, timeout, on_error)
+        replies = ask(policy, requests, timeout, on_error)
         for one, reply in zip(group, replies, strict=True):
             one.take(reply)
+        beside = [(one, *question) for one in group for question in one.questions()]
+        if beside:
+            said = ask(policy, [asked for *_, asked in beside], timeout, on_error)
+            for (one, name, asked), reply in zip(beside, said, strict=True):
+                one.note(name, asked, reply)
 
 
 def _followers(
