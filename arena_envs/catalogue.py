@@ -144,6 +144,7 @@ GAMES = {
     ),
     "prisoners_dilemma-v0": Listed("matrix_game:MatrixGame"),
     "public_goods-v0": Listed("public_goods:PublicGoods"),
+    "questions-v0": Listed("questions:Questions"),
     "referential-v1": Listed(
         "referential:Referential", bots={"referrer": "referential:Referrer"}
     ),
