@@ -103,6 +103,7 @@ from arena_trainers.train.records import (
 )
 from arena_trainers.train.settings import estimate_credit, part_weights
 from arena_wrappers import Episode, EpisodePlan, play_plans
+from arena_wrappers.play import EnvCaches
 
 
 class Credited(NamedTuple):
@@ -372,6 +373,7 @@ class Player:
         self.args, self.games, self.matching, self.tasks = args, games, matching, tasks
         self.process, self.group_sizes, self.clock = process, group_sizes, clock
         self._generation = (-1, 0)  # optimizer step, and number within it
+        self._envs = EnvCaches()
 
     def play(
         self, starts: Sequence[Mapping[str, Any]], step: int, trains: bool
@@ -426,7 +428,7 @@ class Player:
         self, played: Played, chosen: Sequence[int], attempt: int = 0
     ) -> list[Episode]:
         plans = [self._plan(played, n, attempt) for n in chosen]
-        episodes = play_plans(plans, on_error="raise")
+        episodes = play_plans(plans, on_error="raise", caches=self._envs)
         self.clock.counts.update(num_played(episodes))
         return episodes
 
