@@ -410,7 +410,6 @@ def plan_lines(
             f"{trained:.1f} of training"
         )
         lines += [*gpu_table(method, load), "", *_labelled("time", text)]
-    lines += suite_table(games, job.model)
     assumed = assumptions(method)
     if by_server(args):
         assumed.insert(0, SERVER)
@@ -424,7 +423,7 @@ def plan_lines(
             "no GPU was found; a small model runs on a CPU with --use_cpu true --bf16 false "
             "--use_vllm false"
         )
-    lines += ["", "assumed", *_listed(assumed)]
+    lines += [*suite_table(games, job.model), "", "assumed", *_listed(assumed)]
     return [*lines, "", "refused on this machine", *_listed(refused or ["nothing"])]
 
 
