@@ -298,8 +298,9 @@ def _is_rewards(value: Any) -> bool:
 
 
 def _is_probes(value: Any) -> bool:
-    return _is_dict(value) and all(
-        _is_dict(one) and all(map(_is_str, one.values())) for one in value.values()
+    said = value.values() if isinstance(value, dict) else [None]
+    return all(
+        isinstance(one, dict) and {*map(type, one.values())} <= {str} for one in said
     )
 
 
