@@ -68,7 +68,9 @@ def kuhn(seed, cards, *texts):
 
 
 def values(name, episodes, seat=0, game=KUHN):
-    return {k: one.value for k, one in measure_of(name)(episodes, game, seat).items()}
+    return {
+        k: one.value for k, one in measure_of(name, game)(episodes, game, seat).items()
+    }
 
 
 OPENINGS = [  # of seat 0: it bets with K, and mixes with J
@@ -354,7 +356,7 @@ def test_the_kit_refuses_a_probe_that_tells_what_is_hidden():
 
 @pytest.mark.parametrize("name", measures.names())
 def test_the_built_in_measures_keep_their_promises(name):
-    check_measure(measure_of(name))
+    check_measure(measure_of(name, KUHN))
 
 
 def test_the_kit_names_the_promise_that_a_measure_breaks():

@@ -15,7 +15,7 @@ from arena_envs.game import CHANCE, AnyGame, bounds_of
 from arena_trainers.evaluate.baselines import constants_of, prepared, solver_of
 from arena_trainers.evaluate.exploit import given_prompts
 from arena_trainers.evaluate.intervals import import_stats, mean_interval
-from arena_trainers.evaluate.measures import measures_for
+from arena_trainers.evaluate.measures import measure_of
 from arena_trainers.evaluate.result_rows import (
     ReplyCount,
     ResultRow,
@@ -296,7 +296,7 @@ class EvaluationPlan:
         constants = constants_of(rules) if baselines else ()
         self._constants = [*map(make_policy, constants)]
         self._timeout, self._on_error = checked_timeout(timeout), on_error
-        self._measures = measures_for(rules, measures)
+        self._measures = [measure_of(spec, rules) for spec in measures]
         self._log = None if out is None else EpisodeLog(out)
         self.num_episodes = sum(map(self._count, self._opponents))
 

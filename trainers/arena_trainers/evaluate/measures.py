@@ -15,8 +15,7 @@ A measure is a function of episodes, the game and a seat:
 | `cost` | tokens, or characters, of replies and prompts in an episode |
 | `belief` | a probe: what the policy believes of a hidden card, against the exact posterior |
 
-A probe is a measure that also asks the policy a question beside each turn, see
-`arena_wrappers.play.Probe`. The answers stand in `Turn.probes` and change nothing in the episode.
+A `Probe` also asks the policy a question beside each turn. The answers stand in `Turn.probes`.
 
 `episodes` are complete (`without_lost`). Without episodes a measure gives nothing, or a ValueError
 if it does not suit the game. Other distributions name theirs in the entry-point group
@@ -58,6 +57,8 @@ from arena_wrappers.play import game_of, plans_of
 from arena_wrappers.prompts import after_reasoning
 
 T = TypeVar("T")
+Episodes = Sequence[Episode]
+Found = dict[str, Estimate]
 BLOCKS = 100  # observations of the jackknife; further episodes share one
 NUM_SHUFFLES = 100
 NUM_POSITIONS = 8  # of `choice_bias`
@@ -66,10 +67,26 @@ NUM_POSITIONS = 8  # of `choice_bias`
 class Measure(Protocol):
     """Estimates of one seat's play."""
 
-    def __call__(
-        self, episodes: Sequence[Episode], game: AnyGame, seat: int
-    ) -> Mapping[str, Estimate]:
+    def __call__(self, episodes: Episodes, game: AnyGame, seat: int) -> Found:
         """The estimates by name; names begin with that of the measure."""
+
+
+class Probe(Measure, Protocol):
+    """A measure that also asks a question beside each turn, which changes nothing in the episode.
+
+    Attributes:
+        name: of its answers in `Turn.probes`.
+    """
+
+    name: str
+
+    def question(
+        self, game: AnyGame, state: Any, seat: int
+    ) -> tuple[str, Sequence[str]] | None:
+        """The question and its possible answers; None to ask nothing in this state.
+
+        It tells nothing that the seat to move does not know.
+        """
 
 
 _HERE = "arena_trainers.evaluate.measures"
@@ -89,28 +106,20 @@ measures: Door[Any] = Door(
 )
 
 
-def measure_of(spec: str) -> Measure:
+def measure_of(spec: str, game: AnyGame) -> Measure:
     """The measure that a string of the grammar names, such as `mutual_information(of=action)`.
 
     Raises:
-        ValueError: an unknown measure or option.
+        ValueError: an unknown measure or option, or one that does not suit the game.
         ImportError: it cannot be imported.
     """
-    one = measures.read(spec)
-    maker = measures.find(one.name)
-    if isinstance(maker, type):
-        made: Measure = measures.make(spec)
-        return made
-    return lambda episodes, game, seat: measures.make(
+    maker = measures.find(measures.read(spec).name)
+    made: Measure = lambda episodes, game, seat: measures.make(  # noqa: E731 # or a class
         spec, episodes=episodes, game=game, seat=seat
     )
-
-
-def measures_for(game: AnyGame, specs: Sequence[str]) -> list[Measure]:
-    """The measures of a game; raises ValueError for one that does not suit it."""
-    made = [*map(measure_of, specs)]
-    for measure in made:
-        measure([], game, 0)
+    if isinstance(maker, type):
+        made = measures.make(spec)
+    made([], game, 0)
     return made
 
 
@@ -153,12 +162,12 @@ def estimated(
     )
 
 
-def _named(**found: Estimate | None) -> dict[str, Estimate]:
+def _named(**found: Estimate | None) -> Found:
     return {name: one for name, one in found.items() if one is not None}
 
 
 def _each(
-    episodes: Sequence[Episode],
+    episodes: Episodes,
     game: AnyGame,
     seat: int,
     told: Callable[[Turn, Any], T | None],
@@ -174,9 +183,7 @@ def _each(
     ]
 
 
-def choice_bias(
-    episodes: Sequence[Episode], game: AnyGame, seat: int
-) -> dict[str, Estimate]:
+def choice_bias(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     """Share of turns at each position of the list of legal actions, less that of uniform play.
 
         bias_p = mean over turns with K > p legal actions of 1[position = p] - 1/K
@@ -231,9 +238,7 @@ def _information(pairs: Sequence[Seen]) -> float:
     return plug_in + (len(states) + len(chosen) - len(joint) - 1) / (2 * num)
 
 
-def action_entropy(
-    episodes: Sequence[Episode], game: AnyGame, seat: int
-) -> dict[str, Estimate]:
+def action_entropy(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     """Entropy of the action given the information set, in nats, by visits.
 
         H(A | I) = -Σ n(i, a)/N log(n(i, a)/n(i)) + (K_ia - K_i) / 2N
@@ -253,12 +258,12 @@ def action_entropy(
 
 
 def mutual_information(
-    episodes: Sequence[Episode],
+    episodes: Episodes,
     game: AnyGame,
     seat: int,
     *,
     of: Literal["reply", "action"] = "reply",
-) -> dict[str, Estimate]:
+) -> Found:
     """Mutual information of reply and information set, in nats: the meter of collapse.
 
         I(R; I) = H(R) + H(I) - H(R, I) + (K_i + K_r - K_ir - 1) / 2N
@@ -309,9 +314,7 @@ def _repeats(pairs: Sequence[tuple[Any, Any]]) -> float:
     return (same - by_chance / num) / (num - 1)
 
 
-def serial_dependence(
-    episodes: Sequence[Episode], game: AnyGame, seat: int
-) -> dict[str, Estimate]:
+def serial_dependence(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     """How much more often an action repeats the seat's last one than if both were independent.
 
         (n / (n - 1)) (mean of 1[a_t = a_t+1] - Σ_a p(a) q(a))
@@ -336,9 +339,7 @@ def serial_dependence(
 _sources: Memory[Source] = Memory(4)
 
 
-def _valued(
-    episodes: Sequence[Episode], game: AnyGame, seat: int
-) -> list[list[MoveValues]]:
+def _valued(episodes: Episodes, game: AnyGame, seat: int) -> list[list[MoveValues]]:
     """Values of the seat's turns that have some, by episode; ValueError if the game has none."""
     source = _sources.recall(game, lambda: source_of(game))
     if isinstance(source, str):
@@ -354,9 +355,7 @@ def _valued(
     return _each(episodes, game, seat, values)
 
 
-def regret(
-    episodes: Sequence[Episode], game: AnyGame, seat: int
-) -> dict[str, Estimate]:
+def regret(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     """Mean over turns of the largest value of an action, less that of the action played.
 
     Values are those of `arena_trainers.evaluate.move_values`: everybody goes on by minimax, a best
@@ -371,9 +370,7 @@ def regret(
     return _named(regret=estimated(lost, fmean, 0.0, most))
 
 
-def profile_accuracy(
-    episodes: Sequence[Episode], game: AnyGame, seat: int
-) -> dict[str, Estimate]:
+def profile_accuracy(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     """Share of turns whose action is a best response to the reference profile of `regret`.
 
     At an equilibrium these are all actions that it mixes, and dominant ones. An invalid reply
@@ -386,7 +383,7 @@ def profile_accuracy(
     return _named(profile_accuracy=estimated(best, fmean, 0.0, 1.0))
 
 
-def cost(episodes: Sequence[Episode], game: AnyGame, seat: int) -> dict[str, Estimate]:
+def cost(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     """Means over episodes of what the seat wrote and read.
 
     `cost.reply_characters` and `cost.prompt_characters`; also `cost.reply_tokens` and
@@ -422,13 +419,9 @@ class Belief:
     The game says which card (its method `hidden`). The exact posterior is that of the seat's
     information set, by enumeration of the deal and the actions of the other seats, who play as `others`.
 
-    | Estimate | Mean over turns with an answer that can be read |
-    |---|---|
-    | `belief.log_score` | log of the true card's probability, at least log 0.01 |
-    | `belief.brier` | Σ (q - 1[true])², 0 at best |
-    | `belief.exact_log_score`, `belief.exact_brier` | the same of the posterior |
-    | `belief.distance` | Σ (q - p)² between answer q and posterior p |
-    | `belief.unread` | share of answers that cannot be read, of all |
+    Means over turns, of answer q and posterior p: `log_score`, log q(true card), at least log 0.01;
+    `brier`, Σ (q - 1[true])²; `exact_log_score` and `exact_brier`, the same of p; `distance`,
+    Σ (q - p)²; `unread`, the share of answers that cannot be read, which the others leave out.
 
     An answer is read after the reasoning: the last number after each card's name, divided by their
     sum, or one name alone. Turns that `others` never lead to do not count.
@@ -456,9 +449,7 @@ class Belief:
         )
         return text, answers
 
-    def __call__(
-        self, episodes: Sequence[Episode], game: AnyGame, seat: int
-    ) -> dict[str, Estimate]:
+    def __call__(self, episodes: Episodes, game: AnyGame, seat: int) -> Found:
         posteriors, answers = self._posteriors(game), self._answers(game)
 
         def told(turn: Turn, state: Any) -> dict[str, float] | None:
@@ -487,14 +478,9 @@ class Belief:
 
 
 LEAST = 0.01  # probability that a log score counts for less
-BELIEF_BOUNDS = {
-    "unread": (0.0, 1.0),
-    "log_score": (math.log(LEAST), 0.0),
-    "brier": (0.0, 2.0),
-    "exact_log_score": (math.log(LEAST), 0.0),
-    "exact_brier": (0.0, 2.0),
-    "distance": (0.0, 2.0),
-}
+LOG = (math.log(LEAST), 0.0)
+BELIEF_BOUNDS = {"log_score": LOG, "exact_log_score": LOG, "unread": (0.0, 1.0)}
+BELIEF_BOUNDS |= dict.fromkeys(("brier", "exact_brier", "distance"), (0.0, 2.0))
 
 
 def posteriors_of(game: AnyGame, others: str) -> dict[Key, dict[str, float]]:

@@ -6,7 +6,6 @@ from arena_wrappers.play.play import EnvCaches as EnvCaches
 from arena_wrappers.play.play import EnvFn as EnvFn
 from arena_wrappers.play.play import EpisodePlan as EpisodePlan
 from arena_wrappers.play.play import NoReplyError as NoReplyError
-from arena_wrappers.play.play import Probe as Probe
 from arena_wrappers.play.play import ask as ask
 from arena_wrappers.play.play import ask_async as ask_async
 from arena_wrappers.play.play import checked_timeout as checked_timeout

@@ -29,16 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import (
-    Any,
-    Literal,
-    NamedTuple,
-    Protocol,
-    TypeGuard,
-    TypeVar,
-    cast,
-    get_args,
-)
+from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar, cast, get_args
 
 from arena_envs import GameEnv
 from arena_envs.checks import checked_seed, did_you_mean
@@ -158,24 +149,6 @@ def candidate_sample(seed: int, sample: int, branch: int, candidate: int) -> int
     return turn_seed(seed, sample, branch, _CANDIDATE + candidate)
 
 
-class Probe(Protocol):
-    """A question beside a turn: it changes nothing in the episode.
-
-    Attributes:
-        name: of its answers in `Turn.probes`.
-    """
-
-    name: str
-
-    def question(
-        self, game: AnyGame, state: Any, seat: int
-    ) -> tuple[str, Sequence[str]] | None:
-        """What the seat to move is asked, and the possible answers; None for no question.
-
-        It tells nothing that the seat does not know.
-        """
-
-
 EnvFn = Callable[[], GameEnv | PromptWrapper]
 
 
@@ -193,7 +166,8 @@ class EpisodePlan:
         branch: where more episodes branch from this one; None for nowhere.
         prompts: prompt options by seat, instead of the policies' own; None in a seat stands
             for the environment's.
-        probes: by seat, what its policy is asked after each turn: the same messages and a question.
+        probes: by seat, what its policy is asked after each turn, with the same messages: objects
+            with a `name` and `question(game, state, seat)`, see `arena_trainers.evaluate.measures`.
         drawn: for a replay, the actions that were drawn for invalid replies, by index of the
             turn in the episode.
     """
@@ -206,7 +180,7 @@ class EpisodePlan:
     branch: Branching | None = None
     prompts: Sequence[PromptOptions | None] | None = None
     drawn: Mapping[int, Any] = field(default_factory=dict)
-    probes: Mapping[int, Sequence[Probe]] = field(default_factory=dict)
+    probes: Mapping[int, Sequence[Any]] = field(default_factory=dict)
 
     @property
     def own_prompts(self) -> tuple[PromptOptions | None, ...]:
