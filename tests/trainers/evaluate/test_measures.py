@@ -279,6 +279,7 @@ def test_a_wrong_certainty_by_hand():
             "exact_log_score": log(0.5),
             "exact_brier": 0.5,
             "distance": 0.5,
+            "unread": 0,
         }
     )
 

@@ -144,12 +144,8 @@ def estimated(
     num = min(len(full), BLOCKS)
     blocks = [list(chain.from_iterable(full[i::num])) for i in range(num)]
     value = statistic(list(chain.from_iterable(blocks)))
-    rest = [value]
-    if num > 1:
-        rest = [
-            statistic(list(chain.from_iterable(blocks[:i] + blocks[i + 1 :])))
-            for i in range(num)
-        ]
+    others = [[*blocks[:i], *blocks[i + 1 :]] for i in range(num if num > 1 else 0)]
+    rest = [statistic([*chain.from_iterable(one)]) for one in others] or [value]
     middle = fmean(rest)
     pseudo = [round(value + (num - 1) * (middle - one), 12) for one in rest]
     ends = mean_interval(pseudo, min(low, *pseudo, value), max(high, *pseudo, value))
@@ -362,10 +358,8 @@ def regret(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     joint policy, or an equilibrium that CFR+ finds. Turns with an invalid reply, and those that this
     reference never reaches, do not count.
     """
-    lost = [
-        [values.regret for values in turns if values.regret is not None]
-        for turns in _valued(episodes, game, seat)
-    ]
+    every = _valued(episodes, game, seat)
+    lost = [[one.regret for one in turns if one.regret is not None] for turns in every]
     most = game.max_return - game.min_return
     return _named(regret=estimated(lost, fmean, 0.0, most))
 
@@ -376,10 +370,8 @@ def profile_accuracy(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     At an equilibrium these are all actions that it mixes, and dominant ones. An invalid reply
     counts as none; turns that the reference never reaches do not count.
     """
-    best = [
-        [float(values.regret == 0) for values in turns]
-        for turns in _valued(episodes, game, seat)
-    ]
+    every = _valued(episodes, game, seat)
+    best = [[float(one.regret == 0) for one in turns] for turns in every]
     return _named(profile_accuracy=estimated(best, fmean, 0.0, 1.0))
 
 
@@ -398,12 +390,10 @@ def cost(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     if all(token_ids(turn) for turns in every for turn in turns):
         counted["reply_tokens"] = lambda turn: sum(map(len, token_ids(turn)))
         counted["prompt_tokens"] = _prompt_tokens
-    found = {
-        f"cost.{name}": estimated(
-            [[float(sum(map(size, turns)))] for turns in every], fmean, 0.0
-        )
-        for name, size in counted.items()
-    }
+    found = {}
+    for name, size in counted.items():
+        sums = [[float(sum(map(size, turns)))] for turns in every]
+        found[f"cost.{name}"] = estimated(sums, fmean, 0.0)
     return _named(**found)
 
 
@@ -459,9 +449,7 @@ class Belief:
                 return None
             q = _distribution(said["reply"], answers)
             true = game.hidden(state, seat)[1]  # type: ignore[attr-defined]
-            return (
-                {"unread": 1.0} if q is None else _scores(q, p, true) | {"unread": 0.0}
-            )
+            return {"unread": 1.0} if q is None else _scores(q, p, true)
 
         scores = _each(episodes, game, seat, told)
         found = {}
@@ -554,6 +542,7 @@ def _scores(
         return sum((told.get(name, 0.0) - (name == true)) ** 2 for name in q)
 
     return {
+        "unread": 0.0,
         "log_score": math.log(max(q[true], LEAST)),
         "brier": brier(q),
         "exact_log_score": math.log(max(p.get(true, 0.0), LEAST)),
@@ -581,7 +570,9 @@ def check_measure(measure: Measure, episodes: Sequence[Episode] | None = None) -
     Raises:
         BrokenPromise: names the first promise that is broken.
     """
-    given = list(_asked(measure) if episodes is None else episodes)
+    asked = dict.fromkeys(range(2), [measure] if hasattr(measure, "question") else [])
+    plans = plans_of("kuhn_poker", "random", range(24), [0])
+    given = list(episodes or play_plans([replace(p, probes=asked) for p in plans]))
     game, before = game_of(given[0]), copy.deepcopy(given)
     mixed = random.Random(0).sample(given, len(given))
     if hasattr(measure, "question"):
@@ -600,13 +591,6 @@ def check_measure(measure: Measure, episodes: Sequence[Episode] | None = None) -
             broken("order", "the episodes in another order give different estimates")
 
 
-def _asked(measure: Measure) -> list[Episode]:
-    """Kuhn poker by random play, with the answers to a probe."""
-    probes = dict.fromkeys(range(2), [measure] if hasattr(measure, "question") else [])
-    plans = plans_of("kuhn_poker", "random", range(24), [0])
-    return play_plans([replace(plan, probes=probes) for plan in plans])  # type: ignore[arg-type] # checked
-
-
 def _check_view(probe: Any, episodes: Sequence[Episode], game: AnyGame) -> None:
     rng = random.Random(0)
     for one in episodes:
@@ -614,10 +598,7 @@ def _check_view(probe: Any, episodes: Sequence[Episode], game: AnyGame) -> None:
             twin = game.resample(state, turn.seat, rng)
             asked, other = (probe.question(game, s, turn.seat) for s in (state, twin))
             if asked != other:
-                broken(
-                    "own view",
-                    f"asks {asked} or {other} by what seat {turn.seat} cannot see",
-                )
+                broken("own view", f"asks {asked} or {other} by what is hidden")
 
 
 def _check_estimate(name: str, one: Estimate) -> None:
