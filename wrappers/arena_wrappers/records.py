@@ -113,7 +113,7 @@ class Turn:
     truncated: bool = False
     entropies: Sequence[float] | None = None
     generations: Sequence[Generation] = ()
-    probes: dict[str, dict[str, str]] | None = None
+    probes: Mapping[str, Any] | None = None
     state: Any = field(default=None, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -297,13 +297,6 @@ def _is_rewards(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_number, value.values()))
 
 
-def _is_probes(value: Any) -> bool:
-    said = value.values() if isinstance(value, dict) else [None]
-    return all(
-        isinstance(one, dict) and {*map(type, one.values())} <= {str} for one in said
-    )
-
-
 def _optional(check: Check) -> Check:
     return lambda value: value is None or check(value)
 
@@ -316,7 +309,6 @@ _SPECIAL = {"action": _optional(_is_action), "sample": _is_sample}  # fields
 _KINDS: dict[Any, Check] = {  # by annotation
     **{Any: _is_action, int: _is_int, float: _is_number, Message: _is_message},
     dict[str, float]: _is_rewards,
-    dict[str, dict[str, str]]: _is_probes,
     Mapping[str, float]: _is_rewards,
     Mapping[str, Any]: _is_finite_dict,
 }

@@ -201,7 +201,7 @@ def test_arena_eval_shows_measures_of_the_policy_in_each_seat(arena_here):
 
 def believer(others="random"):
     """Knows the exact posterior when it is asked, and else passes."""
-    known = posteriors_of(KUHN, others)
+    known, _ = posteriors_of(KUHN, others)
 
     def reply(request):
         if "question beside" not in request.messages[-1]["content"]:
@@ -215,7 +215,7 @@ def believer(others="random"):
 
 
 def test_the_posterior_of_the_hidden_card_by_hand():
-    uniform, solved = posteriors_of(KUHN, "random"), posteriors_of(KUHN, "cfr")
+    (uniform, _), (solved, _) = (posteriors_of(KUHN, o) for o in ("random", "cfr"))
     facing = State((J, Q), (1,))  # Q faces a bet
     key = 1, KUHN.information_state(facing, 1)
     assert uniform[key] == pytest.approx({"J": 1 / 2, "K": 1 / 2})
@@ -226,7 +226,7 @@ def test_the_posterior_of_the_hidden_card_by_hand():
 def test_leduc_poker_counts_the_suits_of_the_hidden_card():
     game = arena_envs.make_game("leduc_poker")
     state = game.apply(game.apply(game.initial_state(), 0), 2)  # J and Q
-    belief = posteriors_of(game, "random")[0, game.information_state(state, 0)]
+    belief = posteriors_of(game, "random")[0][0, game.information_state(state, 0)]
     assert belief == pytest.approx({"J": 1 / 5, "Q": 2 / 5, "K": 2 / 5})
 
 

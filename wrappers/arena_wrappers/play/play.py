@@ -373,8 +373,8 @@ class LiveEpisode:
                 for name, reward in parts.items():
                     rewards[name] = rewards.get(name, 0.0) + reward
 
-    def questions(self) -> list[tuple[str, TurnRequest]]:
-        """What is asked beside the last turn, by name of the probe."""
+    def questions(self) -> list[tuple[str, str, TurnRequest]]:
+        """What is asked beside the last turn: name of the probe, question, request."""
         request, found = self.pending, []
         asked = () if self.lost else self.plan.probes.get(request.seat, ())
         for number, probe in enumerate(asked):
@@ -382,25 +382,24 @@ class LiveEpisode:
             if told is None:
                 continue
             *before, last = request.messages
-            content = f"{last['content']}\n\n{told[0]}"
+            text, answers = told
+            content = f"{last['content']}\n\n{text}"
             question = replace(
                 request,
                 messages=[*before, Message(role=last["role"], content=content)],
-                legal=told[1],
+                legal=answers,
                 seed=turn_seed(request.seed, 0, number, _CANDIDATE - 3),
                 turns=self.turns[:-1],
             )
-            found.append((probe.name, question))
+            found.append((probe.name, text, question))
         return found
 
-    def note(self, name: str, question: TurnRequest, reply: Reply) -> None:
+    def note(self, name: str, question: str, reply: Reply) -> None:
         """Records the reply to a question beside the last turn."""
+        said = {"question": question, "reply": storable(reply.text)}
+        error = {} if reply.error is None else {"error": storable(reply.error)}
         turn = self.turns[-1]
-        text = question.messages[-1]["content"][len(turn.messages[-1]["content"]) :]
-        said = {"question": text.strip(), "reply": storable(reply.text)}
-        if reply.error is not None:
-            said["error"] = storable(reply.error)
-        turn.probes = {**(turn.probes or {}), name: said}
+        turn.probes = {**(turn.probes or {}), name: said | error}
 
     def _asked(self) -> dict[str, Any]:
         """The fields of a turn that its request determines."""
@@ -926,8 +925,8 @@ class _Run:
         while not one.is_over:
             policy = one.policy
             one.take(await self.reply(policy, one.request()))
-            for name, question in one.questions():
-                one.note(name, question, await self.reply(policy, question))
+            for name, text, question in one.questions():
+                one.note(name, text, await self.reply(policy, question))
         return one.leave()
 
     async def reply(self, policy: Policy, request: TurnRequest) -> Reply:
@@ -1146,8 +1145,8 @@ def _take_turns(
         beside = [(one, *question) for one in group for question in one.questions()]
         if beside:
             said = ask(policy, [asked for *_, asked in beside], timeout, on_error)
-            for (one, name, asked), reply in zip(beside, said, strict=True):
-                one.note(name, asked, reply)
+            for (one, name, text, _), reply in zip(beside, said, strict=True):
+                one.note(name, text, reply)
 
 
 def _followers(
