@@ -32,7 +32,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar, cast, get_args
 
 from arena_envs import GameEnv
-from arena_envs.checks import checked_seed, did_you_mean
+from arena_envs.checks import check_known, checked_seed
 from arena_envs.game import CHANCE, AnyGame, check_int
 from arena_envs.registration import make
 from arena_wrappers.play.wrapper import PromptWrapper
@@ -104,9 +104,7 @@ class Branching:
             for number in numbers:
                 check_int(f"number in {name}", number, 0, 10_000)
             object.__setattr__(self, name, frozenset(numbers))
-        if self.follow not in get_args(Follow):
-            hint = did_you_mean(str(self.follow), get_args(Follow))
-            raise ValueError(f"unknown follow {self.follow!r}; {hint}")
+        check_known(self.follow, get_args(Follow), f"unknown follow {self.follow!r}")
 
     def is_at(self, seat: int, turn: int) -> bool:
         """Whether episodes branch at this turn of this seat."""
