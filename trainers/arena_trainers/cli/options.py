@@ -271,9 +271,10 @@ Measures = Annotated[
     list[str] | None,
     typer.Option(
         "--measure",
+        "--probe",
         metavar="NAME",
         help="Also measure choice_bias, action_entropy, serial_dependence, "
-        "mutual_information, regret, profile_accuracy or cost, several times.",
+        "mutual_information, regret, profile_accuracy, cost, or ask for the belief; repeatable.",
     ),
 ]
 
