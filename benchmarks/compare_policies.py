@@ -261,7 +261,11 @@ def comparison_table(records: Sequence[Mapping[str, Any]]) -> Table:
 
 
 Suite = Annotated[
-    str, typer.Option(metavar="SUITE", help="A suite of arena board, or a YAML file.")
+    str | None,
+    typer.Option(
+        metavar="SUITE",
+        help="A suite of arena board, or a YAML file. [default: transfer]",
+    ),
 ]
 EqualTokens = Annotated[
     bool,
@@ -283,7 +287,7 @@ Page = Annotated[
 def compare(
     base: Annotated[str, typer.Argument(metavar="BASE")],
     trained: Annotated[str, typer.Argument(metavar="TRAINED")],
-    suite: Suite = "transfer",
+    suite: Suite = None,
     games: MoreGames = None,
     against: Opponents = None,
     num_episodes: EvalEpisodes = 100,
@@ -359,12 +363,14 @@ def _print_tables(tables: "Sequence[Table]", form: str) -> None:
 
 
 def _compared_games(
-    suite: str, games: Sequence[str] | None, against: Sequence[str] | None
+    suite: str | None, games: Sequence[str] | None, against: Sequence[str] | None
 ) -> tuple[dict[str, Sequence[str]], dict[str, Any]]:
     """The opponents by game, and prompt options; --games are in place of a suite's."""
+    if games and suite:
+        raise ValueError("want --suite or --games, got both; leave one out")
     if games:
         return dict.fromkeys(games, against or ()), {}
-    given = load_suite(suite).given
+    given = load_suite(suite or "transfer").given
     opponents = {one["game"]: against or one["opponents"] for one in given["games"]}
     return opponents, given["prompts"]["plain"]
 

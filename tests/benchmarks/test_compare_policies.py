@@ -139,6 +139,7 @@ def test_a_page_shows_the_difference_and_the_episodes(tmp_path):
     ("arguments", "sentence"),
     [
         (("random", "first", "--report", "a.html"), "want --out FILE with --report"),
+        (("random", "first", *SMALL, "--suite", "mars"), "want --suite or --games"),
         (("random", "first", "--suite", "transfr"), "did you mean 'transfer'"),
         (("random", "rndom"), "no policy 'rndom'"),
         (("random", "first", "--trained-on", "kuhn"), "unknown game 'kuhn'"),
