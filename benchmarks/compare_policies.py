@@ -19,6 +19,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from arena_envs import GameEnv, make
+from arena_envs.doors import split
 from arena_envs.game import AnyGame
 from arena_envs.transforms import Transform
 from arena_trainers.cli.episodes import report as write_page
@@ -392,10 +393,12 @@ def training_games(
             break
         seen.add(run)
         settings = load_recipe(str(run / CONFIG))
-        entries += map(checked_entry, expanded(settings.get("games") or ()))
+        games = settings.get("games") or ()
+        listing = split(games) if isinstance(games, str) else games
+        entries += map(checked_entry, expanded(listing))
         policy = f"lm:{settings.get('model')}"  # the run that it started from
-    games = [make(one["id"], **one.get("params", {})).game for one in entries]
-    return games or None, [str(one["id"]) for one in entries]
+    found = [make(one["id"], **one.get("params", {})).game for one in entries]
+    return found or None, [str(one["id"]) for one in entries]
 
 
 if __name__ == "__main__":
