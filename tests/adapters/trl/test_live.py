@@ -84,7 +84,7 @@ def test_the_trainer_of_data_md_learns_from_our_advantages(model, tmp_path) -> N
     exec(block.split("```")[0], names := {})
     seen = []
 
-    class Watched(names["Trainer"]):
+    class Watched(names["Trainer"]):  # type: ignore[valid-type,misc,name-defined]
         def _generate_and_score_completions(self, inputs):
             scored = super()._generate_and_score_completions(inputs)
             paid = list(self._logs["rewards"]["episode_return"])
