@@ -23,18 +23,21 @@ from arena_envs.doors import split
 from arena_envs.game import AnyGame
 from arena_envs.transforms import Transform
 from arena_trainers.cli.episodes import report as write_page
-from arena_trainers.cli.evaluate import _end, _kept
-from arena_trainers.cli.options import (
+from arena_trainers.cli.evaluate import (
     AsCsv,
-    AsJson,
     AsLatex,
     EpisodesFile,
     EvalEpisodes,
     FirstSeed,
+    Timeout,
+    _end,
+    _kept,
+)
+from arena_trainers.cli.options import (
+    AsJson,
     MoreGames,
     Opponents,
     PolicyOptions,
-    Timeout,
     latex,
     listed,
     one_form,
