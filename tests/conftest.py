@@ -1,8 +1,6 @@
 """Settings of all tests."""
 
-import gc
 import runpy
-import sys
 from pathlib import Path
 
 import pytest
@@ -43,13 +41,7 @@ def pytest_collection_modifyitems(
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skips a test that has a game without its extra as a parameter, by id.
-
-    Leaves torch out of full garbage collections, each of which would take 0.2 s.
-    """
-    if "torch" in sys.modules and gc.get_freeze_count() == 0:
-        gc.collect()
-        gc.freeze()
+    """Skips a test that has a game without its extra as a parameter, by id."""
     for id in ids_of(item):
         if registration._entries[id].extra:
             try:
