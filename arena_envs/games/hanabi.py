@@ -41,7 +41,7 @@ from dataclasses import dataclass, fields
 from functools import cache, cached_property, lru_cache, partial
 from itertools import accumulate, count
 from math import perm
-from operator import getitem
+from operator import getitem, truediv
 from typing import Any, NamedTuple, TypeVar
 
 from arena_envs.game import (
@@ -115,9 +115,22 @@ V = TypeVar("V")
 MAX_PIECES = 10_000  # cached pieces of each kind
 
 
-def pieces(make: Callable[[Any, K], V]) -> cached_property[Callable[[K], V]]:
-    """A method of one argument that makes a piece once for each game."""
-    return cached_property(lambda game: lru_cache(MAX_PIECES)(partial(make, game)))
+class Pieces(dict[K, V]):
+    """Pieces by what they show; a piece is made at its first use."""
+
+    def __init__(self, make: Callable[[K], V]) -> None:
+        self._make = make
+
+    def __missing__(self, key: K) -> V:
+        if len(self) >= MAX_PIECES:
+            self.clear()
+        piece = self[key] = self._make(key)
+        return piece
+
+
+def pieces(make: Callable[[Any, K], V]) -> cached_property[Pieces[K, V]]:
+    """A method of one argument as the `Pieces` of a game."""
+    return cached_property(lambda game: Pieces(partial(make, game)))
 
 
 @lru_cache(MAX_PIECES)
@@ -145,14 +158,9 @@ def _fireworks_text(tops: bytes) -> str:
 
 
 @lru_cache(MAX_PIECES)
-def _discards_text(discards: tuple[bytes, ...]) -> str:
-    cards = [
-        f"{color} {rank}"
-        for color, row in zip(COLORS, discards, strict=False)
-        for rank, num in enumerate(row, start=1)
-        for _ in range(num)
-    ]
-    return f"Discards: {', '.join(cards) or 'none'}."
+def _discards_text(color: str, row: bytes) -> str:
+    copies = enumerate(row, start=1)
+    return ", ".join(f"{color} {rank}" for rank, num in copies for _ in range(num))
 
 
 def sample_hand(
@@ -410,21 +418,22 @@ class Hanabi(BaseGame[State, int]):
         """The table, all hands but the own one, hints, and the latest turns."""
         _, _, size, hands, hints, tops, discards, tokens, lives, left, _ = state
         end = "" if size else f" Turns left: {left}."
+        gone = ", ".join(filter(None, map(_discards_text, COLORS, discards)))
         lines = [
             f"You are player_{seat}. {self._turn_text(state, seat)} Life tokens: {lives}. "
             f"Information tokens: {tokens}. Deck: {size}.{end}",
             _fireworks_text(tops),
-            _discards_text(discards),
+            f"Discards: {gone or 'none'}.",
             "Your cards, as far as you know:",
-            *map(self._own_text, enumerate(hints[seat])),
+            *map(self._own_text.__getitem__, enumerate(hints[seat])),
         ]
         others = self.others[seat]
         for other in others:
             lines.append(f"Cards of player_{other} (as far as player_{other} knows):")
             cards = zip(count(), hands[other], hints[other])
-            lines += map(self._card_text, cards)
+            lines += map(self._card_text.__getitem__, cards)
         turns = zip(others, latest(state, seat), strict=True)
-        news = [self._news(turn) for turn in turns if turn[1] is not NO_TURN]
+        news = [self._news[turn] for turn in turns if turn[1] is not NO_TURN]
         if news:
             lines += ["Since your last turn:", *news]
         return "\n".join(lines)
@@ -443,7 +452,7 @@ class Hanabi(BaseGame[State, int]):
     @pieces
     def _card_text(self, seen: tuple[int, int, int]) -> str:
         slot, card, hint = seen
-        _, known = self._own_text((slot, hint)).split(": ")
+        _, known = self._own_text[slot, hint].split(": ")
         return f"{slot}: {self._name(card)} ({known})"
 
     def _name(self, card: int) -> str:
@@ -486,33 +495,36 @@ class Hanabi(BaseGame[State, int]):
         hint_size = 4 * (self.num_colors + self.num_ranks)
         missing = self.cards_per_hand - len(hints[seat])
         numbers = [
-            self._table_numbers((seat, to_move, size, tokens, lives, left)),
-            self._height_numbers(tops),
-            *map(self._discard_numbers, discards),
-            *map(self._hint_numbers, hints[seat]),
+            self._seat_numbers[seat],
+            self._seat_numbers[to_move],
+            struct.pack("4f", *map(truediv, (size, tokens, lives, left), self._most)),
+            *map(self._height_numbers.__getitem__, tops),
+            *map(self._discard_numbers.__getitem__, discards),
+            *map(self._hint_numbers.__getitem__, hints[seat]),
             bytes(hint_size * missing),
         ]
         for other in self.others[seat]:
             missing = self.cards_per_hand - len(hints[other])
-            numbers += map(self._hint_numbers, hints[other])
+            numbers += map(self._hint_numbers.__getitem__, hints[other])
             numbers.append(bytes(hint_size * missing))
-            numbers += map(self._card_numbers, hands[other])
+            numbers += map(self._card_numbers.__getitem__, hands[other])
             numbers.append(bytes(4 * len(self.copies) * missing))
-        numbers += map(self._turn_numbers, latest(state, seat))
+        numbers += map(self._turn_numbers.__getitem__, latest(state, seat))
         return np.frombuffer(bytearray().join(numbers), np.float32)
 
-    @pieces
-    def _table_numbers(self, table: tuple[int, ...]) -> bytes:
-        """Own seat, seat to move, and shares of the deck, tokens, lives and turns left."""
-        seat, to_move, *left = table
-        n = self.num_players
-        most = (sum(self.copies), self.max_information_tokens, self.max_life_tokens, n)
-        shares = [number / max(1, of) for number, of in zip(left, most, strict=True)]
-        return _one_hot(seat, n) + _one_hot(to_move, n) + struct.pack("4f", *shares)
+    @cached_property
+    def _most(self) -> list[int]:
+        """Cards in the deck, tokens of both kinds and turns left, or 1 where there are none."""
+        tokens = (self.max_information_tokens, self.max_life_tokens)
+        return [number or 1 for number in (sum(self.copies), *tokens, self.num_players)]
 
     @pieces
-    def _height_numbers(self, tops: bytes) -> bytes:
-        return b"".join(_one_hot(top, self.num_ranks + 1) for top in tops)
+    def _seat_numbers(self, seat: int) -> bytes:
+        return _one_hot(seat, self.num_players)
+
+    @pieces
+    def _height_numbers(self, top: int) -> bytes:
+        return _one_hot(top, self.num_ranks + 1)
 
     @pieces
     def _discard_numbers(self, row: bytes) -> bytes:
@@ -530,7 +542,7 @@ class Hanabi(BaseGame[State, int]):
     @pieces
     def _turn_numbers(self, turn: Turn) -> bytes:
         action, card, scored, touched = turn
-        ones = _one_hot(action, len(self.moves)) + self._card_numbers(card)
+        ones = _one_hot(action, len(self.moves)) + self._card_numbers[card]
         return ones + _bits(scored, 1) + _bits(touched, self.cards_per_hand)
 
     def action_text(self, state: State, action: int) -> str:
