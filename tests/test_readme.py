@@ -83,10 +83,9 @@ arena train --resume run \\
     --max_steps 800
 arena train spiral --dry-run
 arena eval random nim"""
-    assert [
-        " ".join(line.split()) for line in SCRIPT["shortened"](lines).split("\n")
-    ] == [
-        "arena train tic_tac_toe --seed 0 --max_steps 4",
+    found = [" ".join(line.split()) for line in SCRIPT["shortened"](lines).split("\n")]
+    assert found == [
+        "arena train tic_tac_toe --seed 0 --max_steps 4 --max_completion_length 16",
         "arena train --resume run --max_steps 4",
         "arena train spiral --dry-run",
         "arena eval random nim",
