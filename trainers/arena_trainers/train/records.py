@@ -312,21 +312,15 @@ def turn_records(
     played = zip(episodes, games, seats, strict=True)
     for number, (episode, game, who) in enumerate(played):
         states = turn_states(episode, rules[game]) if reads_states else []
-        last = {turn.seat: place for place, turn in enumerate(episode.turns)}
         more = Counter[int]()  # generations of each seat beyond one per turn
         for place, turn in enumerate(episode.turns):
             before = turn.index + more[turn.seat]
             more[turn.seat] += max(len(turn.generations) - 1, 0)
             if place < (episode.branch or 0) or who[turn.seat] != SELF:
                 continue
-            is_last = place == last[turn.seat]
-            known = {
-                **{"game": game, "episode": number, "place": place, "turn": before},
-                "terminated": is_last and episode.terminated,
-                "truncated": is_last and episode.truncated,
-                "unselected": not branching or branching.is_unselected(episode, place),
-                "opponent": others(who, turn.seat),
-            }
+            known = _of_place(episode, place, branching)
+            known |= {"game": game, "episode": number, "turn": before}
+            known["opponent"] = others(who, turn.seat)
             if turn.generations:
                 _check_calls(branching, columns)
             made = _of_calls if turn.generations else _record
@@ -342,6 +336,20 @@ def turn_records(
                     record = with_supplied(record, values)
                 records.append(record)
     return records
+
+
+def _of_place(
+    episode: Episode, place: int, branching: Branching | None
+) -> dict[str, Any]:
+    """The fields of a record that follow from the place of its turn in the episode."""
+    seat = episode.turns[place].seat
+    is_last = all(later.seat != seat for later in episode.turns[place + 1 :])
+    return {
+        "place": place,
+        "terminated": is_last and episode.terminated,
+        "truncated": is_last and episode.truncated,
+        "unselected": branching is None or branching.is_unselected(episode, place),
+    }
 
 
 def _record(
