@@ -232,6 +232,8 @@ class TabularPolicies:
 
     Attributes:
         logits: float64[policies, rows, num_actions]; those of illegal actions are not read.
+            Call `remember` after a change.
+        chances: float64[policies, rows, num_actions], the policies; 0 for illegal actions.
         value: float64[policies, rows], of the critics.
     """
 
@@ -240,6 +242,7 @@ class TabularPolicies:
         self.num = num
         self.logits = np.zeros((num, 0, graph.num_actions))
         self.value = np.zeros((num, 0))
+        self.chances = np.zeros_like(self.logits)
         self._cumulative = np.zeros_like(self.logits)
         self._logs = np.zeros_like(self.logits)
         self._entropy = np.zeros_like(self.value)
@@ -299,14 +302,13 @@ class TabularPolicies:
         weight = np.concatenate([_rescaled(advantage) for advantage in advantages])
         action = np.concatenate([one.action for one in played])
         width = self.graph.num_actions
-        logits = self.logits.reshape(-1, width)
-        chances = _softmax(logits[seen], self.graph.legal[place])
+        chances = self.chances.reshape(-1, width)[seen]
         change = summed(index, action, weight, chances)
-        logs = np.log(np.where(chances > 0, chances, 1.0))
-        entropy = -(chances * logs).sum(axis=1, keepdims=True)
+        logs = self._logs.reshape(-1, width)[seen]
+        entropy = self._entropy.reshape(-1)[seen]
         visits = np.bincount(index)
-        change -= bonus * visits[:, None] * chances * (logs + entropy)
-        logits[seen] += step / len(played[0].returns) * change
+        change -= bonus * visits[:, None] * chances * (logs + entropy[:, None])
+        self.logits.reshape(-1, width)[seen] += step / len(played[0].returns) * change
         self._remember(seen, place)
         self._fit(played, seen, index)
 
@@ -326,15 +328,14 @@ class TabularPolicies:
         if num > self.logits.shape[1]:
             more = len(self.graph.legal) - self.logits.shape[1]
             wide = ((0, 0), (0, more))
-            for name in ("logits", "_cumulative", "_logs"):
+            for name in ("logits", "chances", "_cumulative", "_logs"):
                 setattr(self, name, np.pad(getattr(self, name), (*wide, (0, 0))))
             for name in ("value", "_entropy"):
                 setattr(self, name, np.pad(getattr(self, name), wide))
             self._numbers = np.pad(self._numbers, wide, constant_values=-1)
         if num > old:
             self._num_rows = num
-            legal = self.graph.legal[old:num]
-            found = _remembered(_softmax(self.logits[0, old:num], legal))
+            found = _remembered(self.logits[0, old:num], self.graph.legal[old:num])
             for name, column in zip(_REMEMBERED, found, strict=True):
                 getattr(self, name)[:, old:num] = column
 
@@ -357,11 +358,9 @@ class TabularPolicies:
         value[seen] += (1 - KEPT**visits) * (mean - value[seen])
 
     def _remember(self, seen: Ints, row: Ints) -> None:
-        width = self.graph.num_actions
-        chances = _softmax(
-            self.logits.reshape(-1, width)[seen], self.graph.legal[row]
-        )
-        for name, column in zip(_REMEMBERED, _remembered(chances), strict=True):
+        logits = self.logits.reshape(-1, self.graph.num_actions)[seen]
+        found = _remembered(logits, self.graph.legal[row])
+        for name, column in zip(_REMEMBERED, found, strict=True):
             whole = getattr(self, name)
             whole.reshape(-1, *whole.shape[2:])[seen] = column
 
@@ -404,9 +403,7 @@ class TabularPolicies:
         columns = (np.concatenate(column) for column in zip(*turns, strict=True))
         return _Taken(*columns), node
 
-    def _played(
-        self, taken: _Taken, num_samples: int, returns: Floats
-    ) -> list[Played]:
+    def _played(self, taken: _Taken, num_samples: int, returns: Floats) -> list[Played]:
         """The batch of each policy, from the turns of all in order."""
         whole, seat, row, action, paid = taken
         each, num_rows = len(returns) // self.num, self.logits.shape[1]
@@ -455,23 +452,19 @@ class TabularPolicies:
         return found
 
 
-_REMEMBERED = "_cumulative", "_logs", "_entropy"
+_REMEMBERED = "chances", "_cumulative", "_logs", "_entropy"
 
 
-def _softmax(logits: Floats, legal: NDArray[np.bool_]) -> Floats:
-    """float64[R, num_actions]: a policy in some rows; 0 for illegal actions."""
+def _remembered(logits: Floats, legal: NDArray[np.bool_]) -> tuple[Floats, ...]:
+    """What `_REMEMBERED` names, of some rows; cumulative probabilities draw actions."""
     logits = np.where(legal, logits, -np.inf)
     weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True), np.float64)
-
-
-def _remembered(chances: Floats) -> tuple[Floats, Floats, Floats]:
-    """Cumulative probabilities, to draw actions; logarithms; entropy of each row."""
+    chances = weights / weights.sum(axis=1, keepdims=True)
     cumulative = np.cumsum(chances, axis=1)
     beyond = np.cumsum(chances[:, ::-1], axis=1)[:, ::-1] - chances <= 0
     cumulative[beyond] = SURE  # rounding must not reach an illegal action
     logs = np.log(np.where(chances > 0, chances, 1.0))
-    return cumulative, logs, -(chances * logs).sum(axis=1)
+    return chances, cumulative, logs, -(chances * logs).sum(axis=1)
 
 
 def _rescaled(advantage: Floats) -> Floats:
@@ -515,7 +508,7 @@ class TabularPolicy:
 
     @property
     def logits(self) -> Floats:
-        """float64[rows, num_actions]; those of illegal actions are not read."""
+        """float64[rows, num_actions]; call `remember` after a change."""
         return np.asarray(self._among.logits[self._number])
 
     @property
@@ -526,7 +519,7 @@ class TabularPolicy:
     def probabilities(self, row: Ints) -> Floats:
         """float64[len(row), num_actions]: the policy in some rows; 0 for illegal actions."""
         self._among.grow()
-        return _softmax(self.logits[row], self.graph.legal[row])
+        return np.asarray(self._among.chances[self._number, row])
 
     def table(self) -> dict[tuple[int, Hashable], list[float]]:
         """The policy as a table of `arena_envs.solvers`: legal actions only."""
@@ -652,6 +645,7 @@ class ExactPolicy:
         """Values and gradient; see `arena_envs.solvers.action_values`."""
         tree, seats = self.tree, range(self.tree.num_players)
         worth, mass, own = np.zeros((3, tree.num_columns))
+        whole = reach_of(tree, self._weights)
         for seat in seats:
             others = edge_weights(tree, self.policy, [s for s in seats if s != seat])
             edges = tree.decisions[seat]
@@ -660,8 +654,7 @@ class ExactPolicy:
             after = values_of(tree, self._weights, seat)[tree.target[edges]]
             worth += np.bincount(column, reach * after, tree.num_columns)
             mass += np.bincount(column, reach, tree.num_columns)
-            whole = reach_of(tree, self._weights)[source]
-            own += np.bincount(column, whole, tree.num_columns)
+            own += np.bincount(column, whole[source], tree.num_columns)
         found = np.zeros((2, *self.chances.shape))
         found[0][self.columns] = np.divide(worth, mass, where=mass > 0, out=0 * worth)
         found[1][self.columns] = own
