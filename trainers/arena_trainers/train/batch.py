@@ -384,20 +384,38 @@ class Player:
             trains: whether the batch is trained.
         """
         with self.clock.part("environment"):
-            number = self._generation_number(step) if trains else 0
-            if trains:
-                starts = self.tasks.assign(starts, step, number)
-            purpose = TRAIN if trains else EVAL
-            assigned = self.matching.assign(starts, step, number, purpose)
-            played = Played(starts, [], [], assigned, [], number, trains)
-            episodes = self._episodes(played, range(len(starts)))
-            played.games = per_episode(episodes, [start["game"] for start in starts])
-            played.seats = per_episode(episodes, assigned)
-            played.episodes = played.first_episodes = episodes
-            if trains:
-                self.matching.report(episodes, played.games, played.seats, step)
-                self.tasks.report(episodes, played.games, played.seats, step)
+            number = self.generation_number(step) if trains else 0
+            played = self.begin(starts, step, number, trains)
+            self.end(played, self.episodes(played, range(len(starts))), step)
         return played
+
+    def begin(
+        self, starts: Sequence[Mapping[str, Any]], step: int, number: int, trains: bool
+    ) -> Played:
+        """A generation batch before it is played: its tasks, and who plays each seat.
+
+        Args:
+            starts: rows of the data set.
+            step: optimizer steps before it is trained.
+            number: of the generation batch.
+            trains: whether the batch is trained.
+        """
+        if trains:
+            starts = self.tasks.assign(starts, step, number)
+        purpose = TRAIN if trains else EVAL
+        assigned = self.matching.assign(starts, step, number, purpose)
+        return Played(starts, [], [], assigned, [], number, trains)
+
+    def end(self, played: Played, episodes: list[Episode], step: int) -> None:
+        """Gives a batch its episodes, and reports them if it is trained."""
+        games = [start["game"] for start in played.starts]
+        played.games = per_episode(episodes, games)
+        played.seats = per_episode(episodes, played.seats)
+        played.episodes = played.first_episodes = episodes
+        self.clock.counts.update(num_played(episodes))
+        if played.trains:
+            self.matching.report(episodes, played.games, played.seats, step)
+            self.tasks.report(episodes, played.games, played.seats, step)
 
     def play_again(
         self, played: Played, starts: Collection[tuple[int, int]], attempt: int
@@ -417,18 +435,18 @@ class Player:
                 for n, row in enumerate(played.starts)
                 if (row["game"], int(row["seed"])) in starts
             ]
-            again = self._episodes(played, chosen, attempt)
+            again = self.episodes(played, chosen, attempt)
+            self.clock.counts.update(num_played(again))
             played.episodes = list(played.episodes)
             for n, episode in zip(chosen, again, strict=True):
                 played.episodes[n] = episode
 
-    def _episodes(
+    def episodes(
         self, played: Played, chosen: Sequence[int], attempt: int = 0
     ) -> list[Episode]:
+        """Plays some of the starts of a batch."""
         plans = [self._plan(played, n, attempt) for n in chosen]
-        episodes = play_plans(plans, on_error="raise")
-        self.clock.counts.update(num_played(episodes))
-        return episodes
+        return play_plans(plans, on_error="raise")
 
     def _plan(self, played: Played, index: int, attempt: int) -> EpisodePlan:
         """The episode, or tree, of one start of this process."""
@@ -441,7 +459,7 @@ class Player:
         policies = self.matching.policies(seats)
         return self.games.episode_plan(played.starts[index], policies, sample, branch)
 
-    def _generation_number(self, step: int) -> int:
+    def generation_number(self, step: int) -> int:
         """Numbers generation batches, so that a start that comes again is played anew.
 
         It follows from the optimizer step, so that a resumed run counts on alike.

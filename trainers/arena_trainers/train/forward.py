@@ -914,6 +914,10 @@ class Agreement:
             inputs: of TRL's loss.
         """
         sampled = inputs["sampling_per_token_logps"]
+        if self.trainer.ahead is not None:
+            self.trainer.ahead.measure(logprobs, counted, inputs)
+            if self.trainer.ahead.max_staleness:
+                return  # the weights have moved, which is no gap
         # several steps share a batch: what it was before the first of them
         trained = inputs.get("old_per_token_logps", logprobs.detach())
         gap = (trained - sampled).abs()

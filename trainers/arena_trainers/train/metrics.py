@@ -114,6 +114,7 @@ class Clock:
     Attributes:
         counts: `"episodes"` and `"turns"` that were played, tokens that were `"generated"`,
             and tokens of rows that were `"trained"`; of this process.
+        elsewhere: seconds of generation by a player beside training, which `spent` leaves out.
     """
 
     def __init__(self) -> None:
@@ -122,6 +123,7 @@ class Clock:
     def restart(self) -> None:
         """Forgets everything; to be called outside all parts."""
         self.counts: Counter[str] = Counter()
+        self.elsewhere = 0.0
         self._spent = dict.fromkeys(TIMES, Spent(0.0, 0.0))
         self._parts = ["rest"]
         self._last = _now()
@@ -166,6 +168,7 @@ class Meter:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self._before = clock.spent, clock.counts.copy()
+        self._elsewhere = clock.elsewhere
 
     def read(self) -> dict[str, float]:
         """The metrics `arena/time/*`, `arena/*_per_second` since the last call."""
@@ -175,8 +178,11 @@ class Meter:
         wall = {name: spent[name].wall - last[name].wall for name in TIMES}
         total = sum(wall.values())
         found = {"arena/episodes_per_second": _rate(counts, done, "episodes", total)}
+        beside = self.clock.elsewhere - self._elsewhere
+        self._elsewhere = self.clock.elsewhere
         for part, tokens in (("generation", "generated"), ("training", "trained")):
-            speed = _rate(counts, done, tokens, wall[part])
+            seconds = wall[part] + beside * (part == "generation")
+            speed = _rate(counts, done, tokens, seconds)
             found[f"arena/tokens_per_second/{part}"] = speed
         for name, seconds in wall.items():
             found[f"arena/time/{name}"] = seconds / total if total > 0 else 0.0

@@ -39,7 +39,7 @@ from arena_trainers.credit.by_name import (
 from arena_trainers.credit.needs import Needs, keeps_state, needs_of
 from arena_trainers.curricula import make_curriculum
 from arena_trainers.engines import check_engine, check_engine_columns
-from arena_trainers.engines.settings import refuse
+from arena_trainers.engines.settings import changes_draws, refuse
 from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.protocol import names_matchmaker
@@ -172,6 +172,64 @@ def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
         )
 
 
+def check_asynchronous(args: Any) -> None:
+    """Raises ValueError for settings with which play cannot run beside training."""
+    given = args.asynchronous
+    if given is None:
+        return
+    refuse_unknown("asynchronous", given, ("max_staleness", "in_flight"))
+    check_int("max_staleness in asynchronous", given.get("max_staleness", 1), 0, 1)
+    check_int("in_flight in asynchronous", given.get("in_flight", 2), 2, 64)
+    found = args.opponents
+    snapshots = names_matchmaker(found) and make_matchmaker(found).max_live > 0
+    tasks = args.curriculum and make_curriculum(args.curriculum)
+    whole = args.generations_per_step % 1 == 0
+    refused = [
+        ("roles", args.roles, "one learner plays"),
+        (
+            f"opponents {found!r}",
+            snapshots,
+            "snapshots are of weights that have not played",
+        ),
+        (f"curriculum {args.curriculum!r}", tasks and tasks.reads_success, LATE),
+        (
+            "critic 'exact'",
+            args.critic == "exact",
+            "its values are of the policy that trains",
+        ),
+        (
+            "max_replays",
+            args.max_replays,
+            "flat groups are known after the next batch began",
+        ),
+        (
+            f"{changes_draws(args)}",
+            changes_draws(args),
+            "ratios are of the whole distribution",
+        ),
+        (
+            "vllm_mode 'colocate'",
+            args.use_vllm and args.vllm_mode == "colocate",
+            ONE_GPU,
+        ),
+        (
+            "several processes",
+            int(os.environ.get("WORLD_SIZE", "1")) > 1,
+            "it is untested",
+        ),
+        (
+            "a generation batch of several steps",
+            not whole,
+            "its last step would be older",
+        ),
+    ]
+    refuse("asynchronous", refused)
+
+
+LATE = "results of a batch are known after the next one began"
+ONE_GPU = "the engine shares GPU and weights with training, so nothing runs beside it"
+
+
 def check_roles(args: Any) -> None:
     """Raises ValueError for learners or updates that do not fit."""
     roles, update = args.roles, args.update
@@ -269,6 +327,11 @@ class SelfPlay:
         vllm_importance_sampling_mode: Mode of the correction with use_vllm. Default: 'token_truncate' with `layout="trajectory"`, where a row holds several
             turns, else TRL's 'sequence_mask'.
 
+        asynchronous: Play beside training, such as {max_staleness: 1, in_flight: 2}. The episodes of
+            the next step are played while this one trains, with weights that are `max_staleness`
+            optimizer steps old, 0 or 1. At most `in_flight` generation batches are played and not
+            yet trained. See `arena_trainers.train.asynchronous`.
+
     Episodes and batch:
         episodes_per_step: Episodes per optimizer step. All processes count. It sets
             `per_device_train_batch_size`, which counts episodes here.
@@ -343,6 +406,7 @@ class SelfPlay:
     part_weights: dict[str, float] = option({})
     rollout_batch_size: int | None = option(None, least=1)
     vllm_importance_sampling_mode: Any = option(None)
+    asynchronous: dict[str, Any] | None = option(None)
     episodes_per_step: int | None = option(None, least=1)
     max_tokens_per_forward: int | None = option(None, least=1)
     flat_groups: Literal["keep", "drop"] = option("keep")

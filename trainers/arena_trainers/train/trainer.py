@@ -54,7 +54,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -81,6 +81,7 @@ from arena_trainers.lm.adapters import adapter_configs
 from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
+from arena_trainers.train.asynchronous import Ahead
 from arena_trainers.train.batch import (
     BatchCredit,
     Filter,
@@ -149,7 +150,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         policy: the model that learns, as a policy.
         clock: counts from the start of `train`.
         shards: knows where the weights are; `forward` runs rows; `saved` writes checkpoints.
-        player: plays generation batches; `matching` seats the starts, `tasks` chooses games.
+        player: plays generation batches, `ahead` has them played beside training; `matching` seats the starts, `tasks` chooses games.
         learners: the adapters of `args.roles`, if there are several.
         filter: chooses what is trained.
         terms: the terms that `losses` adds to the loss.
@@ -255,6 +256,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         self.player = Player(args, games, *seating, process, sizes, clock)
         most = self.forward.max_tokens
         self.credit = BatchCredit(args, games, critic, models, clock, most)
+        self.ahead = Ahead(self) if args.asynchronous else None
         self.filter = Filter(args, games, self.player, self.credit, process, clock)
 
     def _learner(self) -> LMPolicy:
@@ -278,7 +280,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         trains, step = self.model.training, self.state.global_step
         with self.shards.weights_for_play():  # for the critic, too
             self.credit.step = step
-            played = self.player.play(inputs, step, trains)
+            played = (self.ahead or self.player).play(inputs, step, trains)
             kept = self.filter(played)
             credited = self.credit(kept.shares, trains)
         self.last_played, self.last_kept = played, kept
@@ -301,6 +303,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         with self.clock.part("credit"):
             ids = output["completion_ids"]
             output["advantages"] = padded_advantages(self._rows, ids)
+            if self.ahead is not None:
+                self.ahead.correct(output)
             output["learner"] = self.forward.learners_of(None, len(ids))
             output.update(self.terms.columns(self._rows, ids))
             relog_advantages(self._logs["advantages"], self._rows)
@@ -352,11 +356,13 @@ class TurnGRPOTrainer(GRPOTrainer):
         checkpoint = whole_checkpoint(folder, resume_from_checkpoint)
         self.clock.restart()
         self._meter = Meter(self.clock)
-        return super().train(checkpoint, *args, **kwargs)
+        with nullcontext() if self.ahead is None else self.ahead.running():
+            return super().train(checkpoint, *args, **kwargs)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         if "loss" in logs:  # not the summary at the end
             logs.update(self._meter.read() | self.forward.agreement.read())
+            logs.update({} if self.ahead is None else self.ahead.read())
         super().log(logs, start_time)
 
     def save_model(

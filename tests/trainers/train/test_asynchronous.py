@@ -1,0 +1,124 @@
+"""Play beside training: the same records from the same seeds, corrected for their age."""
+
+import os
+import signal
+
+import pytest
+import torch
+from peft import LoraConfig
+
+from arena_trainers import TurnGRPOConfig
+
+AHEAD = {"max_staleness": 1, "in_flight": 2}
+STEPS = {"max_steps": 4, "logging_steps": 1, "learning_rate": 1e-2}
+SAVING = {"save_strategy": "steps", "save_steps": 2}
+LORA = LoraConfig(r=2, target_modules="all-linear", task_type="CAUSAL_LM")
+
+
+def same(one, other):
+    first, second = one.model.state_dict(), other.model.state_dict()
+    return all(torch.equal(tensor, second[name]) for name, tensor in first.items())
+
+
+def logged(trainer, name):
+    logs = trainer.state.log_history
+    return [x[f"arena/asynchronous/{name}"] for x in logs if "loss" in x]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("accumulation", [1, 2])
+@pytest.mark.parametrize("adapter", [None, LORA])
+def test_without_staleness_a_second_process_gives_the_weights_of_a_plain_run(
+    make_trainer, tmp_path, adapter, accumulation
+):
+    options = STEPS | {
+        "peft_config": adapter,
+        "gradient_accumulation_steps": accumulation,
+        "steps_per_generation": 1,
+        "episodes_per_step": 16,
+    }
+    plain = make_trainer(**options, output_dir=str(tmp_path / "plain"))
+    plain.train()
+    other = make_trainer(**options, asynchronous={"max_staleness": 0})
+    other.train()
+    assert same(plain, other)
+    assert logged(other, "staleness") == [0, 0, 0, 0]
+
+
+@pytest.mark.slow
+def test_each_step_trains_what_was_played_one_step_before_and_says_so(make_trainer):
+    trainer = make_trainer(**STEPS, asynchronous=AHEAD)
+    trainer.train()
+    assert logged(trainer, "staleness") == [0, 1, 1, 1]
+    assert logged(trainer, "dropped_episodes") == [0] * 4
+    ratios, sizes = logged(trainer, "ratio"), logged(trainer, "effective_sample_size")
+    assert ratios[0] == pytest.approx(1, abs=1e-5)
+    assert all(abs(ratio - 1) > 1e-5 for ratio in ratios[1:])
+    assert all(0 < size < 1 for size in sizes[1:])
+    assert not trainer.ahead.folder.exists()
+
+
+@pytest.mark.slow
+def test_a_resumed_run_plays_again_what_was_in_flight_and_is_the_unbroken_one(
+    make_trainer, tmp_path
+):
+    options = STEPS | SAVING | {"asynchronous": AHEAD}
+    unbroken = make_trainer(**options)
+    unbroken.train()
+    resumed = make_trainer(**options, output_dir=str(tmp_path / "resumed"))
+    resumed.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-2"))
+    assert logged(resumed, "staleness")[-2:] == [1, 1]
+    assert same(unbroken, resumed)
+
+
+@pytest.mark.slow
+def test_a_player_that_is_killed_ends_training_with_what_to_do(make_trainer, tmp_path):
+    trainer = make_trainer(**STEPS | SAVING | {"save_steps": 1}, asynchronous=AHEAD)
+    fill = trainer.ahead._fill
+
+    def kill(number, step):
+        fill(number, step)
+        if step == 1:
+            os.kill(trainer.ahead._player.process.pid, signal.SIGKILL)
+
+    trainer.ahead._fill = kill
+    with pytest.raises(RuntimeError, match=r"ended with status -9.* Resume the run"):
+        trainer.train()
+    assert (tmp_path / "out" / "checkpoint-2").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"asynchronous": {"max_staleness": 2}}, "max_staleness in asynchronous"),
+        ({"asynchronous": {"in_flight": 1}}, "in_flight in asynchronous"),
+        ({"asynchronous": {"stale": 1}}, "stale"),
+        ({"roles": {0: {}, 1: {}}}, "roles"),
+        ({"opponents": "past_selves"}, "opponents 'past_selves'"),
+        ({"curriculum": "band"}, "curriculum 'band'"),
+        ({"critic": "exact"}, "critic 'exact'"),
+        ({"flat_groups": "drop", "max_replays": 1}, "max_replays"),
+        ({"top_k": 5}, "top_k"),
+        ({"num_iterations": 2}, "a generation batch of several steps"),
+    ],
+)
+def test_settings_that_cannot_run_beside_training_are_refused(
+    settings, options, message
+):
+    given = {"asynchronous": AHEAD, **options}
+    with pytest.raises(ValueError, match=message):
+        TurnGRPOConfig(**settings | given)
+
+
+def test_the_loss_compares_with_the_policy_that_played(make_trainer):
+    trainer = make_trainer(asynchronous=AHEAD)
+    sampled = torch.tensor([[-0.5, -1.0]])
+    output = {"sampling_per_token_logps": sampled}
+    trainer.ahead.correct(output)
+    assert output["old_per_token_logps"] is sampled
+    trainer.ahead.measure(torch.zeros(1, 2), torch.tensor([[True, True]]), output)
+    found = trainer.ahead.read()
+    ratios = (-sampled[0]).exp()
+    assert found["arena/asynchronous/ratio"] == pytest.approx(float(ratios.mean()))
+    size = float(ratios.sum() ** 2 / (2 * (ratios**2).sum()))
+    assert found["arena/asynchronous/effective_sample_size"] == pytest.approx(size)
