@@ -180,54 +180,37 @@ def check_asynchronous(args: Any) -> None:
     refuse_unknown("asynchronous", given, ("max_staleness", "in_flight"))
     check_int("max_staleness in asynchronous", given.get("max_staleness", 1), 0, 1)
     check_int("in_flight in asynchronous", given.get("in_flight", 2), 2, 64)
-    found = args.opponents
-    snapshots = names_matchmaker(found) and make_matchmaker(found).max_live > 0
-    tasks = args.curriculum and make_curriculum(args.curriculum)
-    whole = args.generations_per_step % 1 == 0
-    refused = [
+    refuse("asynchronous", _not_beside_training(args))
+
+
+def _not_beside_training(args: Any) -> list[tuple[str, object, str]]:
+    """Options that `asynchronous` refuses: whether they are given, and why."""
+    who, tasks, cut = args.opponents, args.curriculum, changes_draws(args)
+    past = names_matchmaker(who) and make_matchmaker(who).max_live > 0
+    taught = tasks and make_curriculum(tasks).reads_success
+    late = "results of a batch are known after the next one began"
+    own = "it reads the policy that trains, and another one played"
+    several = args.generations_per_step % 1 != 0
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    return [
         ("roles", args.roles, "one learner plays"),
         (
-            f"opponents {found!r}",
-            snapshots,
-            "snapshots are of weights that have not played",
+            f"opponents {who!r}",
+            past,
+            "a snapshot would be of weights that trained later",
         ),
-        (f"curriculum {args.curriculum!r}", tasks and tasks.reads_success, LATE),
-        (
-            "critic 'exact'",
-            args.critic == "exact",
-            "its values are of the policy that trains",
-        ),
-        (
-            "max_replays",
-            args.max_replays,
-            "flat groups are known after the next batch began",
-        ),
-        (
-            f"{changes_draws(args)}",
-            changes_draws(args),
-            "ratios are of the whole distribution",
-        ),
-        (
-            "vllm_mode 'colocate'",
-            args.use_vllm and args.vllm_mode == "colocate",
-            ONE_GPU,
-        ),
-        (
-            "several processes",
-            int(os.environ.get("WORLD_SIZE", "1")) > 1,
-            "it is untested",
-        ),
+        (f"curriculum {tasks!r}", taught, late),
+        ("max_replays", args.max_replays, late),
+        ("critic 'exact'", args.critic == "exact", own),
+        (str(cut), cut, "importance ratios are of the whole distribution"),
+        ("use_vllm", args.use_vllm, "an engine in this process shares GPU and weights"),
         (
             "a generation batch of several steps",
-            not whole,
-            "its last step would be older",
+            several,
+            "the last would train old turns",
         ),
+        ("several processes", processes > 1, "it has not been tested with them"),
     ]
-    refuse("asynchronous", refused)
-
-
-LATE = "results of a batch are known after the next one began"
-ONE_GPU = "the engine shares GPU and weights with training, so nothing runs beside it"
 
 
 def check_roles(args: Any) -> None:
@@ -330,7 +313,7 @@ class SelfPlay:
         asynchronous: Play beside training, such as {max_staleness: 1, in_flight: 2}. The episodes of
             the next step are played while this one trains, with weights that are `max_staleness`
             optimizer steps old, 0 or 1. At most `in_flight` generation batches are played and not
-            yet trained. See `arena_trainers.train.asynchronous`.
+            yet trained. See `arena_trainers.train.batch`.
 
     Episodes and batch:
         episodes_per_step: Episodes per optimizer step. All processes count. It sets

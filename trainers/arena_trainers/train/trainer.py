@@ -81,8 +81,8 @@ from arena_trainers.lm.adapters import adapter_configs
 from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
-from arena_trainers.train.asynchronous import Ahead
 from arena_trainers.train.batch import (
+    Ahead,
     BatchCredit,
     Filter,
     Player,
