@@ -9,25 +9,19 @@
 
 from typing import TYPE_CHECKING, Any
 
-from arena_envs.game import CHANCE, TERMINAL, BaseGame, Game, IllegalAction
-from arena_envs.registration import GameInfo, game_infos, make, make_game, register
+from arena_envs.game import CHANCE as CHANCE
+from arena_envs.game import TERMINAL as TERMINAL
+from arena_envs.game import BaseGame as BaseGame
+from arena_envs.game import Game as Game
+from arena_envs.game import IllegalAction as IllegalAction
+from arena_envs.registration import GameInfo as GameInfo
+from arena_envs.registration import game_infos as game_infos
+from arena_envs.registration import make as make
+from arena_envs.registration import make_game as make_game
+from arena_envs.registration import register as register
 
 if TYPE_CHECKING:
-    from arena_envs.env import GameEnv
-
-__all__ = [
-    "CHANCE",
-    "TERMINAL",
-    "BaseGame",
-    "Game",
-    "GameEnv",
-    "GameInfo",
-    "IllegalAction",
-    "game_infos",
-    "make",
-    "make_game",
-    "register",
-]
+    from arena_envs.env import GameEnv as GameEnv
 
 
 def __getattr__(name: str) -> Any:

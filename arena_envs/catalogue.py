@@ -70,12 +70,12 @@ GAMES = {
     "codenames-v1": Listed("codenames:Codenames", bots={"spy": "codenames:Spy"}),
     "collaborative_maze-v1": Listed(
         "collaborative_maze:CollaborativeMaze",
-        bots={"maze_walker": "collaborative_maze.bots:MazeWalker"},
+        bots={"maze_walker": "collaborative_maze:MazeWalker"},
     ),
     "colonel_blotto-v0": Listed("colonel_blotto:ColonelBlotto"),
     "connect_four-v0": Listed("connect_four:ConnectFour", split="held_out"),
     "deal_or_no_deal-v1": Listed(
-        "deal_or_no_deal:DealOrNoDeal", bots={"dealer": "deal_or_no_deal.bots:Dealer"}
+        "deal_or_no_deal:DealOrNoDeal", bots={"dealer": "deal_or_no_deal:Dealer"}
     ),
     "donor_game-v0": Listed("donor_game:DonorGame"),
     "dots_and_boxes-v0": Listed("dots_and_boxes:DotsAndBoxes"),
@@ -89,7 +89,7 @@ GAMES = {
         },
     ),
     "hanabi-v0": Listed(
-        "hanabi:Hanabi", bots={"hanabi_convention": "hanabi.bots:HanabiConvention"}
+        "hanabi:Hanabi", bots={"hanabi_convention": "hanabi:HanabiConvention"}
     ),
     "hex-v0": Listed("hex:Hex"),
     "iterated_matrix_game-v0": Listed(
@@ -144,6 +144,7 @@ GAMES = {
     ),
     "prisoners_dilemma-v0": Listed("matrix_game:MatrixGame"),
     "public_goods-v0": Listed("public_goods:PublicGoods"),
+    "questions-v0": Listed("questions:Questions"),
     "referential-v1": Listed(
         "referential:Referential", bots={"referrer": "referential:Referrer"}
     ),
@@ -183,7 +184,7 @@ GAMES = {
     "tiny_hanabi-v0": Listed("tiny_hanabi:TinyHanabi"),
     "twenty_questions-v1": Listed("twenty_questions:TwentyQuestions"),
     "werewolf-v1": Listed(
-        "werewolf:Werewolf", bots={"werewolf_player": "werewolf.bots:WerewolfPlayer"}
+        "werewolf:Werewolf", bots={"werewolf_player": "werewolf:WerewolfPlayer"}
     ),
     "wordle-v1": Listed("wordle:Wordle"),
 }

@@ -157,7 +157,7 @@ def register(
         if _gymnasium is not None:
             _gymnasium.register(
                 f"arena/{name}",
-                "arena_wrappers.play.seat_env:make_seat_env",
+                "arena_wrappers.play.seats:make_seat_env",
                 kwargs={"game": id},  # `make_vec` has an argument `id` of its own
             )
 
@@ -183,11 +183,11 @@ transforms: Door[AnyGame] = Door(
     "transform",
     "arena.transforms",
     {
-        "disguise": f"{_HERE}.disguise:Disguise",
-        "goal": f"{_HERE}.ends:Goal",
-        "misere": f"{_HERE}.ends:Misere",
-        "start": f"{_HERE}.positions:Start",
-        "vanish": f"{_HERE}.positions:Vanish",
+        "disguise": f"{_HERE}.built_in:Disguise",
+        "goal": f"{_HERE}.built_in:Goal",
+        "misere": f"{_HERE}.built_in:Misere",
+        "start": f"{_HERE}.built_in:Start",
+        "vanish": f"{_HERE}.built_in:Vanish",
     },
     given=("game",),
     kit="arena_envs.testing:check_game",

@@ -59,37 +59,6 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from arena_envs.game import A, BaseGame, IllegalAction, S, counted
 from arena_envs.hostile import quoted
 
-__all__ = [
-    "CENT",
-    "Amount",
-    "Integer",
-    "Move",
-    "OneOf",
-    "PairedTurns",
-    "Player",
-    "Scripted",
-    "TalkGame",
-    "Utterance",
-    "Word",
-    "as_heard",
-    "every",
-    "example",
-    "how_to_write",
-    "is_heard",
-    "money",
-    "named",
-    "natural",
-    "nearest",
-    "read",
-    "restated",
-    "rounds_told",
-    "syntax",
-    "to_move",
-    "transcript",
-    "with_words",
-    "written",
-]
-
 CENT = 100  # amounts are whole hundredths
 MAX_MOVE = 200  # characters at the end of a text that are searched for the move
 

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 import arena_envs
-from arena_trainers.data import joined, select, selector_names
+from arena_trainers.data import joined, select, selectors
 from arena_wrappers import Branching, Episode, PromptWrapper, ScriptedPolicy, play
 
 
@@ -60,7 +60,7 @@ def main() -> None:
             "solver_labels": {"solver": "random"},
             "solver_replies": {"solver": "random"},
         }
-        for name in selector_names():
+        for name in selectors.names():
             began = time.process_time()
             found = select(name, episodes, **options.get(name, {}))
             seconds = time.process_time() - began

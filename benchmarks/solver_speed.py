@@ -28,7 +28,7 @@ from rich.table import Table
 import arena_envs
 from arena_envs.bots.mcts import MCTS
 from arena_envs.solvers import CFR, nash_conv, uniform_table
-from arena_envs.solvers.tree import Tree
+from arena_envs.solvers.tabular import Tree
 
 NUM_SIMULATIONS = 200
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
-from arena_envs.solvers.tree import (
+from arena_envs.solvers.tabular import (
     best_response_of,
     edge_weights,
     game_tree,

@@ -11,6 +11,7 @@ import contextlib
 import io
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from build_gallery import write_gallery
@@ -25,9 +26,12 @@ SOURCES = {
 }
 # Public modules without a list of names: all that they define is public.
 MODULES = (
-    "arena_envs.game",
+    "arena_envs.bots",
     "arena_envs.doors",
+    "arena_envs.game",
     "arena_envs.hostile",
+    "arena_envs.talk",
+    "arena_envs.transforms",
     "arena_wrappers.records",
 )
 COMMANDS = (
@@ -59,34 +63,43 @@ COMMANDS = (
 )
 
 
-def public_modules() -> list[str]:
-    """All modules that list their public names, and `MODULES`; those of games have pages of their own."""
-    found = list(MODULES)
+def public_modules() -> dict[str, list[str]]:
+    """The names that each public module lists; none if all that it defines is public.
+
+    Games have pages of their own.
+    """
+    found: dict[str, list[str]] = {module: [] for module in MODULES}
     for package, folder in SOURCES.items():
         for path in sorted(folder.rglob("*.py")):
             names = path.relative_to(folder).with_suffix("").parts
             adapter = names[0] == "adapters" and not names[-1].startswith("_")
-            if adapter or (names[0] != "games" and _lists_names(path)):
-                found.append(
-                    ".".join((package, *(n for n in names if n != "__init__")))
-                )
-    return sorted(found)
+            listed = _listed_names(path)
+            if adapter or (names[0] != "games" and listed):
+                module = ".".join((package, *(n for n in names if n != "__init__")))
+                found[module] = listed
+    return dict(sorted(found.items()))
 
 
-def _lists_names(path: Path) -> bool:
-    return any(
-        isinstance(node, ast.Assign)
-        and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets)
-        for node in ast.parse(path.read_text()).body
-    )
+def _listed_names(path: Path) -> list[str]:
+    """The names in `__all__`, and those that are imported as themselves."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and path.name == "__init__.py":
+            names += [each.name for each in node.names if each.name == each.asname]
+        elif isinstance(node, ast.Assign):
+            targets = [t.id for t in node.targets if isinstance(t, ast.Name)]
+            if targets == ["__all__"]:
+                names += ast.literal_eval(node.value)
+    return names
 
 
-def module_page(module: str) -> str:
+def module_page(module: str, names: list[str]) -> str:
     """The page of a module: mkdocstrings fills it from the docstrings."""
-    return f"# `{module}`\n\n::: {module}\n"
+    members = f"    options:\n      members: [{', '.join(names)}]\n" if names else ""
+    return f"# `{module}`\n\n::: {module}\n{members}"
 
 
-def index_page(modules: list[str]) -> str:
+def index_page(modules: Iterable[str]) -> str:
     """The page that lists the others."""
     lines = [f"- [`{module}`]({module}.md)" for module in modules]
     head = "# Reference\n\nEvery public name, from its docstring, and the [commands](commands.md).\n\n"
@@ -114,8 +127,8 @@ def main() -> None:
     FOLDER.mkdir()
     modules = public_modules()
     (FOLDER / "README.md").write_text(index_page(modules))
-    for module in modules:
-        (FOLDER / f"{module}.md").write_text(module_page(module))
+    for module, names in modules.items():
+        (FOLDER / f"{module}.md").write_text(module_page(module, names))
     write_gallery(FOLDER)
     write_app()
     (FOLDER / "commands.md").write_text(commands_page())

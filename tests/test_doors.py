@@ -33,7 +33,7 @@ DOORS = [
 PLUG_INS = """
 from arena_trainers.curricula import BaseCurriculum, Task
 from arena_trainers.data.built_in import wins
-from arena_trainers.credit.estimators.mars import mars
+from arena_trainers.credit.estimators.turn_level import mars
 from arena_trainers.matchmaking import BaseMatchmaker
 from arena_wrappers import Reply
 

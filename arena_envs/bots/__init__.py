@@ -56,8 +56,6 @@ from arena_envs.catalogue import GAMES
 from arena_envs.doors import Door
 from arena_envs.game import AnyGame
 
-__all__ = ["BOTS", "Bot", "bots", "make_bot"]
-
 
 class Bot(Protocol):
     """Chooses actions by the state."""
@@ -75,11 +73,11 @@ bots: Door[Bot] = Door(
         "first": f"{_HERE}.simple:First",
         "constant": f"{_HERE}.simple:constant",
         "mcts": f"{_HERE}.mcts:MCTS",
-        "ismcts": f"{_HERE}.ismcts:ISMCTS",
+        "ismcts": f"{_HERE}.mcts:ISMCTS",
         "minimax": f"{_HERE}.solved:Minimax",
         "cfr": f"{_HERE}.solved:CFR",
         "core_cfr": f"{_HERE}.solved:CoreCFR",
-        "win_or_block": f"{_HERE}.greedy:WinOrBlock",
+        "win_or_block": f"{_HERE}.simple:WinOrBlock",
         **{
             name: f"arena_envs.games.{path}"
             for listed in GAMES.values()

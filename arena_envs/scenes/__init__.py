@@ -12,32 +12,15 @@ for a viewer who sees everything. It returns a `Scene`, made of the shapes of
 `Game.information_state` where something is hidden.
 """
 
-from arena_envs.scenes.shapes import (
-    Bubble,
-    Card,
-    Cards,
-    Cell,
-    Grid,
-    Scene,
-    Table,
-    Talk,
-    Track,
-    scene_of,
-)
-from arena_envs.scenes.svg import svg
-from arena_envs.scenes.text import text_of
-
-__all__ = [
-    "Bubble",
-    "Card",
-    "Cards",
-    "Cell",
-    "Grid",
-    "Scene",
-    "Table",
-    "Talk",
-    "Track",
-    "scene_of",
-    "svg",
-    "text_of",
-]
+from arena_envs.scenes.shapes import Bubble as Bubble
+from arena_envs.scenes.shapes import Card as Card
+from arena_envs.scenes.shapes import Cards as Cards
+from arena_envs.scenes.shapes import Cell as Cell
+from arena_envs.scenes.shapes import Grid as Grid
+from arena_envs.scenes.shapes import Scene as Scene
+from arena_envs.scenes.shapes import Table as Table
+from arena_envs.scenes.shapes import Talk as Talk
+from arena_envs.scenes.shapes import Track as Track
+from arena_envs.scenes.shapes import scene_of as scene_of
+from arena_envs.scenes.svg import svg as svg
+from arena_envs.scenes.text import text_of as text_of

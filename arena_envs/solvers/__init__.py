@@ -14,74 +14,37 @@ Solvers that enumerate have a limit, `max_states`. A larger game raises `TooLarg
 with the size of the game, as far as it is known, and a solver for it.
 """
 
-from arena_envs.solvers.cfr import CFR, MCCFR, CFRPlus
-from arena_envs.solvers.enumeration import (
-    MAX_STATES,
-    Key,
-    Table,
-    TooLarge,
-    refuse_hopeless,
+from arena_envs.solvers.cfr import CFR as CFR
+from arena_envs.solvers.cfr import MCCFR as MCCFR
+from arena_envs.solvers.cfr import CFRPlus as CFRPlus
+from arena_envs.solvers.enumeration import MAX_STATES as MAX_STATES
+from arena_envs.solvers.enumeration import Key as Key
+from arena_envs.solvers.enumeration import Table as Table
+from arena_envs.solvers.enumeration import TooLarge as TooLarge
+from arena_envs.solvers.enumeration import refuse_hopeless as refuse_hopeless
+from arena_envs.solvers.linear_program import MatrixSolution as MatrixSolution
+from arena_envs.solvers.linear_program import ZeroSumSolution as ZeroSumSolution
+from arena_envs.solvers.linear_program import solve_matrix as solve_matrix
+from arena_envs.solvers.linear_program import solve_zero_sum as solve_zero_sum
+from arena_envs.solvers.matrix import JointPolicy as JointPolicy
+from arena_envs.solvers.matrix import MixedEquilibrium as MixedEquilibrium
+from arena_envs.solvers.matrix import iterated_best_response as iterated_best_response
+from arena_envs.solvers.matrix import mixed_equilibria as mixed_equilibria
+from arena_envs.solvers.matrix import normal_form as normal_form
+from arena_envs.solvers.matrix import optimal_joint_policy as optimal_joint_policy
+from arena_envs.solvers.matrix import pure_equilibria as pure_equilibria
+from arena_envs.solvers.perfect_information import Minimax as Minimax
+from arena_envs.solvers.perfect_information import (
+    PerfectInformation as PerfectInformation,
 )
-from arena_envs.solvers.linear_program import (
-    MatrixSolution,
-    ZeroSumSolution,
-    solve_matrix,
-    solve_zero_sum,
-)
-from arena_envs.solvers.matrix import (
-    JointPolicy,
-    MixedEquilibrium,
-    iterated_best_response,
-    mixed_equilibria,
-    normal_form,
-    optimal_joint_policy,
-    pure_equilibria,
-)
-from arena_envs.solvers.perfect_information import Minimax, PerfectInformation, minimax
-from arena_envs.solvers.tabular import (
-    BestResponse,
-    action_values,
-    best_response,
-    best_response_value,
-    complete_table,
-    expected_returns,
-    exploitability,
-    information_states,
-    nash_conv,
-    uniform_table,
-)
-
-__all__ = [
-    "CFR",
-    "MAX_STATES",
-    "MCCFR",
-    "BestResponse",
-    "CFRPlus",
-    "JointPolicy",
-    "Key",
-    "MatrixSolution",
-    "Minimax",
-    "MixedEquilibrium",
-    "PerfectInformation",
-    "Table",
-    "TooLarge",
-    "ZeroSumSolution",
-    "action_values",
-    "best_response",
-    "best_response_value",
-    "complete_table",
-    "expected_returns",
-    "exploitability",
-    "information_states",
-    "iterated_best_response",
-    "minimax",
-    "mixed_equilibria",
-    "nash_conv",
-    "normal_form",
-    "optimal_joint_policy",
-    "pure_equilibria",
-    "refuse_hopeless",
-    "solve_matrix",
-    "solve_zero_sum",
-    "uniform_table",
-]
+from arena_envs.solvers.perfect_information import minimax as minimax
+from arena_envs.solvers.tabular import BestResponse as BestResponse
+from arena_envs.solvers.tabular import action_values as action_values
+from arena_envs.solvers.tabular import best_response as best_response
+from arena_envs.solvers.tabular import best_response_value as best_response_value
+from arena_envs.solvers.tabular import complete_table as complete_table
+from arena_envs.solvers.tabular import expected_returns as expected_returns
+from arena_envs.solvers.tabular import exploitability as exploitability
+from arena_envs.solvers.tabular import information_states as information_states
+from arena_envs.solvers.tabular import nash_conv as nash_conv
+from arena_envs.solvers.tabular import uniform_table as uniform_table

@@ -10,7 +10,7 @@ from typing import Any
 
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, Floats, np, sample_chance
 from arena_envs.solvers.enumeration import MAX_STATES, Key
-from arena_envs.solvers.tree import (
+from arena_envs.solvers.tabular import (
     edge_weights,
     game_tree,
     normalise,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from arena_envs.checks import install_advice
 from arena_envs.game import TERMINAL, AnyGame, ArrayLike, Floats, np
 from arena_envs.solvers.enumeration import MAX_STATES, Key
-from arena_envs.solvers.tree import Tree, game_tree, normalise
+from arena_envs.solvers.tabular import Tree, game_tree, normalise
 
 
 class ZeroSumSolution(NamedTuple):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from arena_envs.game import AnyGame, ArrayLike, Floats, np
 from arena_envs.solvers.enumeration import MAX_STATES, Key, about, too_large
-from arena_envs.solvers.tree import (
+from arena_envs.solvers.tabular import (
     Tree,
     best_response_of,
     edge_weights,

@@ -1,22 +1,318 @@
 """Tabular policies: their expected returns, best responses to them, and NashConv.
 
 A table gives, for each (seat, information state) in which the seat is to move, the
-probabilities of its legal actions. All states of a game are enumerated at the first call
-and remembered; after that a call is a sweep over arrays.
+probabilities of its legal actions. A game is arrays, for sweeps over all of its states at once:
+they are enumerated at the first call and remembered.
+
+States that are equal after the same number of actions are one node, so that the "tree" of
+tic-tac-toe has 5,478 nodes and not 549,946. Nodes are numbered by layer: every edge leads
+to a later layer, and all nodes of an information set share one. A policy is a vector with
+one entry, called a column, for each (information set, legal action).
+
+Sweeps over it compute reach probabilities and values of its nodes. Weights are
+float64[num_edges], in the order of `Tree.source`. A policy is float64[num_columns]. Reach and
+values are float64[num_nodes].
 """
 
+from collections.abc import Sequence
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
-from arena_envs.game import AnyGame, np
-from arena_envs.solvers.enumeration import MAX_STATES, Key, Table
-from arena_envs.solvers.tree import (
-    best_response_of,
-    edge_weights,
-    game_tree,
-    reach_of,
-    uniform_policy,
-    values_of,
+from arena_envs.game import TERMINAL, AnyGame, Floats, Ints, np
+from arena_envs.solvers.enumeration import (
+    MAX_STATES,
+    Enumeration,
+    Key,
+    Memory,
+    Table,
+    TooLarge,
+    too_large,
+    too_many_states,
 )
+
+MAX_TREES = 4  # kept in memory
+
+
+class Layer(NamedTuple):
+    """The nodes of a layer, the edges out of them and the edges into them.
+
+    Attributes:
+        nodes: all nodes.
+        inner: the nodes that have edges.
+        out_starts: where the edges of each inner node start within `out`.
+        out: the edges out of the inner nodes.
+        into: the edges into `nodes`, as part of `Tree.by_target`.
+        into_starts: where the edges of each node start within `into`.
+    """
+
+    nodes: slice
+    inner: Ints
+    out_starts: Ints
+    out: slice
+    into: slice
+    into_starts: Ints
+
+
+class Block(NamedTuple):
+    """The decisions of one seat in one layer.
+
+    Attributes:
+        edges: the edges that are actions of this seat.
+        columns: the columns of its information sets here.
+        starts: where those of each information set start within `columns`.
+    """
+
+    edges: Ints
+    columns: slice
+    starts: Ints
+
+
+class Tree:
+    """All states of a game.
+
+    Attributes:
+        num_players: number of seats.
+        num_nodes: number of states.
+        keys: (seat, information state) of each information set, by seat and layer.
+        states: one state of each information set.
+        widths: number of legal actions of each information set.
+        offsets: first column of each information set, and the number of all columns.
+        players: of each node, the seat to move, `CHANCE` or `TERMINAL`.
+        payoffs: float64[num_nodes, num_players], returns at the end, zero elsewhere.
+        source, target: the nodes of each edge; edges are sorted by source.
+        column: column of each edge, or the number of all columns at chance edges.
+        chance: probability of each chance edge; 1 at others.
+        by_target: the edges, sorted by target.
+        sorted_source: the sources of these.
+        layers: the layers in order.
+        decisions: by seat, the edges that are its actions.
+        blocks: by seat, what it decides in each layer where it does.
+        infosets: by seat, its part of `keys`.
+        columns: by seat, its part of the columns.
+    """
+
+    def __init__(self, game: AnyGame, max_states: int = MAX_STATES) -> None:
+        found = Enumeration(game, max_states)
+        self.num_players = game.num_players
+        self.num_nodes = len(found.players)
+        layer = found.layers()
+        node_order = np.argsort(layer, kind="stable")
+        rank = np.argsort(node_order)
+        layer, infoset = layer[node_order], np.array(found.infosets)[node_order]
+        self.players: Ints = np.array(found.players)[node_order]
+        self.payoffs = np.zeros((self.num_nodes, self.num_players))
+        self.payoffs[rank[np.array(found.players) == TERMINAL]] = found.payoffs
+
+        depths = np.zeros(len(found.keys), np.intp)
+        depths[infoset[infoset >= 0]] = layer[infoset >= 0]
+        seats = np.array([seat for seat, _ in found.keys], np.intp)
+        order = np.lexsort((depths, seats))
+        self.keys: list[Key] = [found.keys[i] for i in order]
+        self.states: list[Any] = [found.states[i] for i in order]
+        widths = [len(found.actions[i]) for i in order]
+        self.widths: Ints = np.array(widths, np.intp)
+        self.offsets: Ints = np.append(0, np.cumsum(self.widths)).astype(np.intp)
+        self._add_edges(found, rank, np.append(np.argsort(order), -1)[infoset])
+
+        self.layers = self._group_layers(layer)
+        ends = np.searchsorted(seats[order], np.arange(self.num_players + 1))
+        self.infosets = [slice(*part) for part in pairwise(ends)]
+        self.columns = [slice(*part) for part in pairwise(self.offsets[ends])]
+        movers = self.players[self.source]
+        self.decisions = [np.flatnonzero(movers == s) for s in range(self.num_players)]
+        self.blocks = [
+            self._group_decisions(seat, depths[order], layer)
+            for seat in range(self.num_players)
+        ]
+
+    @property
+    def num_columns(self) -> int:
+        """Number of (information set, legal action)."""
+        return int(self.offsets[-1])
+
+    def vector(self, table: Table) -> Floats:
+        """A table as float64[num_columns].
+
+        Raises:
+            ValueError: an information state is missing, or its row does not fit.
+        """
+        rows = [table.get(key) for key in self.keys]
+        for key, row, width in zip(self.keys, rows, self.widths, strict=True):
+            if row is None or len(row) != width:
+                raise ValueError(
+                    f"want {width} probabilities for information state {key}, got {row}"
+                )
+        flat = chain.from_iterable(row for row in rows if row is not None)
+        policy = np.fromiter(flat, np.float64, self.num_columns)
+        sums = np.add.reduceat(policy, self.offsets[:-1]) if rows else policy
+        wrong = np.abs(sums - 1) > 1e-4
+        wrong |= np.isnan(sums)
+        if rows:
+            wrong |= np.minimum.reduceat(policy, self.offsets[:-1]) < 0
+        for i in np.flatnonzero(wrong):
+            raise ValueError(
+                f"want probabilities that sum to 1 for information state {self.keys[i]}, "
+                f"got {rows[i]}"
+            )
+        return policy
+
+    def table(self, policy: Floats) -> dict[Key, list[float]]:
+        """A vector as table."""
+        values, ends = policy.tolist(), self.offsets.tolist()
+        return {key: values[ends[i] : ends[i + 1]] for i, key in enumerate(self.keys)}
+
+    def _add_edges(self, found: Enumeration, rank: Ints, infoset: Ints) -> None:
+        source = rank[np.array(found.source, np.intp)]
+        order = np.argsort(source, kind="stable")
+        self.source: Ints = source[order]
+        self.target: Ints = rank[np.array(found.target, np.intp)][order]
+        self.by_target = np.argsort(self.target, kind="stable")
+        self.sorted_source = self.source[self.by_target]
+        self.chance = np.array(found.chance)[order]
+        first = self.offsets[infoset[self.source]]
+        column = first + np.array(found.slots, np.intp)[order]
+        decided = infoset[self.source] >= 0
+        self.column: Ints = np.where(decided, column, self.num_columns)
+
+    def _group_layers(self, layer: Ints) -> list[Layer]:
+        bounds = np.arange(layer[-1] + 2)
+        sorted_target = self.target[self.by_target]
+        return [
+            Layer(
+                slice(*nodes),
+                *np.unique(self.source[slice(*out)], return_index=True),
+                slice(*out),
+                slice(*into),
+                np.unique(sorted_target[slice(*into)], return_index=True)[1],
+            )
+            for nodes, out, into in zip(
+                pairwise(np.searchsorted(layer, bounds)),
+                pairwise(np.searchsorted(layer[self.source], bounds)),
+                pairwise(np.searchsorted(layer[sorted_target], bounds)),
+                strict=True,
+            )
+        ]
+
+    def _group_decisions(
+        self, seat: int, depths: Ints, layer: Ints
+    ) -> dict[int, Block]:
+        infosets = self.infosets[seat]
+        edges = self.decisions[seat]
+        edge_layers = layer[self.source[edges]]
+        blocks = {}
+        for number in np.unique(depths[infosets]).tolist():
+            bounds = np.searchsorted(depths[infosets], [number, number + 1])
+            first, last = (infosets.start + bounds).tolist()
+            columns = slice(self.offsets[first], self.offsets[last])
+            starts = self.offsets[first:last] - columns.start
+            blocks[number] = Block(edges[edge_layers == number], columns, starts)
+        return blocks
+
+
+_trees = Memory[Tree](MAX_TREES)
+_refused = Memory[list[int]](100)  # a limit that each game is known to exceed
+
+
+def game_tree(game: AnyGame, max_states: int = MAX_STATES) -> Tree:
+    """The tree of a game; those of the last few games are remembered.
+
+    Raises:
+        TooLarge: the game has more states than `max_states`.
+    """
+    exceeded = _refused.recall(game, lambda: [0])
+    if max_states <= exceeded[0]:
+        raise too_many_states(game, max_states)
+    try:
+        tree = _trees.recall(game, lambda: Tree(game, max_states))
+    except TooLarge:
+        exceeded[0] = max_states
+        raise
+    if tree.num_nodes > max_states:
+        raise too_large(game, f"{tree.num_nodes} states", f"max_states={max_states}")
+    return tree
+
+
+def uniform_policy(tree: Tree) -> Floats:
+    """The policy that plays each legal action with the same probability."""
+    policy: Floats = 1 / np.repeat(tree.widths, tree.widths)
+    return policy
+
+
+def normalise(tree: Tree, policy: Floats) -> Floats:
+    """Rows scaled to sum to 1; uniform where they are zero."""
+    sums = np.repeat(np.add.reduceat(policy, tree.offsets[:-1]), tree.widths)
+    scaled = uniform_policy(tree)
+    np.divide(policy, sums, out=scaled, where=sums > 0)
+    return scaled
+
+
+def edge_weights(tree: Tree, policy: Floats, seats: Sequence[int]) -> Floats:
+    """Probability of each edge if chance and these seats alone decided, others 1."""
+    factors = np.ones(tree.num_columns + 1)
+    for seat in seats:
+        factors[tree.columns[seat]] = policy[tree.columns[seat]]
+    weights: Floats = tree.chance * factors[tree.column]
+    return weights
+
+
+def reach_of(tree: Tree, weights: Floats) -> Floats:
+    """Sum over the paths to each node of the product of their weights."""
+    reach = np.ones(tree.num_nodes)
+    sorted_weights = weights[tree.by_target]
+    for layer in tree.layers[1:]:
+        part = reach[tree.sorted_source[layer.into]] * sorted_weights[layer.into]
+        reach[layer.nodes] = np.add.reduceat(part, layer.into_starts)
+    return reach
+
+
+def values_of(tree: Tree, weights: Floats, seat: int) -> Floats:
+    """Expected return of a seat from each node on, by the weights of the edges."""
+    values = tree.payoffs[:, seat].copy()
+    for layer in reversed(tree.layers):
+        if len(layer.inner):
+            part = weights[layer.out] * values[tree.target[layer.out]]
+            values[layer.inner] = np.add.reduceat(part, layer.out_starts)
+    return values
+
+
+def best_response_of(tree: Tree, policy: Floats, seat: int) -> tuple[float, Floats]:
+    """Value of a seat's best response, and the policy with it in place.
+
+    At each information set I the seat takes the first action with the largest
+    Σ_{h ∈ I} π₋ᵢ(h) v(ha), with π₋ᵢ the probability that chance and the others
+    reach h.
+    """
+    others = [s for s in range(tree.num_players) if s != seat]
+    weights = edge_weights(tree, policy, others)
+    reach = reach_of(tree, weights)
+    values = tree.payoffs[:, seat].copy()
+    policy = policy.copy()
+    for number, layer in reversed(list(enumerate(tree.layers))):
+        block = tree.blocks[seat].get(number)
+        if block:
+            edges, columns = block.edges, block.columns
+            part = reach[tree.source[edges]] * values[tree.target[edges]]
+            local = tree.column[edges] - columns.start
+            gains = np.zeros(columns.stop - columns.start)
+            np.add.at(gains, local, part)
+            choice = _first_maxima(gains, block.starts)
+            policy[columns] = choice
+            weights[edges] = choice[local]
+        if len(layer.inner):
+            part = weights[layer.out] * values[tree.target[layer.out]]
+            values[layer.inner] = np.add.reduceat(part, layer.out_starts)
+    return float(values[0]), policy
+
+
+def _first_maxima(gains: Floats, starts: Ints) -> Floats:
+    """1 at the first of the largest entries of each part, else 0."""
+    widths = np.diff(np.append(starts, len(gains)))
+    largest = np.repeat(np.maximum.reduceat(gains, starts), widths)
+    hits = np.flatnonzero(gains >= largest)
+    part = np.repeat(np.arange(len(starts)), widths)[hits]
+    choice = np.zeros(len(gains))
+    choice[hits[np.unique(part, return_index=True)[1]]] = 1
+    return choice
 
 
 class BestResponse(NamedTuple):

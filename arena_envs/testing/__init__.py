@@ -11,23 +11,16 @@ information is imperfect, it does not find a text that leaves out a public fact 
 `check_game`).
 """
 
-from arena_envs.doors import BrokenPromise
-from arena_envs.testing.check import CHECKS, PAGE_ROWS, check_game, page_of
-from arena_envs.testing.sample import Sample, draw_sample, random_episode
-from arena_envs.testing.twin import Difference, EnvTwin, same_game, twin, twin_values
-
-__all__ = [
-    "CHECKS",
-    "PAGE_ROWS",
-    "BrokenPromise",
-    "Difference",
-    "EnvTwin",
-    "Sample",
-    "check_game",
-    "draw_sample",
-    "page_of",
-    "random_episode",
-    "same_game",
-    "twin",
-    "twin_values",
-]
+from arena_envs.doors import BrokenPromise as BrokenPromise
+from arena_envs.testing.check import CHECKS as CHECKS
+from arena_envs.testing.check import PAGE_ROWS as PAGE_ROWS
+from arena_envs.testing.check import check_game as check_game
+from arena_envs.testing.check import page_of as page_of
+from arena_envs.testing.sample import Sample as Sample
+from arena_envs.testing.sample import draw_sample as draw_sample
+from arena_envs.testing.sample import random_episode as random_episode
+from arena_envs.testing.twin import Difference as Difference
+from arena_envs.testing.twin import EnvTwin as EnvTwin
+from arena_envs.testing.twin import same_game as same_game
+from arena_envs.testing.twin import twin as twin
+from arena_envs.testing.twin import twin_values as twin_values

@@ -18,8 +18,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-__all__ = ["Transform"]
-
 
 @dataclass(frozen=True)
 class Transform:

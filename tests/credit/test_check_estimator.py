@@ -22,9 +22,8 @@ from arena_trainers.credit import (
     trajectories,
     with_report,
 )
-from arena_trainers.credit.estimators.grpo import episode
-from arena_trainers.credit.estimators.mars import mars
-from arena_trainers.credit.estimators.outcome import dr_grpo
+from arena_trainers.credit.estimators.outcome import dr_grpo, episode
+from arena_trainers.credit.estimators.turn_level import mars
 from arena_trainers.credit.testing import (
     CHECKS,
     BrokenPromise,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from arena_trainers.credit import Claims, claims, estimate
-from arena_trainers.credit.estimators.mars import mars
+from arena_trainers.credit.estimators.turn_level import mars
 from arena_trainers.credit.proofs import claims_of
 from arena_trainers.credit.testing import check_estimator, full_batch
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from arena_trainers.credit import estimate, moments
-from arena_trainers.credit.estimators.mars_released import centre_distinct
+from arena_trainers.credit.estimators.turn_level import centre_distinct
 from arena_trainers.credit.testing import full_batch
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from arena_trainers.credit import FlatPoolWarning, estimate, needs
-from arena_trainers.credit.estimators.mars import mars
+from arena_trainers.credit.estimators.turn_level import mars
 from arena_trainers.credit.pools import reply_values
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")

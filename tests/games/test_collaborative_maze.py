@@ -11,8 +11,7 @@ import pytest
 from arena_envs import CHANCE, TERMINAL, make
 from arena_envs.bots import make_bot
 from arena_envs.game import IllegalAction, sample_chance
-from arena_envs.games.collaborative_maze import CollaborativeMaze, State
-from arena_envs.games.collaborative_maze import state as maze
+from arena_envs.games.collaborative_maze import CollaborativeMaze, State, distance
 from arena_envs.testing import random_episode
 
 default = CollaborativeMaze()
@@ -139,7 +138,7 @@ class TestMazes:
             rows = tuple(
                 "".join(rng.choices(".#", (7, 3), k=size)) for _ in range(size)
             )
-            assert maze.distance(rows, 0, size**2 - 1) == walked(rows)
+            assert distance(rows, 0, size**2 - 1) == walked(rows)
 
     def test_a_new_draw_keeps_what_a_seat_knows(self) -> None:
         """player_1 learns of the wall at b2, which only player_0 sees."""

@@ -11,8 +11,8 @@ import pytest
 from arena_envs import TERMINAL, make_game
 from arena_envs.bots import make_bot
 from arena_envs.game import IllegalAction
+from arena_envs.games import deal_or_no_deal as deals
 from arena_envs.games.deal_or_no_deal import DealOrNoDeal, State
-from arena_envs.games.deal_or_no_deal import state as deals
 from arena_envs.solvers import expected_returns, uniform_table
 from arena_envs.talk import Utterance
 from arena_envs.testing import random_episode

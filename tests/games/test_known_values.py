@@ -32,6 +32,7 @@ ELSEWHERE = {
     "deal_or_no_deal-v1",
     "guess_number-v1",
     "liars_dice-v0",
+    "questions-v0",
     "rounds-v0",
     "say_select-v0",
     "secret_keeper-v1",

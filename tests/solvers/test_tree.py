@@ -14,7 +14,7 @@ from arena_envs.solvers import (
     nash_conv,
     uniform_table,
 )
-from arena_envs.solvers.tree import MAX_TREES, Tree, game_tree
+from arena_envs.solvers.tabular import MAX_TREES, Tree, game_tree
 
 
 def test_equal_positions_of_tic_tac_toe_are_one_node():

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from arena_trainers.extras import lazy_names
 
 if TYPE_CHECKING:
-    from arena_trainers.lm.policy import LMPolicy
-    from arena_trainers.train.config import TurnGRPOConfig
-    from arena_trainers.train.trainer import TurnGRPOTrainer
+    from arena_trainers.lm.policy import LMPolicy as LMPolicy
+    from arena_trainers.train.config import TurnGRPOConfig as TurnGRPOConfig
+    from arena_trainers.train.trainer import TurnGRPOTrainer as TurnGRPOTrainer
 
-__all__ = ["LMPolicy", "TurnGRPOConfig", "TurnGRPOTrainer"]
 
 __getattr__ = lazy_names(__name__, __file__)

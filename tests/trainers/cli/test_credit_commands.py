@@ -9,7 +9,7 @@ from arena_trainers.cli.main import app
 
 MINE = """
 from arena_trainers.credit import claims, needs
-from arena_trainers.credit.estimators.mars import mars
+from arena_trainers.credit.estimators.turn_level import mars
 
 @claims(bias_infinite="exact", games_apart=True)
 def kept(turns):

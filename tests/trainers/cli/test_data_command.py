@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from datasets import Dataset, load_dataset
 
-from arena_trainers.data import selector_names
+from arena_trainers.data import selectors
 from arena_wrappers import Branching, play, write_episodes
 
 
@@ -27,7 +27,7 @@ def folder(policy, tmp_path):
 def test_the_list_names_every_selector_with_its_options(arena_here):
     told = arena_here("data", "--list").stdout
     assert {line.split("\t")[0] for line in told.splitlines()[1:]} == {
-        *selector_names()
+        *selectors.names()
     }
     assert (
         "branch_pairs\tmargin=0.0, pairs=extremes, level=None, policies=None\t" in told

@@ -9,8 +9,8 @@ from arena_trainers.curricula import (
     BaseCurriculum,
     Outcome,
     Task,
+    curricula,
     make_curriculum,
-    names,
 )
 from arena_trainers.curricula.band import Band
 from arena_trainers.curricula.stages import Stages
@@ -43,7 +43,7 @@ def test_built_in_curricula_keep_their_promises(spec):
 
 
 def test_every_built_in_curriculum_is_checked():
-    assert {expression(spec).name for spec in SPECS} == set(names())
+    assert {expression(spec).name for spec in SPECS} == set(curricula.names())
 
 
 class Chosen(BaseCurriculum):

@@ -19,7 +19,7 @@ from arena_trainers.data import (
     load_chat,
     rows_to_dataset,
     select,
-    selector_names,
+    selectors,
     trajectories,
     write_rows,
 )
@@ -229,7 +229,7 @@ def test_a_selector_of_another_distribution_is_found(tmp_path, monkeypatch):
     (info / "METADATA").write_text(about)
     (info / "entry_points.txt").write_text("[arena.selectors]\npicky = picky:first\n")
     monkeypatch.syspath_prepend(tmp_path)
-    assert "picky" in selector_names()
+    assert "picky" in selectors.names()
     assert {row.seat for row in select("picky", PLAYED, seat=1).rows} == {1}
 
 

@@ -82,7 +82,8 @@ def test_measures_of_bargaining_are_in_the_record_and_in_replays():
 
 def test_measures_stand_in_rows_with_intervals_and_in_the_table():
     found = evaluate("random", "bargaining", ["random"], 30, baselines=False)
-    mean, low, high = found.rows[-1].measures["efficiency"]
+    mean, low, high, num = found.rows[-1].measures["efficiency"]
+    assert num == 60
     assert 0 < low < mean < high <= 1
     assert "efficiency in seat all against random: 0." in shown(found)
 

@@ -186,10 +186,8 @@ def test_memory_is_that_of_max_live_snapshots_and_old_files_go(matched):
     assert files == [19, 20, 21, 22, 23, 24]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["mixture", *(pytest.param(n, marks=pytest.mark.slow) for n in (*ALONE, "psro"))],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["mixture", *ALONE, "psro"])
 def test_a_resumed_run_ends_with_the_same_weights(matched, tmp_path, name):
     """The unbroken run writes no checkpoint, so that writing one changes nothing."""
     options = {"opponents": matchmaker(name, **RESUMED[name]), "max_steps": 3}

@@ -14,7 +14,7 @@ from arena_trainers.matchmaking import (
     Start,
     against,
     make_matchmaker,
-    names,
+    matchmakers,
 )
 from arena_trainers.matchmaking.prioritised import Prioritised
 from arena_trainers.matchmaking.psro import PSRO, projected_replicator_dynamics
@@ -37,7 +37,7 @@ def test_built_in_matchmakers_keep_their_promises(spec):
 
 
 def test_every_built_in_matchmaker_is_checked():
-    assert {expression(spec).name for spec in SPECS} == set(names())
+    assert {expression(spec).name for spec in SPECS} == set(matchmakers.names())
 
 
 class Chosen(BaseMatchmaker):
@@ -240,7 +240,7 @@ def test_a_plug_in_is_found_by_its_entry_point(tmp_path, monkeypatch):
     points = "[arena.matchmakers]\nsolo = mine:Solo\ngone = nowhere:Gone\n"
     (info / "entry_points.txt").write_text(points)
     monkeypatch.syspath_prepend(tmp_path)
-    assert "solo" in names()
+    assert "solo" in matchmakers.names()
     with pytest.raises(ValueError, match="'solo' names itself among its policies"):
         make_matchmaker("solo")
     with pytest.raises(ImportError, match="'gone' of plug-in 'mine' cannot be loaded"):

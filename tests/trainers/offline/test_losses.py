@@ -130,8 +130,7 @@ class Gradients(TrainerCallback):
     "name",
     [
         "sft",
-        "kto",
-        *(pytest.param(n, marks=pytest.mark.slow) for n in ("dpo", "reward")),
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("kto", "dpo", "reward")),
     ],
 )
 def test_gradients_do_not_depend_on_the_cut(made, name):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from arena_trainers.lm import lora_config
+from arena_trainers.lm import adapters, lora_config
 from arena_trainers.lm.adapters import count_weights
 from arena_trainers.runs import load_recipe, recipes
 from arena_trainers.runs.checks import dry_run as plan
@@ -26,6 +26,22 @@ LOAD = Load(8, 1.0, 8, 4.0, 5, 32, 110.0, 100.0, 120, 20)
 def plan_of(recipe):
     """The plan of a recipe as it stands; two tests read it."""
     return lines(recipe)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def each_model_is_counted_once():
+    """Counting builds the model with its adapter, which several recipes share."""
+    found = {}
+
+    def counted(config, *adapter):
+        key = config.to_json_string(), str(adapter)
+        if key not in found:
+            found[key] = count_weights(config, *adapter)
+        return found[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(adapters, "count_weights", counted)
+        yield
 
 
 def lines(recipe, **overrides):

@@ -252,6 +252,7 @@ def test_the_config_of_a_run_repeats_it_also_if_it_is_stopped_and_resumed(
         assert word in shown[0]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 def test_nash_conv_is_logged_when_it_is_measured(tmp_path, monkeypatch):
     """Also between the steps that are logged otherwise."""

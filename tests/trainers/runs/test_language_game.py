@@ -92,18 +92,15 @@ def test_free_words_are_trained_as_they_were_sampled(start, settings):
         assert replay(Episode.from_json(episode.to_json())) == episode
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 @pytest.mark.parametrize(
     ("id", "params"),
     [
         ("bargaining", PARAMS),
-        pytest.param("negotiation", PARAMS, marks=pytest.mark.slow),
-        pytest.param("persuasion", {"num_rounds": 3}, marks=pytest.mark.slow),
-        pytest.param(
-            "collaborative_maze",
-            {"size": 3, "max_steps": 5},
-            marks=pytest.mark.slow,
-        ),
+        ("negotiation", PARAMS),
+        ("persuasion", {"num_rounds": 3}),
+        ("collaborative_maze", {"size": 3, "max_steps": 5}),
     ],
 )
 def test_the_job_trains_it_and_measures_no_nash_conv(id, params, tmp_path):

@@ -13,12 +13,11 @@ from arena_envs.solvers import uniform_table
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.evaluate.result_rows import measured
 from arena_trainers.evaluate.tables import score_text
+from arena_trainers.report.charts import PICTURED, charts_of, figure_of
 from arena_trainers.report.tables import result_tables
 from arena_trainers.runs import JobConfig, closing_lines
 from arena_trainers.runs.progress import clock
 from arena_trainers.runs.results.close import (
-    Frame,
-    curves,
     outcome_tables,
     player_of,
     results_of,
@@ -29,7 +28,7 @@ from arena_trainers.runs.results.measure import (
     GameOutcome,
     beside_equilibrium,
 )
-from arena_trainers.runs.self_play import legal_warning, play_frame
+from arena_trainers.runs.self_play import legal_warning
 from arena_trainers.train import GamePlan
 from arena_wrappers import (
     RandomPolicy,
@@ -201,8 +200,10 @@ def test_a_game_that_is_not_enumerated_shows_returns_and_measures(args):
 def test_measures_are_means_with_intervals_over_the_episodes_of_games_that_have_them():
     episodes = [SimpleNamespace(measures={"fair": x}) for x in (0.0, 1.0, 1.0, 1.0)]
     game = SimpleNamespace(measure_bounds={"fair": (0.0, 1.0)})
-    mean, low, high = measured(game, [*episodes, SimpleNamespace(measures={})])["fair"]
-    assert mean == 0.75
+    mean, low, high, num = measured(game, [*episodes, SimpleNamespace(measures={})])[
+        "fair"
+    ]
+    assert (mean, num) == (0.75, 4)
     assert 0 <= low < 0.75 < high <= 1
 
 
@@ -210,9 +211,9 @@ def test_twenty_equal_measures_have_an_interval_only_by_declared_bounds():
     episodes = [SimpleNamespace(measures={"fair": 1.0})] * 20
     known = SimpleNamespace(measure_bounds={"fair": (0.0, 1.0)})
     interval = measured(known, episodes)["fair"]
-    assert interval == pytest.approx((1, 0.832, 1), abs=1e-3)
+    assert interval == pytest.approx((1, 0.832, 1, 20), abs=1e-3)
     unknown = SimpleNamespace(measure_bounds={})
-    assert measured(unknown, episodes)["fair"] == (1.0, None, None)
+    assert measured(unknown, episodes)["fair"] == (1.0, None, None, 20)
 
 
 def test_scores_against_cfr_are_exact_and_have_intervals_in_both_seats(args):
@@ -313,49 +314,37 @@ def test_eval_truncates_after_max_turns(arena_here, tmp_path):
 
 
 METRICS = [
-    {"step": 0, "arena/nash_conv": 1.0, "arena/legal_rate": 0.9},
+    {"step": 0, "arena/nash_conv": 1.0, "arena/legal_rate": 0.9, "loss": 0.5},
     {"step": 5, "arena/nash_conv": 0.5, "arena/legal_rate": 0.91, "kl": 0.02},
 ]
 METRICS[0]["arena/kuhn_poker/player_0/return"] = -0.1
 METRICS[1]["arena/kuhn_poker/player_0/return"] = -0.11
 
 
-def test_curves_do_not_make_noise_look_like_a_trend(settings):
-    synced = {"beta": 0.1, "sync_ref_model": True, "ref_model_sync_steps": 3}
-    args = TurnGRPOConfig(**{**settings, **synced, "max_steps": 9})
-    found = outcome("kuhn_poker", args)
-    frame = play_frame(JobConfig(), args, [GamePlan("kuhn_poker", args)], [found])
-    figure = curves(METRICS, frame)
-    assert (
-        figure.get_suptitle() == "kuhn_poker: model tiny, credit random_effects, seed 3"
-    )
-    returns, legal, conv, kl = figure.axes
+def test_curves_do_not_make_noise_look_like_a_trend(args):
+    results = results_of([outcome("kuhn_poker", args)], None)
+    charts = charts_of(METRICS, results, {"kuhn_poker": (-2.0, 2.0)})
+    figure = figure_of(charts, "kuhn_poker, seed 3", moves=range(3, 9, 3))
+    assert figure.get_suptitle() == "kuhn_poker, seed 3"
+    returns, conv, legal, kl, _ = figure.axes
     assert returns.get_ylim()[0] <= -2 < 2 <= returns.get_ylim()[1]
-    assert legal.get_ylim()[0] == conv.get_ylim()[0] == kl.get_ylim()[0] == 0
+    assert all(-0.1 < panel.get_ylim()[0] <= 0 for panel in (legal, conv, kl))
     assert 1 <= legal.get_ylim()[1] < 1.1
     assert kl.get_ylim()[1] >= 0.1
-    assert {panel.get_xlim() for panel in figure.axes} == {(0, 5)}
-    labels = [text.get_text() for text in conv.get_legend().get_texts()]
-    assert {"uniform random play", "equilibrium"} <= set(labels)
+    assert len({panel.get_xlim() for panel in figure.axes}) == 1
+    assert "uniform random play" in conv.get_legend_handles_labels()[1]
     marks = [list(line.get_xdata()) for line in kl.get_lines()]
     assert marks == [[5], [3, 3], [6, 6]]
-    labels = [text.get_text() for text in returns.get_legend().get_texts()]
-    assert "kuhn_poker/player_0 at equilibrium" in labels
+    assert "player_0 at equilibrium" in returns.get_legend_handles_labels()[1]
+    assert all(PICTURED.fullmatch(chart.title) for chart in charts)
 
 
 def test_curves_lead_with_the_return_of_the_seats_that_learn():
-    """Against one opponent; returns by several opponents are in the report."""
     one = {"arena/kuhn/player_0/return": 0.1, "arena/kuhn/against/cfr/return": -0.1}
-    two = {f"arena/hex/against/{name}/return": 0.5 for name in ("first", "random")}
-    figure = curves([{"step": 1, **one, **two}], Frame("x", "kuhn", (-2.0, 2.0)))
-    panels = {a.get_title(): a.get_legend_handles_labels()[1] for a in figure.axes}
-    assert list(panels.values()) == [["kuhn/against/cfr"], ["kuhn/player_0"]]
-    assert next(iter(panels)).startswith("mean return of the seats that learn")
-
-
-def test_panels_without_figures_are_left_out():
-    figure = curves([{"step": 0, "arena/legal_rate": 1.0}], Frame("x", "y", (0.0, 1.0)))
-    assert len(figure.axes) == 1
+    charts = charts_of([{"step": 1, **one}], {})
+    titles = ["kuhn: return by opponent", "kuhn: return per seat"]
+    assert [chart.title for chart in charts] == titles
+    assert len(figure_of(charts[:1], "x").axes) == 1  # no empty panel
 
 
 def test_durations_are_read_as_on_a_clock():
@@ -365,5 +354,5 @@ def test_durations_are_read_as_on_a_clock():
 def test_curves_of_a_game_with_many_parameters_have_room():
     """Matplotlib warns, which is an error here, where a wide text leaves no room for axes."""
     game = f"hex-v0({', '.join(f'parameter_{n}={n}' for n in range(20))})"
-    metrics = [{"step": 1, "arena/nash_conv": 1.0, f"arena/{game}/return": 0.5}]
-    curves(metrics, Frame(game, game, (0.0, 1.0))).draw_without_rendering()
+    metrics = [{"step": 1, f"arena/{game}/player_0/return": 0.5}]
+    figure_of(charts_of(metrics, {}), game).draw_without_rendering()

@@ -84,17 +84,8 @@ def test_vllm_is_wanted_before_anything_is_written(name, arena_here, tmp_path):
 @pytest.mark.filterwarnings(
     "ignore:sampled and trained"
 )  # papers cut sampling by top_k
-@pytest.mark.parametrize(
-    "name",
-    [
-        "werewolf-candidates",
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in (*PAPERS, "qwen3-0.6b")
-            if name != "werewolf-candidates"
-        ),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*PAPERS, "qwen3-0.6b"])
 def test_a_recipe_trains_three_steps_of_a_tiny_model(name, tmp_path, monkeypatch):
     options = dict(TINY)
     recipe = load_recipe(name)

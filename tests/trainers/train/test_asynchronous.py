@@ -110,15 +110,13 @@ def test_settings_that_cannot_run_beside_training_are_refused(
         TurnGRPOConfig(**settings | given)
 
 
-def test_the_loss_compares_with_the_policy_that_played(make_trainer):
-    trainer = make_trainer(asynchronous=AHEAD)
-    sampled = torch.tensor([[-0.5, -1.0]])
-    output = {"sampling_per_token_logps": sampled}
-    trainer.ahead.correct(output)
-    assert output["old_per_token_logps"] is sampled
-    trainer.ahead.measure(torch.zeros(1, 2), torch.tensor([[True, True]]), output)
-    found = trainer.ahead.read()
-    ratios = (-sampled[0]).exp()
+def test_ratios_and_effective_sample_size_are_of_the_counted_tokens(make_trainer):
+    ahead = make_trainer(asynchronous=AHEAD).ahead
+    sampled = torch.tensor([[-0.5, -1.0, -9.0]])
+    counted = torch.tensor([[True, True, False]])
+    given = {"sampling_per_token_logps": sampled}
+    ahead.measure(torch.zeros(1, 3), counted, given)
+    found, ratios = ahead.read(), (-sampled[0, :2]).exp()
     assert found["arena/asynchronous/ratio"] == pytest.approx(float(ratios.mean()))
     size = float(ratios.sum() ** 2 / (2 * (ratios**2).sum()))
     assert found["arena/asynchronous/effective_sample_size"] == pytest.approx(size)

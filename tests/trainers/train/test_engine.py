@@ -9,8 +9,7 @@ from arena_trainers.engines import check_installed
 from arena_trainers.extras import is_installed
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.backends.vllm import VLLMBackend
-from arena_trainers.train import TrainingRow, check_credit
-from arena_trainers.train.trainer import sampling_logprobs
+from arena_trainers.train import check_credit
 
 
 @pytest.fixture
@@ -113,15 +112,3 @@ def test_token_ratios_are_truncated_where_a_row_holds_several_turns(settings):
     assert trajectory.vllm_importance_sampling_mode == "token_truncate"
     given = TurnGRPOConfig(**whole, vllm_importance_sampling_mode="sequence_mask")
     assert given.vllm_importance_sampling_mode == "sequence_mask"
-
-
-def test_logprobs_of_masked_tokens_and_dead_rows_are_0():
-    advantage = [1.0, 0.0, 1.0]
-    rows = [
-        TrainingRow(
-            [1], [2, 3, 4], advantage, 0.0, mask=[1, 0, 1], logprobs=[-1.0, -5.0, -2.0]
-        ),
-        TrainingRow([1], [2, 3], None, 0.0),
-        TrainingRow([1], [2, 3], None, 0.0, logprobs=[-1.0, -2.0]),
-    ]
-    assert sampling_logprobs(rows) == [[-1.0, 0.0, -2.0], [0.0, 0.0], [0.0, 0.0]]

@@ -403,6 +403,7 @@ def test_evaluation_has_exact_values_too(make_trainer):
     assert trainer._metrics["eval"]["arena/illegal_mass"][0] > 0
 
 
+@pytest.mark.slow
 def test_a_resumed_run_goes_on_bit_by_bit_with_nothing_saved(make_trainer, tmp_path):
     options = {**EXACT, "max_steps": 2, "save_strategy": "steps", "save_steps": 1}
     whole = make_trainer(output_dir=str(tmp_path / "whole"), **options)

@@ -51,6 +51,7 @@ def same(one, other):
     return bool(one) and all(torch.equal(one[n], other[n]) for n in one)
 
 
+@pytest.mark.slow
 def test_one_learner_trains_as_a_run_with_one_adapter(make):
     peft = LoraConfig(**LORA, lora_alpha=4)
     agent = lambda model: AgentPolicy(alone, model)  # noqa: E731
@@ -181,6 +182,7 @@ def test_a_learner_has_its_own_learning_rate_and_kl_weight(make):
     ]
 
 
+@pytest.mark.slow
 def test_a_resumed_run_is_the_unbroken_one(make, tmp_path):
     options = {"max_steps": 3, "save_strategy": "steps", "save_steps": 2}
     roles = {"planner": {"lora_r": 2}, "worker": {"lora_r": 4, "learning_rate": 1e-2}}

@@ -179,16 +179,6 @@ def test_raising_one_turns_advantage_moves_the_gradient_of_that_turn_only(
     assert moved.sum() == count
 
 
-def test_episode_credit_of_one_learning_seat_is_exactly_that_of_trl(make_trainer):
-    """Seat 1 of Kuhn poker has one turn, so TRL's rows are its episodes."""
-    trainer = make_trainer(credit="episode", opponents=["random", "self"])
-    ours = generated(trainer)["advantages"]
-    labels = [{"prompt": "again"} for _ in trainer._rows]
-    theirs = GRPOTrainer._generate_and_score_completions(trainer, labels)["advantages"]
-    assert theirs.abs().max() > 0.5
-    torch.testing.assert_close(ours[:, 0], theirs, atol=1e-6, rtol=0)
-
-
 def test_a_frozen_seat_gets_no_row(make_trainer):
     trainer = make_trainer(opponents=["self", "random"])
     batch, turns = generated(trainer), real_turns(trainer)

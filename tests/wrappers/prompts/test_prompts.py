@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import arena_envs
 from arena_envs.game import TERMINAL, random_states, sample_chance
-from arena_envs.games.hanabi.state import COLORS
+from arena_envs.games.hanabi import COLORS
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_wrappers import (
     FORMATS,
@@ -21,7 +21,7 @@ from arena_wrappers import (
     parse_reply,
 )
 from arena_wrappers.prompts import legal_texts, neutralise
-from arena_wrappers.prompts.languages import language_named
+from arena_wrappers.prompts.messages import language_named
 
 KUHN = arena_envs.make_game("kuhn_poker")
 DEALT = KUHN.apply(KUHN.apply(KUHN.initial_state(), 2), 0)

@@ -26,6 +26,7 @@ from arena_trainers.cli.options import (
     Games,
     Hint,
     MaxTurns,
+    Measures,
     MoreGames,
     Opponents,
     OptionalGame,
@@ -84,6 +85,7 @@ def evaluate(
     *,
     how: PolicyOptions,
     baselines: Baselines = True,
+    measure: Measures = None,
     timeout: Timeout = None,
     params: Params = None,
     max_turns: MaxTurns = None,
@@ -118,6 +120,8 @@ def evaluate(
 
     arena eval lm:runs/seed1/model kuhn_poker --against cfr -n 1000 --json
 
+    arena eval noisy:0.2(cfr) leduc_poker --measure regret --measure mutual_information
+
     arena eval cfr -g kuhn_poker -g leduc_poker -p kuhn_poker.num_players=3 --csv
     """
     with usage_errors():
@@ -127,7 +131,7 @@ def evaluate(
             raise ValueError("want a GAME, or several with --games")
         options: dict[str, Any] = {"seed": seed, "prompt": how.wrapper, "out": out}
         options |= {"baselines": baselines, "timeout": timeout}
-        options |= {"num_episodes": num_episodes}
+        options |= {"num_episodes": num_episodes, "measures": measure or ()}
         specs = [policy, *(against or [])]
         envs = _envs(policy, named, params, max_turns)
         plans, measures = _game_plans(how, specs, envs, options)
@@ -476,7 +480,7 @@ def play(
     Opponents are prompted and sampled as in `arena eval`, with the same options.
     """
     from arena_trainers.evaluate.baselines import prepared
-    from arena_trainers.evaluate.replies import given_prompts
+    from arena_trainers.evaluate.exploit import given_prompts
 
     with usage_errors():
         env = read_env(game, params, max_turns)
@@ -551,7 +555,7 @@ def _print_end(
     episode: Episode, rules: AnyGame, seat: int, policies: Sequence[Policy]
 ) -> None:
     """Prints how the episode ended, and warnings about replies."""
-    from arena_trainers.evaluate.replies import ReplyCount
+    from arena_trainers.evaluate.result_rows import ReplyCount
 
     text = ending(episode, rules, seat, policies, reveals=True)
     typer.echo(wrapped(text, sys.stdout))

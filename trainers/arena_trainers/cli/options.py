@@ -271,6 +271,15 @@ Opponents = Annotated[
     typer.Option("--against", "-a", metavar="POLICY", help="Opponent; repeatable."),
 ]
 Baselines = Annotated[bool, typer.Option(help="Also evaluate the game's baselines.")]
+Measures = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--measure",
+        metavar="NAME",
+        help="Also measure choice_bias, action_entropy, serial_dependence, "
+        "mutual_information, regret, profile_accuracy or cost, several times.",
+    ),
+]
 SelfPairs = Annotated[
     bool,
     typer.Option("--self", help="Include self-play (always on in cooperative games)."),

@@ -63,99 +63,49 @@ Other distributions add estimators by the entry-point group `arena.credit`, such
 `my_estimator = "my_package.credit:my_estimator"`. They are imported at first use.
 """
 
-from arena_trainers.credit.batch import TurnBatch
-from arena_trainers.credit.by_name import (
-    check_options,
-    default_options,
-    estimate,
-    estimator_names,
-    needed_columns,
-    per_token,
-)
-from arena_trainers.credit.export import export, for_prime_rl, for_trl, for_verl
-from arena_trainers.credit.needs import needs
-from arena_trainers.credit.pools import (
-    Credit,
-    FlatPoolWarning,
-    Moments,
-    Pool,
-    PoolReport,
-    Pools,
-    moments,
-    pools_by,
-    with_report,
-)
-from arena_trainers.credit.proofs.audit import Audit, audit
-from arena_trainers.credit.proofs.claims import Claims, claims
-from arena_trainers.credit.scales import (
-    best_of_others,
-    clipped,
-    mean_of_others,
-    relative,
-    rescaled,
-    running_means,
-    unit_scale,
-)
-from arena_trainers.credit.tokens import (
-    WITHIN_TURN,
-    by_token_entropy,
-    by_value_differences,
-    decayed_sums,
-    uniform_over_tokens,
-)
+from arena_trainers.credit.batch import TurnBatch as TurnBatch
+from arena_trainers.credit.by_name import check_options as check_options
+from arena_trainers.credit.by_name import default_options as default_options
+from arena_trainers.credit.by_name import estimate as estimate
+from arena_trainers.credit.by_name import estimator_names as estimator_names
+from arena_trainers.credit.by_name import needed_columns as needed_columns
+from arena_trainers.credit.by_name import per_token as per_token
+from arena_trainers.credit.export import export as export
+from arena_trainers.credit.export import for_prime_rl as for_prime_rl
+from arena_trainers.credit.export import for_trl as for_trl
+from arena_trainers.credit.export import for_verl as for_verl
+from arena_trainers.credit.needs import needs as needs
+from arena_trainers.credit.pools import Credit as Credit
+from arena_trainers.credit.pools import FlatPoolWarning as FlatPoolWarning
+from arena_trainers.credit.pools import Moments as Moments
+from arena_trainers.credit.pools import Pool as Pool
+from arena_trainers.credit.pools import PoolReport as PoolReport
+from arena_trainers.credit.pools import Pools as Pools
+from arena_trainers.credit.pools import moments as moments
+from arena_trainers.credit.pools import pools_by as pools_by
+from arena_trainers.credit.pools import with_report as with_report
+from arena_trainers.credit.proofs.audit import Audit as Audit
+from arena_trainers.credit.proofs.audit import audit as audit
+from arena_trainers.credit.proofs.claims import Claims as Claims
+from arena_trainers.credit.proofs.claims import claims as claims
+from arena_trainers.credit.scales import best_of_others as best_of_others
+from arena_trainers.credit.scales import clipped as clipped
+from arena_trainers.credit.scales import mean_of_others as mean_of_others
+from arena_trainers.credit.scales import relative as relative
+from arena_trainers.credit.scales import rescaled as rescaled
+from arena_trainers.credit.scales import running_means as running_means
+from arena_trainers.credit.scales import unit_scale as unit_scale
+from arena_trainers.credit.tokens import WITHIN_TURN as WITHIN_TURN
+from arena_trainers.credit.tokens import by_token_entropy as by_token_entropy
+from arena_trainers.credit.tokens import by_value_differences as by_value_differences
+from arena_trainers.credit.tokens import decayed_sums as decayed_sums
+from arena_trainers.credit.tokens import uniform_over_tokens as uniform_over_tokens
+from arena_trainers.credit.trajectories import Trajectories as Trajectories
+from arena_trainers.credit.trajectories import discounted_sums as discounted_sums
+from arena_trainers.credit.trajectories import require as require
+from arena_trainers.credit.trajectories import returns_to_go as returns_to_go
 from arena_trainers.credit.trajectories import (
-    Trajectories,
-    discounted_sums,
-    require,
-    returns_to_go,
-    temporal_differences,
-    trajectories,
-    values_after,
+    temporal_differences as temporal_differences,
 )
-
-__all__ = [
-    "WITHIN_TURN",
-    "Audit",
-    "Claims",
-    "Credit",
-    "FlatPoolWarning",
-    "Moments",
-    "Pool",
-    "PoolReport",
-    "Pools",
-    "Trajectories",
-    "TurnBatch",
-    "audit",
-    "best_of_others",
-    "by_token_entropy",
-    "by_value_differences",
-    "check_options",
-    "claims",
-    "clipped",
-    "decayed_sums",
-    "default_options",
-    "discounted_sums",
-    "estimate",
-    "estimator_names",
-    "export",
-    "for_prime_rl",
-    "for_trl",
-    "for_verl",
-    "mean_of_others",
-    "moments",
-    "needed_columns",
-    "needs",
-    "per_token",
-    "pools_by",
-    "relative",
-    "require",
-    "rescaled",
-    "returns_to_go",
-    "running_means",
-    "temporal_differences",
-    "trajectories",
-    "uniform_over_tokens",
-    "unit_scale",
-    "values_after",
-    "with_report",
-]
+from arena_trainers.credit.trajectories import trajectories as trajectories
+from arena_trainers.credit.trajectories import values_after as values_after

@@ -7,31 +7,13 @@ from typing import Any
 from arena_envs.doors import Door
 from arena_envs.doors import check_options as check_given
 from arena_trainers.credit.batch import TurnBatch
-from arena_trainers.credit.estimators.adca import adca
-from arena_trainers.credit.estimators.canon import canon
-from arena_trainers.credit.estimators.gae import bi_level_gae, gae, turn_ppo
-from arena_trainers.credit.estimators.grpo import episode, normalise_then_sum
-from arena_trainers.credit.estimators.mars import mars, mars_loo
-from arena_trainers.credit.estimators.mars_released import mars_released
-from arena_trainers.credit.estimators.mt_grpo import mt_grpo
-from arena_trainers.credit.estimators.outcome import (
-    dr_grpo,
-    flow_grpo,
-    grpo_passk,
-    rloo,
+from arena_trainers.credit.estimators import (
+    critics,
+    outcome,
+    states,
+    token_entropy,
+    turn_level,
 )
-from arena_trainers.credit.estimators.poad import poad
-from arena_trainers.credit.estimators.rae import rae
-from arena_trainers.credit.estimators.random_effects import random_effects
-from arena_trainers.credit.estimators.reinforce_plus_plus import (
-    reinforce_plus_plus_baseline,
-)
-from arena_trainers.credit.estimators.salt import salt
-from arena_trainers.credit.estimators.states import agentprm, at_grpo, gigpo
-from arena_trainers.credit.estimators.strata import bnpo, stratified_grpo
-from arena_trainers.credit.estimators.teams import advevo_public_baseline, matpo
-from arena_trainers.credit.estimators.token_entropy import aepo, hapo
-from arena_trainers.credit.estimators.utterance import archer, counterfactual
 from arena_trainers.credit.needs import Needs, keeps_state, needs_of
 from arena_trainers.credit.pools import (
     Credit,
@@ -47,11 +29,15 @@ from arena_trainers.credit.trajectories import require, trajectories
 Estimator = Callable[..., Credit]
 ALIASES = {"grpo": "episode"}  # a second name of a built-in: its own name
 _ESTIMATORS: tuple[Estimator, ...] = (
-    *(adca, advevo_public_baseline, aepo, agentprm, archer, at_grpo, bi_level_gae),
-    *(bnpo, canon, counterfactual, dr_grpo, episode, flow_grpo, gae, gigpo),
-    *(grpo_passk, hapo, mars, mars_loo, mars_released, matpo, mt_grpo),
-    *(normalise_then_sum, poad, rae, random_effects, reinforce_plus_plus_baseline),
-    *(rloo, salt, stratified_grpo, turn_ppo),
+    *(turn_level.adca, outcome.advevo_public_baseline, token_entropy.aepo),
+    *(states.agentprm, critics.archer, states.at_grpo, critics.bi_level_gae),
+    *(states.bnpo, outcome.canon, critics.counterfactual, outcome.dr_grpo),
+    *(outcome.episode, outcome.flow_grpo, critics.gae, states.gigpo),
+    *(outcome.grpo_passk, token_entropy.hapo, turn_level.mars, turn_level.mars_loo),
+    *(turn_level.mars_released, outcome.matpo, turn_level.mt_grpo),
+    *(outcome.normalise_then_sum, critics.poad, outcome.rae),
+    *(turn_level.random_effects, outcome.reinforce_plus_plus_baseline, outcome.rloo),
+    *(states.salt, states.stratified_grpo, critics.turn_ppo),
 )
 estimators: Door[Credit] = Door(
     "estimator",
@@ -164,7 +150,7 @@ def estimators_with(fits: Callable[[Needs], bool]) -> str:
 def name_of(name: str | Estimator) -> str:
     """The own name of an estimator that is given by name or as a function.
 
-    >>> name_of("mars"), name_of(mars), name_of("grpo")
+    >>> name_of("mars"), name_of(turn_level.mars), name_of("grpo")
     ('mars', 'mars', 'episode')
     """
     if isinstance(name, str):

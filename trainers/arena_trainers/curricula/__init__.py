@@ -12,22 +12,9 @@ distributions, and `arena_trainers.curricula.testing` checks them. A curriculum 
 numbers and outcomes, and never who plays: opponents are a matchmaker's.
 """
 
-from arena_trainers.curricula.protocol import (
-    BaseCurriculum,
-    Curriculum,
-    Outcome,
-    Task,
-    curricula,
-    make_curriculum,
-    names,
-)
-
-__all__ = [
-    "BaseCurriculum",
-    "Curriculum",
-    "Outcome",
-    "Task",
-    "curricula",
-    "make_curriculum",
-    "names",
-]
+from arena_trainers.curricula.protocol import BaseCurriculum as BaseCurriculum
+from arena_trainers.curricula.protocol import Curriculum as Curriculum
+from arena_trainers.curricula.protocol import Outcome as Outcome
+from arena_trainers.curricula.protocol import Task as Task
+from arena_trainers.curricula.protocol import curricula as curricula
+from arena_trainers.curricula.protocol import make_curriculum as make_curriculum

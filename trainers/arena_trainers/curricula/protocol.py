@@ -130,11 +130,6 @@ curricula: Door[Curriculum] = Door(
 )
 
 
-def names() -> list[str]:
-    """Names of all curricula; a built-in hides a plug-in of its name."""
-    return curricula.names()
-
-
 def make_curriculum(spec: str | Mapping[str, Any]) -> Curriculum:
     """The curriculum of a name with its options.
 

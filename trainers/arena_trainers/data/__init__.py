@@ -4,95 +4,44 @@ Selectors choose rows to train on from recorded episodes: `select`, by name. Rol
 training episodes with the credit of each turn.
 """
 
-from arena_trainers.data.columns import (
-    Origin,
-    columns,
-    from_dataset,
-    load_chat,
-    only_prompt,
-    origin_of,
-    read_origin,
-    rows_to_dataset,
-    to_dataset,
-    write_rows,
-)
-from arena_trainers.data.examples import (
-    Example,
-    FixedRandomBot,
-    Recorder,
-    examples_of,
-    legal_play,
-    solver_replies,
-)
-from arena_trainers.data.rollouts import (
-    Rollout,
-    TurnCredit,
-    read_rollouts,
-    rollout_of,
-    write_rollouts,
-)
-from arena_trainers.data.rows import (
-    Completion,
-    Dropped,
-    Heard,
-    Label,
-    Pair,
-    Row,
-    Said,
-    Trajectory,
-    completions,
-    conversations,
-    draw,
-    facts_of,
-    joined,
-    messages_of,
-    pieces_of,
-    trajectories,
-)
-from arena_trainers.data.selection import Selection, held_out, select, selectors
-from arena_trainers.data.selection import names as selector_names
-
-__all__ = [
-    "Completion",
-    "Dropped",
-    "Example",
-    "FixedRandomBot",
-    "Heard",
-    "Label",
-    "Origin",
-    "Pair",
-    "Recorder",
-    "Rollout",
-    "Row",
-    "Said",
-    "Selection",
-    "Trajectory",
-    "TurnCredit",
-    "columns",
-    "completions",
-    "conversations",
-    "draw",
-    "examples_of",
-    "facts_of",
-    "from_dataset",
-    "held_out",
-    "joined",
-    "legal_play",
-    "load_chat",
-    "messages_of",
-    "only_prompt",
-    "origin_of",
-    "pieces_of",
-    "read_origin",
-    "read_rollouts",
-    "rollout_of",
-    "rows_to_dataset",
-    "select",
-    "selector_names",
-    "selectors",
-    "solver_replies",
-    "to_dataset",
-    "trajectories",
-    "write_rollouts",
-    "write_rows",
-]
+from arena_trainers.data.columns import Origin as Origin
+from arena_trainers.data.columns import columns as columns
+from arena_trainers.data.columns import from_dataset as from_dataset
+from arena_trainers.data.columns import load_chat as load_chat
+from arena_trainers.data.columns import only_prompt as only_prompt
+from arena_trainers.data.columns import origin_of as origin_of
+from arena_trainers.data.columns import read_origin as read_origin
+from arena_trainers.data.columns import rows_to_dataset as rows_to_dataset
+from arena_trainers.data.columns import to_dataset as to_dataset
+from arena_trainers.data.columns import write_rows as write_rows
+from arena_trainers.data.examples import Example as Example
+from arena_trainers.data.examples import FixedRandomBot as FixedRandomBot
+from arena_trainers.data.examples import Recorder as Recorder
+from arena_trainers.data.examples import examples_of as examples_of
+from arena_trainers.data.examples import legal_play as legal_play
+from arena_trainers.data.examples import solver_replies as solver_replies
+from arena_trainers.data.rollouts import Rollout as Rollout
+from arena_trainers.data.rollouts import TurnCredit as TurnCredit
+from arena_trainers.data.rollouts import read_rollouts as read_rollouts
+from arena_trainers.data.rollouts import rollout_of as rollout_of
+from arena_trainers.data.rollouts import write_rollouts as write_rollouts
+from arena_trainers.data.rows import Completion as Completion
+from arena_trainers.data.rows import Dropped as Dropped
+from arena_trainers.data.rows import Heard as Heard
+from arena_trainers.data.rows import Label as Label
+from arena_trainers.data.rows import Pair as Pair
+from arena_trainers.data.rows import Row as Row
+from arena_trainers.data.rows import Said as Said
+from arena_trainers.data.rows import Trajectory as Trajectory
+from arena_trainers.data.rows import completions as completions
+from arena_trainers.data.rows import conversations as conversations
+from arena_trainers.data.rows import draw as draw
+from arena_trainers.data.rows import facts_of as facts_of
+from arena_trainers.data.rows import joined as joined
+from arena_trainers.data.rows import messages_of as messages_of
+from arena_trainers.data.rows import pieces_of as pieces_of
+from arena_trainers.data.rows import trajectories as trajectories
+from arena_trainers.data.selection import Selection as Selection
+from arena_trainers.data.selection import held_out as held_out
+from arena_trainers.data.selection import select as select
+from arena_trainers.data.selection import selectors as selectors

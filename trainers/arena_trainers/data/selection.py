@@ -60,11 +60,6 @@ class Selection:
     dropped: Mapping[str, int]
 
 
-def names() -> list[str]:
-    """Names of all selectors; a built-in hides a plug-in of its name."""
-    return selectors.names()
-
-
 def run_selector(
     name: str, episodes: Sequence[Episode], seed: int, options: Mapping[str, Any]
 ) -> Chosen:
@@ -189,7 +184,7 @@ def held_out(
 def described() -> list[tuple[str, str, str]]:
     """Name, options with defaults, and first line of the docstring of each selector."""
     told = []
-    for name in names():
+    for name in selectors.names():
         if name not in selectors.built_in:
             told.append((name, "", "a plug-in"))
             continue

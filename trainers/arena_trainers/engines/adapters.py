@@ -77,18 +77,10 @@ def with_adapters(
         module.LLM = build
 
 
-class TakenBefore:
-    """Takes the place of TRL's engine: the weights have been sent before TRL asks."""
-
-    def sync_weights(self) -> None:
-        """Does nothing."""
-
-
 def adapter_backend(trainer: Any) -> VLLMBackend:
     """The learner's backend: the engine that TRL built, with its adapter."""
     model = trainer.accelerator.unwrap_model(trainer.model)
     llm = trainer.vllm_generation.llm
-    trainer.vllm_generation = TakenBefore()
     adapters = EngineAdapters(llm, model)
     loaded = -1
 

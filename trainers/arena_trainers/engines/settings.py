@@ -246,13 +246,14 @@ def _server_backend(trainer: Any) -> Backend:
 def _vllm_backend(trainer: Any) -> Backend:
     if plays_adapters(trainer.args, trainer.games.matchmaker):
         return adapter_backend(trainer)
-    generation = trainer.vllm_generation
+    generation, loaded = trainer.vllm_generation, -1
 
     def refresh() -> None:
+        nonlocal loaded
         step = trainer.state.global_step
-        if trainer._last_loaded_step != step:
+        if loaded != step:
             generation.sync_weights()  # resets the prefix cache, too
-            trainer._last_loaded_step = step
+            loaded = step
 
     warn_of_precision(engine_dtype(generation.llm), trainer)
     return VLLMBackend(generation.llm, refresh)

@@ -17,7 +17,6 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from arena_trainers.engines.adapters import TakenBefore
 from arena_trainers.engines.precision import training_dtype, warn_of_precision
 from arena_trainers.lm.backends.server import (
     Server,
@@ -47,8 +46,7 @@ def server_backend(trainer: Any, server: Server) -> ServerBackend:
     check_shapes(server, served, model.config)
     check_adapter(server, served.max_lora_rank, model)
     backend = ServerBackend(server, served)
-    trainer.use_vllm = True  # so TRL reads the log-probabilities of the rows
-    trainer.vllm_generation, trainer._last_loaded_step = TakenBefore(), -1
+    trainer.use_vllm = True  # so TRL's loss reads the importance ratio
     trainer.add_callback(ServerWeights(trainer, backend))
     return backend
 
@@ -95,7 +93,7 @@ class ServerWeights(TrainerCallback):
         self, args: Any, state: Any, control: Any, **_: Any
     ) -> None:
         """Raises ServerError if the server's log-probabilities are not the trainer's."""
-        found = self.trainer._metrics["train"].get(DIFFERENCE, [])
+        found = self.trainer.noted(DIFFERENCE)
         dtypes = {self.backend.served.dtype, training_dtype(self.trainer)}
         tolerance = TOLERANCE if dtypes == {"float32"} else HALF_TOLERANCE
         others = [x for x in found if not x <= tolerance]  # NaN, too

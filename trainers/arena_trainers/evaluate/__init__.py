@@ -9,30 +9,17 @@
 The intervals of `evaluate` need scipy (extra `eval`).
 """
 
+from arena_trainers.evaluate.exploit import Exploitability as Exploitability
 from arena_trainers.evaluate.exploit import (
-    Exploitability,
-    SampledExploitability,
-    exploitability,
-    legal_rate,
-    sampled_exploitability,
-    tabular,
+    SampledExploitability as SampledExploitability,
 )
-from arena_trainers.evaluate.matches import (
-    Evaluation,
-    EvaluationPlan,
-    evaluate,
+from arena_trainers.evaluate.exploit import exploitability as exploitability
+from arena_trainers.evaluate.exploit import legal_rate as legal_rate
+from arena_trainers.evaluate.exploit import (
+    sampled_exploitability as sampled_exploitability,
 )
-from arena_trainers.evaluate.result_rows import ResultRow
-
-__all__ = [
-    "Evaluation",
-    "EvaluationPlan",
-    "Exploitability",
-    "ResultRow",
-    "SampledExploitability",
-    "evaluate",
-    "exploitability",
-    "legal_rate",
-    "sampled_exploitability",
-    "tabular",
-]
+from arena_trainers.evaluate.exploit import tabular as tabular
+from arena_trainers.evaluate.matches import Evaluation as Evaluation
+from arena_trainers.evaluate.matches import EvaluationPlan as EvaluationPlan
+from arena_trainers.evaluate.matches import evaluate as evaluate
+from arena_trainers.evaluate.result_rows import ResultRow as ResultRow

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,22 @@ TAIL = (1 - LEVEL) / 2
 MANY = 50  # values; from here on the bootstrap, which is narrower
 NUM_RESAMPLES = 2000
 NUM_DRAWS = 4000  # of order statistics
+
+
+class Estimate(NamedTuple):
+    """An estimate with its 95 % interval.
+
+    Attributes:
+        value: the estimate.
+        low: lower end; None if it is unknown.
+        high: upper end; None if it is unknown.
+        num: number of episodes that count.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    num: int
 
 
 def mean_interval(

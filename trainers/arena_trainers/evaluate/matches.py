@@ -4,7 +4,7 @@ import json
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
@@ -13,9 +13,11 @@ import arena_envs
 from arena_envs import GameEnv
 from arena_envs.game import CHANCE, AnyGame, bounds_of
 from arena_trainers.evaluate.baselines import constants_of, prepared, solver_of
+from arena_trainers.evaluate.exploit import given_prompts
 from arena_trainers.evaluate.intervals import import_stats, mean_interval
-from arena_trainers.evaluate.replies import ReplyCount, given_prompts
+from arena_trainers.evaluate.measures import measures_for
 from arena_trainers.evaluate.result_rows import (
+    ReplyCount,
     ResultRow,
     Role,
     against,
@@ -33,6 +35,7 @@ from arena_wrappers import (
     make_policy,
     play,
     stream_plans,
+    without_lost,
 )
 from arena_wrappers.play import EnvCache, checked_timeout, tell_people
 from arena_wrappers.records import Episode, EpisodeLog, params_of
@@ -248,6 +251,7 @@ class EvaluationPlan:
             If it holds lost episodes that were not played again, this evaluation goes on:
             it plays these and those that are missing.
         on_error: `"raise"` raises where a reply is missing, as for `play`.
+        measures: strings of `arena_trainers.evaluate.measures`, for the policy in each seat.
 
     Attributes:
         num_episodes: episodes of the whole evaluation, with baselines.
@@ -272,6 +276,7 @@ class EvaluationPlan:
         timeout: float | None = None,
         out: str | Path | None = None,
         on_error: Literal["lose", "raise"] = "lose",
+        measures: Sequence[str] = (),
     ) -> None:
         import_stats()  # fails before hours of play
         self._seeds = seeds_of(seed, num_episodes)
@@ -282,12 +287,7 @@ class EvaluationPlan:
         self._given = dict(prompt or {})
         self._wrapper = PromptWrapper(env, **{"on_invalid": "forfeit", **self._given})
         self._policy = prepared(policy, rules)
-        self._opponents: list[Policy | Literal["self"]] = [
-            "self" if o == "self" else prepared(o, rules)
-            for o in (opponents if rules.num_players > 1 else opponents[:1])
-        ]
-        if not self._opponents:
-            raise ValueError("want at least one opponent, got none")
+        self._opponents = _prepared_opponents(opponents, rules)
         if baselines:
             _refuse_people(self._opponents)
         stop = self._seeds.stop
@@ -296,6 +296,7 @@ class EvaluationPlan:
         constants = constants_of(rules) if baselines else ()
         self._constants = [*map(make_policy, constants)]
         self._timeout, self._on_error = checked_timeout(timeout), on_error
+        self._measures = measures_for(rules, measures)
         self._log = None if out is None else EpisodeLog(out)
         self.num_episodes = sum(map(self._count, self._opponents))
 
@@ -340,8 +341,21 @@ class EvaluationPlan:
             found[role] = rows_of(self.rules, entry.name, role, name, episodes)
             if role == "policy":
                 self._by_seed[name] = _means_by_seed(episodes)
+                found[role] = [self._measured(row, episodes) for row in found[role]]
         rows = [row for role_rows in found.values() for row in role_rows]
         return scored(rows, scales_of(self._wrapper.env, opponent, self._seats))
+
+    def _measured(
+        self, row: ResultRow, episodes: Mapping[int, Sequence[Episode]]
+    ) -> ResultRow:
+        """The row of a seat with the measures that were asked for."""
+        if row.seat == "all" or not self._measures:
+            return row
+        kept = without_lost(episodes[row.seat])
+        found = dict(row.measures)
+        for measure in self._measures:
+            found |= measure(kept, self.rules, row.seat)
+        return replace(row, measures=found)
 
     def _partners(self) -> tuple[Partner, ...]:
         if self.rules.kind != "cooperative" or "self" not in self._by_seed:
@@ -500,3 +514,12 @@ def _fixed_baselines(game: AnyGame) -> dict[Role, Policy]:
     if solver is not None:
         found["solver"] = prepared(solver, game)
     return found
+
+
+def _prepared_opponents(
+    given: Sequence[Policy | str], game: AnyGame
+) -> list[Policy | Literal["self"]]:
+    if not given:
+        raise ValueError("want at least one opponent, got none")
+    used = given if game.num_players > 1 else given[:1]
+    return ["self" if one == "self" else prepared(one, game) for one in used]

@@ -69,8 +69,10 @@ def caption(found: Evaluation) -> str:
             lines.append(f"{name} is a {kind}, not a solver")
     for row in found.rows:
         where = f"seat {row.seat}{against(row.opponent)}"
-        for name, (mean, *ends) in row.measures.items() if row.role == "policy" else ():
-            lines.append(f"{name} in {where}: {mean:z.3f} ({interval_text(*ends)})")
+        for name, measured in row.measures.items() if row.role == "policy" else ():
+            value, low, high, num = measured
+            ends = interval_text(low, high)
+            lines.append(f"{name} in {where}: {value:z.3f} ({ends}; n = {num})")
     lines += [_lost(row) for row in found.rows if row.num_lost]
     return "\n".join(lines)
 
@@ -313,6 +315,9 @@ def records_of(
     for row in found.rows:
         values = game | asdict(row)
         del values["measures"]
+        for name, (value, *more) in row.measures.items():
+            ends = zip(("low", "high", "n"), more, strict=True)
+            values |= {name: value, **{f"{name}_{end}": x for end, x in ends}}
         low, high = values.pop("score_interval") or (None, None)
         uniform, best = values.pop("scale") or (None, None)
         values |= {"score_low": low, "score_high": high}

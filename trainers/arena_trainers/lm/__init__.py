@@ -9,37 +9,22 @@ from typing import TYPE_CHECKING
 from arena_trainers.extras import lazy_names
 
 if TYPE_CHECKING:
-    from arena_trainers.lm.adapters import lora_config
-    from arena_trainers.lm.backends.scoring import left_padded, reply_logprobs
-    from arena_trainers.lm.best_of import BestOfPolicy
-    from arena_trainers.lm.chat import Chat
-    from arena_trainers.lm.models import (
-        adapter_base,
-        find_model,
-        model_folder,
-        saved_model,
-    )
-    from arena_trainers.lm.policy import LMPolicy, learner_of
-    from arena_trainers.lm.prompt_file import PROMPT_FILE, prompt_json, read_prompt_file
-    from arena_trainers.lm.reward_model import RewardModel, check_same_texts
+    from arena_trainers.lm.adapters import lora_config as lora_config
+    from arena_trainers.lm.backends.scoring import left_padded as left_padded
+    from arena_trainers.lm.backends.scoring import reply_logprobs as reply_logprobs
+    from arena_trainers.lm.best_of import BestOfPolicy as BestOfPolicy
+    from arena_trainers.lm.chat import Chat as Chat
+    from arena_trainers.lm.models import adapter_base as adapter_base
+    from arena_trainers.lm.models import find_model as find_model
+    from arena_trainers.lm.models import model_folder as model_folder
+    from arena_trainers.lm.models import saved_model as saved_model
+    from arena_trainers.lm.policy import LMPolicy as LMPolicy
+    from arena_trainers.lm.policy import learner_of as learner_of
+    from arena_trainers.lm.prompt_file import PROMPT_FILE as PROMPT_FILE
+    from arena_trainers.lm.prompt_file import prompt_json as prompt_json
+    from arena_trainers.lm.prompt_file import read_prompt_file as read_prompt_file
+    from arena_trainers.lm.reward_model import RewardModel as RewardModel
+    from arena_trainers.lm.reward_model import check_same_texts as check_same_texts
 
-__all__ = [
-    "PROMPT_FILE",
-    "BestOfPolicy",
-    "Chat",
-    "LMPolicy",
-    "RewardModel",
-    "adapter_base",
-    "check_same_texts",
-    "find_model",
-    "learner_of",
-    "left_padded",
-    "lora_config",
-    "model_folder",
-    "prompt_json",
-    "read_prompt_file",
-    "reply_logprobs",
-    "saved_model",
-]
 
 __getattr__ = lazy_names(__name__, __file__)

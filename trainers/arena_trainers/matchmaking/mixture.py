@@ -22,7 +22,7 @@ from arena_trainers.matchmaking.protocol import (
     Start,
     against,
     make_matchmaker,
-    names,
+    matchmakers,
 )
 
 DEFAULT = {SELF: 0.8, "past_selves": 0.2}
@@ -48,17 +48,16 @@ class Mixture(BaseMatchmaker):
         options: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         _check_weights(weights)
-        known = names()
-        matchmakers = [name for name in weights if name in known]
+        named = [name for name in weights if name in matchmakers.names()]
         given = dict(options or {})
         for name in given:
-            if name not in matchmakers:
+            if name not in named:
                 raise ValueError(
                     f"want options of matchmakers among the weights {list(weights)}, got "
                     f"options of {name!r}; leave them out, or give it a weight"
                 )
         self.parts: dict[str, Matchmaker] = {
-            name: make_matchmaker({name: given.get(name)}) for name in matchmakers
+            name: make_matchmaker({name: given.get(name)}) for name in named
         }
         self.opponents = list(weights)
         total = math.fsum(weights.values())

@@ -213,11 +213,6 @@ matchmakers: Door[Matchmaker] = Door(
 )
 
 
-def names() -> list[str]:
-    """Names of all matchmakers; a built-in hides a plug-in of its name."""
-    return matchmakers.names()
-
-
 def names_matchmaker(opponents: Any) -> bool:
     """True if `opponents` names a matchmaker: by the name of one, or by a mapping.
 

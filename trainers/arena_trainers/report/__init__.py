@@ -4,15 +4,10 @@
 can embed the same replay: `page_data` gives its data, `replay.js` and `replay.css` show it.
 """
 
-from arena_trainers.report.episodes import BadLine, Recorded, read_lines
-from arena_trainers.report.page import packed, page_data, replay_page, write_replay
-
-__all__ = [
-    "BadLine",
-    "Recorded",
-    "packed",
-    "page_data",
-    "read_lines",
-    "replay_page",
-    "write_replay",
-]
+from arena_trainers.report.episodes import BadLine as BadLine
+from arena_trainers.report.episodes import Recorded as Recorded
+from arena_trainers.report.episodes import read_lines as read_lines
+from arena_trainers.report.page import packed as packed
+from arena_trainers.report.page import page_data as page_data
+from arena_trainers.report.page import replay_page as replay_page
+from arena_trainers.report.page import write_replay as write_replay

@@ -1,4 +1,4 @@
-"""Curves of a report: which there are in `metrics.jsonl`, their looks, and charts as SVG.
+"""Curves of a run: which there are in `metrics.jsonl`, their looks, charts as SVG and as one figure.
 
 matplotlib draws a chart that stands in a page, without style attributes. The page's content security policy forbids style attributes, so they become presentation
 attributes. Texts and axes have the color of the page's text, so a chart fits light and dark.
@@ -7,10 +7,12 @@ rollouts. The parts of a curve have its number as `data-curve`; the page has the
 """
 
 import io
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from textwrap import fill
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
@@ -20,12 +22,17 @@ from arena_trainers.report.episodes import printable
 
 Records = Sequence[Mapping[str, Any]]
 Points = Sequence[tuple[int, float]]
+Ranges = Mapping[str, tuple[float, float]]
 
 PLAYER = re.compile(r"arena/(?P<game>.+)/(?P<line>player_\d+)/(?P<metric>\w+)")
 OPPONENT = re.compile(r"arena/(?P<game>.+)/against/(?P<line>.+)/return")
 EPISODES = re.compile(r"arena/(?P<game>.+)/episode_share")
 START = re.compile(r"arena/(?P<game>.+)/against_start")
+PICTURED = re.compile(  # titles of the charts in `curves.png`
+    r".*: return (per seat|by opponent)|Score against .*|Exact .*|Legal .*|KL .*|Loss"
+)
 WIDTH = 1.96  # standard errors on each side of a 95 % interval
+LEAST_KL = 0.1  # nats; the axis of the KL goes up to this at least
 BEFORE, AFTER = "before", "after"  # the first words of stages of results.json
 
 
@@ -58,6 +65,7 @@ class Chart:
         levels: constant values by name, drawn as dashed lines.
         low: lower end of the axis of values; None for that of the data.
         high: upper end; None for that of the data.
+        reach: the upper end is at least this.
         is_stacked: whether the curves are parts of a whole, drawn on top of each other.
     """
 
@@ -66,28 +74,32 @@ class Chart:
     levels: Mapping[str, float] = field(default_factory=dict)
     low: float | None = None
     high: float | None = None
+    reach: float = -math.inf
     is_stacked: bool = False
 
 
-def charts_of(metrics: Records, results: Mapping[str, Any]) -> list[Chart]:
+def charts_of(
+    metrics: Records, results: Mapping[str, Any], ranges: Ranges | None = None
+) -> list[Chart]:
     """The curves of a run; those without data are left out.
 
     Args:
         metrics: records of `metrics.jsonl`, with values of any type.
         results: what `results.json` holds; empty if there is none.
+        ranges: least and largest return of games by name, which their axes of returns show.
     """
     values = _series(metrics)
     uniform: Any = _mapping(results.get("nash_conv")).get("uniform")
     levels = {"uniform random play": uniform} if is_number(uniform) else {}
     of = partial(_chart, values)
     charts = [
-        *_return_charts(values, results),
+        *_return_charts(values, results, ranges or {}),
         _start_chart(values),
         of("Exact NashConv", {"arena/nash_conv": "NashConv"}, levels=levels, low=0),
         of("Legal replies, share", {"arena/legal_rate": "legal"}, low=0, high=1),
         of("Invalid replies by reason, share", "arena/invalid/", low=0),
         of("Length of replies, tokens", {"arena/reply_tokens": "mean"}, low=0),
-        of("KL to the reference, nats per token", {"kl": "KL"}),
+        of("KL to the reference, nats per token", {"kl": "KL"}, low=0, reach=LEAST_KL),
         of("Entropy, nats per token", {"entropy": "entropy"}, low=0),
         *_group_charts(values),
         *_seat_charts(values),
@@ -150,9 +162,9 @@ def _chart(
 
 
 def _return_charts(
-    values: Mapping[str, Points], results: Mapping[str, Any]
+    values: Mapping[str, Points], results: Mapping[str, Any], ranges: Ranges
 ) -> Iterable[Chart]:
-    """For each game, returns by seat, then by opponent."""
+    """For each game, returns of the seats that learn by opponent, then by seat."""
     seats: dict[str, list[Curve]] = {}
     opponents: dict[str, list[Curve]] = {}
     last = max((points[-1][0] for points in values.values()), default=0)
@@ -166,16 +178,19 @@ def _return_charts(
             line = Curve(found["line"], points)
             opponents.setdefault(found["game"], []).append(line)
     for game, lines in seats.items():
-        yield Chart(f"{game}: return per seat", lines)
+        low, high = ranges.get(game, (None, None))
         if game in opponents:
-            yield Chart(f"{game}: return by opponent", opponents[game])
+            title = f"{game}: return by opponent"
+            yield Chart(title, opponents[game], low=low, high=high)
+        levels = _equilibrium(results, game)
+        yield Chart(f"{game}: return per seat", lines, levels, low, high)
 
 
 def _intervals(
     results: Mapping[str, Any], game: str, seat: int, last: int
 ) -> Iterable[tuple[int, float, float]]:
     """The intervals of a seat's return in self-play, before and after training."""
-    stages = _mapping(_mapping(results.get("outcomes")).get(game)).get("stages")
+    stages = _outcome(results, game).get("stages")
     for stage in stages if isinstance(stages, list) else []:
         when = str(stage.get("name")).partition(" ")[0]
         returns = stage.get("returns") or []
@@ -183,6 +198,16 @@ def _intervals(
             ends = returns[seat].get("low"), returns[seat].get("high")
             if None not in ends:
                 yield (0 if when == BEFORE else last, *ends)
+
+
+def _equilibrium(results: Mapping[str, Any], game: str) -> dict[str, float]:
+    """The return of each seat at an equilibrium, if one was found."""
+    values = _mapping(_outcome(results, game).get("policy")).get("values") or ()
+    return {f"player_{seat} at equilibrium": value for seat, value in enumerate(values)}
+
+
+def _outcome(results: Mapping[str, Any], game: str) -> Mapping[str, Any]:
+    return _mapping(_mapping(results.get("outcomes")).get(game))
 
 
 def _start_chart(values: Mapping[str, Points]) -> Chart:
@@ -382,6 +407,45 @@ def chart_svg(
     return ElementTree.tostring(root, encoding="unicode")
 
 
+def figure_of(
+    charts: Sequence[Chart],
+    title: str,
+    moves: Sequence[int] = (),
+    along: str = "optimizer step",
+) -> Any:
+    """A figure of charts, two in a row, with their legends.
+
+    Args:
+        charts: what to draw.
+        title: of the figure.
+        moves: optimizer steps after which the reference model was synchronised.
+        along: name of the horizontal axis.
+    """
+    matplotlib = import_extra("matplotlib", "report")
+    figures = import_extra("matplotlib.figure", "report")
+    num_rows = max(-(-len(charts) // 2), 1)
+    steps = [step for c in charts for line in c.lines for step, _ in line.points]
+    with matplotlib.rc_context({**SETTINGS, "grid.color": "0.85"}):
+        figure = figures.Figure(figsize=(11, 4 * num_rows), layout="constrained")
+        figure.suptitle(fill(title, 120))
+        panels = figure.subplots(num_rows, 2, squeeze=False).ravel()
+        for panel, chart in zip(panels, charts, strict=False):
+            _draw(panel, chart)
+            _furnish(panel, chart, max(steps), along)
+            panel.set_title(fill(chart.title, 70), fontsize=10)
+            for number, step in enumerate(moves):
+                label = (
+                    "_" if number else "reference moves to the policy"
+                )  # "_": hidden
+                panel.axvline(step, color="grey", ls="-.", lw=0.8, label=label)
+            for text in panel.legend(fontsize=8).get_texts():
+                # wide texts leave no room for the axes
+                text.set_text(fill(text.get_text(), 60))
+        for panel in panels[len(charts) :]:
+            panel.remove()
+    return figure
+
+
 def _draw(axes: Any, chart: Chart) -> list[list[float]]:
     """Draws the curves; returns the height at which each point stands."""
     tops, below = [], dict[int, float]()
@@ -398,16 +462,16 @@ def _draw(axes: Any, chart: Chart) -> list[list[float]]:
         lengths = tuple(map(float, look.dashes.split()))
         style: dict[str, Any] = {"linestyle": (0, lengths)} if lengths else {}
         style |= {"marker": look.marker, "markersize": 3.5, "linewidth": 1.3}
-        axes.plot(steps, heights, **style, **mark)
+        axes.plot(steps, heights, label=line.label, **style, **mark)
         for step, low, high in line.intervals:
             axes.plot([step, step], [low, high], lw=3, alpha=0.35, **mark)
         tops.append(heights)
-    for level in chart.levels.values():
-        axes.axhline(level, color=INK, linestyle="--", linewidth=1)
+    for name, level in chart.levels.items():
+        axes.axhline(level, color=INK, linestyle="--", linewidth=1, label=name)
     return tops
 
 
-def _furnish(axes: Any, chart: Chart, last: int) -> None:
+def _furnish(axes: Any, chart: Chart, last: int, along: str = "optimizer step") -> None:
     """Limits and labels."""
     ticker = import_extra("matplotlib.ticker", "report")
     margin = 0.03 * max(last, 1)
@@ -416,12 +480,12 @@ def _furnish(axes: Any, chart: Chart, last: int) -> None:
     if high - low < NOISE:  # values that are equal but for rounding
         low, high = low - 1, high + 1
     low = low if chart.low is None else chart.low
-    high = high if chart.high is None else chart.high
+    high = max(high, chart.reach) if chart.high is None else chart.high
     room = 0.03 * (high - low)  # markers at the ends stay whole
     axes.set_ylim(low - room, high + room)
     axes.xaxis.set_major_locator(ticker.MaxNLocator(nbins=6, integer=True))
     axes.yaxis.set_major_locator(ticker.MaxNLocator(nbins=5))
-    axes.set_xlabel("optimizer step")
+    axes.set_xlabel(along)
     axes.grid(visible=True, linewidth=0.6)
     axes.set_axisbelow(True)
 

@@ -230,7 +230,7 @@ def evaluation_table(found: Mapping[str, Any], sources: Collection[str]) -> Text
             notes += [
                 f"{name} in seat {row.seat}{against(row.opponent)}: "
                 + interval({"mean": mean, "low": low, "high": high})
-                for name, (mean, low, high) in row.measures.items()
+                for name, (mean, low, high, _) in row.measures.items()
             ]
     cells = [_evaluated(found["game"], row, sources) for row in rows]
     return TextTable(title, EVALUATION, cells, notes)

@@ -8,41 +8,25 @@ from typing import TYPE_CHECKING
 from arena_trainers.extras import lazy_names
 
 if TYPE_CHECKING:
-    from arena_trainers.runs.checks.preflight import check_policies
-    from arena_trainers.runs.results.close import closing_lines, read_metrics
-    from arena_trainers.runs.rounds import RoundError, Rounds, checked
-    from arena_trainers.runs.self_play import SelfPlay
-    from arena_trainers.runs.settings import (
-        JobConfig,
-        build_configs,
-        load_recipe,
-        overridden,
-        read_loop,
-        recipes,
-    )
-    from arena_trainers.runs.start import tiny_model, tiny_tokenizer, words_of
-    from arena_trainers.runs.watch import NASH_CONV, read_best, training_groups
+    from arena_trainers.runs.checks.preflight import check_policies as check_policies
+    from arena_trainers.runs.results.close import closing_lines as closing_lines
+    from arena_trainers.runs.results.close import read_metrics as read_metrics
+    from arena_trainers.runs.rounds import RoundError as RoundError
+    from arena_trainers.runs.rounds import Rounds as Rounds
+    from arena_trainers.runs.rounds import checked as checked
+    from arena_trainers.runs.self_play import SelfPlay as SelfPlay
+    from arena_trainers.runs.settings import JobConfig as JobConfig
+    from arena_trainers.runs.settings import build_configs as build_configs
+    from arena_trainers.runs.settings import load_recipe as load_recipe
+    from arena_trainers.runs.settings import overridden as overridden
+    from arena_trainers.runs.settings import read_loop as read_loop
+    from arena_trainers.runs.settings import recipes as recipes
+    from arena_trainers.runs.start import tiny_model as tiny_model
+    from arena_trainers.runs.start import tiny_tokenizer as tiny_tokenizer
+    from arena_trainers.runs.start import words_of as words_of
+    from arena_trainers.runs.watch import NASH_CONV as NASH_CONV
+    from arena_trainers.runs.watch import read_best as read_best
+    from arena_trainers.runs.watch import training_groups as training_groups
 
-__all__ = [
-    "NASH_CONV",
-    "JobConfig",
-    "RoundError",
-    "Rounds",
-    "SelfPlay",
-    "build_configs",
-    "check_policies",
-    "checked",
-    "closing_lines",
-    "load_recipe",
-    "overridden",
-    "read_best",
-    "read_loop",
-    "read_metrics",
-    "recipes",
-    "tiny_model",
-    "tiny_tokenizer",
-    "training_groups",
-    "words_of",
-]
 
 __getattr__ = lazy_names(__name__, __file__)

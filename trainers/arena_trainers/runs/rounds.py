@@ -42,6 +42,7 @@ from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.offline.protocol import row_trainer
 from arena_trainers.offline.row_file import newest_of_kind, write_aggregated
+from arena_trainers.report.charts import Chart, Curve, figure_of
 from arena_trainers.runs.folder import (
     CONFIG,
     RESULTS,
@@ -464,25 +465,13 @@ def _table(
 
 def _figure(rounds: Sequence[Mapping[str, Any]]) -> Any:
     """A panel for NashConv, if there is one, and one for returns; the start is at 0."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-
-    names = list(_values(rounds[0]))
-    panels = {
-        CONV: [name for name in names if name.endswith(CONV)],
-        "mean return": [name for name in names if not name.endswith(CONV)],
-    }
-    shown = {title: lines for title, lines in panels.items() if lines}
-    figure = Figure(figsize=(5.5 * len(shown), 4), layout="constrained")
-    axes = figure.subplots(1, len(shown), squeeze=False).ravel()
-    for panel, (title, lines) in zip(axes, shown.items(), strict=True):
-        for name in lines:
-            values = [_values(entry)[name] for entry in rounds]
-            panel.plot(range(len(values)), values, marker=".", label=name)
-        panel.set(title=title, xlabel="rounds trained")
-        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-        panel.legend(fontsize=8)
-    return figure
+    lines: dict[str, list[Curve]] = {CONV: [], "mean return": []}
+    for name in _values(rounds[0]):
+        points = [(number, _values(one)[name]) for number, one in enumerate(rounds)]
+        title = CONV if name.endswith(CONV) else "mean return"
+        lines[title].append(Curve(name, points))
+    charts = [Chart(title, found) for title, found in lines.items() if found]
+    return figure_of(charts, "", along="rounds trained")
 
 
 START_SCORES = "start-scores.json"

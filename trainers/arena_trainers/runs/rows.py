@@ -51,7 +51,6 @@ from arena_trainers.runs.results.card import (
 from arena_trainers.runs.results.close import (
     closing_lines,
     config_text,
-    frame_of,
     outcome_tables,
     provenance,
     results_of,
@@ -430,14 +429,8 @@ class RowRun(Run):
         }
         title = f"trainer {self.rows.trainer}, model {self.job.model}"
         plans = [meter.plan for meter in self.meters]
-        frame = frame_of(
-            f"{title}, seed {self.args.seed}",
-            plans,
-            outcomes,
-            panels={"loss": ["loss"]},
-        )
-        given = folder, self.results, frame, episodes
-        write_results(*given, self.job.saved_episodes)
+        given = folder, self.results, plans, episodes, self.job.saved_episodes
+        write_results(*given, title=f"{title}, seed {self.args.seed}")
         save_cards(_card(self, outcomes, self.results))
         for outcome in outcomes:
             for table in outcome_tables(outcome):

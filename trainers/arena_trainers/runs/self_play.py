@@ -37,11 +37,9 @@ from arena_trainers.runs.results.card import (
 from arena_trainers.runs.results.close import (
     NUM_GROUPS,
     REPORT,
-    Frame,
     best_line,
     closing_lines,
     draw_comparisons,
-    frame_of,
     last_rollouts,
     outcome_tables,
     provenance,
@@ -154,29 +152,6 @@ def _advice(turns: Sequence[Turn], job: JobConfig, args: TurnGRPOConfig) -> list
     if job.model != "tiny":
         advice.append("a --model that follows instructions")
     return advice
-
-
-def play_frame(
-    job: JobConfig,
-    args: TurnGRPOConfig,
-    plans: Sequence[GamePlan],
-    outcomes: Sequence[GameOutcome],
-) -> Frame:
-    """Title, ranges and reference lines of the curves of self-play."""
-    games = ", ".join(plan.name for plan in plans)
-    every = args.ref_model_sync_steps  # when TRL's `SyncRefModelCallback` does it
-    return frame_of(
-        f"{games}: model {job.model}, credit {args.credit}, seed {args.seed}",
-        plans,
-        outcomes,
-        values={
-            f"{found.name}/player_{seat}": value
-            for found in outcomes
-            if found.comparison is not None
-            for seat, value in enumerate(found.comparison.values or ())
-        },
-        moves=range(every, args.max_steps, every) if args.sync_ref_model else (),
-    )
 
 
 EVALUATION = "evaluation after training"  # for the watchdog
@@ -364,14 +339,18 @@ class SelfPlay(Run):
     ) -> None:
         plans = [meter.plan for meter in self.meters]
         comparisons = [o.comparison for o in outcomes if o.comparison is not None]
-        frame = play_frame(self.job, self.args, plans, outcomes)
-        given = self.folder, self.results, frame, episodes
-        write_results(*given, self.job.saved_episodes)
+        args, games = self.args, ", ".join(plan.name for plan in plans)
+        every = args.ref_model_sync_steps  # when TRL's `SyncRefModelCallback` does it
+        write_results(
+            *(self.folder, self.results, plans, episodes, self.job.saved_episodes),
+            title=f"{games}: model {self.job.model}, credit {args.credit}, seed {args.seed}",
+            moves=range(every, args.max_steps, every) if args.sync_ref_model else (),
+        )
         if comparisons:
             draw_comparisons(comparisons, self.folder / "policy.png")
         base = base_model(self.job.model, self.model)
         told = self.job, self.args, plans, outcomes, self.results
-        num, args = self.args.episodes_per_step, self.args
+        num = args.episodes_per_step
         rows = [
             ("supervised start", f"{self.job.warm_start_steps} steps"),
             ("self-play", f"{args.max_steps} of {num} episodes"),

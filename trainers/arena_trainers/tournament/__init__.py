@@ -6,51 +6,25 @@ Both need the extra `eval` (scipy, openskill).
 `play_suite` writes a submission to a suite of games, which `verify_submission` plays again.
 """
 
-from arena_trainers.tournament.board import (
-    Suite,
-    load_suite,
-    play_suite,
-    rate_submissions,
-    submissions_page,
-    verify_submission,
-)
-from arena_trainers.tournament.log import Match, Result, TournamentLog
-from arena_trainers.tournament.round_robin import TournamentPlan, play_tournament
-from arena_trainers.tournament.summary import (
-    CrossPlay,
-    GameSummary,
-    NashAverage,
-    PairOutcome,
-    Payoff,
-    Rating,
-    Tournament,
-    fit_elo,
-    lineups_of,
-    nash_average,
-    rate,
-)
-
-__all__ = [
-    "CrossPlay",
-    "GameSummary",
-    "Match",
-    "NashAverage",
-    "PairOutcome",
-    "Payoff",
-    "Rating",
-    "Result",
-    "Suite",
-    "Tournament",
-    "TournamentLog",
-    "TournamentPlan",
-    "fit_elo",
-    "lineups_of",
-    "load_suite",
-    "nash_average",
-    "play_suite",
-    "play_tournament",
-    "rate",
-    "rate_submissions",
-    "submissions_page",
-    "verify_submission",
-]
+from arena_trainers.tournament.board import Suite as Suite
+from arena_trainers.tournament.board import load_suite as load_suite
+from arena_trainers.tournament.board import play_suite as play_suite
+from arena_trainers.tournament.board import rate_submissions as rate_submissions
+from arena_trainers.tournament.board import submissions_page as submissions_page
+from arena_trainers.tournament.board import verify_submission as verify_submission
+from arena_trainers.tournament.log import Match as Match
+from arena_trainers.tournament.log import Result as Result
+from arena_trainers.tournament.log import TournamentLog as TournamentLog
+from arena_trainers.tournament.round_robin import TournamentPlan as TournamentPlan
+from arena_trainers.tournament.round_robin import play_tournament as play_tournament
+from arena_trainers.tournament.summary import CrossPlay as CrossPlay
+from arena_trainers.tournament.summary import GameSummary as GameSummary
+from arena_trainers.tournament.summary import NashAverage as NashAverage
+from arena_trainers.tournament.summary import PairOutcome as PairOutcome
+from arena_trainers.tournament.summary import Payoff as Payoff
+from arena_trainers.tournament.summary import Rating as Rating
+from arena_trainers.tournament.summary import Tournament as Tournament
+from arena_trainers.tournament.summary import fit_elo as fit_elo
+from arena_trainers.tournament.summary import lineups_of as lineups_of
+from arena_trainers.tournament.summary import nash_average as nash_average
+from arena_trainers.tournament.summary import rate as rate

@@ -11,9 +11,9 @@ from typing import Any
 from arena_envs import GameEnv
 from arena_envs.game import AnyGame
 from arena_trainers.evaluate.baselines import prepared
-from arena_trainers.evaluate.exploit import nash_convs
+from arena_trainers.evaluate.exploit import given_prompts, nash_convs
 from arena_trainers.evaluate.matches import Progress, env_of, seeds_of
-from arena_trainers.evaluate.replies import ReplyCount, given_prompts
+from arena_trainers.evaluate.result_rows import ReplyCount
 from arena_trainers.extras import import_extra
 from arena_trainers.tournament.log import Match, Result, TournamentLog, result_of
 from arena_trainers.tournament.summary import (

@@ -8,45 +8,26 @@ from typing import TYPE_CHECKING
 from arena_trainers.extras import lazy_names
 
 if TYPE_CHECKING:
-    from arena_trainers.train.critics import ExactCritic, FeatureCritic
-    from arena_trainers.train.games import GamePlan, opponents
-    from arena_trainers.train.matching import MATCHMAKING_FILE, check_exact
-    from arena_trainers.train.metrics import Clock, Meter
-    from arena_trainers.train.records import (
-        RewardColumn,
-        TrainingRow,
-        TurnRecord,
-        load_functions,
-        loss_weighted,
-        trajectory_rows,
-        turn_batch,
-        turn_records,
-        weighted,
-    )
-    from arena_trainers.train.saved import CREDIT_STATE, CRITIC
-    from arena_trainers.train.settings import check_credit
+    from arena_trainers.train.critics import ExactCritic as ExactCritic
+    from arena_trainers.train.critics import FeatureCritic as FeatureCritic
+    from arena_trainers.train.games import GamePlan as GamePlan
+    from arena_trainers.train.games import opponents as opponents
+    from arena_trainers.train.matching import MATCHMAKING_FILE as MATCHMAKING_FILE
+    from arena_trainers.train.matching import check_exact as check_exact
+    from arena_trainers.train.metrics import Clock as Clock
+    from arena_trainers.train.metrics import Meter as Meter
+    from arena_trainers.train.records import RewardColumn as RewardColumn
+    from arena_trainers.train.records import TrainingRow as TrainingRow
+    from arena_trainers.train.records import TurnRecord as TurnRecord
+    from arena_trainers.train.records import load_functions as load_functions
+    from arena_trainers.train.records import loss_weighted as loss_weighted
+    from arena_trainers.train.records import trajectory_rows as trajectory_rows
+    from arena_trainers.train.records import turn_batch as turn_batch
+    from arena_trainers.train.records import turn_records as turn_records
+    from arena_trainers.train.records import weighted as weighted
+    from arena_trainers.train.saved import CREDIT_STATE as CREDIT_STATE
+    from arena_trainers.train.saved import CRITIC as CRITIC
+    from arena_trainers.train.settings import check_credit as check_credit
 
-__all__ = [
-    "CREDIT_STATE",
-    "CRITIC",
-    "MATCHMAKING_FILE",
-    "Clock",
-    "ExactCritic",
-    "FeatureCritic",
-    "GamePlan",
-    "Meter",
-    "RewardColumn",
-    "TrainingRow",
-    "TurnRecord",
-    "check_credit",
-    "check_exact",
-    "load_functions",
-    "loss_weighted",
-    "opponents",
-    "trajectory_rows",
-    "turn_batch",
-    "turn_records",
-    "weighted",
-]
 
 __getattr__ = lazy_names(__name__, __file__)

@@ -1053,11 +1053,6 @@ class Ahead:
             torch.get_num_threads(),
         )
 
-    def correct(self, output: dict[str, Any]) -> None:
-        """Has TRL's loss compare with the policy that played, see the top of this module."""
-        if self.max_staleness:
-            output["old_per_token_logps"] = output["sampling_per_token_logps"]
-
     def measure(
         self, logprobs: torch.Tensor, counted: torch.Tensor, inputs: Mapping[str, Any]
     ) -> None:

@@ -54,10 +54,13 @@ import random
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from itertools import chain
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from accelerate.utils import gather_object
+from numpy.typing import NDArray
 from torch.nn import Module
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
@@ -612,6 +615,38 @@ class Forward:
             self.latest = scores
         return scores
 
+    def scored_before(
+        self, batch: dict[str, Any], rows: Sequence[TrainingRow]
+    ) -> dict[str, torch.Tensor]:
+        """What TRL's loss reads of the policy before the updates, and of the reference.
+
+        Args:
+            batch: the columns of the rows.
+            rows: of this process.
+        """
+        trainer, args, found = self.trainer, self.trainer.args, {}
+        step, updates = (
+            trainer.state.global_step,
+            args.steps_per_generation * trainer.num_iterations,
+        )
+        corrects = trainer.use_vllm and trainer.vllm_importance_sampling_correction
+        beta = (trainer.learners or args).beta
+        kinds = args.gradient_checkpointing_kwargs
+        with torch.no_grad(), disable_gradient_checkpointing(trainer.model, kinds):
+            if trainer.ahead is not None and trainer.ahead.max_staleness:
+                found["old_per_token_logps"] = batch["sampling_per_token_logps"]
+            elif args.gradient_accumulation_steps % updates or corrects:
+                old = self.score(trainer.model, *_joined(batch), False).logprobs
+                found["old_per_token_logps"] = old
+            if corrects:
+                given = batch["sampling_per_token_logps"], _loss_mask(batch)
+                ratio = importance_ratio(trainer, old, *given)
+                found["importance_sampling_ratio"] = ratio
+            if beta or trainer.terms.needs("reference", step):
+                own = reference_logprobs(trainer, rows, batch)
+                found["ref_per_token_logps"] = own
+        return found
+
     def learners_of(self, inputs: dict[str, Any] | None, num: int) -> torch.Tensor:
         """int64[B]: the learner of each of `num` rows, by default of the generation batch."""
         owners = [0] * num
@@ -626,7 +661,7 @@ class Forward:
         """bool[B]: the rows whose loss depends on the model; at least one."""
         trained = _loss_mask(inputs)
         trainer = self.trainer
-        added = trainer.beta != 0 or trainer._entropy_bonus_enabled or self._every_row
+        added = trainer.beta != 0 or trainer.has_entropy_bonus or self._every_row
         if not added and trainer.top_entropy_quantile == 1.0:
             trained = trained & (inputs["advantages"] != 0)
         live = trained.any(dim=1)
@@ -637,13 +672,11 @@ class Forward:
         self, num_run: int, kind: torch.Tensor, inputs: dict[str, Any]
     ) -> None:
         """Logs the shares of the rows, but for placeholder rows, that ran or were dropped."""
-        metrics = self.trainer._metrics
-        mode = "train" if self.trainer.model.training else "eval"
         real = _loss_mask(inputs).any(dim=1)
         num_rows = max(int(real.sum()), 1)
-        dropped = int((real & (kind < 0)).sum())
-        metrics[mode]["arena/rows_run"].append(num_run / num_rows)
-        metrics[mode]["arena/rows_dropped"].append(dropped / num_rows)
+        dropped = int((real & (kind < 0)).sum()) / num_rows
+        found = {"arena/rows_run": num_run / num_rows, "arena/rows_dropped": dropped}
+        self.trainer.note(found)
 
     def score_rows(
         self,
@@ -884,7 +917,7 @@ class Agreement:
         ways: Sequence[Way],
     ) -> float:
         """The gap to the plain log-probabilities; infinite if rows cannot run in this way."""
-        ids, mask, width = padded_rows(rows, self.trainer.accelerator.device)
+        ids, mask, width = _joined(row_tensors(rows, self.trainer))
         model = self.trainer.accelerator.unwrap_model(self.trainer.model)
         try:
             scores = self.forward.score_rows(model, (ids, mask), width, False)
@@ -995,19 +1028,69 @@ def _cut_anew(ids: Sequence[int]) -> TrainingRow:
     return TrainingRow(ids[:-size], ids[-size:], None, 0.0)
 
 
-def padded_rows(
-    rows: Sequence[TrainingRow], device: torch.device
-) -> tuple[torch.Tensor, torch.Tensor, int]:
-    """Ids and mask, int64[B, W], as TRL pads them, and the columns of replies."""
-    left = max(len(row.prompt_ids) for row in rows)
-    width = max(len(row.completion_ids) for row in rows)
-    ids = torch.zeros(len(rows), left + width, dtype=torch.long)
-    mask = torch.zeros_like(ids)
-    for i, row in enumerate(rows):
-        place = slice(left - len(row.prompt_ids), left + len(row.completion_ids))
-        ids[i, place] = torch.tensor([*row.prompt_ids, *row.completion_ids])
-        mask[i, place] = 1
-    return ids.to(device), mask.to(device), width
+def row_tensors(rows: Sequence[TrainingRow], trainer: Any) -> dict[str, Any]:
+    """The columns of rows that TRL's loss reads, padded as TRL pads them.
+
+    `prompt_ids` and `prompt_mask` int64[B, P], padded on the left; `completion_ids`,
+    `completion_mask` and `tool_mask` int64[B, T], `advantages` and `sampling_per_token_logps`
+    float32[B, T], padded on the right; `num_items_in_batch`, the tokens that all processes train.
+    """
+    prompts, replies = [r.prompt_ids for r in rows], [r.completion_ids for r in rows]
+    unit, pad = trainer.pad_to_multiple_of or 1, trainer.policy.tokenizer.pad_token_id
+    seen, said = _places(prompts, unit)[:, ::-1], _places(replies, unit)
+    own, shown = _filled([r.loss_mask for r in rows], said, 0), said.astype(np.int64)
+    if trainer.mask_truncated_completions:
+        ends = [*trainer.eos_token_ids, pad]
+        whole = np.array(
+            [[r.advantage is None or r.completion_ids[-1] in ends] for r in rows]
+        )
+        own, shown = own * whole, shown * whole
+    none = [(0.0,) * len(ids) for ids in replies]
+    sampled = [r.logprobs or zero for r, zero in zip(rows, none, strict=True)]
+    credit: list[Sequence[Any] | NDArray[Any]] = [
+        zero if r.advantage is None else r.advantage
+        for r, zero in zip(rows, none, strict=True)
+    ]
+    found = {
+        "prompt_ids": _filled(prompts, seen, pad),
+        "prompt_mask": seen.astype(np.int64),
+        "completion_ids": _filled(replies, said, pad),
+        "completion_mask": shown,
+        "tool_mask": own,
+        "advantages": _filled(credit, said, 0.0),
+        "sampling_per_token_logps": np.where(own, _filled(sampled, said, 0.0), 0.0),
+        "num_items_in_batch": np.array(sum(gather_object([int((own * shown).sum())]))),
+    }
+    return {
+        name: torch.from_numpy(x.astype(np.float32) if x.dtype == np.float64 else x).to(
+            trainer.accelerator.device
+        )
+        for name, x in found.items()
+    }
+
+
+def _places(lists: Sequence[Sequence[Any]], unit: int) -> NDArray[np.bool_]:
+    """bool[B, W]: whether a list has an entry; W is a multiple of the unit."""
+    sizes = np.array([len(entries) for entries in lists])
+    return np.arange(-(-sizes.max() // unit) * unit) < sizes[:, None]
+
+
+def _filled(
+    lists: Sequence[Sequence[Any] | NDArray[Any]],
+    places: NDArray[np.bool_],
+    fill: float,
+) -> NDArray[Any]:
+    """[B, W] with the entries of lists at their places; NaN for None."""
+    found = np.full(places.shape, fill, np.array(fill).dtype)
+    found[places] = np.array([*chain.from_iterable(lists)], found.dtype)
+    return found
+
+
+def _joined(batch: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """Ids and mask of prompts with replies, int64[B, P + T], and T."""
+    ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
+    mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
+    return ids, mask, batch["completion_ids"].shape[1]
 
 
 def plain_logprobs(model: Any, row: TrainingRow, temperature: float) -> torch.Tensor:
@@ -1125,26 +1208,83 @@ def turns_at(trainer: Any, places: Sequence[int]) -> Iterator[tuple[Any, Any, An
         yield record, game, states[number][record.place]
 
 
-def reference_logprobs(trainer: Any, rows: Sequence[TrainingRow]) -> torch.Tensor:
-    """float32[B, T]: what the reference gives the replies of rows after prompts of its own."""
+def reference_logprobs(
+    trainer: Any, rows: Sequence[TrainingRow], batch: Mapping[str, Any]
+) -> torch.Tensor:
+    """float32[B, T]: what the reference gives the replies, after prompts of its own if it has some.
+
+    Args:
+        trainer: with the generation batch that it played last.
+        rows: of this process.
+        batch: their columns.
+    """
     options, policy = trainer.args.reference_prompt, trainer.policy
-    turns = turns_at(trainer, [row.place for row in rows])
-    asked = [*rows]
-    for i, (record, game, state) in enumerate(turns):
-        if record is not None:
-            told = policy.encode(messages(game, state, record.seat, options))
-            asked[i] = TrainingRow(told, rows[i].completion_ids, None, 0.0)
-    ids, mask, width = padded_rows(asked, trainer.accelerator.device)
+    if options is not None:
+        asked = [*rows]
+        for i, (record, game, state) in enumerate(
+            turns_at(trainer, [row.place for row in rows])
+        ):
+            if record is not None:
+                told = policy.encode(messages(game, state, record.seat, options))
+                asked[i] = TrainingRow(told, rows[i].completion_ids, None, 0.0)
+        batch = row_tensors(asked, trainer)
     model, own = trainer.ref_model, trainer.accelerator.unwrap_model(trainer.model)
-    with torch.no_grad(), ExitStack() as stack:
+    with ExitStack() as stack:
         if model is None:  # the adapter was trained, and its base is the reference
             name = "ref" if "ref" in own.peft_config else None
             stack.enter_context(use_adapter(own, adapter_name=name))
-            kinds = trainer.args.gradient_checkpointing_kwargs
-            stack.enter_context(disable_gradient_checkpointing(trainer.model, kinds))
             model = trainer.model
-        scores: torch.Tensor = trainer.forward.score(model, ids, mask, width, False)[0]
+        scores: torch.Tensor = trainer.forward.score(model, *_joined(batch), False)[0]
         return scores
+
+
+def importance_ratio(
+    trainer: Any, old: torch.Tensor, sampled: torch.Tensor, mask: torch.Tensor
+) -> torch.Tensor:
+    """TRL's correction of tokens that another policy sampled, float32[B, T] or [B, 1]; logs it.
+
+    Args:
+        trainer: its `vllm_importance_sampling_mode` and limits say how.
+        old: float32[B, T], log-probabilities before the update.
+        sampled: float32[B, T], as they were sampled; NaN where an engine gave none.
+        mask: bool[B, T], tokens that are trained.
+    """
+    mode, gap = trainer.vllm_importance_sampling_mode, (old - sampled).nan_to_num(0.0)
+    given = (
+        trainer.vllm_importance_sampling_clip_min,
+        trainer.vllm_importance_sampling_clip_max,
+    )
+    whole = mode.startswith("sequence")
+    ratio = (
+        (gap * mask).sum(dim=-1, keepdim=True).exp() if whole else (gap * mask).exp()
+    )
+    if mode.endswith("truncate"):
+        ratio = ratio.clamp(*given)
+    else:
+        low, high = (
+            b if x is None else x
+            for x, b in zip(given, (-math.inf, math.inf), strict=True)
+        )
+        ratio = ratio.masked_fill((ratio < low) | (ratio > high), 0.0)
+    known = gap.abs()[mask & ~sampled.isnan()]
+    parts = {
+        "sampling/sampling_logp_difference": known,
+        "sampling/importance_sampling_ratio": ratio.flatten() if whole else ratio[mask],
+    }
+    for name, values in parts.items():
+        own = [
+            f(values).item() if len(values) else 0.0
+            for f in (torch.min, torch.mean, torch.max)
+        ]
+        lows, means, highs = zip(*gather_object([own]), strict=True)
+        trainer.note(
+            {
+                f"{name}/min": min(lows),
+                f"{name}/mean": sum(means) / len(means),
+                f"{name}/max": max(highs),
+            }
+        )
+    return ratio
 
 
 class Teacher:
@@ -1323,8 +1463,6 @@ class LossTerms:
             mean = averaged(own, mask, trainer, inputs)
             weight = term.weight.at(trainer.state.global_step)
             total = total + weight * mean
-            kind = "train" if trainer.model.training else "eval"
-            logged = trainer._metrics[kind]
-            logged[f"arena/loss/{term.name}"].append(float(mean.detach()))
-            logged[f"arena/loss/{term.name}/weight"].append(weight)
+            name = f"arena/loss/{term.name}"
+            trainer.note({name: float(mean.detach()), f"{name}/weight": weight})
         return total

@@ -75,8 +75,9 @@ belongs to one part, the innermost one:
 Tokens of trained rows include prompts, and equal rows count each. `environment` and `credit` are
 small if the model is large; a large `rest` comes of frequent evaluation or checkpoints.
 
-TRL's `completions/*`, `reward_std` and `frac_reward_zero_std` include placeholder rows and
-TRL's own groups, so they are wrong here. Read the metrics above instead.
+Under TRL's names, over the trained rows of all processes: `reward` is the mean return of a row's
+trajectory with its penalties and weights, `completions/*` are the tokens of a row that the model
+sampled, and `num_tokens` counts these and the prompts' since the start.
 """
 
 import time

@@ -11,14 +11,15 @@ interface:
 
 | name | use |
 |---|---|
-| `_generate_and_score_completions` | overridden: plays, then calls TRL's method with the rows, then replaces its `advantages` |
-| `rollout_func`, `reward_funcs` | arguments of `GRPOTrainer`: they hand over the rows and the logged returns; TRL's warning that `rollout_func` may change is silenced |
+| `_generate_and_score_completions` | overridden: plays, credits, and returns the columns that `_compute_loss` reads, without a call of TRL's |
+| `reward_funcs` | argument of `GRPOTrainer`, which wants one; never called |
 | `eos_token_ids` | replaced by the end tokens of the chat template |
-| `_logs["advantages"]` | the latest entries are replaced by the mean advantage of each row |
+| `_logs` | written with `log_completions` |
 | `_metrics` | written: the metrics of `arena_trainers.train.metrics` |
-| `use_vllm`, `vllm_generation` | replaced where a server generates; `vllm_generation` also where the engine plays adapters |
+| `use_vllm` | replaced where a server generates |
+| `vllm_generation`, `_entropy_bonus_enabled` | read |
 | `vllm_generation.LLM`, of the module | replaced while the engine is built that plays adapters |
-| `_tokenizer`, `model_wrapped`, `num_generations`, `num_generations_eval` | read |
+| `_tokenizer`, `model_wrapped`, `num_generations`, `num_generations_eval`, `num_iterations`, `pad_to_multiple_of`, `mask_truncated_completions`, `log_completions`, `vllm_importance_sampling_*` | read |
 | `create_model_card` | overridden: writes none |
 | `save_model` | overridden: also writes `arena_prompt.json` |
 | `train` | overridden: resumes from whole checkpoints only, and starts the clock |
@@ -34,8 +35,7 @@ interface:
 | `get_config_model_id`, of the module | replaced while the reference model is made, if `reference` names one |
 | `LambdaLR._last_lr` | written with the learning rate |
 
-TRL's own `reward` metric is the mean return of a trajectory, weighted by its turns.
-`arena_trainers.train.metrics` explains the metrics that are logged besides TRL's.
+`arena_trainers.train.metrics` explains the metrics that are logged besides those of TRL's loss.
 
 **Several learners** on one base model have a LoRA adapter for each role of an agent, or for each seat.
 
@@ -52,7 +52,6 @@ Adapters are saved in folders named by role (`seat_0` for a seat), each of which
 import copy
 import json
 import math
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -96,7 +95,7 @@ from arena_trainers.train.forward import (
     LossTerms,
     Shards,
     TokenScores,
-    reference_logprobs,
+    row_tensors,
 )
 from arena_trainers.train.games import check_replies, episode_starts
 from arena_trainers.train.matching import Matching, PreparedGames, Tasks, prepare_games
@@ -205,17 +204,14 @@ class TurnGRPOTrainer(GRPOTrainer):
         self._rows: list[TrainingRow] = []
         slots = with_adapters(args, games.matchmaker, model, first)
         terms = terms_of(args.losses, args.layout)
-        with warnings.catch_warnings(), without_client(args), slots, _beta(args, terms):
-            # TRL warns that rollout_func may change; the user did not choose it
-            warnings.filterwarnings("ignore", "You are using 'rollout_func'")
+        with without_client(args), slots, _beta(args, terms):
             super().__init__(
                 model=model,
-                reward_funcs=[episode_return],
+                reward_funcs=[no_reward],
                 args=args,
                 train_dataset=train_dataset,
                 eval_dataset=eval_dataset,
                 processing_class=processing_class,
-                rollout_func=replay_rows,
                 **kwargs,
             )
         self._set_up_parts(terms, configs)
@@ -290,26 +286,16 @@ class TurnGRPOTrainer(GRPOTrainer):
             if self.args.weighting == "turn":
                 advantage = weighted(advantage, self.last_turns)
             self._rows = self._training_rows(advantage)
+            batch = row_tensors(self._rows, self)
         with self.clock.part("training"):
             self.forward.agreement.check(self._rows)
-        beta = (self.learners or self.args).beta
-        reads = bool(beta or self.terms.needs("reference", step))
-        self.beta = float(reads and self.args.reference_prompt is None)
-        with self.clock.part("rest"):
-            labels = [{"prompt": inputs[0]["prompt"]} for _ in self._rows]
-            output: dict[str, Any] = super()._generate_and_score_completions(labels)
-            if reads and not self.beta:
-                output["ref_per_token_logps"] = reference_logprobs(self, self._rows)
+            batch.update(self.forward.scored_before(batch, self._rows))
         with self.clock.part("credit"):
-            ids = output["completion_ids"]
-            output["advantages"] = padded_advantages(self._rows, ids)
-            if self.ahead is not None:
-                self.ahead.correct(output)
-            output["learner"] = self.forward.learners_of(None, len(ids))
-            output.update(self.terms.columns(self._rows, ids))
-            relog_advantages(self._logs["advantages"], self._rows)
+            batch["learner"] = self.forward.learners_of(None, len(self._rows))
+            batch.update(self.terms.columns(self._rows, batch["completion_ids"]))
             self._log_play(advantage)
-        return output
+            self._log_rows()
+        return batch
 
     def _get_per_token_logps_and_entropies(
         self,
@@ -433,8 +419,58 @@ class TurnGRPOTrainer(GRPOTrainer):
             **self.credit.metrics,
             **self.last_kept.metrics,
         }
+        self.note(found)
+
+    def _log_rows(self) -> None:
+        """Logs sizes and returns of the rows of all processes."""
+        own = [row for row in self._rows if row.advantage is not None]
+        ends = {*self.eos_token_ids, self._tokenizer.pad_token_id}
+        mine = [
+            (
+                len(row.prompt_ids),
+                sum(row.loss_mask),
+                row.completion_ids[-1] not in ends,
+                row.episode_return,
+            )
+            for row in own
+        ]
+        read, said, cut, paid = np.array(gather_object(mine)).reshape(-1, 4).T
+        if self.model.training:
+            self.state.num_input_tokens_seen += int(read.sum() + said.sum())
+        found = {"reward": paid.mean(), "completions/clipped_ratio": cut.mean()}
+        for name in ("mean", "min", "max") if len(said) else ():
+            found[f"completions/{name}_length"] = getattr(said, name)()
+        self.note({name: float(value) for name, value in found.items()})
+        kind = "train" if self.model.training else "eval"
+        self._metrics[kind]["num_tokens"] = [self.state.num_input_tokens_seen]
+        if self.log_completions:
+            self._log_texts(own)
+
+    def _log_texts(self, rows: Sequence[TrainingRow]) -> None:
+        """Gives TRL's table of completions the rows of all processes."""
+        for name, ids in (("prompt", "prompt_ids"), ("completion", "completion_ids")):
+            texts = self._tokenizer.batch_decode([[*getattr(r, ids)] for r in rows])
+            self._logs[name].extend(gather_object(texts))
+        returns = gather_object([row.episode_return for row in rows])
+        self._logs["rewards"]["return"].extend(returns)
+        means = [float(np.mean(row.advantage)) for row in rows]  # type: ignore[arg-type]
+        self._logs["advantages"].extend(gather_object(means))
+
+    def note(self, found: Mapping[str, float]) -> None:
+        """Adds metrics to the next log, which has the mean of all that were noted."""
         for name, value in found.items():
-            self._metrics["train" if played.trains else "eval"][name].append(value)
+            self._metrics["train" if self.model.training else "eval"][name].append(
+                value
+            )
+
+    def noted(self, name: str) -> list[float]:
+        """A metric of the steps since the last log."""
+        return list(self._metrics["train"].get(name, ()))
+
+    @property
+    def has_entropy_bonus(self) -> bool:
+        """Whether the loss reads the entropies of all rows."""
+        return bool(self._entropy_bonus_enabled)
 
     @property
     def last_episodes(self) -> list[Episode]:
@@ -485,62 +521,9 @@ def _prepared(
     return games or prepare_games(args, policies, columns)
 
 
-def episode_return(episode_return: list[float], **_: Any) -> list[float | None]:
-    """TRL's reward function: the return of the row's trajectory, only for TRL's logs."""
-    return list(episode_return)
-
-
-def replay_rows(prompts: list[str], trainer: Any) -> dict[str, Any]:
-    """TRL's rollout function: returns the rows, which have already been played."""
-    rows = trainer._rows
-    return {
-        "prompt_ids": [list(row.prompt_ids) for row in rows],
-        "completion_ids": [list(row.completion_ids) for row in rows],
-        "logprobs": sampling_logprobs(rows),
-        "env_mask": [list(row.loss_mask) for row in rows],
-        "episode_return": [row.episode_return for row in rows],
-    }
-
-
-def sampling_logprobs(rows: Sequence[TrainingRow]) -> list[list[float]]:
-    """For each row the log-probabilities of its tokens as sampled; 0 where it has no loss."""
-    return [
-        [x if own else 0.0 for x, own in zip(row.logprobs, row.loss_mask, strict=True)]
-        if row.logprobs
-        else [0.0] * len(row.completion_ids)
-        for row in rows
-    ]
-
-
-def padded_advantages(
-    rows: Sequence[TrainingRow], completion_ids: torch.Tensor
-) -> torch.Tensor:
-    """float32[B, L]: the advantage of each token; 0 at padding and in placeholder rows.
-
-    Args:
-        rows: the B rows.
-        completion_ids: int64[B, L], the padded completions of the rows.
-    """
-    advantages = torch.zeros(completion_ids.shape, device=completion_ids.device)
-    for i, row in enumerate(rows):
-        if row.advantage is not None:
-            own = torch.from_numpy(np.asarray(row.advantage, np.float32))
-            advantages[i, : len(own)] = own.to(advantages.device)
-    return advantages
-
-
-def relog_advantages(logged: Any, rows: Sequence[TrainingRow]) -> None:
-    """Replaces the advantages that TRL has just logged by the mean of each row's own.
-
-    Every process has to call it.
-    """
-    means = [
-        0.0 if row.advantage is None else float(row.advantage.mean()) for row in rows
-    ]
-    of_all = gather_object(means)
-    for _ in range(min(len(of_all), len(logged))):
-        logged.pop()
-    logged.extend(of_all)
+def no_reward(**_: Any) -> list[float | None]:
+    """Stands for TRL's reward function: returns come from `Player`, credit from `BatchCredit`."""
+    raise RuntimeError("want no call of TRL's reward function, as the games pay")
 
 
 class PerRow(float):
@@ -689,7 +672,7 @@ class Learners(TrainerCallback):
                 self._log(name, what, float(value[own].mean()))
 
     def _log(self, name: str, what: str, value: float) -> None:
-        self.trainer._metrics["train"][f"arena/learner/{name}/{what}"].append(value)
+        self.trainer.note({f"arena/learner/{name}/{what}": value})
 
     def check(self, checkpoint: Path) -> None:
         """Raises ValueError if a checkpoint lacks a learner, or has one of another rank."""

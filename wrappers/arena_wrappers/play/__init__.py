@@ -1,75 +1,34 @@
 """Play: environments for prompts and replies, episodes, turn trees and replay."""
 
-from arena_wrappers.play.live_episodes import (
-    Branching,
-    EnvCache,
-    EnvFn,
-    EpisodePlan,
-    plans_of,
-)
-from arena_wrappers.play.play import (
-    NoReplyError,
-    ask,
-    ask_async,
-    checked_timeout,
-    forfeit_reason,
-    is_async,
-    play,
-    play_async,
-    play_many,
-    play_plans,
-    stream_plans,
-)
-from arena_wrappers.play.replay import (
-    ReplayError,
-    ending,
-    final_state,
-    game_of,
-    replay,
-    tell_people,
-    turn_states,
-)
-from arena_wrappers.play.seat_env import (
-    Opponents,
-    Seat,
-    SeatEnv,
-    bot_of,
-    make_seat_env,
-)
-from arena_wrappers.play.session import SeatSession, transcript
-from arena_wrappers.play.wrapper import MAX_REFUSED, PromptWrapper
-
-__all__ = [
-    "MAX_REFUSED",
-    "Branching",
-    "EnvCache",
-    "EnvFn",
-    "EpisodePlan",
-    "NoReplyError",
-    "Opponents",
-    "PromptWrapper",
-    "ReplayError",
-    "Seat",
-    "SeatEnv",
-    "SeatSession",
-    "ask",
-    "ask_async",
-    "bot_of",
-    "checked_timeout",
-    "ending",
-    "final_state",
-    "forfeit_reason",
-    "game_of",
-    "is_async",
-    "make_seat_env",
-    "plans_of",
-    "play",
-    "play_async",
-    "play_many",
-    "play_plans",
-    "replay",
-    "stream_plans",
-    "tell_people",
-    "transcript",
-    "turn_states",
-]
+from arena_wrappers.play.play import Branching as Branching
+from arena_wrappers.play.play import EnvCache as EnvCache
+from arena_wrappers.play.play import EnvFn as EnvFn
+from arena_wrappers.play.play import EpisodePlan as EpisodePlan
+from arena_wrappers.play.play import NoReplyError as NoReplyError
+from arena_wrappers.play.play import ask as ask
+from arena_wrappers.play.play import ask_async as ask_async
+from arena_wrappers.play.play import checked_timeout as checked_timeout
+from arena_wrappers.play.play import forfeit_reason as forfeit_reason
+from arena_wrappers.play.play import is_async as is_async
+from arena_wrappers.play.play import plans_of as plans_of
+from arena_wrappers.play.play import play as play
+from arena_wrappers.play.play import play_async as play_async
+from arena_wrappers.play.play import play_many as play_many
+from arena_wrappers.play.play import play_plans as play_plans
+from arena_wrappers.play.play import stream_plans as stream_plans
+from arena_wrappers.play.replay import ReplayError as ReplayError
+from arena_wrappers.play.replay import ending as ending
+from arena_wrappers.play.replay import final_state as final_state
+from arena_wrappers.play.replay import game_of as game_of
+from arena_wrappers.play.replay import replay as replay
+from arena_wrappers.play.replay import tell_people as tell_people
+from arena_wrappers.play.replay import turn_states as turn_states
+from arena_wrappers.play.seats import Opponents as Opponents
+from arena_wrappers.play.seats import Seat as Seat
+from arena_wrappers.play.seats import SeatEnv as SeatEnv
+from arena_wrappers.play.seats import SeatSession as SeatSession
+from arena_wrappers.play.seats import bot_of as bot_of
+from arena_wrappers.play.seats import make_seat_env as make_seat_env
+from arena_wrappers.play.seats import transcript as transcript
+from arena_wrappers.play.wrapper import MAX_REFUSED as MAX_REFUSED
+from arena_wrappers.play.wrapper import PromptWrapper as PromptWrapper

@@ -7,8 +7,7 @@ from typing import Any, cast
 from arena_envs import GameEnv, make_game
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction
 from arena_envs.scenes import Scene, Talk, scene_of, text_of
-from arena_wrappers.play.live_episodes import EpisodePlan
-from arena_wrappers.play.play import forfeit_reason, play_plans
+from arena_wrappers.play.play import EpisodePlan, forfeit_reason, play_plans
 from arena_wrappers.play.wrapper import PromptWrapper
 from arena_wrappers.policies import (
     INSTEAD,

@@ -1,73 +1,36 @@
 """Policies: requests in, replies out; a model, a bot, a person, an endpoint or an agent."""
 
-from arena_wrappers.policies.agents import (
-    AgentPolicy,
-    Ask,
-    Asks,
-    AsyncAgentPolicy,
-    Rollouts,
-    Scorer,
-    Seen,
-    agents,
-    roles,
-    scorers,
-    told,
-)
-from arena_wrappers.policies.arrays import ArrayPolicy
-from arena_wrappers.policies.basic import (
-    INSTEAD,
-    AsyncPolicy,
-    BotPolicy,
-    NoisyPolicy,
-    Policy,
-    RandomPolicy,
-    Reply,
-    ScoringBotPolicy,
-    ScoringNoisyPolicy,
-    ScoringPolicy,
-    ScriptedPolicy,
-    TurnRequest,
-    addressed,
-    own_prompt,
-    turn_seed,
-    without_noise,
-)
-from arena_wrappers.policies.human import HumanPolicy, names_person, wrapped
-from arena_wrappers.policies.policy_strings import Maker, make_policy, policies
-
-__all__ = [
-    "INSTEAD",
-    "AgentPolicy",
-    "ArrayPolicy",
-    "Ask",
-    "Asks",
-    "AsyncAgentPolicy",
-    "AsyncPolicy",
-    "BotPolicy",
-    "HumanPolicy",
-    "Maker",
-    "NoisyPolicy",
-    "Policy",
-    "RandomPolicy",
-    "Reply",
-    "Rollouts",
-    "Scorer",
-    "ScoringBotPolicy",
-    "ScoringNoisyPolicy",
-    "ScoringPolicy",
-    "ScriptedPolicy",
-    "Seen",
-    "TurnRequest",
-    "addressed",
-    "agents",
-    "make_policy",
-    "names_person",
-    "own_prompt",
-    "policies",
-    "roles",
-    "scorers",
-    "told",
-    "turn_seed",
-    "without_noise",
-    "wrapped",
-]
+from arena_wrappers.policies.agents import AgentPolicy as AgentPolicy
+from arena_wrappers.policies.agents import Ask as Ask
+from arena_wrappers.policies.agents import Asks as Asks
+from arena_wrappers.policies.agents import AsyncAgentPolicy as AsyncAgentPolicy
+from arena_wrappers.policies.agents import Rollouts as Rollouts
+from arena_wrappers.policies.agents import Scorer as Scorer
+from arena_wrappers.policies.agents import Seen as Seen
+from arena_wrappers.policies.agents import agents as agents
+from arena_wrappers.policies.agents import roles as roles
+from arena_wrappers.policies.agents import scorers as scorers
+from arena_wrappers.policies.agents import told as told
+from arena_wrappers.policies.arrays import ArrayPolicy as ArrayPolicy
+from arena_wrappers.policies.basic import INSTEAD as INSTEAD
+from arena_wrappers.policies.basic import AsyncPolicy as AsyncPolicy
+from arena_wrappers.policies.basic import BotPolicy as BotPolicy
+from arena_wrappers.policies.basic import HumanPolicy as HumanPolicy
+from arena_wrappers.policies.basic import Maker as Maker
+from arena_wrappers.policies.basic import NoisyPolicy as NoisyPolicy
+from arena_wrappers.policies.basic import Policy as Policy
+from arena_wrappers.policies.basic import RandomPolicy as RandomPolicy
+from arena_wrappers.policies.basic import Reply as Reply
+from arena_wrappers.policies.basic import ScoringBotPolicy as ScoringBotPolicy
+from arena_wrappers.policies.basic import ScoringNoisyPolicy as ScoringNoisyPolicy
+from arena_wrappers.policies.basic import ScoringPolicy as ScoringPolicy
+from arena_wrappers.policies.basic import ScriptedPolicy as ScriptedPolicy
+from arena_wrappers.policies.basic import TurnRequest as TurnRequest
+from arena_wrappers.policies.basic import addressed as addressed
+from arena_wrappers.policies.basic import make_policy as make_policy
+from arena_wrappers.policies.basic import names_person as names_person
+from arena_wrappers.policies.basic import own_prompt as own_prompt
+from arena_wrappers.policies.basic import policies as policies
+from arena_wrappers.policies.basic import turn_seed as turn_seed
+from arena_wrappers.policies.basic import without_noise as without_noise
+from arena_wrappers.policies.basic import wrapped as wrapped

@@ -40,18 +40,17 @@ from dataclasses import dataclass, field, replace
 from inspect import signature
 from typing import Any, Protocol
 
-from arena_envs.bots.ismcts import ISMCTS
-from arena_envs.bots.mcts import rollout
+from arena_envs.bots.mcts import ISMCTS, rollout
 from arena_envs.doors import Door, check_options
 from arena_envs.game import AnyGame, check_int
 from arena_wrappers.policies.basic import (
     Policy,
     Reply,
     TurnRequest,
+    names_person,
     own_prompt,
     turn_seed,
 )
-from arena_wrappers.policies.human import names_person
 from arena_wrappers.prompts import (
     InvalidReply,
     Message,

@@ -1,23 +1,32 @@
-"""The protocol of policies; random, scripted, bot and noisy policies.
+"""The protocol of policies; random, scripted, bot and noisy policies, and a person.
 
-A policy chooses replies. One call of `act` answers all waiting turns.
+A policy chooses replies. One call of `act` answers all waiting turns. `make_policy` makes policies
+of strings, such as `"mcts:1000"` or `"lm:PATH"`.
 """
 
 import hashlib
+import os
 import random
+import shutil
 import struct
-from collections.abc import Callable, Sequence
+import sys
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, TextIO
 
-from arena_envs.bots import Bot
+from arena_envs.bots import Bot, bots, make_bot
+from arena_envs.doors import Door, expression
 from arena_envs.game import AnyGame
+from arena_envs.hostile import break_markup
 from arena_wrappers.prompts import (
     Instead,
     InvalidReply,
     Message,
     PromptOptions,
     messages,
+    parse_reply,
     reply_format_named,
 )
 from arena_wrappers.records import Generation, Turn
@@ -389,3 +398,276 @@ def without_noise(policy: Policy) -> Policy:
     while isinstance(policy, NoisyPolicy):
         policy = policy.inner
     return policy
+
+
+HINT, RULES = "?", "rules"
+KIND = "human"  # of policy strings
+_ONE_LINE = (  # the rules want a line break before the action, which ends what is typed
+    'Type your reply in one line. A message, where the rules allow one, ends with ".", "!" or '
+    '"?" before the action.'
+)
+
+
+def wrapped(text: str, stream: TextIO) -> str:
+    """The text, with long lines wrapped at words if the stream is a terminal."""
+    if not stream.isatty():
+        return text
+    width = shutil.get_terminal_size().columns
+    wrap = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    lines = text.split("\n")
+    return "\n".join(wrap.fill(line) if len(line) > width else line for line in lines)
+
+
+def _show(text: str) -> None:
+    print(wrapped(text, sys.stdout))
+
+
+class HumanPolicy:
+    """Asks a person for each action, until the input is a legal one.
+
+    Shows the seat's text, with the legal actions numbered from 1; in language games they are
+    examples. The person types an action or its number; `?` shows a hint of the advisor, `rules`
+    the rules. Actions whose texts hold numbers, such as "guess 7", are not numbered. Each new
+    game and seat begins with the rules. `play` and all that stands on it play one episode at a
+    time.
+
+    Args:
+        advisor: the policy that gives hints; None for no hints.
+        read: takes an input prompt, returns the line that the person typed.
+        write: shows a text.
+        name: name in records.
+    """
+
+    is_person = True
+
+    def __init__(
+        self,
+        advisor: Policy | None = None,
+        read: Callable[[str], str] = input,
+        write: Callable[[str], None] = _show,
+        name: str = "human",
+    ) -> None:
+        self.advisor = advisor
+        self.read, self.write = read, write
+        self.name = name
+        self._told: Any = None  # the game and the seat whose rules were shown last
+
+    def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
+        """One reply for each request.
+
+        Raises:
+            KeyboardInterrupt: the person closed the input, which ends all play as Ctrl-C does.
+        """
+        try:
+            return [self._ask(request) for request in requests]
+        except EOFError:
+            raise KeyboardInterrupt from None
+
+    def _ask(self, request: TurnRequest) -> Reply:
+        game, state = request.game, request.state
+        if request.turn == 0:
+            self._announce(request)
+        self.write(f"\n{game.observe(state, request.seat)}")
+        self.write(_listed(request))
+        while True:
+            typed = self.read(f"player_{request.seat}> ").strip()
+            if typed == RULES:
+                self.write(game.rules(request.seat))
+            elif typed == HINT:
+                self.write(self._hint(request))
+            elif isinstance(found := _action_text(request, typed), str):
+                return Reply(request.wrap(found))
+            else:
+                self.write(_refusal(request, typed, found))
+
+    def _announce(self, request: TurnRequest) -> None:
+        """Says that a new episode begins; tells the rules where they may be new."""
+        self.write(f"\nA new game. You are player_{request.seat}.")
+        if self._told != (request.game, request.seat):
+            self._told = request.game, request.seat
+            self.write(request.game.rules(request.seat))
+            if request.game.num_actions is None:
+                self.write(_ONE_LINE)
+
+    def _hint(self, request: TurnRequest) -> str:
+        if self.advisor is None:
+            return f"No hints here. {_what_to_type(request.legal)}"
+        request = addressed(request, self.advisor)
+        if hasattr(self.advisor, "action_probs"):
+            ((chances, _),) = self.advisor.action_probs([request])
+            pairs = zip(request.legal, chances, strict=True)
+            return "\n".join(f"{p:6.1%}  {text}" for text, p in pairs)
+        (reply,) = self.advisor.act([request])
+        if reply.error is not None:
+            return f"{self.advisor.name} has failed: {break_markup(reply.error)}"
+        # a terminal would execute control characters
+        return f"{self.advisor.name} says: {break_markup(reply.text)}"
+
+
+def names_person(spec: str) -> bool:
+    """Whether a policy string names a person: `"human"` or `"human:NAME"`."""
+    return spec.partition(":")[0] == KIND
+
+
+def person(spec: str) -> HumanPolicy:
+    """The person that a policy string names, at this terminal.
+
+    Everything is shown on stderr, so that stdout has the results alone.
+
+    Raises:
+        ValueError: there is no terminal, or this is one of several processes.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ValueError(
+            f"policy {spec!r} needs a single process, got several (WORLD_SIZE is "
+            f"{os.environ['WORLD_SIZE']}); start one process without torchrun"
+        )
+    if not sys.stdin.isatty():
+        raise ValueError(
+            f"policy {spec!r} is a person at a terminal, and the input of this process is "
+            "none; start it in a terminal, and in the main process"
+        )
+
+    def show(text: str) -> None:
+        print(wrapped(text, sys.stderr), file=sys.stderr)
+
+    def read(prompt: str) -> str:
+        print(prompt, end="", file=sys.stderr, flush=True)
+        return input()
+
+    return HumanPolicy(read=read, write=show, name=spec)
+
+
+def _has_numbers(legal: Sequence[str]) -> bool:
+    return not any(word.isdigit() for text in legal for word in text.split())
+
+
+def _what_to_type(legal: Sequence[str]) -> str:
+    """A hint at what to type; actions that hold numbers have no other number."""
+    number = " or its number" if _has_numbers(legal) else ""
+    return f'Type a legal action{number}, or "rules". Ctrl-C stops.'
+
+
+def _listed(request: TurnRequest) -> str:
+    """The legal actions; in language games they are examples."""
+    legal, is_talk = request.legal, request.game.num_actions is None
+    head = "For example: " if is_talk else "Legal actions: "
+    if not _has_numbers(legal):
+        return f"{head}{', '.join(legal)}."
+    shown = "  ".join(f"{number}: {text}" for number, text in enumerate(legal, 1))
+    return head + shown if is_talk else shown
+
+
+def _refusal(request: TurnRequest, typed: str, found: InvalidReply) -> str:
+    """The reason why a line is no action; in language games with what the rules want."""
+    is_talk = request.game.num_actions is None
+    advice = found.detail if is_talk else _what_to_type(request.legal)
+    return f"Not a legal action: {typed[:80]!r}. {advice}"
+
+
+def _action_text(request: TurnRequest, typed: str) -> str | InvalidReply:
+    """The canonical text of the action that was typed."""
+    game, state, legal = request.game, request.state, request.legal
+    found = parse_reply(game, state, typed, "bare", legal)
+    if not isinstance(found, InvalidReply):
+        return game.action_text(state, found)
+    is_number = typed.isascii() and typed.isdigit() and _has_numbers(legal)
+    if is_number and 1 <= int(typed[:9]) <= len(legal):
+        return legal[int(typed[:9]) - 1]
+    return found
+
+
+Maker = Callable[..., Policy]
+
+
+def of_bot(*_: str, spec: str, **__: Any) -> Policy:
+    """The policy of a bot, whose own door reads the string."""
+    bot = make_bot(spec)
+    scores = hasattr(bot, "action_probs")
+    return (ScoringBotPolicy if scores else BotPolicy)(bot, name=spec)
+
+
+def noisy(
+    probability: float, policy: str, *, make: Callable[[str], Policy], spec: str
+) -> Policy:
+    """The policy of `noisy:P(STRING)`."""
+    if names_person(policy):
+        raise ValueError(refused_noise(spec))
+    inner = make(policy)
+    kind = NoisyPolicy
+    if hasattr(inner, "act_async"):
+        kind = AsyncNoisyPolicy
+    elif hasattr(inner, "action_probs"):
+        kind = ScoringNoisyPolicy
+    return kind(inner, probability, spec)
+
+
+policies: Door[Policy] = Door(
+    "policy",
+    "arena.policies",
+    {
+        **dict.fromkeys(bots.built_in, of_bot),
+        "random": RandomPolicy,
+        KIND: person,
+        "noisy": noisy,
+        "api": "arena_wrappers.policies.api:load",
+        "array": "arena_wrappers.policies.arrays:load",
+        "agent": "arena_wrappers.policies.agents:load",
+    },
+    given=("make", "spec"),
+)
+_ELSEWHERE = {
+    "past": "past:RUN works in arena eval, arena tournament and arena play; elsewhere give "
+    "lm:PATH, or the policies of arena_trainers.matchmaking.snapshots.past_policies",
+    "reward": "a reward model scores replies and gives none; write "
+    "best_of:4(POLICY, reward:PATH)",
+}
+
+
+def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
+    """The policy that an expression of `arena_envs.doors` names, such as `"mcts:100"`.
+
+    | String | Policy |
+    |---|---|
+    | `"random"`, or a bot of `arena_envs.bots` | built in; a bot gets its game when it first plays |
+    | `"human"`, `"human:NAME"` | a person at the terminal of this process |
+    | `"lm:PATH"` | a language model in a folder |
+    | `"api:MODEL"`, `"api:MODEL@URL"` | a language model behind an OpenAI-compatible endpoint |
+    | `"vllm:URL"` | the model of a vLLM server, with the prompts of its folder |
+    | `"array:FORMAT:PATH"` | a numeric agent, see `arena_wrappers.policies.arrays.load` |
+    | `"noisy:P(STRING)"` | any of these but a person, with a random legal action at probability P |
+    | `"best_of:N(STRING, reward:PATH)"` | the best of N replies of any of these but a person or an endpoint, by a reward model |
+    | `"agent:NAME(STRING)"` | an agent of `arena_wrappers.policies.agents`, whose turn takes several calls of these |
+    | a name of the entry-point group `arena.policies`, or `module:name` | its function or class, called with the argument and options |
+
+    Options may follow the name or the URL of an endpoint:
+    `"api:MODEL@http://localhost:8000/v1#reply_format=boxed#temperature=0.7"`. They
+    are those of `PromptOptions`, and `max_tokens`, `temperature`, `max_concurrent`, `timeout`,
+    `max_retries` and `send_seed` of `ChatAPIPolicy`; any other name is that of a field of
+    requests, as in `#top_p=0.9`. `arena_wrappers.policies.api.key_for` finds the key.
+
+    Args:
+        spec: the string.
+        makers: functions that replace others by name, also inside `noisy` and `best_of`. One
+            with a parameter `make` or `spec` gets `make_policy` with these, or the string.
+
+    Raises:
+        ValueError: unknown kind, the kind does not take the argument, or a person has no
+            terminal here.
+        ImportError: the policy's module cannot be imported.
+
+    >>> make_policy("mcts:1000").name
+    'mcts:1000'
+    """
+    if names_person(spec):
+        return person(spec)
+    one = expression(spec)
+    if (hint := _ELSEWHERE.get(one.name)) and one.name not in (makers or {}):
+        raise ValueError(f"no policy {spec!r:.200}; {hint}")
+    door = replace(policies, built_in={**policies.built_in, **(makers or {})})
+    made = door.make(spec, make=partial(make_policy, makers=makers), spec=spec)
+    if lacks := [name for name in ("name", "act") if not hasattr(made, name)]:
+        raise ValueError(
+            f"policy {spec!r:.200} lacks {' and '.join(lacks)}; define them"
+        )
+    return made

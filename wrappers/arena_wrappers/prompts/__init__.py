@@ -1,55 +1,24 @@
 """Prompts: what models read, and how their replies are read."""
 
-from arena_wrappers.prompts.formats import (
-    FORMATS,
-    Instead,
-    InvalidReply,
-    Parsing,
-    ReplyFormat,
-    after_reasoning,
-    legal_texts,
-    parse_reply,
-    reply_format_named,
-)
-from arena_wrappers.prompts.messages import (
-    PROMPT_OPTIONS,
-    History,
-    Message,
-    PromptOptions,
-    messages,
-    neutralise,
-    seat_options,
-)
-from arena_wrappers.prompts.seating import (
-    Seating,
-    Seats,
-    View,
-    ask_again,
-    named_seats,
-    said_by_author,
-)
-
-__all__ = [
-    "FORMATS",
-    "PROMPT_OPTIONS",
-    "History",
-    "Instead",
-    "InvalidReply",
-    "Message",
-    "Parsing",
-    "PromptOptions",
-    "ReplyFormat",
-    "Seating",
-    "Seats",
-    "View",
-    "after_reasoning",
-    "ask_again",
-    "legal_texts",
-    "messages",
-    "named_seats",
-    "neutralise",
-    "parse_reply",
-    "reply_format_named",
-    "said_by_author",
-    "seat_options",
-]
+from arena_wrappers.prompts.formats import FORMATS as FORMATS
+from arena_wrappers.prompts.formats import Instead as Instead
+from arena_wrappers.prompts.formats import InvalidReply as InvalidReply
+from arena_wrappers.prompts.formats import Parsing as Parsing
+from arena_wrappers.prompts.formats import ReplyFormat as ReplyFormat
+from arena_wrappers.prompts.formats import after_reasoning as after_reasoning
+from arena_wrappers.prompts.formats import legal_texts as legal_texts
+from arena_wrappers.prompts.formats import parse_reply as parse_reply
+from arena_wrappers.prompts.formats import reply_format_named as reply_format_named
+from arena_wrappers.prompts.messages import PROMPT_OPTIONS as PROMPT_OPTIONS
+from arena_wrappers.prompts.messages import History as History
+from arena_wrappers.prompts.messages import Message as Message
+from arena_wrappers.prompts.messages import PromptOptions as PromptOptions
+from arena_wrappers.prompts.messages import Seating as Seating
+from arena_wrappers.prompts.messages import Seats as Seats
+from arena_wrappers.prompts.messages import View as View
+from arena_wrappers.prompts.messages import ask_again as ask_again
+from arena_wrappers.prompts.messages import messages as messages
+from arena_wrappers.prompts.messages import named_seats as named_seats
+from arena_wrappers.prompts.messages import neutralise as neutralise
+from arena_wrappers.prompts.messages import said_by_author as said_by_author
+from arena_wrappers.prompts.messages import seat_options as seat_options

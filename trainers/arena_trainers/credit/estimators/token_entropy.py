@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from arena_trainers.credit.batch import Floats, Ints
-from arena_trainers.credit.estimators.grpo import episode
+from arena_trainers.credit.estimators.outcome import episode
 from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,

@@ -8,35 +8,22 @@ from typing import TYPE_CHECKING
 from arena_trainers.extras import lazy_names
 
 if TYPE_CHECKING:
-    from arena_trainers.credit.proofs.claims import CLAIMS, claims_of
-    from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
-    from arena_trainers.credit.proofs.exact import ExactGame
+    from arena_trainers.credit.proofs.claims import CLAIMS as CLAIMS
+    from arena_trainers.credit.proofs.claims import claims_of as claims_of
+    from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS as DIAGNOSTICS
+    from arena_trainers.credit.proofs.exact import ExactGame as ExactGame
+    from arena_trainers.credit.proofs.expectation import REINFORCE as REINFORCE
+    from arena_trainers.credit.proofs.expectation import agrees as agrees
+    from arena_trainers.credit.proofs.expectation import compare as compare
     from arena_trainers.credit.proofs.expectation import (
-        REINFORCE,
-        agrees,
-        compare,
-        expected_gradient,
-        gradient_estimate,
+        expected_gradient as expected_gradient,
     )
-    from arena_trainers.credit.proofs.findings import (
-        exact_variance,
-        play_of,
-        undiscounted,
+    from arena_trainers.credit.proofs.expectation import (
+        gradient_estimate as gradient_estimate,
     )
+    from arena_trainers.credit.proofs.findings import exact_variance as exact_variance
+    from arena_trainers.credit.proofs.findings import play_of as play_of
+    from arena_trainers.credit.proofs.findings import undiscounted as undiscounted
 
-__all__ = [
-    "CLAIMS",
-    "DIAGNOSTICS",
-    "REINFORCE",
-    "ExactGame",
-    "agrees",
-    "claims_of",
-    "compare",
-    "exact_variance",
-    "expected_gradient",
-    "gradient_estimate",
-    "play_of",
-    "undiscounted",
-]
 
 __getattr__ = lazy_names(__name__, __file__)

@@ -9,24 +9,12 @@ Rules and claims are tried on random batches. The bias is computed exactly, on t
 games. Whether the formula is the paper's is not tested: compare it with numbers worked by hand.
 """
 
-from arena_envs.doors import BrokenPromise
-from arena_trainers.credit.testing.batches import batch_of, full_batch, random_batches
-from arena_trainers.credit.testing.check import (
-    CHECKS,
-    Evidence,
-    check_estimator,
-    check_noise,
-    checks_of,
-)
-
-__all__ = [
-    "CHECKS",
-    "BrokenPromise",
-    "Evidence",
-    "batch_of",
-    "check_estimator",
-    "check_noise",
-    "checks_of",
-    "full_batch",
-    "random_batches",
-]
+from arena_envs.doors import BrokenPromise as BrokenPromise
+from arena_trainers.credit.testing.batches import batch_of as batch_of
+from arena_trainers.credit.testing.batches import full_batch as full_batch
+from arena_trainers.credit.testing.batches import random_batches as random_batches
+from arena_trainers.credit.testing.check import CHECKS as CHECKS
+from arena_trainers.credit.testing.check import Evidence as Evidence
+from arena_trainers.credit.testing.check import check_estimator as check_estimator
+from arena_trainers.credit.testing.check import check_noise as check_noise
+from arena_trainers.credit.testing.check import checks_of as checks_of

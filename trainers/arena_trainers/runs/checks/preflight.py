@@ -17,7 +17,7 @@ from arena_trainers.engines.adapters import NO_ADAPTER, plays_adapters
 from arena_trainers.engines.settings import check_server
 from arena_trainers.lm import best_of
 from arena_trainers.lm.models import adapter_base, check_language_model
-from arena_trainers.matchmaking import make_matchmaker, names
+from arena_trainers.matchmaking import make_matchmaker, matchmakers
 from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.options import Option, options_of, unknown_option
 from arena_trainers.runs.folder import check_new
@@ -157,7 +157,7 @@ def check_opponents(draft: Any) -> None:
     try:
         check_policies(opponents)
     except ValueError as error:
-        near = difflib.get_close_matches(str(opponents), names(), n=1)
+        near = difflib.get_close_matches(str(opponents), matchmakers.names(), n=1)
         if not near:
             raise
         raise ValueError(f"{error}, or the matchmaker {near[0]!r}") from error

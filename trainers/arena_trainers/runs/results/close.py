@@ -6,12 +6,9 @@ import shlex
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 import yaml
@@ -25,6 +22,7 @@ from arena_envs.game import bounds_of
 from arena_trainers.evaluate.baselines import solver_of
 from arena_trainers.evaluate.result_rows import ResultRow
 from arena_trainers.evaluate.tables import interval_text, score_notes, score_text
+from arena_trainers.report.charts import PICTURED, charts_of, figure_of
 from arena_trainers.runs.folder import METRICS, RESULTS
 from arena_trainers.runs.results.measure import (
     EXACT_SOLVERS,
@@ -42,32 +40,6 @@ from arena_wrappers import Episode, write_episodes
 from arena_wrappers.records import whole_file, write_whole
 
 Records = Sequence[Mapping[str, Any]]
-
-FEW = 30  # points
-LEAST_KL = 0.1  # nats; the axis of the KL goes up to this at least
-
-
-@dataclass(frozen=True)
-class Frame:
-    """Title, ranges and reference lines of the curves.
-
-    Attributes:
-        title: of the picture.
-        first_game: name of the first game, whose NashConv is measured in training.
-        return_range: least and largest return of the games.
-        uniform: NashConv of uniform random play in the first game, if it was measured.
-        values: return of each seat at an equilibrium, by name of the curve.
-        moves: optimizer steps after which the reference model was synchronised.
-        panels: names of the metrics of further panels, by title.
-    """
-
-    title: str
-    first_game: str
-    return_range: tuple[float, float]
-    uniform: float | None = None
-    values: Mapping[str, float] = field(default_factory=dict)
-    moves: Sequence[int] = ()
-    panels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
@@ -100,104 +72,6 @@ def kept_metrics(path: Path, last_step: int) -> list[dict[str, Any]]:
     with whole_file(path) as file:
         file.writelines(json.dumps(record) + "\n" for record in kept)
     return kept
-
-
-def curves(metrics: Records, frame: Frame) -> Any:
-    """A figure of returns per seat, legal rate, NashConv and KL against steps.
-
-    Against one opponent, the return of the seats that learn comes first.
-
-    The axes are fixed: returns have the range of the games, rates go from 0 to 1, NashConv
-    and KL start at 0. Panels without data are left out.
-    """
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-
-    names = list(dict.fromkeys(key for record in metrics for key in record))
-    contents = {
-        **_returns(names),
-        "legal-reply rate": ["arena/legal_rate"],
-        f"exact NashConv of {frame.first_game}": ["arena/nash_conv"],
-        "KL to the reference, nats per token": ["kl"],
-        **frame.panels,
-    }
-    shown = {
-        title: lines
-        for title, keys in contents.items()
-        if (lines := {key: x for key in keys if (x := _points(metrics, key))})
-    }
-    num_rows = max(-(-len(shown) // 2), 1)
-    figure = Figure(figsize=(11, 4 * num_rows), layout="constrained")
-    figure.suptitle(fill(frame.title, 120))
-    axes = figure.subplots(num_rows, 2, squeeze=False).ravel()
-    last = max([1, *(record["step"] for record in metrics)])
-    for panel, (title, lines) in zip(axes, shown.items(), strict=False):
-        for key, points in lines.items():
-            label = key.removeprefix("arena/").removesuffix("/return")
-            marker = "." if len(points) < FEW else None  # a single one has no line
-            steps, values = zip(*points, strict=True)
-            panel.plot(steps, values, label=label, linewidth=1.2, marker=marker)
-        panel.set_title(fill(title, 70), fontsize=10)
-        panel.set(xlabel="optimizer step", xlim=(0, last))
-        panel.xaxis.set_major_locator(MaxNLocator(integer=True))
-        _furnish(panel, lines, frame)
-    for panel in axes[len(shown) :]:
-        panel.remove()
-    return figure
-
-
-def _returns(names: Sequence[str]) -> dict[str, list[str]]:
-    """Panels of returns: of the seats that learn against one opponent, then of all seats."""
-    returns = [n for n in names if n.startswith("arena/") and n.endswith("/return")]
-    split = [n for n in returns if "/against/" in n]
-    times = Counter(name.partition("/against/")[0] for name in split)
-    alone = [n for n in split if times[n.partition("/against/")[0]] == 1]
-    return {
-        "mean return of the seats that learn (axis: the game's range)": alone,
-        "mean return per seat (axis: the game's range)": [
-            n for n in returns if n not in split
-        ],
-    }
-
-
-def _points(metrics: Records, key: str) -> list[tuple[int, float]]:
-    return [(r["step"], r[key]) for r in metrics if r.get(key) is not None]
-
-
-def _furnish(panel: Any, lines: Mapping[str, Any], frame: Frame) -> None:
-    """Limits, reference lines, marks where the reference moved, and the legend."""
-    key = next(iter(lines))
-    largest = max(value for points in lines.values() for _, value in points)
-    if key == "arena/legal_rate":
-        panel.set_ylim(0, 1.02)
-    elif key == "arena/nash_conv":
-        panel.set_ylim(0, 1.08 * max(largest, frame.uniform or 0.0) or 1.0)
-        if frame.uniform is not None:
-            _line(panel, frame.uniform, "uniform random play", ":")
-        _line(panel, 0.0, "equilibrium", "--")
-    elif key == "kl":
-        panel.set_ylim(0, 1.08 * max(largest, LEAST_KL))
-    elif not key.startswith("arena/"):
-        panel.set_ylim(0, 1.08 * largest or 1.0)
-    else:
-        low, high = frame.return_range
-        margin = 0.03 * (high - low)
-        panel.set_ylim(low - margin, high + margin)
-        for line in panel.get_lines():
-            value = frame.values.get(str(line.get_label()))
-            if value is not None:
-                label = f"{line.get_label()} at equilibrium"
-                panel.axhline(value, color=line.get_color(), ls="--", lw=1, label=label)
-    for number, step in enumerate(frame.moves):
-        label = "_" if number else "reference moves to the policy"  # "_": hidden
-        panel.axvline(step, color="grey", ls="-.", lw=0.8, label=label)
-    for text in panel.legend(fontsize=8).get_texts():
-        # wide texts leave no room for the axes
-        text.set_text(fill(text.get_text(), 60))
-
-
-def _line(panel: Any, height: float, label: str, style: str) -> None:
-    panel.axhline(height, linestyle=style, color="grey", label=label, clip_on=False)
 
 
 # fits 80 columns
@@ -435,26 +309,6 @@ def step_zero(stages: Sequence[tuple[str, Measurement]]) -> dict[str, Any]:
     return record
 
 
-def frame_of(
-    title: str,
-    plans: Sequence[GamePlan],
-    outcomes: Sequence[GameOutcome],
-    **more: Any,
-) -> Frame:
-    """Title, ranges and reference lines of a run's curves."""
-    ranges = [bounds_of(plan.game) for plan in plans]
-    return Frame(
-        title,
-        first_game=plans[0].name if plans else "",
-        return_range=(
-            min((low for low, _ in ranges), default=0.0),
-            max((high for _, high in ranges), default=1.0),
-        ),
-        uniform=outcomes[0].stages[0].nash_conv if outcomes else None,
-        **more,
-    )
-
-
 PACKAGES = ("arena-envs", "torch", "transformers", "trl", "accelerate", "numpy")
 # options that change the results, and whose defaults depend on the machine or the games
 RESOLVED = ("seed", "bf16", "max_completion_length")
@@ -551,19 +405,34 @@ NUM_GROUPS = 2  # of each step in the report, as `arena report` shows
 def write_results(
     folder: Path,
     results: Mapping[str, Any],
-    frame: Frame,
+    plans: Sequence[GamePlan],
     episodes: Sequence[Sequence[Episode]],
     num_saved: int,
+    *,
+    title: str,
+    moves: Sequence[int] = (),
 ) -> None:
-    """Writes `results.json`, the curves, and episodes after training."""
+    """Writes `results.json`, the curves, and episodes after training.
+
+    Args:
+        folder: the run folder.
+        results: of the run.
+        plans: the games.
+        episodes: after training, by game.
+        num_saved: episodes to write, of all games together.
+        title: of the curves.
+        moves: optimizer steps after which the reference model was synchronised.
+    """
     if episodes:
         share = -(-num_saved // len(episodes))  # of each game
         kept = [episode for played in episodes for episode in played[:share]]
         write_episodes(folder / EPISODES, kept)
     # it ends a live report
     write_whole(folder / RESULTS, json.dumps(results, indent=2) + "\n")
-    figure = curves(read_metrics(folder / METRICS), frame)
-    figure.savefig(folder / "curves.png", dpi=120)
+    ranges = {plan.name: bounds_of(plan.game) for plan in plans}
+    charts = charts_of(read_metrics(folder / METRICS), results, ranges)
+    shown = [chart for chart in charts if PICTURED.fullmatch(chart.title)]
+    figure_of(shown, title, moves).savefig(folder / "curves.png", dpi=120)
 
 
 def closing_lines(

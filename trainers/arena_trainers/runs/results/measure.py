@@ -224,7 +224,7 @@ class GameMeter:
                 Interval(r.mean_return, r.low, r.high) for r in rows if r.seat != "all"
             ),
             {
-                measure: Interval(*found)
+                measure: Interval(*found[:3])
                 for measure, found in measured(self.plan.game, episodes).items()
             },
             self._against_others(policy) if self.plan.lineups else None,

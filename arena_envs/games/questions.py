@@ -1,0 +1,705 @@
+r"""Questions: seats answer a question together, by a protocol that says who reads what.
+
+| Property    | Value                                                                  |
+|-------------|------------------------------------------------------------------------|
+| Create      | `arena_envs.make("questions-v0", protocol="debate", source="arithmetic")`, see `Questions` |
+| Agents      | those of the protocol; `vote` has three solvers                        |
+| Kind        | cooperative, or mixed where the protocol pays seats differently; imperfect information |
+| Actions     | texts: "answer TEXT", "say: TEXT", "accept", "revise: TEXT", "choose N" |
+| Rewards     | at the end, from 0 to 1: how right the answer is that counts, or as the protocol says |
+| Length      | at most the turns of the protocol; 3 in `vote`                         |
+| Known value | right answers: 1 for each seat, if all are paid for the answer that counts |
+| Source      | Y. Du et al., *Improving Factuality and Reasoning in Language Models through |
+|             | Multiagent Debate* (2023), https://arxiv.org/abs/2305.14325; others in the files |
+
+Chance draws a question of `source`, each equally likely, and the seats take turns as the protocol says. Only
+the seats that it names read the question, and what another seat writes. At the end all learn the right answer and
+the one that counted: the answer that most of the seats that count gave last; among equals, that of the lowest seat.
+
+[docs/questions.md](../questions.md) lists the protocols, the sources, the fields of files, and how to write a protocol.
+
+A reply ends with "answer" and the answer; words before it are the message. Without the word "answer", a
+`\boxed{...}` or the last line is the answer. The legal actions are a finite core, the same for every question: the
+most common answers to the questions of the train split, and "answer unknown", which a bad reply becomes.
+
+Measure of an episode: `right`, the score of the answer that counted.
+"""
+
+import random
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from importlib import resources
+from itertools import product
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from arena_envs import talk
+from arena_envs.checks import did_you_mean
+from arena_envs.doors import Door
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    BaseGame,
+    IllegalAction,
+    Kind,
+    Vector,
+    check_int,
+    fold,
+    np,
+    of_split,
+    over_text,
+    param,
+)
+from arena_envs.hostile import break_markup, quoted
+from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
+from arena_envs.talk import Utterance
+
+SCORING = ("exact", "numeric")
+MAX_TASKS = 10_000  # of `arithmetic`
+MAX_QUESTION = 4000  # characters, all questions that are drawn together
+MAX_ANSWER = 400
+MAX_HISTORY = 10_000  # of earlier turns that are shown
+MAX_CORE = 32  # answers of the finite core
+MAX_DRAWS = 50  # states that `resample` tries
+UNKNOWN = Utterance("answer", ("unknown",))
+HOW = {  # what a move does, and how it is written
+    "answer": ("answer", '"answer" and your answer, such as "answer 42"'),
+    "say": ("say something", '"say:" and your words, or "say nothing"'),
+    "judge": ("accept or revise", '"accept", or "revise:" and what to change'),
+    "choose": ("choose a question", '"choose" and a number, such as "choose 1"'),
+}
+TOLD = {
+    "answer": "answered",
+    "say": "said",
+    "accept": "accepted",
+    "revise": "asked to revise",
+    "choose": "chose question",
+}
+PAID = {
+    "right": "how right the answer is that counts",
+    "own": "how right your own last answer is",
+    "split": "1 if half of the others' last answers are right, 0 if all or none are",
+}
+_NUMBER = re.compile(r"(?<![\w.])[-+]?\d{1,40}(?:\.\d{1,40})?(?:/\d{1,40})?(?![\w/])")
+_ANSWER = re.compile(r"(?<!\w)answer(?!\w)(?:\s+is(?!\w))?[\s:=*]*", re.IGNORECASE)
+_JUDGED = re.compile(r"\A\W*(accept|revise)\b|^\W*(accept|revise)\W*\Z", re.I | re.M)
+_CHOICE = re.compile(r"(?<![\w.-])[1-9](?!\w|\.\d)", re.ASCII)
+_SHOWN = re.compile(r"[!-+\--;=?-Z\\^-z|~]+(?: [!-+\--;=?-Z\\^-z|~]+)*")  # no <>[]{},
+
+
+class Task(NamedTuple):
+    """A question without its choices A, B and so on; its answer, a letter where there are choices."""
+
+    question: str
+    answer: str
+    scoring: str = "exact"  # one of SCORING
+
+    def text(self, number: int = 0, num_parts: int = 0) -> str:
+        """The question with its choices, and with one share of its sentences but the last."""
+        *given, asked = re.split(r"(?<=[.!?])\s+", self.question)
+        share = " ".join([*given[number::num_parts], asked]) if num_parts else ""
+        return share or self.question
+
+
+class TaskSource(Protocol):
+    """A set of questions."""
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        """The questions of `"train"` or `"test"`, the same at every call."""
+
+    def score(self, task: Task, answer: str) -> float:
+        """How right an answer is, from 0 to 1; no text raises."""
+
+
+def number_of(text: str) -> Fraction | None:
+    r"""The only number of a text, exactly; None if there is none, or several.
+
+    >>> number_of("$1,250.50"), number_of(r"\boxed{\frac{1}{2}} cups"), number_of("3 or 4")
+    (Fraction(2501, 2), Fraction(1, 2), None)
+    """
+    text = re.sub(r"\\d?frac\{(-?\d+)\}\{(\d+)\}", r"\1/\2", boxed(text) or text)
+    found = _NUMBER.findall(re.sub(r"(?<=\d),(?=\d{3})|[$%\\{}]|\.$", "", text.strip()))
+    try:
+        return Fraction(found[0]) if len(found) == 1 else None
+    except ZeroDivisionError:
+        return None
+
+
+def boxed(text: str) -> str:
+    r"""What the last `\boxed{...}` of a text holds; empty without one."""
+    _, mark, rest = text.rpartition("\\boxed{")
+    depth = 1
+    for at, char in enumerate(rest if mark else ""):
+        depth += (char == "{") - (char == "}")
+        if not depth:
+            return rest[:at]
+    return ""
+
+
+def plain(task: Task, answer: str) -> str:
+    """An answer as it is compared with others: a number, a letter or folded text."""
+    if task.scoring == "numeric" and (number := number_of(answer)) is not None:
+        return str(number)
+    return fold(boxed(answer) or answer).strip(" .$*_`\"'")
+
+
+def score(task: Task, answer: str) -> float:
+    """1 for the right answer, else 0."""
+    return float(plain(task, answer) == plain(task, task.answer))
+
+
+@dataclass(frozen=True)
+class TaskList:
+    """Questions that are listed; each split has half of them."""
+
+    listed: tuple[Task, ...]
+
+    def tasks(self, split: str) -> Sequence[Task]:
+        return of_split({task.text(): task for task in self.listed}.values(), split)
+
+    def score(self, task: Task, answer: str) -> float:
+        return score(task, answer)
+
+
+def arithmetic(largest: int = 9, terms: int = 2) -> TaskList:
+    """All sums of numbers from 0 to `largest`.
+
+    Args:
+        largest: 1 to 99.
+        terms: numbers in a sum, 2 to 4.
+
+    Raises:
+        ValueError: an argument is out of range, or there are more than 10,000 sums.
+    """
+    check_int("largest", largest, 1, 99)
+    check_int("terms", terms, 2, 4)
+    if (num := (largest + 1) ** terms) > MAX_TASKS:
+        raise ValueError(f"want at most {MAX_TASKS} sums, got {num}; take fewer terms")
+
+    def task(numbers: Sequence[int]) -> Task:
+        first, *others = numbers
+        added = " ".join(f"Add {number}." for number in others)
+        question = f"Take {first}. {added} What is the sum?"
+        return Task(question, str(sum(numbers)), "numeric")
+
+    return TaskList(tuple(map(task, product(range(largest + 1), repeat=terms))))
+
+
+sources: Door[TaskSource] = Door(
+    "task source",
+    "arena.tasks",
+    {"arithmetic": arithmetic},
+)
+
+
+class Seat(NamedTuple):
+    """A seat of a protocol; `docs/questions.md` has the keys."""
+
+    name: str
+    task: str
+    sees: Collection[str]
+    num: int = 1
+    paid: str = "right"
+
+
+class Plan(NamedTuple):
+    """A protocol; `docs/questions.md` has the keys. A turn is a seat and its move."""
+
+    about: str
+    seats: list[Any]
+    turns: list[Any]
+    counts: str
+    last: list[Any] = []  # noqa: RUF012 # nobody changes it
+    rounds: int = 1
+    stop: str = "never"
+    simultaneous: bool = False
+    draws: int = 1
+
+    @property
+    def schedule(self) -> Sequence[tuple[int, str]]:
+        """The turns of a game that nothing stops."""
+        return [*self.turns * self.rounds, *self.last]
+
+
+_FOLDER = resources.files(__package__) / "protocols"
+_TYPES = {"num": int, "rounds": int, "draws": int, "simultaneous": bool}
+_TYPES |= dict.fromkeys(("seats", "turns", "last", "sees"), list)
+
+
+PROTOCOLS = sorted(file.name.removesuffix(".toml") for file in _FOLDER.iterdir())
+
+
+def read_plan(protocol: str, num: int | None, rounds: int | None) -> Plan:
+    """The plan of a protocol; `num` and `rounds` replace its own numbers.
+
+    Raises:
+        ValueError: there is no such protocol, or its file has a fault.
+    """
+    file: Any = Path(protocol)
+    if not protocol.endswith(".toml"):
+        _check_known("protocol", protocol, PROTOCOLS)
+        file = _FOLDER / f"{protocol}.toml"
+    try:
+        plan: Plan = _filled(Plan, tomllib.loads(file.read_text("utf-8")))
+        seats: list[Seat] = []
+        for one in (_filled(Seat, given) for given in plan.seats):
+            seats += [one] * (num if num and one.num > 1 else one.num)
+        turns, last = (_turns(given, seats) for given in (plan.turns, plan.last))
+        rounds = rounds or plan.rounds
+        plan = plan._replace(seats=seats, turns=turns, last=last, rounds=rounds)
+        _check_plan(plan)
+    except (OSError, ValueError) as error:  # also of TOML and UTF-8
+        raise ValueError(
+            f"protocol {protocol}: {error}; docs/questions.md has an example"
+        ) from error
+    return plan
+
+
+def _filled(kind: Any, given: Any) -> Any:
+    """A seat or a plan of a table of the file, whose keys and types are checked."""
+    for key, value in given.items() if isinstance(given, dict) else [("seats", given)]:
+        _check_known("key", key, kind._fields)
+        wanted = _TYPES.get(key, str)
+        if type(value) is not wanted:
+            raise ValueError(f"want {key} as {wanted.__name__}, got {value!r:.80}")
+    if missing := [k for k in kind._fields if k not in {*given, *kind._field_defaults}]:
+        raise ValueError(f"want the keys {', '.join(missing)}, got none; add them")
+    return kind(**given)
+
+
+def _turns(given: Sequence[str], seats: Sequence[Seat]) -> list[tuple[int, str]]:
+    """Seat and move of each turn; "solver answer" is a turn of each solver."""
+    names, turns = [one.name for one in seats], []
+    for turn in given:
+        name, _, move = str(turn).partition(" ")
+        _check_known("seat", name, names)
+        _check_known("move", move, HOW)
+        turns += [(seat, move) for seat, each in enumerate(names) if each == name]
+    return turns
+
+
+def _check_known(what: str, name: str, known: Collection[str]) -> None:
+    if name not in known:
+        raise ValueError(f"no {what} {name!r:.80}; {did_you_mean(str(name), known)}")
+
+
+def _check_plan(plan: Plan) -> None:
+    names = [one.name for one in plan.seats]
+    seen = {name for one in plan.seats for name in one.sees}
+    answering = {names[seat] for seat, move in plan.schedule if move == "answer"}
+    for key, found, known in (
+        ("stop", {plan.stop}, ("never", "agree", "accept")),
+        ("paid", {one.paid for one in plan.seats}, PAID),
+        ("sees", seen, ("question", "evidence", *names)),
+        ("counts", {plan.counts}, answering),
+    ):
+        for name in sorted(found):
+            _check_known(key, name, known)
+    check_int("num of all seats", len(names), 1, 9)
+    check_int("rounds", plan.rounds, 1, 9)
+    check_int("draws", plan.draws, 1, 5)
+    if plan.simultaneous and [*enumerate(names)] != [
+        (seat, names[seat]) for seat, _ in [*plan.turns, *plan.last]
+    ]:
+        raise ValueError("want one turn of each seat where simultaneous = true")
+    if [move for _, move in plan.schedule].count("choose") != (plan.draws > 1):
+        raise ValueError("want one turn with the move choose where draws is above 1")
+
+
+class State(NamedTuple):
+    """The numbers of the questions drawn, and all utterances in order."""
+
+    drawn: tuple[int, ...] = ()
+    said: tuple[Utterance, ...] = ()
+
+
+Action = Utterance | int  # chance draws the number of a question
+
+
+@dataclass(frozen=True)
+class Questions(BaseGame[State, Action]):
+    """Questions that seats answer by a protocol.
+
+    Args:
+        protocol: a name of `PROTOCOLS`, or the path of a TOML file.
+        source: a string of the door `arena.tasks`, such as `"arithmetic:20"`.
+        num: seats of the role that has several, 1 to 8; None: as the protocol says.
+        rounds: 1 to 9; None: as the protocol says.
+        max_message: longest message in characters, as it is quoted, 1 to 4,000.
+        split: "train" or "test", the questions that are drawn from.
+
+    Raises:
+        ValueError: an unknown protocol or source, a fault of a file, a number out of range.
+    """
+
+    protocol: str = "vote"
+    source: str = "arithmetic"
+    num: int | None = param(None, 1, 8)
+    rounds: int | None = param(None, 1, 9)
+    max_message: int = param(300, 1, 4000)
+    split: str = "train"
+
+    num_players: ClassVar[int]
+    kind: ClassVar[Kind]
+    max_turns: ClassVar[int]
+    first_state = State()
+    num_actions = None
+    min_return, max_return = 0.0, 1.0
+    shares_measured = ("right",)
+    default_value = "right answers 1"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.tasks  # noqa: B018 # refuses bad sources and protocols
+        is_shared = {one.paid for one in self.plan.seats} == {"right"}
+        for fact, value in (
+            ("num_players", len(self.plan.seats)),
+            ("kind", "cooperative" if is_shared else "mixed"),
+            ("simultaneous", self.plan.simultaneous),
+            ("max_turns", len(self.plan.schedule)),
+        ):
+            object.__setattr__(self, fact, value)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The protocol."""
+        return read_plan(self.protocol, self.num, self.rounds)
+
+    @cached_property
+    def bank(self) -> TaskSource:
+        """The source."""
+        return sources.make(self.source)
+
+    @cached_property
+    def tasks(self) -> Sequence[Task]:
+        """The questions that chance draws from: those that are short enough."""
+        most, tasks = MAX_QUESTION // self.plan.draws, self.bank.tasks(self.split)
+        short = [task for task in tasks if len(task.text()) <= most]
+        if fit := [task for task in short if len(task.answer) <= MAX_ANSWER]:
+            return fit
+        raise ValueError(
+            f"want questions of at most {most} characters and answers of {MAX_ANSWER}, "
+            f"got none in {self.source!r}; take another source"
+        )
+
+    @property
+    def instances(self) -> Sequence[str]:
+        return [task.text() for task in self.tasks]
+
+    @cached_property
+    def core(self) -> Sequence[Utterance]:
+        """The most common answers to questions of the train split, and "unknown"."""
+        answers = [task.answer for task in self.bank.tasks("train")]
+        shown = Counter(answer for answer in answers if _SHOWN.fullmatch(answer))
+        common = {fold(answer): answer for answer, _ in shown.most_common(MAX_CORE)}
+        common.pop("unknown", None)
+        ordered = sorted(common.values(), key=lambda answer: (len(answer), answer))
+        return [*(Utterance("answer", (answer,)) for answer in ordered), UNKNOWN]
+
+    def current_player(self, state: State) -> int:
+        if len(state.drawn) < self.plan.draws:
+            return CHANCE
+        return TERMINAL if self._is_over(state) else self._turn(state)[0]
+
+    def _turn(self, state: State) -> tuple[int, str]:
+        """The seat to move, and its move."""
+        return self.plan.schedule[len(state.said)]
+
+    def _is_over(self, state: State) -> bool:
+        said, num = state.said, len(self.plan.turns)
+        if len(said) == self.max_turns:
+            return True
+        if not said or len(said) % num or len(said) > num * self.plan.rounds:
+            return False  # a game stops after a round
+        if self.plan.stop != "agree":
+            return said[-1].move == self.plan.stop
+        given = [one.values[0] for one in said[-num:] if one.move == "answer"]
+        return len({plain(self.task(state), answer) for answer in given}) == 1
+
+    def task(self, state: State) -> Task:
+        """The question that is answered: the one that was chosen, or the first."""
+        chosen = [said.values[0] for said in state.said if said.move == "choose"]
+        return self.tasks[state.drawn[chosen[0] - 1 if chosen else 0]]
+
+    def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
+        return [(number, 1 / len(self.tasks)) for number in range(len(self.tasks))]
+
+    def legal_actions(self, state: State) -> Sequence[Utterance]:
+        player = self.current_player(state)
+        return () if player < 0 else self._core(self._turn(state)[1])
+
+    def _core(self, move: str) -> Sequence[Utterance]:
+        return {
+            "answer": self.core,
+            "say": [Utterance("say")],
+            "judge": [Utterance("accept"), Utterance("revise")],
+            "choose": [Utterance("choose", (n + 1,)) for n in range(self.plan.draws)],
+        }[move]
+
+    def shown_actions(self, state: State) -> Sequence[Utterance]:
+        """Two answers, or all legal actions of another move."""
+        legal = self.legal_actions(state)
+        return legal[:2] if UNKNOWN in legal else legal
+
+    def default_action(self, state: State) -> Utterance:
+        return self.legal_actions(state)[-1]
+
+    def apply(self, state: State, action: Action) -> State:
+        if isinstance(action, int):
+            return State((*state.drawn, action))
+        return State(state.drawn, (*state.said, action))
+
+    def action_text(self, state: State, action: Action) -> str:
+        if isinstance(action, int):
+            return f"question {action}"
+        move, values, message, _ = action
+        if values:
+            return f"{message}\n{move} {values[0]}".strip()
+        silent = "say nothing" if move == "say" else move
+        return f"{move}: {message}" if message else silent
+
+    def parse(self, state: State, text: str) -> Utterance:
+        if not (legal := self.legal_actions(state)):
+            raise IllegalAction("nobody is to move")
+        text = text.strip().encode("utf-8", "replace").decode("utf-8")
+        seat, move = self._turn(state)
+        known = {fold(self.action_text(state, action)): action for action in legal}
+        said = known.get(fold(text).rstrip(".")) or _uttered(move, text)
+        if said is None or (move == "choose" and said not in legal):
+            raise IllegalAction(f"want {HOW[move][1]}, got {text[-80:]!r}")
+        bare = fold(self.action_text(state, said._replace(message="")))
+        said = known.get(bare, said)._replace(message=said.message)
+        audience = self._hearers(seat)
+        if len(audience) == 1:  # nobody reads a message
+            said = said._replace(message="")
+        words = [(MAX_ANSWER, str(*said.values)), (self.max_message, said.message)]
+        for most, part in words:
+            if (num := len(quoted(part)) - 2) > most:
+                what = f"at most {most} characters in quotation marks"
+                raise IllegalAction(f"want {what}, got {num}")
+        is_public = not said.message or len(audience) == self.num_players
+        return said._replace(audience=() if is_public else audience)
+
+    def _hearers(self, seat: int) -> tuple[int, ...]:
+        """The seats that read what a seat writes, itself among them."""
+        name, seats = self.plan.seats[seat].name, enumerate(self.plan.seats)
+        return tuple(n for n, one in seats if n == seat or name in one.sees)
+
+    def _answers(self, state: State) -> dict[int, str]:
+        """The last answer of each seat."""
+        pairs = zip(self.plan.schedule, state.said, strict=False)
+        return {seat: one.values[0] for (seat, _), one in pairs if one.move == "answer"}
+
+    def final(self, state: State) -> str:
+        """The answer that counts so far; empty before one."""
+        seats, task, last = self.plan.seats, self.task(state), self._answers(state)
+        counting = [
+            seat for seat in sorted(last) if seats[seat].name == self.plan.counts
+        ]
+        votes = Counter(plain(task, last[seat]) for seat in counting)
+        ranked = sorted(counting, key=lambda seat: -votes[plain(task, last[seat])])
+        return last[ranked[0]] if ranked else ""
+
+    def returns(self, state: State) -> Sequence[float]:
+        if self.current_player(state) != TERMINAL:
+            return (0.0,) * self.num_players
+        task, score, paid = self.task(state), self.bank.score, []
+        right, last = score(task, self.final(state)), self._answers(state)
+        own = {seat: score(task, answer) for seat, answer in last.items()}
+        for number, one in enumerate(self.plan.seats):
+            others = [value for seat, value in own.items() if seat != number]
+            mean = sum(others) / max(1, len(others))
+            by = {"right": right, "split": 4 * mean * (1 - mean)}
+            paid.append(by.get(one.paid, own.get(number, 0.0)))
+        return paid
+
+    def measures(self, state: State) -> dict[str, float]:
+        """`right`, as the page defines it."""
+        return {"right": self.bank.score(self.task(state), self.final(state))}
+
+    def _num_public(self, state: State) -> int:
+        """Turns that all seats know of: without those of a running simultaneous round."""
+        is_running = self.simultaneous and self.current_player(state) != TERMINAL
+        return len(state.said) - is_running * (len(state.said) % len(self.plan.turns))
+
+    def known(self, state: State, seat: int) -> dict[int, Utterance]:
+        """The utterances that a seat reads, by turn."""
+        sees, num = self.plan.seats[seat].sees, self._num_public(state)
+        found: dict[int, Utterance] = {}
+        for turn, said in enumerate(state.said):
+            speaker = self.plan.schedule[turn][0]
+            is_read = turn < num and self.plan.seats[speaker].name in sees
+            found |= {turn: said} if is_read or speaker == seat else {}
+        return found
+
+    def _view(self, seat: int, number: int) -> str:
+        """What a seat may read of a question; empty: nothing."""
+        seats, task = self.plan.seats, self.tasks[number]
+        sharing = [n for n, one in enumerate(seats) if "evidence" in one.sees]
+        if "question" in seats[seat].sees:
+            return task.text()
+        return task.text(sharing.index(seat), len(sharing)) if seat in sharing else ""
+
+    @cached_property
+    def _alike(self) -> Mapping[tuple[int, str], Sequence[int]]:
+        """For each seat and what it reads, the questions of which it reads this."""
+        found: dict[tuple[int, str], list[int]] = {}
+        for seat, number in product(range(self.num_players), range(len(self.tasks))):
+            found.setdefault((seat, self._view(seat, number)), []).append(number)
+        return found
+
+    def _read(self, state: State, seat: int) -> list[str]:
+        """What a seat has read of each question that is drawn; empty: nothing."""
+        chosen = [said.values[0] - 1 for said in state.said if said.move == "choose"]
+        is_open = self.plan.draws == 1 or (seat, "choose") in self.plan.turns
+        shown = range(self.plan.draws) if is_open else chosen
+        drawn = enumerate(state.drawn)
+        return [self._view(seat, n) if at in shown else "" for at, n in drawn]
+
+    def observe(self, state: State, seat: int) -> str:
+        plan, player = self.plan, self.current_player(state)
+        lines = [f"You are player_{seat}, the {plan.seats[seat].name}."]
+        for number, text in enumerate(self._read(state, seat), 1):
+            label = f"Question {number}" if plan.draws > 1 else "Question"
+            lines += [f"{label}: {break_markup(text)}"] if text else []
+        if player == TERMINAL:
+            final, right = quoted(self.final(state)), quoted(self.task(state).answer)
+            lines.append(
+                f"The answer that counted: {final}. The right answer: {right}."
+            )
+            return "\n".join([*lines, over_text(self.returns(state)[seat])])
+        lines += self._history(state, seat)
+        if player >= 0:
+            todo = HOW[self._turn(state)[1]][0]
+            number = self._num_public(state) // len(plan.turns) + 1
+            is_round = number <= plan.rounds > 1
+            now = f"Round {number} of {plan.rounds}. " if is_round else ""
+            all_move = f"All seats {todo}."
+            move = all_move if plan.simultaneous else talk.to_move(player, seat, todo)
+            lines.append(now + move)
+        return "\n".join(lines)
+
+    def _history(self, state: State, seat: int) -> Iterator[str]:
+        """The turns that the seat reads, the latest in full."""
+
+        def told(turn: int) -> str:
+            speaker, said = self.plan.schedule[turn][0], state.said[turn]
+            who = f"player_{speaker}, the {self.plan.seats[speaker].name},"
+            is_silent = said.move == "say" and not said.message
+            what = quoted(str(*said.values)) if said.values else "nothing" * is_silent
+            return (
+                f"{'You' if speaker == seat else who} {TOLD[said.move]} {what}".rstrip()
+            )
+
+        latest = MAX_HISTORY // (self.max_message + MAX_ANSWER + 50)
+        turns = [*self.known(state, seat)]
+        return talk.transcript(state.said, seat, told, turns=turns, latest=latest)
+
+    def information_state(self, state: State, seat: int) -> Any:
+        read = tuple(self._read(state, seat))
+        known = tuple(self.known(state, seat).items())
+        key = (seat, read, self._num_public(state), known)
+        if self.current_player(state) != TERMINAL:
+            return key
+        right, own = self.task(state).answer, self.returns(state)[seat]
+        return (*key, self.final(state), right, own)
+
+    def features(self, state: State, seat: int) -> Vector:
+        """Seat; turns; first question that looks like each; move and value of each turn read.
+
+        All count from 1, and 0 is unknown. The value is the place of an answer in the core.
+        """
+        head, draws = self.num_players + 1, self.plan.draws
+        values = np.zeros(head + draws + 2 * self.max_turns, np.float32)
+        values[[seat, head - 1]] = 1, self._num_public(state)
+        for place, text in enumerate(self._read(state, seat), head):
+            values[place] = 1 + self._alike[seat, text][0] if text else 0
+        for turn, (move, given, _, _) in self.known(state, seat).items():
+            core = Utterance(move, given)
+            place = self.core.index(core) + 1 if core in self.core else 0
+            at = head + draws + 2 * turn
+            values[at] = 1 + [*TOLD].index(move)
+            values[at + 1] = given[0] if move == "choose" else place
+        return values
+
+    def rules(self, seat: int) -> str:
+        plan, own = self.plan, self.plan.seats[seat]
+        named = enumerate(plan.seats)
+        seats = ", ".join(f"player_{n} the {one.name}" for n, one in named)
+        moves = dict.fromkeys(move for who, move in plan.schedule if who == seat)
+        write = " Later you write ".join(f"{HOW[move][1]}." for move in moves)
+        heard = " and ".join(f"player_{n}" for n in self._hearers(seat) if n != seat)
+        reads = (
+            f"{heard} will read it in quotation marks. Words of at most {self.max_message} "
+            "characters, such as your reasons, may stand in lines before an answer."
+        )
+        return (
+            f"This is a game of questions. {plan.about} The seats: {seats}. You are "
+            f"player_{seat}. {own.task} You write {write} "
+            f"{reads if heard else 'Nobody else reads it.'} "
+            f"Your score, from 0 to 1, is {PAID[own.paid]}."
+        )
+
+    def resample(self, state: State, seat: int, rng: random.Random) -> State:
+        """Draws again what the seat has not read, among what leads to its turn."""
+        if self.current_player(state) < 0:
+            return state
+        everything, read = range(len(self.tasks)), self._read(state, seat)
+        groups = [self._alike[seat, text] if text else everything for text in read]
+        known, key = self.known(state, seat), self.information_state(state, seat)
+        for _ in range(MAX_DRAWS):
+            drawn, said = tuple(map(rng.choice, groups)), list(state.said)
+            for turn, one in enumerate(said):
+                if turn not in known and one.move != "choose":
+                    said[turn] = rng.choice(self._core(self.plan.schedule[turn][1]))
+            past = [State(drawn, tuple(said[:num])) for num in range(len(said) + 1)]
+            is_on = not any(map(self._is_over, past))
+            if is_on and self.information_state(past[-1], seat) == key:
+                return past[-1]
+        return state
+
+
+def _uttered(move: str, text: str) -> Utterance | None:
+    """The utterance of a text that is no legal action; None: it is none at all."""
+    if move == "say":
+        message = re.sub(r"\Asay\s*:", "", text, flags=re.IGNORECASE).strip()
+        return Utterance("say", (), message) if message else None
+    if move == "choose":
+        numbers = _CHOICE.findall(text)
+        return Utterance("choose", (int(numbers[0]),)) if len(numbers) == 1 else None
+    if move == "judge":
+        if not (found := _JUDGED.search(text)):
+            return None
+        move = (found[1] or found[2]).lower()
+        words = (text[: found.start()] + text[found.end() :]).strip(" \t\r\n:.*`")
+        return Utterance(move, (), words if move == "revise" else "")
+    if marks := list(_ANSWER.finditer(text)):
+        message, answer = text[: marks[-1].start()], text[marks[-1].end() :]
+    elif answer := boxed(text):
+        message = text.rpartition("\\boxed{")[0]
+    else:
+        message, _, answer = text.rpartition("\n")
+    answer = answer.strip(" \t\r\n*`").removesuffix(".").strip()
+    return Utterance("answer", (answer,), message.strip()) if answer else None
+
+
+def scene(game: Questions, state: State, viewer: int | None) -> Scene:
+    """The questions and the talk, as far as the viewer reads them."""
+    texts = [game.tasks[number].text() for number in state.drawn]
+    turns = [*range(len(state.said))]
+    if viewer is not None:
+        texts, turns = game._read(state, viewer), [*game.known(state, viewer)]
+    rows = [[Cell(text or "hidden")] for text in texts]
+
+    def told(at: int, said: Utterance) -> str:
+        return f"{TOLD[said.move]} {' '.join(map(str, said.values))}".strip()
+
+    said, speakers = [state.said[turn] for turn in turns], game.plan.schedule
+    shapes = talk_of(said, viewer, lambda at: speakers[turns[at]][0], told)
+    title = turn_title(game, state, viewer)
+    return Scene(title, [Table("questions", ("",), rows), *shapes])

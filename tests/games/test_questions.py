@@ -1,0 +1,312 @@
+"""Questions: sources and scoring, what seats read, when protocols stop, who is paid."""
+
+import random
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena_envs import CHANCE, TERMINAL, IllegalAction, make_game
+from arena_envs.game import sample_chance
+from arena_envs.games import questions
+from arena_envs.games.questions import Questions, number_of, sources
+from arena_envs.talk import Utterance
+from arena_envs.testing.texts import HOSTILE
+
+
+def asked(game: Questions, *drawn: int) -> Any:
+    state = game.initial_state()
+    for number in drawn or (0,) * game.plan.draws:
+        state = game.apply(state, number)
+    return state
+
+
+def play(game: Questions, state: Any, *texts: str) -> Any:
+    for text in texts:
+        state = game.apply(state, game.parse(state, text))
+    return state
+
+
+def knows(skill: float, game: Questions, state: Any, rng: random.Random) -> Utterance:
+    """Right with a probability in the first round; then as most said in the last round."""
+    legal, task = game.legal_actions(state), game.task(state)
+    known = game.known(state, game.current_player(state)).values()
+    read = [said for said in known if said.move == "answer"]
+    if len(read) > 1:
+        return Counter(read[-game.num_players :]).most_common(1)[0][0]
+    is_right = rng.random() < skill and questions.UNKNOWN in legal
+    return Utterance("answer", (task.answer,)) if is_right else rng.choice(legal)
+
+
+def episode(game: Questions, skill: float, seed: int) -> Any:
+    state, rng = game.initial_state(), random.Random(seed)
+    while (player := game.current_player(state)) != TERMINAL:
+        if player == CHANCE:
+            action: Any = sample_chance(game, state, rng)
+        else:
+            action = knows(skill, game, state, rng)
+        state = game.apply(state, action)
+    return state
+
+
+def mean_return(protocol: str, skill: float, num: int = 600) -> float:
+    game = Questions(protocol)
+    return sum(game.returns(episode(game, skill, n))[0] for n in range(num)) / num
+
+
+class TestProtocols:
+    @pytest.mark.parametrize("protocol", ["critic", "evidence", "proposer_solver"])
+    def test_other_protocols_keep_the_contract(
+        self, protocol: str, check_contract: Any
+    ) -> None:
+        check_contract(Questions(protocol, max_message=60))
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("protocol", questions.PROTOCOLS)
+    def test_every_protocol_keeps_the_contract(
+        self, protocol: str, check_contract: Any
+    ) -> None:
+        check_contract(Questions(protocol, rounds=2))
+
+    @pytest.mark.parametrize("protocol", questions.PROTOCOLS)
+    def test_every_protocol_ends_with_hostile_replies(self, protocol: str) -> None:
+        game = Questions(protocol)
+        for seed in range(3):
+            rng, state = random.Random(seed), asked(game)
+            while game.current_player(state) != TERMINAL:
+                try:
+                    said = game.parse(state, rng.choice(HOSTILE))
+                except IllegalAction:
+                    said = game.default_action(state)
+                state = game.apply(state, said)
+            assert all(0 <= paid <= 1 for paid in game.returns(state))
+
+    def test_a_vote_beats_its_voters(self) -> None:
+        # p = 0.7 + 0.3 / 18 by luck; p^3 + 3p^2(1 - p), and a third of the ties of three
+        assert mean_return("solo", 0.7) == pytest.approx(0.717, abs=0.05)
+        assert mean_return("vote", 0.7) == pytest.approx(0.859, abs=0.04)
+
+    def test_a_debate_ends_when_all_agree(self) -> None:
+        game = Questions("debate")
+        assert len(episode(game, 1.0, 0).said) == 3
+        lengths = Counter(len(episode(game, 0.5, seed).said) for seed in range(60))
+        assert set(lengths) == {3, 6}
+        state = play(game, asked(game), *["answer 3", "answer 4", "answer 5"] * 3)
+        assert game.current_player(state) == TERMINAL
+        assert game.final(state) == "3"  # of the lowest seat
+
+    def test_equal_numbers_agree_however_they_are_written(self) -> None:
+        game = Questions("debate")
+        state = play(game, asked(game), "answer 6", "answer 6.0", "It is 12/2.\n6")
+        assert game.current_player(state) == TERMINAL
+
+    def test_the_critic_ends_the_game_by_accepting(self) -> None:
+        game = Questions("critic")
+        right = game.task(asked(game)).answer
+        state = play(game, asked(game), "answer 99", "revise: no", right, "accept")
+        assert game.returns(state) == [1, 1]
+
+    def test_the_proposer_is_paid_if_one_solver_of_two_is_right(self) -> None:
+        game = Questions("proposer_solver")
+        state = play(game, asked(game, 3, 4, 5), "choose 2")
+        right = game.tasks[4].answer
+        assert game.returns(play(game, state, right, "unknown")) == [1, 1, 0]
+        assert game.returns(play(game, state, right, right)) == [0, 1, 1]
+
+    def test_seats_and_rounds_can_be_changed(self) -> None:
+        assert Questions("debate", num=5, rounds=2).max_turns == 10
+
+
+class TestWhatSeatsRead:
+    @pytest.mark.parametrize(
+        ("protocol", "seat", "first", "second"),
+        [
+            ("vote", 1, ["answer 1"], ["answer 2"]),
+            ("debate", 2, ["Because.\nanswer 1"] * 2, ["answer 2", "answer 3"]),
+            ("advisors", 1, ["So.\nanswer 1"], ["answer 2"]),
+            ("proposer_solver", 2, ["choose 1", "answer 1"], ["choose 1", "answer 2"]),
+            ("delegate", 2, ["say: Add.", "say: 4"], ["say: Add.", "say: 5"]),
+        ],
+    )
+    def test_a_seat_does_not_read_what_it_must_not_see(
+        self, protocol: str, seat: int, first: list[str], second: list[str]
+    ) -> None:
+        game = Questions(protocol)
+        one, other = (play(game, asked(game), *texts) for texts in (first, second))
+        assert game.current_player(one) == seat
+        assert game.observe(one, seat) == game.observe(other, seat)
+        assert game.information_state(one, seat) == game.information_state(other, seat)
+
+    def test_a_worker_does_not_read_the_question(self) -> None:
+        game = Questions("delegate")
+        one, other = (asked(game, number) for number in (0, 1))
+        assert game.observe(one, 1) == game.observe(other, 1)
+        assert game.observe(one, 0) != game.observe(other, 0)
+
+    def test_each_seat_reads_its_share_of_the_evidence(self) -> None:
+        game = Questions("evidence", source="arithmetic:9(terms=3)")
+        first, second, third, last = game.tasks[0].question.split(". ")
+        texts = [game.observe(asked(game), seat) for seat in (0, 1)]
+        assert f"Question: {first}. {third}. {last}" in texts[0]
+        assert f"Question: {second}. {last}" in texts[1]
+
+    def test_the_next_round_of_a_debate_reads_reasons_and_answers(self) -> None:
+        game = Questions("debate")
+        state = play(game, asked(game), "One.\nanswer 1", "answer 2", "answer 2")
+        said = 'player_0, the debater, answered "1", and said: "One."'
+        assert said in game.observe(state, 2)
+
+
+class TestReplies:
+    @pytest.mark.parametrize(
+        ("text", "answer"),
+        [
+            ("answer 12", "12"),
+            ("12", "12"),
+            ("The answer is 12.", "12"),
+            ("**Answer:** 12", "12"),
+            ("First 10.\nThen 2 more.\n12", "12"),
+            (r"So it is \boxed{12}", "12"),
+            ("My answer was 5. Now the answer is: 12", "12"),
+            ("answer 3\n4", "3\n4"),
+        ],
+    )
+    def test_answers_are_read_as_people_write_them(
+        self, text: str, answer: str
+    ) -> None:
+        game = Questions("solo")
+        said = game.parse(asked(game), text)
+        assert said == Utterance("answer", (answer,))
+
+    @pytest.mark.parametrize(
+        ("text", "move", "message"),
+        [
+            ("Accept.", "accept", ""),
+            ("I agree.\nACCEPT", "accept", ""),
+            ("Revise: 3 is wrong", "revise", "3 is wrong"),
+            ("3 is wrong.\nrevise", "revise", "3 is wrong"),
+        ],
+    )
+    def test_a_judgement_is_read(self, text: str, move: str, message: str) -> None:
+        game = Questions("critic")
+        said = game.parse(play(game, asked(game), "3"), text)
+        assert (said.move, said.message) == (move, message)
+
+    @pytest.mark.parametrize("text", ["", "choose", "choose 4", "1 or 2", "1.5"])
+    def test_a_choice_is_one_of_the_questions(self, text: str) -> None:
+        game = Questions("proposer_solver")
+        with pytest.raises(IllegalAction):
+            game.parse(asked(game), text)
+
+    def test_a_long_message_is_refused(self) -> None:
+        game = Questions("debate", max_message=5)
+        with pytest.raises(IllegalAction, match="at most 5 characters"):
+            game.parse(asked(game), "Because it is.\nanswer 3")
+
+
+class TestSources:
+    @pytest.mark.parametrize("spec", ["arithmetic:0", "arithmetic:99(terms=3)"])
+    def test_arithmetic_has_limits(self, spec: str) -> None:
+        with pytest.raises(ValueError, match=r"largest|at most 10000 sums"):
+            sources.make(spec)
+
+    def test_sums_are_exact(self) -> None:
+        tasks = sources.make("arithmetic:30").tasks("test")
+        for task in tasks:
+            numbers = re.findall(r"\d+", task.question)
+            assert str(sum(map(int, numbers))) == task.answer
+
+    @pytest.mark.parametrize(
+        ("text", "number"),
+        [("-1,000", -1000), ("1e5", None), ("7 or 8", None), ("50%", 50), ("x7", None)],
+    )
+    def test_a_number_is_read_if_it_is_the_only_one(
+        self, text: str, number: int | None
+    ) -> None:
+        assert number_of(text) == number
+
+
+GOOD = """
+about = "A pair."
+turns = ["solver answer"]
+counts = "solver"
+[[seats]]
+name = "solver"
+task = "Solve it."
+sees = ["question"]
+"""
+
+
+class TestFiles:
+    def test_a_file_of_mine_is_a_protocol(self, tmp_path: Path) -> None:
+        (tmp_path / "mine.toml").write_text(GOOD + "num = 2")
+        game = make_game("questions", protocol=str(tmp_path / "mine.toml"))
+        assert game.num_players == 2
+
+    @pytest.mark.parametrize(
+        ("old", "new", "fault"),
+        [
+            ("about", "abuot", "no key 'abuot'; did you mean 'about'?"),
+            ("turns =", "#", "want the keys turns"),
+            (
+                "solver answer",
+                "solver asnwer",
+                "no move 'asnwer'; did you mean 'answer'?",
+            ),
+            (
+                "solver answer",
+                "slover answer",
+                "no seat 'slover'; did you mean 'solver'?",
+            ),
+            ("solver answer", "solver say", "no counts 'solver'"),
+            (
+                '["question"]',
+                '["qestion"]',
+                "no sees 'qestion'; did you mean 'question'?",
+            ),
+            ('["question"]', '"question"', "want sees as list"),
+            (
+                "counts",
+                'stop = "agreed"\ncounts',
+                "no stop 'agreed'; did you mean 'agree'?",
+            ),
+            ("counts", "rounds = 10\ncounts", "want an integer rounds from 1 to 9"),
+            ("counts", 'rounds = "2"\ncounts', "want rounds as int"),
+            ("counts", "draws = 2\ncounts", "one turn with the move choose"),
+            ("turns = [", 'turns = ["solver say", ', ""),
+            (
+                "counts",
+                "simultaneous = true\nlast = ['solver answer']\ncounts",
+                "one turn of each",
+            ),
+            ("[[seats]]", "[[seats", "mine.toml: "),
+            ("[[seats]]", "[seats]", "want seats as list"),
+        ],
+    )
+    def test_a_fault_is_named(
+        self, old: str, new: str, fault: str, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "mine.toml"
+        path.write_text(GOOD.replace(old, new, 1))
+        if not fault:
+            Questions(str(path))
+            return
+        with pytest.raises(ValueError, match=r"(?s)^protocol .*docs/questions.md") as e:
+            Questions(str(path))
+        assert fault in str(e.value)
+
+    def test_an_unknown_protocol_is_corrected(self) -> None:
+        with pytest.raises(ValueError, match="did you mean 'debate'"):
+            Questions("debat")
+        with pytest.raises(ValueError, match=r"protocol nowhere.toml: .*No such file"):
+            Questions("nowhere.toml")
+
+    @pytest.mark.parametrize("name", ["debate", "critic"])
+    def test_the_figures_of_mars_are_named_with_what_differs(self, name: str) -> None:
+        folder = Path(questions.__file__).parent / "protocols"
+        text = (folder / f"{name}.toml").read_text()
+        assert "MARS" in text
+        assert "https://arxiv.org/abs/" in text
+        assert "here " in text
