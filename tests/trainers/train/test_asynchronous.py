@@ -76,8 +76,8 @@ def test_a_player_that_is_killed_ends_training_with_what_to_do(make_trainer, tmp
     trainer = make_trainer(**STEPS | SAVING | {"save_steps": 1}, asynchronous=AHEAD)
     fill = trainer.ahead._fill
 
-    def kill(number, step):
-        fill(number, step)
+    def kill(first, step):
+        fill(first, step)
         if step == 1:
             os.kill(trainer.ahead._player.process.pid, signal.SIGKILL)
 
@@ -99,7 +99,7 @@ def test_a_player_that_is_killed_ends_training_with_what_to_do(make_trainer, tmp
         ({"critic": "exact"}, "critic 'exact'"),
         ({"flat_groups": "drop", "max_replays": 1}, "max_replays"),
         ({"top_k": 5}, "top_k"),
-        ({"num_iterations": 2}, "a generation batch of several steps"),
+        ({"num_iterations": 2}, "a generation batch of several updates"),
     ],
 )
 def test_settings_that_cannot_run_beside_training_are_refused(

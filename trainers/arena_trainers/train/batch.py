@@ -62,38 +62,21 @@ Neither marks turns as selected (`unselected` of `TurnBatch`): such turns get no
 Dropping flat groups is DAPO's dynamic sampling without new starts ("DAPO: An Open-Source LLM
 Reinforcement Learning System at Scale", https://arxiv.org/abs/2503.14476, section 3.2).
 
-**Play beside training**, one optimizer step ahead: `asynchronous: {max_staleness: 1, in_flight: 2}`. While a step trains, the episodes of the next one are played, with the weights that the step began
-with. So what is trained was played with weights that are one step old (its *staleness*; 0 in the first
-step). `max_staleness: 0` plays in the same place with the weights of the step itself, so that nothing
-is played ahead but batches of the same step; its weights are those of a run without `asynchronous`.
+**Play beside training**: `asynchronous: {max_staleness: 1, in_flight: 2}`. While a step trains, the
+episodes of the next one are played in a second process on the CPU, with the weights that the step
+began with, which reach it as files. So they are one step old when they are trained (their *staleness*). With
+`max_staleness: 0` the process plays for the step itself, and the weights are those of plain training bit
+for bit. At most `in_flight` generation batches are played and not yet trained, the one that trains included.
 
-| engine | plays in |
-|---|---|
-| transformers, on a CPU | a second process, with a copy of the model; weights reach it as files |
-
-**Correction.** Each token has the log-probability with which it was sampled, log μ. The loss compares with
-μ in place of the policy before the step, so its importance ratio is ρ = π / μ for each token, within the
-clipping range of the loss (`epsilon`). TRL's `AsyncGRPOTrainer` does likewise.
-
-**Order.** A batch has its number, seeds, seats and weights when it is submitted, which depends on the
-number of the step alone. So no record depends on which process was faster. At most `in_flight` batches
-are played and not yet trained, that of the step included.
-
-**Resume.** A checkpoint holds the weights with which batches in flight were played. A resumed run
-discards these batches and plays them again with them, so it is the unbroken one bit for bit.
-
-| metric `arena/asynchronous/...` | formula | healthy range |
-|---|---|---|
-| `staleness` | optimizer steps between the weights that play and those that are trained | at most `max_staleness` |
-| `ratio` | mean of ρ over trained tokens, before the weights move | near 1 |
-| `effective_sample_size` | (Σ ρ)² / (n Σ ρ²) over n trained tokens | above 0.5 |
-| `dropped_episodes` | episodes that were played ahead for other starts, and played anew | 0 |
-| `play_seconds`, `play_cpu_seconds` | seconds that the player took for the batch, of wall and CPU | below those of training |
-| `wait_seconds` | seconds that training waited for the batch | near 0 |
+- *Correction.* With log μ, the log-probability of each token as it was sampled, the loss has the
+  importance ratio ρ = π / μ of each token, within its clipping range (`epsilon`).
+- *Order.* Number, seeds, seats and weights of a batch follow from the number of the step. So no record
+  depends on which process was faster.
+- *Resume.* A checkpoint holds the weights that play what is in flight. A resumed run discards these
+  batches and plays them again with these weights. It is the unbroken run bit for bit.
 """
 
 import hashlib
-import json
 import math
 import os
 import pickle
@@ -106,6 +89,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -446,14 +430,7 @@ class Player:
     def begin(
         self, starts: Sequence[Mapping[str, Any]], step: int, number: int, trains: bool
     ) -> Played:
-        """A generation batch before it is played: its tasks, and who plays each seat.
-
-        Args:
-            starts: rows of the data set.
-            step: optimizer steps before it is trained.
-            number: of the generation batch.
-            trains: whether the batch is trained.
-        """
+        """A generation batch before it is played, with its tasks and who plays each seat."""
         if trains:
             starts = self.tasks.assign(starts, step, number)
         purpose = TRAIN if trains else EVAL
@@ -683,17 +660,11 @@ def shares(num_wins: int, num_losses: int, oversample: int) -> tuple[int, int]:
 
 
 FOLDER = "player"  # in the run folder, while it trains
-WEIGHTS, IN_FLIGHT = "player_weights.safetensors", "in_flight.json"  # of a checkpoint
+WEIGHTS = "player_weights.safetensors"  # of a checkpoint
 
 
 class Job(NamedTuple):
-    """A generation batch that is to be played.
-
-    Attributes:
-        played: its starts and seats, without episodes.
-        version: optimizer steps of the weights that play.
-        weights: where they are.
-    """
+    """A batch without episodes, to be played with the weights of a step in a file."""
 
     played: Played
     version: int
@@ -709,61 +680,53 @@ class Done(NamedTuple):
     spent: Spent
 
 
-@dataclass
-class Setup:
-    """What a player's process is made of.
+class CopyPlayer:
+    """Plays jobs with a model of its own, in the player's process.
 
-    Attributes:
+    Args:
         args: the trainer's settings.
-        games: the games, with the opponents that are no language models.
-        models: policy strings of the opponents that are.
+        games: the games, without the language models among their opponents.
+        models: the policy strings of these.
         agent: makes the policy that plays from the model.
         folder: of a model with the learner's architecture.
         options: of the learner's policy.
-        dtype: of its weights.
-        places: of each of its weights, address modulo 64 and whether it is trained: the last bits
-            of results depend on both.
+        weights: address modulo 64 of each, and whether it is trained: the last bits of results
+            depend on both.
         precision: of mixed-precision passes, as accelerate calls it.
-        sizes: episodes of a start, in evaluation and in training.
+        group_sizes: as for `Player`.
         num_threads: of torch.
     """
 
-    args: TurnGRPOConfig
-    games: PreparedGames
-    models: Sequence[str]
-    agent: Callable[[Policy], Policy] | None
-    folder: Path
-    options: Mapping[str, Any]
-    dtype: torch.dtype
-    places: Mapping[str, tuple[int, bool]]
-    precision: str
-    sizes: tuple[int, int]
-    num_threads: int
-
-
-class CopyPlayer:
-    """Plays jobs with a model of its own, in the player's process."""
-
-    def __init__(self, setup: Setup) -> None:
-        torch.set_num_threads(setup.num_threads)
-        args, makers = setup.args, makers_of(setup.args)
-        made = {name: make_policy(name, makers) for name in setup.models}
-        games = replace(setup.games, opponents={**setup.games.opponents, **made})
-        accelerator = Accelerator(cpu=True, mixed_precision=setup.precision)
-        how = {"dtype": setup.dtype, "name": "self", **setup.options}
-        policy = LMPolicy.from_pretrained(setup.folder, device="cpu", **how)
+    def __init__(
+        self,
+        args: TurnGRPOConfig,
+        games: PreparedGames,
+        models: Sequence[str],
+        agent: Callable[[Policy], Policy] | None,
+        folder: Path,
+        options: Mapping[str, Any],
+        weights: Mapping[str, tuple[int, bool]],
+        precision: str,
+        group_sizes: tuple[int, int],
+        num_threads: int,
+    ) -> None:
+        torch.set_num_threads(num_threads)
+        made = {name: make_policy(name, makers_of(args)) for name in models}
+        games = replace(games, opponents={**games.opponents, **made})
+        accelerator = Accelerator(cpu=True, mixed_precision=precision)
+        policy = LMPolicy.from_pretrained(folder, device="cpu", **options)
         games.place_opponents(policy, "cpu")
-        self.model = policy.model
-        for name, p in self.model.named_parameters():
-            address, trained = setup.places[name]
+        self.weights = dict(policy.model.named_parameters())
+        for name, p in self.weights.items():
+            address, trained = weights[name]
             p.requires_grad_(trained).data = placed(p.data, address)
-        accelerator.prepare_model(self.model, evaluation_mode=True)
+        accelerator.prepare_model(policy.model, evaluation_mode=True)
         self.clock, self.version = Clock(), -1
         for one in (policy, *games.models):
             one.backend = TimedBackend(one.backend, self.clock)
-        matching = Matching(games, args, accelerator, policy, self.clock, setup.agent)
-        own = matching, Tasks(games, args)
-        self.player = Player(args, games, *own, 0, setup.sizes, self.clock)
+        matching = Matching(games, args, accelerator, policy, self.clock, agent)
+        own = Tasks(games, args), 0, group_sizes, self.clock
+        self.player = Player(args, games, matching, *own)
 
     def __call__(self, job: Job) -> Done:
         self.clock.restart()
@@ -772,85 +735,76 @@ class CopyPlayer:
         with self.clock.part("environment"):
             starts = range(len(job.played.starts))
             episodes = self.player.episodes(job.played, starts)
-        spent = self.clock.spent
+        spent, tokens = self.clock.spent, self.clock.counts["generated"]
         seconds = Spent(*map(sum, zip(*spent.values(), strict=True)))
-        tokens = self.clock.counts["generated"]
         return Done(episodes, tokens, spent["generation"].wall, seconds)
 
     def _load(self, job: Job) -> None:
-        own = dict(self.model.named_parameters())
         with safe_open(job.weights, framework="pt") as file:
             if (found := (file.metadata() or {}).get("step")) != str(job.version):
                 raise ValueError(f"want weights of step {job.version}, got {found}")
             for name in file.keys():  # noqa: SIM118 # it is no mapping
-                own[name].data.copy_(file.get_tensor(name))
+                self.weights[name].data.copy_(file.get_tensor(name))
         self.version = job.version
 
 
 def placed(tensor: torch.Tensor, address: int) -> torch.Tensor:
     """A copy that begins at this address modulo 64."""
-    room = torch.empty(tensor.nbytes + 128, dtype=torch.uint8)
+    room = torch.empty(tensor.nbytes + 64, dtype=torch.uint8)
     start = (address - room.data_ptr()) % 64
-    return (
-        room[start : start + tensor.nbytes]
-        .view(tensor.dtype)
-        .view(tensor.shape)
-        .copy_(tensor)
-    )
+    place = room[start : start + tensor.nbytes].view(tensor.dtype)
+    return place.view(tensor.shape).copy_(tensor)
 
 
 def serve() -> None:
-    """A player's process: its setup and then jobs on stdin, answers on stdout."""
+    """A player's process: what makes its player, then jobs on stdin; answers on stdout."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print does not reach the answers
     player: CopyPlayer | None = None
     with suppress(EOFError):  # the trainer has ended
         while True:
-            given = pickle.load(sys.stdin.buffer)
+            given, answer = pickle.load(sys.stdin.buffer), None
             try:
                 if player is None:
-                    player, answer = CopyPlayer(given), None
+                    player = given()
                 else:
                     answer = player(given)
-            except Exception as error:  # raised by the trainer
+            except Exception as error:  # the trainer raises it
                 answer = sendable(error)
             pickle.dump(answer, answers)
             answers.flush()
 
 
 class PlayerProcess:
-    """Has a second process play jobs.
+    """A second process that plays jobs, one at a time."""
 
-    Raises:
-        ValueError: something in the setup cannot be sent.
-        RuntimeError: the process has ended.
-    """
-
-    def __init__(self, setup: Setup) -> None:
-        module = f"from {__name__} import serve; serve()"
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", module],
+    def __init__(self, make: Callable[[], CopyPlayer]) -> None:
+        self.process: Any = subprocess.Popen(
+            [sys.executable, "-c", f"from {__name__} import serve; serve()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             start_new_session=True,  # Ctrl-C is for the trainer, which ends it
         )
-        self._ready = False
-        self.setup = setup
+        self._make: Any = make
 
     def __call__(self, job: Job) -> Done:
-        if not self._ready:
-            self._ask(self.setup)
-            self._ready = True
+        """What came of a job.
+
+        Raises:
+            RuntimeError: the process has ended.
+        """
+        if self._make is not None:
+            self._ask(self._make)
+            self._make = None
         done: Done = self._ask(job)
         return done
 
     def _ask(self, what: Any) -> Any:
-        pipes: Any = self.process
         try:
-            pipes.stdin.write(pickle.dumps(what))
-            pipes.stdin.flush()
-            answer = pickle.load(pipes.stdout)
+            self.process.stdin.write(pickle.dumps(what))
+            self.process.stdin.flush()
+            answer = pickle.load(self.process.stdout)
         except (OSError, EOFError, pickle.UnpicklingError) as error:
             raise RuntimeError(
                 f"the process that plays ended with status {self.process.wait()}; what it "
@@ -867,33 +821,34 @@ class PlayerProcess:
 
 
 class Ahead:
-    """The part of `TurnGRPOTrainer` that has batches played ahead; see the top of this module.
+    """The part of `TurnGRPOTrainer` that has batches played beside training.
 
     Args:
-        trainer: TRL's trainer, with its parts that play.
+        trainer: with its parts that play.
 
     Raises:
-        ValueError: where the model that learns does not run on a CPU.
+        ValueError: the model that learns does not run on a CPU.
     """
 
     def __init__(self, trainer: Any) -> None:
         self.trainer, self.args = trainer, trainer.args
-        given = {"max_staleness": 1, "in_flight": 2, **trainer.args.asynchronous}
+        given = {"max_staleness": 1, "in_flight": 2, **self.args.asynchronous}
         self.max_staleness, self.in_flight = given["max_staleness"], given["in_flight"]
         if self.args.device.type != "cpu":
             raise ValueError(
-                "asynchronous with transformers plays in a second process on a CPU, and would "
-                f"share the {self.args.device.type} with training; give --use_cpu true, or a "
-                "server: --use_vllm true --vllm_mode server"
+                "asynchronous plays in a second process on the CPU, and would share the "
+                f"{self.args.device.type} with training; leave it out, or give --use_cpu true"
             )
         self.folder = Path(str(self.args.output_dir)) / FOLDER
         self._jobs: deque[tuple[Job, Future[Done]]] = deque()
-        self._starts: deque[list[Any]] = deque()  # of this batch, and those after it
+        self._starts: deque[list[Any]] = (
+            deque()
+        )  # of the batch that trains, and after it
         self._order: Iterator[list[Any]] = iter(())
-        self._resumed = (
-            0,
-            0,
-        )  # batches that were in flight, and the version that played
+        self._number = 0  # of the batch that trains
+        self._resumed: int | None = (
+            None  # version of the weights that play what was in flight
+        )
         self._seen: list[list[float]] = []  # sums of micro-batches, see `measure`
         self._player: PlayerProcess | None = None
         self._threads = ThreadPoolExecutor(1)
@@ -919,101 +874,93 @@ class Ahead:
             played: Played = player.play(starts, step, trains)
             return played
         with clock.part("environment"):
-            number = player.generation_number(step)
+            self._number = player.generation_number(step)
             self._align(starts)
-            in_flight, version = self._resumed
-            self._resumed = (0, 0)
-            for ahead in range(in_flight):
-                self._submit(ahead, number, version)
-            dropped = 0
-            while self._jobs and not self._is_next(number):
-                dropped += len(self._jobs.popleft()[0].played.starts)
+            resumed, self._resumed = self._resumed, None
+            if resumed is not None:
+                self._fill(0, resumed)
+            dropped = len(starts) * len(self._jobs) if resumed is not None else 0
             if not self._jobs:
-                self._submit(0, number, step)
+                self._submit(0, step)
             job, future = self._jobs.popleft()
             began = time.perf_counter()
             done = future.result()
             waited = time.perf_counter() - began
             player.end(job.played, done.episodes, step)
-            self._fill(number, step)
+            self._fill(1, step)
         clock.counts["generated"] += done.tokens
-        clock.elsewhere += done.generation
-        self._log("staleness", step - job.version)
-        self._log("dropped_episodes", dropped)
-        self._log("play_seconds", done.spent.wall)
-        self._log("play_cpu_seconds", done.spent.cpu)
-        self._log("wait_seconds", waited)
+        clock.counts["milliseconds_beside"] += round(1000 * done.generation)
+        logged = {
+            "staleness": step - job.version,
+            "dropped_episodes": dropped,
+            "play_seconds": done.spent.wall,
+            "play_cpu_seconds": done.spent.cpu,
+            "wait_seconds": waited,
+        }
+        for name, value in logged.items():
+            self.trainer._metrics["train"][f"arena/asynchronous/{name}"].append(value)
         return job.played
 
-    def _log(self, name: str, value: float) -> None:
-        self.trainer._metrics["train"][f"arena/asynchronous/{name}"].append(
-            float(value)
-        )
-
-    def _is_next(self, number: int) -> bool:
-        """Whether the first batch in flight is that of the first starts."""
-        played = self._jobs[0][0].played
-        pairs = zip(played.starts, self._starts[0], strict=False)
-        return played.number == number and all(a["seed"] == b["seed"] for a, b in pairs)
-
     def _align(self, starts: list[Any]) -> None:
-        """Has `_starts` begin with these, in the order of the data set."""
+        """Has `_starts` begin with these, as TRL's sampler has them.
+
+        Raises:
+            ValueError: it has others.
+        """
         if self._starts:
             self._starts.popleft()
-        if not self._starts or self._starts[0] != starts:
-            self._starts.clear()
+        else:
+            size, data = self.args.generation_batch_size, self.trainer.train_dataset
             self._order = self._batches()
-            size = self.args.generation_batch_size
-            most = (
-                len(self.trainer.train_dataset) * self.trainer.num_generations // size
+            most = len(data) * self.trainer.num_generations // size
+            same = (batch for batch in islice(self._order, most) if batch == starts)
+            self._starts.extend(islice(same, 1))
+        self._at(0)
+        if self._starts[0] != starts:
+            raise ValueError(
+                "asynchronous needs the starts in the order of TRL's sampler, got others; "
+                "leave it out"
             )
-            if starts not in islice(self._order, most):
-                raise ValueError(
-                    "asynchronous needs the starts in the order of TRL's sampler, got others; "
-                    "leave it out, or train on a Dataset that no other sampler reads"
-                )
-            self._starts.append(starts)
+
+    def _at(self, ahead: int) -> list[Any]:
+        """The starts of the batch after so many others."""
+        while len(self._starts) <= ahead:
+            self._starts.append(next(self._order))
+        return self._starts[ahead]
 
     def _batches(self) -> Iterator[list[Any]]:
         """The starts of all generation batches, epoch after epoch, as TRL's loader has them."""
-        trainer, data = self.trainer, self.trainer.train_dataset
-        size = self.args.generation_batch_size
+        size, data = self.args.generation_batch_size, self.trainer.train_dataset
         times = self.args.steps_per_generation * self.args.num_iterations
-        sampler = trainer._get_train_sampler()
+        sampler = self.trainer._get_train_sampler()
         while True:
             indices = iter(sampler)
             while chunk := list(islice(indices, size * times))[:size]:
                 rows = {i: data[i] for i in set(chunk)}
                 yield [rows[i] for i in chunk]
 
-    def _fill(self, number: int, step: int) -> None:
-        """Submits the batches after this one as far as staleness and queue allow."""
-        per_step = self.args.generations_per_step
-        for ahead in range(len(self._jobs) + 1, self.in_flight):
-            of = (number + ahead) // max(int(per_step), 1)
-            last = min(step + self.max_staleness, self.trainer.state.max_steps - 1)
-            if per_step % 1 or of > last:
-                return
-            self._submit(ahead, number, step)
+    def _step(self, ahead: int) -> int:
+        """The optimizer step that trains the batch after so many others."""
+        return (self._number + ahead) // int(self.args.generations_per_step)
 
-    def _submit(self, ahead: int, number: int, version: int) -> None:
+    def _fill(self, first: int, version: int) -> None:
+        """Submits batches from this one on, as far as staleness and queue allow."""
+        last = min(version + self.max_staleness, self.trainer.state.max_steps - 1)
+        for ahead in range(first + len(self._jobs), first + self.in_flight - 1):
+            if self._step(ahead) <= last:
+                self._submit(ahead, version)
+
+    def _submit(self, ahead: int, version: int) -> None:
         """Has the batch after so many others played with the weights of a step."""
-        while len(self._starts) <= ahead:
-            self._starts.append(next(self._order))
-        player, number = self.trainer.player, number + ahead
-        of = number // max(int(self.args.generations_per_step), 1)
-        played = player.begin(self._starts[ahead], of, number, True)
-        job = Job(played, version, self._weights(version))
+        given = self._at(ahead), self._step(ahead), self._number + ahead, True
+        job = Job(self.trainer.player.begin(*given), version, self._weights(version))
         if self._player is None:
-            self._player = PlayerProcess(self._setup())
+            self._player = self._start()
         self._jobs.append((job, self._threads.submit(self._player, job)))
-
-    def _path(self, version: int) -> Path:
-        return self.folder / f"step-{version}.safetensors"
 
     def _weights(self, version: int) -> Path:
         """The file of a version, which is written if it is that of this moment."""
-        path = self._path(version)
+        path = self.folder / f"step-{version}.safetensors"
         if not path.is_file():
             self.folder.mkdir(parents=True, exist_ok=True)
             needed = {job.weights for job, _ in self._jobs}
@@ -1021,37 +968,35 @@ class Ahead:
                 old.unlink()
             named = self.trainer.policy.model.named_parameters()
             weights = {name: p.detach() for name, p in named if p.requires_grad}
-            part = path.with_suffix(".part")
-            save_file(weights, part, {"step": str(version)})
+            save_file(
+                weights, part := path.with_suffix(".part"), {"step": str(version)}
+            )
             part.rename(path)
         return path
 
-    def _setup(self) -> Setup:
-        trainer, games = self.trainer, self.trainer.games
-        models = [
-            n for n, p in games.opponents.items() if without_noise(p) in games.models
-        ]
-        others = {n: p for n, p in games.opponents.items() if n not in models}
-        policy = trainer.policy
-        policy.save_pretrained(self.folder / "model")
+    def _start(self) -> PlayerProcess:
+        trainer, games, policy = self.trainer, self.trainer.games, self.trainer.policy
+        own = games.opponents.items()
+        models = [name for name, one in own if without_noise(one) in games.models]
+        others = {name: one for name, one in own if name not in models}
+        policy.save_pretrained(folder := self.folder / "model")
+        how = {"dtype": policy.model.dtype, "prompt": self.args.prompt, "name": "self"}
+        how |= {"with_entropy": policy.sampling.with_entropy}
         named = policy.model.named_parameters()
-        return Setup(
+        make = partial(
+            CopyPlayer,
             self.args,
             replace(games, opponents=others, functions={}),
             models,
             trainer._agent,
-            self.folder / "model",
-            {
-                "with_entropy": policy.sampling.with_entropy,
-                "prompt": self.args.prompt,
-                **self.args.sampling_options,
-            },
-            policy.model.dtype,
-            {n: (p.data_ptr() % 64, p.requires_grad) for n, p in named},
+            folder,
+            how | self.args.sampling_options,
+            {name: (p.data_ptr() % 64, p.requires_grad) for name, p in named},
             trainer.accelerator.mixed_precision,
-            (trainer.num_generations_eval, trainer.num_generations),
+            trainer.player.group_sizes,
             torch.get_num_threads(),
         )
+        return PlayerProcess(make)
 
     def measure(
         self, logprobs: torch.Tensor, counted: torch.Tensor, inputs: Mapping[str, Any]
@@ -1059,34 +1004,25 @@ class Ahead:
         """Notes the importance ratios of a micro-batch; arguments as `Agreement`'s."""
         ratio = (logprobs.detach() - inputs["sampling_per_token_logps"]).exp()
         ratio = ratio[counted].double()
-        sums = ratio.sum(), (ratio**2).sum(), counted.sum()
-        self._seen.append([float(x) for x in sums])
+        self._seen.append([float(ratio.sum()), float((ratio**2).sum()), len(ratio)])
 
     def read(self) -> dict[str, float]:
         """The metrics of the importance ratios since the last call."""
-        total, squares, count = map(sum, zip(*self._seen, strict=True))
+        total, squares, count = map(sum, zip((0.0, 0.0, 0), *self._seen, strict=True))
         self._seen.clear()
-        if not count:
-            return {}
-        return {
-            "arena/asynchronous/ratio": total / count,
-            "arena/asynchronous/effective_sample_size": total**2 / (count * squares),
-        }
+        found = {"ratio": 1, "effective_sample_size": total / (squares or 1.0)}
+        mean = total / max(count, 1)
+        return {f"arena/asynchronous/{name}": x * mean for name, x in found.items()}
 
     def save(self, checkpoint: Path) -> None:
-        """Keeps the weights with which batches in flight are played."""
+        """Keeps the weights that play what is in flight."""
         if self._jobs:
-            weights = self._jobs[0][0].weights
-            shutil.copyfile(weights, checkpoint / WEIGHTS)
-            (checkpoint / IN_FLIGHT).write_text(json.dumps(len(self._jobs)))
+            shutil.copyfile(self._jobs[0][0].weights, checkpoint / WEIGHTS)
 
     def load(self, checkpoint: Path) -> None:
-        """Plays again what was in flight at a checkpoint, when training goes on."""
-        if not (checkpoint / WEIGHTS).is_file():
-            return
-        with safe_open(checkpoint / WEIGHTS, framework="pt") as file:
-            version = int(file.metadata()["step"])
-        self.folder.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(checkpoint / WEIGHTS, self._path(version))
-        in_flight = json.loads((checkpoint / IN_FLIGHT).read_text())
-        self._resumed = in_flight, version
+        """Has what was in flight at a checkpoint played again, when training goes on."""
+        if (source := checkpoint / WEIGHTS).is_file():
+            with safe_open(source, framework="pt") as file:
+                self._resumed = int(file.metadata()["step"])
+            self.folder.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, self.folder / f"step-{self._resumed}.safetensors")

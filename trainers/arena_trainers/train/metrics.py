@@ -22,6 +22,12 @@
 | `arena/trained_trajectories` | trajectories that `oversample` trains / trajectories | 1 / `oversample` |
 | `arena/left_out_invalid` | invalid replies / replies, of trajectories that `oversample` leaves out | above that of the others |
 | `arena/compared_turns` | turns whose prompt another episode of the batch has / turns, with a reward model in `columns` | above 0.5 |
+| `arena/asynchronous/staleness` | optimizer steps between the weights that play and those that are trained | at most 1 |
+| `arena/asynchronous/ratio` | mean importance ratio ρ of the n trained tokens, before the weights move | near 1 |
+| `arena/asynchronous/effective_sample_size` | (Σ ρ)² / (n Σ ρ²) | above 0.5 |
+| `arena/asynchronous/dropped_episodes` | episodes in flight that a resumed run discarded and played again | 0 |
+| `arena/asynchronous/play_seconds` | seconds that the player took for the batch; `play_cpu_seconds`: of CPU | below those of training |
+| `arena/asynchronous/wait_seconds` | seconds that training waited for the batch | near 0 |
 | `arena/rows` | turns of the generation batch that are trained | at least 1 |
 | `arena/rows_run` | distinct rows that run through the model / rows, mean over micro-batches | low in small games |
 | `arena/rows_dropped` | rows without gradient, which do not run / rows | below 0.9 |
@@ -114,8 +120,8 @@ class Clock:
 
     Attributes:
         counts: `"episodes"` and `"turns"` that were played, tokens that were `"generated"`,
-            and tokens of rows that were `"trained"`; of this process.
-        elsewhere: seconds of generation by a player beside training, which `spent` leaves out.
+            and tokens of rows that were `"trained"`; of this process. Milliseconds in which a
+            player generated beside it.
     """
 
     def __init__(self) -> None:
@@ -124,7 +130,6 @@ class Clock:
     def restart(self) -> None:
         """Forgets everything; to be called outside all parts."""
         self.counts: Counter[str] = Counter()
-        self.elsewhere = 0.0
         self._spent = dict.fromkeys(TIMES, Spent(0.0, 0.0))
         self._parts = ["rest"]
         self._last = _now()
@@ -169,7 +174,6 @@ class Meter:
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self._before = clock.spent, clock.counts.copy()
-        self._elsewhere = clock.elsewhere
 
     def read(self) -> dict[str, float]:
         """The metrics `arena/time/*`, `arena/*_per_second` since the last call."""
@@ -179,11 +183,10 @@ class Meter:
         wall = {name: spent[name].wall - last[name].wall for name in TIMES}
         total = sum(wall.values())
         found = {"arena/episodes_per_second": _rate(counts, done, "episodes", total)}
-        beside = self.clock.elsewhere - self._elsewhere
-        self._elsewhere = self.clock.elsewhere
+        played = counts["milliseconds_beside"] - done["milliseconds_beside"]
+        beside = {"generation": played / 1000, "training": 0.0}
         for part, tokens in (("generation", "generated"), ("training", "trained")):
-            seconds = wall[part] + beside * (part == "generation")
-            speed = _rate(counts, done, tokens, seconds)
+            speed = _rate(counts, done, tokens, wall[part] + beside[part])
             found[f"arena/tokens_per_second/{part}"] = speed
         for name, seconds in wall.items():
             found[f"arena/time/{name}"] = seconds / total if total > 0 else 0.0

@@ -189,27 +189,19 @@ def _not_beside_training(args: Any) -> list[tuple[str, object, str]]:
     past = names_matchmaker(who) and make_matchmaker(who).max_live > 0
     taught = tasks and make_curriculum(tasks).reads_success
     late = "results of a batch are known after the next one began"
-    own = "it reads the policy that trains, and another one played"
-    several = args.generations_per_step % 1 != 0
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    trained = "it reads the policy that trains, and another one played"
+    updates = args.generations_per_step % 1 != 0
+    processes = int(os.environ.get("WORLD_SIZE", "1")) > 1
     return [
         ("roles", args.roles, "one learner plays"),
-        (
-            f"opponents {who!r}",
-            past,
-            "a snapshot would be of weights that trained later",
-        ),
+        (f"opponents {who!r}", past, "snapshots would have trained later"),
         (f"curriculum {tasks!r}", taught, late),
         ("max_replays", args.max_replays, late),
-        ("critic 'exact'", args.critic == "exact", own),
+        ("critic 'exact'", args.critic == "exact", trained),
         (str(cut), cut, "importance ratios are of the whole distribution"),
         ("use_vllm", args.use_vllm, "an engine in this process shares GPU and weights"),
-        (
-            "a generation batch of several steps",
-            several,
-            "the last would train old turns",
-        ),
-        ("several processes", processes > 1, "it has not been tested with them"),
+        ("a generation batch of several updates", updates, "its turns grow older"),
+        ("several processes", processes, "it has not been tested with them"),
     ]
 
 
