@@ -16,11 +16,12 @@ from arena_trainers.credit import default_options, needed_columns
 from arena_trainers.credit.by_name import ALIASES, docstring, name_of
 from arena_trainers.credit.proofs.claims import CLAIMS, Kind
 from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
-from arena_trainers.credit.proofs.expectation import REINFORCE, Verdict
 from arena_trainers.credit.proofs.findings import (
     LARGE,
+    REINFORCE,
     SMALL,
     Finding,
+    Verdict,
     examine,
     found_claims,
     has_chance,

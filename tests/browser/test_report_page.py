@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from arena_trainers.data import Rollout, TurnCredit, write_rollouts
-from arena_trainers.report.played_page import read_tournament, write_played
-from arena_trainers.report.run_page import write_report
+from arena_trainers.report.page import played_page, read_tournament, write_report
 from arena_trainers.report.runs import read_run_files, read_runs
 from arena_trainers.tournament import play_tournament
 from arena_wrappers import ScriptedPolicy, play
@@ -216,7 +215,7 @@ def test_a_payoff_opens_the_episodes_of_the_two(tmp_path, open_page):
         found = play_tournament(policies, ["kuhn_poker"], 2, out=out)
     (tmp_path / "summary.json").write_text(json.dumps(found.to_dict()))
     path = tmp_path / "report.html"
-    write_played(path, read_tournament(tmp_path, 8))
+    path.write_text(played_page(read_tournament(tmp_path, 8)))
     page = open_page(path)
     page.click("text=kuhn_poker-v0: payoffs >> xpath=following::td[3]/a")
     rows = page.locator("#episodes tbody tr")

@@ -18,7 +18,7 @@ from arena_trainers.credit.proofs import (
     gradient_estimate,
 )
 from arena_trainers.credit.proofs.exact import COLUMNS
-from arena_trainers.credit.proofs.expectation import Expectation
+from arena_trainers.credit.proofs.findings import Expectation
 
 every_game = pytest.mark.parametrize("name", DIAGNOSTICS)
 UNLIMITED = [name for name, game in DIAGNOSTICS.items() if game.max_turns is None]

@@ -12,8 +12,8 @@ import pytest
 
 from arena_trainers.credit import estimate
 from arena_trainers.credit.proofs import ExactGame, expected_gradient
+from arena_trainers.credit.proofs.diagnostics import Diagnostic, alone, pay
 from arena_trainers.credit.proofs.exact import ExactPlay
-from arena_trainers.credit.proofs.game_trees import Diagnostic, alone, pay
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 WORKERS = [alone(("plan", i), pay(0.0), pay(best)) for i, best in enumerate((1.0, 3.0))]

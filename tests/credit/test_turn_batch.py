@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from arena_trainers.credit import TurnBatch, estimate, trajectories, values_after
-from arena_trainers.credit.testing.batches import take
+from arena_trainers.credit.testing.check import take
 
 GOOD = {
     "reward": [0.0, 1.0, 2.0],

@@ -6,9 +6,7 @@ import arena_envs
 from arena_trainers.data import Rollout
 from arena_trainers.evaluate import move_values
 from arena_trainers.report import Recorded, page_data
-from arena_trainers.report.episodes import frames_of
-from arena_trainers.report.stepping import Stepper
-from arena_trainers.report.values import value_lines
+from arena_trainers.report.episodes import Stepper, frames_of, value_lines
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
 
 

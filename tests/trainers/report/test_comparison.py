@@ -9,7 +9,7 @@ import pytest
 
 from arena_trainers.data import Rollout, TurnCredit, write_rollouts
 from arena_trainers.report.charts import Curve
-from arena_trainers.report.run_page import report_page
+from arena_trainers.report.page import report_page
 from arena_trainers.report.runs import (
     compared_charts,
     compared_tables,

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from arena_trainers.evaluate import evaluate
-from arena_trainers.report.played_page import (
+from arena_trainers.report.page import (
     played_page,
     read_evaluation,
     read_tournament,
@@ -131,7 +131,7 @@ def test_each_payoff_of_a_tournament_opens_the_episodes_of_the_two(tmp_path):
 
 
 def test_few_episodes_of_long_games_fit_into_a_page(evaluation, monkeypatch):
-    monkeypatch.setattr("arena_trainers.report.played_page.MAX_TURNS", 1)
+    monkeypatch.setattr("arena_trainers.report.page.MAX_TURNS", 1)
     read = read_evaluation(evaluation[0], 9)
     sources = [line.source for line in read.episodes]
     assert len(sources) == len(set(sources))

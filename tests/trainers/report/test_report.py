@@ -22,13 +22,13 @@ from arena_trainers.report import (
 )
 from arena_trainers.report import episodes as report_episodes
 from arena_trainers.report.episodes import (
+    Stepper,
     answer_span,
     frames_of,
     outcome_of,
     turn_lines,
 )
 from arena_trainers.report.page import sheet
-from arena_trainers.report.stepping import Stepper
 from arena_trainers.tournament import Match, TournamentLog
 from arena_wrappers import PromptOptions, PromptWrapper, ScriptedPolicy, play
 

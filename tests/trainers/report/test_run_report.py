@@ -19,10 +19,10 @@ from arena_trainers.report.charts import (
     legend_of,
     missing_from,
 )
-from arena_trainers.report.run_page import report_page
+from arena_trainers.report.episodes import ESTIMATORS, estimates_of
+from arena_trainers.report.page import report_page
 from arena_trainers.report.runs import read_run_files
 from arena_trainers.report.tables import facts, result_tables
-from arena_trainers.report.values import ESTIMATORS, estimates_of
 from arena_wrappers import play
 
 ATTACK = "</script><img src=x onerror=alert(1)>{{ 7*7 }}"

@@ -14,7 +14,7 @@ from arena_trainers.engines import settings as engines
 from arena_trainers.runs import SelfPlay, build_configs, load_recipe, recipes
 
 ONE_GPU = [name for name in recipes() if name.startswith("qwen3-")]
-NEW = [name for name in recipes() if name.endswith("-tiny")]
+NEW = [n for n in recipes() if n.endswith("-tiny") or n == "marshal-small"]
 LOOPS = [name for name in recipes() if "rounds" in load_recipe(name)]
 PAPER_LOOPS = [name for name in LOOPS if name != "kuhn-dagger"]
 OF_NO_PAPER = {"pretrained", "smollm2", *NEW, *ONE_GPU, *LOOPS}

@@ -15,11 +15,12 @@ from arena_trainers.data import legal_play
 from arena_trainers.lm import LMPolicy
 from arena_trainers.offline.sft import (
     _arguments,
+    _ByLength,
     default_learning_rate,
     warm_start,
 )
 from arena_trainers.runs import build_configs, tiny_model
-from arena_trainers.runs.start import make_start
+from arena_trainers.runs.start import imitated, make_start
 from arena_trainers.train import GamePlan
 
 
@@ -83,6 +84,27 @@ def test_the_first_loss_is_that_of_the_reply_and_its_end(tokenizer, kuhn_env, st
     )
     (loss,) = warm_start(policy, [example], num_steps=1, batch_size=1)
     assert loss == pytest.approx(wanted / len(reply), rel=1e-4)
+
+
+def test_rows_of_a_step_are_ordered_by_length():
+    lengths = [9, 1, 8, 2, 7, 3, 6, 4]
+    order = list(_ByLength(lengths, 4, seed=0))
+    assert sorted(order) == list(range(8))
+    for rows in (order[:4], order[4:]):
+        assert rows == sorted(rows, key=lengths.__getitem__)
+
+
+def test_other_games_than_those_of_self_play_may_be_imitated(tmp_path):
+    games = ["kuhn_poker", {"id": "nim", "params": {"pile_sizes": [2]}}]
+    settings = {"warm_start_steps": 1, "warm_start_games": games}
+    job, args = build_configs(settings, str(tmp_path))
+    plans = [GamePlan("tic_tac_toe", args)]
+    assert [p.name for p in imitated(job, args, plans)] == [
+        "kuhn_poker",
+        "nim(pile_sizes=[2])",
+    ]
+    job, args = build_configs({"warm_start_steps": 1}, str(tmp_path))
+    assert imitated(job, args, plans) == plans
 
 
 def test_the_model_is_left_as_it_was_but_for_its_weights(started):

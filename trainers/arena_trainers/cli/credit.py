@@ -19,7 +19,7 @@ from arena_trainers.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from arena_trainers.credit.proofs.expectation import Verdict
+    from arena_trainers.credit.proofs.findings import Verdict
     from arena_trainers.credit.testing import Evidence
 
 credit_app = typer.Typer(

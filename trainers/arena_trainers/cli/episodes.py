@@ -39,21 +39,24 @@ from arena_trainers.lm.models import adapter_base, saved_model
 from arena_trainers.report.episodes import (
     BadLine,
     Recorded,
+    Stepper,
     count_lines,
     episode_lines,
     not_blank,
     read_lines,
 )
-from arena_trainers.report.page import sheet, write_replay
-from arena_trainers.report.played_page import (
-    RESULTS,
+from arena_trainers.report.page import (
+    MATCHES,
+    SECONDS,
+    follow,
+    played_page,
     read_evaluation,
     read_tournament,
-    write_played,
+    sheet,
+    write_replay,
+    write_report,
 )
-from arena_trainers.report.run_page import SECONDS, follow, write_report
 from arena_trainers.report.runs import EVALUATED, METRICS, RunFiles, read_runs
-from arena_trainers.report.stepping import Stepper
 from arena_wrappers.play import game_of
 from arena_wrappers.records import write_whole
 
@@ -325,7 +328,7 @@ def _page(paths: Sequence[Path], out: Path | None) -> Path:
 
 def _write_played(source: Path, path: Path, num_episodes: int) -> None:
     """Writes the page of a tournament or of an evaluation."""
-    if source.is_dir() and not (source / RESULTS).is_file():
+    if source.is_dir() and not (source / MATCHES).is_file():
         if (source / "start-scores.json").is_file():
             raise ValueError(
                 f"want the folder of a run without rounds, got {str(source)!r} with rounds; "
@@ -333,13 +336,13 @@ def _write_played(source: Path, path: Path, num_episodes: int) -> None:
                 "compares the rounds"
             )
         raise ValueError(
-            f"want a folder with {METRICS} or {RESULTS}, found neither in "
+            f"want a folder with {METRICS} or {MATCHES}, found neither in "
             f"{str(source)!r}; give the --output-dir of arena train, such as runs/first, "
             "or the --out of arena tournament"
         )
     read = read_tournament if source.is_dir() else read_evaluation
     found = read(source, num_episodes)
-    write_played(path, found)
+    write_whole(path, played_page(found))
     _tell_bad(found.bad, "")
     tables = _counted(len(found.tables), "result table")
     typer.echo(f"{path}: {tables}, {_counted(len(found.episodes), 'episode')}")

@@ -204,10 +204,10 @@ matchmakers: Door[Matchmaker] = Door(
     "matchmaker",
     "arena.matchmakers",
     {
-        "mixture": f"{_HERE}.mixture:Mixture",
-        "past_selves": f"{_HERE}.past_selves:PastSelves",
-        "prioritised": f"{_HERE}.prioritised:Prioritised",
-        "psro": f"{_HERE}.psro:PSRO",
+        "mixture": f"{_HERE}.built_in:Mixture",
+        "past_selves": f"{_HERE}.built_in:PastSelves",
+        "prioritised": f"{_HERE}.built_in:Prioritised",
+        "psro": f"{_HERE}.built_in:PSRO",
     },
     kit=f"{_HERE}.testing:check_matchmaker",
 )

@@ -19,8 +19,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from accelerate.data_loader import SeedableRandomSampler
 from accelerate.state import AcceleratorState
 from datasets import Dataset
+from torch.utils.data import Sampler
 from transformers import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
 
@@ -78,6 +80,37 @@ class SharingSFTTrainer(SFTTrainer):
             return output
 
         return forward
+
+
+class _ByLength(Sampler[int]):
+    """The rows as accelerate orders them, those of a step by length, which saves padding."""
+
+    def __init__(self, lengths: Sequence[int], step: int, seed: int) -> None:
+        self.lengths, self.step = lengths, step
+        generator = torch.Generator()
+        self.inner = SeedableRandomSampler(lengths, generator=generator, data_seed=seed)
+
+    def __iter__(self) -> Iterator[int]:
+        order = list(self.inner)
+        for start in range(0, len(order), self.step):
+            rows = order[start : start + self.step]
+            yield from sorted(rows, key=self.lengths.__getitem__)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+
+class _WarmStart(SharingSFTTrainer):
+    """`SharingSFTTrainer` that runs rows of one length together where a step is cut."""
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Any:
+        rows: Any = train_dataset or self.train_dataset
+        args = self.args
+        if args.gradient_accumulation_steps == 1:
+            return super()._get_train_sampler(train_dataset)
+        lengths = [len(ids) for ids in rows["input_ids"]]
+        step = args.gradient_accumulation_steps * args.train_batch_size
+        return _ByLength(lengths, step * args.world_size, args.seed)
 
 
 class Steps(TrainerCallback):
@@ -149,7 +182,7 @@ def warm_start(
         args.max_steps, args.learning_rate = num_steps, learning_rate
         args.seed = args.data_seed = seed
         args.gradient_checkpointing = checkpointing
-        trainer = SharingSFTTrainer(
+        trainer = _WarmStart(
             model,
             args,
             train_dataset=Dataset.from_list(rows),

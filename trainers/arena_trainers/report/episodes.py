@@ -1,15 +1,18 @@
-"""Recorded episodes as a report reads them: lines of files, facts, lines of text, scenes."""
+"""Recorded episodes: lines of files, facts, lines of text, scenes; steps through them in a terminal."""
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from arena_envs.game import AnyGame
-from arena_envs.scenes import Bubble, Scene, Talk, scene_of
+from arena_envs.scenes import Bubble, Scene, Talk, scene_of, text_of
+from arena_trainers.credit import FlatPoolWarning
+from arena_trainers.credit.export import credited
 from arena_trainers.data import Rollout, TurnCredit, rollout_of
-from arena_trainers.evaluate.move_values import is_built_in
-from arena_trainers.tournament.log import EPISODE, HEADER, LINE
+from arena_trainers.evaluate.move_values import MoveSolver, Solved, is_built_in
+from arena_trainers.tournament.round_robin import EPISODE, HEADER, LINE
 from arena_wrappers import Episode, InvalidReply, ReplayError, Turn
 from arena_wrappers.play import final_state, game_of, turn_states
 from arena_wrappers.prompts import (
@@ -364,3 +367,214 @@ def _prompts(episode: Episode, fault: str) -> Frames:
         )
     end = Scene("The end of the record.", [])
     return Frames(["prompt"], [*scenes, [end]], fault)
+
+
+# they need no columns but those of records
+ESTIMATORS = ("random_effects", "mars", "mars_loo", "grpo", "dr_grpo", "rloo", "rae")
+
+Estimates = dict[str, list[float | None] | str]
+
+
+def estimates_of(recorded: Sequence[Recorded]) -> list[Estimates]:
+    """The advantages of each episode's turns by each of `ESTIMATORS`, with default options.
+
+    The episodes of a source are one batch. Training compared whole batches, of which a run
+    stores a few groups: estimators whose pools are larger than a group give other values
+    here than in training.
+
+    Returns:
+        For each episode, by name of the estimator: one advantage per turn, None for turns
+        of policies without credit; or why the estimator refuses the episodes. Empty for
+        episodes of a source without credit.
+    """
+    found: list[Estimates] = [{} for _ in recorded]
+    sources: dict[str, list[int]] = {}
+    for number, line in enumerate(recorded):
+        sources.setdefault(line.source, []).append(number)
+    for numbers in sources.values():
+        members = [recorded[number] for number in numbers]
+        policies = {
+            turn.policy
+            for line in members
+            for turn, earned in zip(
+                line.rollout.episode.turns, line.rollout.credit, strict=True
+            )
+            if earned is not None
+        }
+        for name in ESTIMATORS if policies else ():
+            values = _estimate(members, name, policies)
+            for place, number in enumerate(numbers):
+                found[number][name] = (
+                    values if isinstance(values, str) else values[place]
+                )
+    return found
+
+
+def _estimate(
+    members: Sequence[Recorded], name: str, policies: set[str]
+) -> list[list[float | None]] | str:
+    """The advantages by episode and turn, or why there are none."""
+    episodes: list[Any] = [line.rollout.episode for line in members]
+    try:
+        with (
+            warnings.catch_warnings()
+        ):  # few stored groups have flat pools; zeros show it
+            warnings.simplefilter("ignore", FlatPoolWarning)
+            trajectories = credited(
+                episodes, name, policies=policies, columns=None, within_turn="uniform"
+            )
+    except ValueError as error:
+        return str(error)
+    advantages = {
+        id(one.turn): one.advantage
+        for trajectory in trajectories
+        for one in trajectory.turns
+    }
+    return [[advantages.get(id(turn)) for turn in e.turns] for e in episodes]
+
+
+def value_lines(solved: Solved, place: int) -> list[str]:
+    """The values at a turn as lines of text, largest first; the action played has a star."""
+    moves = solved.turns[place]
+    if moves is None:
+        return [f"  values    none: {printable(solved.fault or '')}"]
+    order = sorted(range(len(moves.values)), key=lambda i: -moves.values[i])
+    texts = [
+        f"{'*' if i == moves.played else ''}{printable(moves.actions[i])} "
+        f"{moves.values[i]:+.4g}"
+        for i in order
+    ]
+    lines = [f"  values    {', '.join(texts)}"]
+    if moves.regret is not None:
+        lines.append(f"  regret    {moves.regret:.4g}")
+    return [*lines, f"{' ' * 12}expected returns if {solved.reference}"]
+
+
+KEYS = {  # what a key does; arrows and their kin as terminals send them
+    "\x1b[C": "next",
+    " ": "next",
+    "n": "next",
+    "\x1b[D": "back",
+    "p": "back",
+    "\x1b[B": "next episode",
+    "j": "next episode",
+    "\x1b[A": "previous episode",
+    "k": "previous episode",
+    "\x1b[H": "first",
+    "\x1b[1~": "first",
+    "0": "first",
+    "\x1b[F": "last",
+    "\x1b[4~": "last",
+    "$": "last",
+    "r": "next regret",
+    "R": "previous regret",
+    "v": "viewer",
+    "q": "quit",
+    "\x03": "quit",
+    "\x04": "quit",
+}
+HELP = "right/left: turn  down/up: episode  0/$: ends  r/R: large regret  v: viewer  q: quit"
+
+
+class Stepper:
+    """A place in a list of episodes: which episode, which turn, who looks.
+
+    Attributes:
+        is_over: whether the reader has quit.
+        number: of the line in the list.
+        turn: number of the turn; the number of turns stands for the end.
+    """
+
+    def __init__(self, lines: Sequence[Recorded | BadLine], full: bool = False) -> None:
+        self._lines, self._full = lines, full
+        self.is_over = False
+        self.number = self.turn = self._viewer = self._last = 0
+        self._frames: Frames | None = None
+        self._solver, self._solved = MoveSolver(), Solved(None, None, [])
+        self._remark = ""
+        self._open(0)
+
+    def press(self, key: str) -> None:
+        """Does what a key means; other keys do nothing."""
+        self._remark = ""
+        match KEYS.get(key):
+            case "quit":
+                self.is_over = True
+            case "next":
+                self.turn = min(self.turn + 1, self._last)
+            case "back":
+                self.turn = max(self.turn - 1, 0)
+            case "first":
+                self.turn = 0
+            case "last":
+                self.turn = self._last
+            case "next regret":
+                self._seek([i for i in self._large_regrets() if i > self.turn], "later")
+            case "previous regret":
+                places = self._large_regrets()[::-1]
+                self._seek([i for i in places if i < self.turn], "earlier")
+            case "next episode":
+                self._open(min(self.number + 1, len(self._lines) - 1))
+            case "previous episode":
+                self._open(max(self.number - 1, 0))
+            case "viewer" if self._frames:
+                self._viewer = (self._viewer + 1) % len(self._frames.viewers)
+
+    def screen(self) -> str:
+        """The screen of the terminal."""
+        line = self._lines[self.number]
+        where = f"[{self.number + 1} of {len(self._lines)}] line {line.line}"
+        if isinstance(line, BadLine):
+            return f"{where} is no episode: {printable(line.reason)}\n\n{HELP}"
+        episode, credit = line.rollout
+        frames = self._frames or frames_of(episode)
+        viewer = frames.viewers[self._viewer % len(frames.viewers)]
+        lines = [
+            f"{where}: {printable(title_of(episode))}",
+            f"turn {self.turn} of {self._last}, seen by {viewer}",
+            "",
+        ]
+        if frames.fault:
+            lines.insert(1, f"no replay: {printable(frames.fault)}")
+        scenes = frames.scenes[self.turn]
+        lines += [text_of(scenes[self._viewer % len(scenes)]), ""]
+        if self.turn < self._last:
+            turn, earned = episode.turns[self.turn], credit[self.turn]
+            lines += turn_lines(turn, earned, self._full, viewer)
+            if not is_hidden(turn, viewer):
+                lines += value_lines(self._solved, self.turn)
+        else:
+            lines += [outcome_of(episode), end_line(episode)]
+        remark = [self._remark] if self._remark else []
+        return "\n".join([*lines, "", *remark, HELP])
+
+    def _seek(self, places: Sequence[int], where: str) -> None:
+        """Goes to the first of some turns with a large regret, or says that there is none."""
+        if places:
+            self.turn = places[0]
+        else:
+            self._remark = f"no {where} turn has a large regret"
+
+    def _open(self, number: int) -> None:
+        self.number, self.turn = number, 0
+        line = self._lines[number]
+        self._frames, self._last = None, 0
+        if isinstance(line, Recorded):
+            self._frames = frames_of(line.rollout.episode)
+            frames, turns = self._frames, line.rollout.episode.turns
+            self._solved = self._solver.solve(frames.game, turns, frames.states)
+            self._last = len(line.rollout.episode.turns)
+
+    def _large_regrets(self) -> list[int]:
+        """The turns with a large regret that the viewer may know of."""
+        line = self._lines[self.number]
+        if not isinstance(line, Recorded) or self._frames is None:
+            return []
+        viewers, turns = self._frames.viewers, line.rollout.episode.turns
+        viewer = viewers[self._viewer % len(viewers)]
+        found = zip(turns, self._solved.turns, strict=True)
+        return [
+            number
+            for number, (turn, moves) in enumerate(found)
+            if moves and moves.is_large and not is_hidden(turn, viewer)
+        ]

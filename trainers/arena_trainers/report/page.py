@@ -1,40 +1,75 @@
-"""The content of a page of replays, as JSON that is compressed into the page.
+"""Pages: replays of episodes, reports of runs, of an evaluation and of a tournament.
 
-Writes pages: one HTML file without links to anything else.
-
-The page runs no code but our script: its content security policy names the hash of the script
-and of the style sheet. What players wrote comes as compressed data, and the script shows it as
-text.
-
-An episode as one SVG file: its scenes side by side, in rows.
+A page is one HTML file without links to anything else. It runs no code but our script: its content
+security policy names the hash of the script and of the style sheet. What players wrote comes as
+compressed JSON, and the script shows it as text. `sheet` draws an episode as one SVG file.
 """
 
 import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from arena_envs.scenes import Scene
 from arena_envs.scenes.svg import Drawing, css, drawing_of, surfaces_css
 from arena_trainers.data import TurnCredit
 from arena_trainers.evaluate.move_values import MoveSolver, MoveValues
+from arena_trainers.evaluate.result_rows import results_path
 from arena_trainers.extras import import_extra
+from arena_trainers.report.charts import (
+    Chart,
+    Key,
+    chart_svg,
+    charts_of,
+    legend_of,
+    missing_from,
+)
 from arena_trainers.report.episodes import (
     BadLine,
     Recorded,
+    estimates_of,
     frames_of,
     is_hidden,
+    not_blank,
     outcome_of,
     parsed_part,
     policies_of,
+    read_line,
+    read_lines,
     seats_of,
+    shown_text,
 )
-from arena_trainers.report.values import estimates_of
+from arena_trainers.report.runs import (
+    MAX_TURNS,
+    RunFiles,
+    compared_charts,
+    compared_tables,
+    link_of,
+    named,
+    read_runs,
+    setting_table,
+    start_table,
+)
+from arena_trainers.report.tables import (
+    UNKNOWN,
+    TextTable,
+    evaluation_table,
+    fact_table,
+    lineup_name,
+    match_name,
+    result_tables,
+    source_link,
+    tournament_tables,
+)
+from arena_trainers.tournament.round_robin import EPISODE, LINE
 from arena_wrappers import Episode, Turn
 from arena_wrappers.records import write_whole
 
@@ -316,3 +351,319 @@ def _joined(drawings: list[Drawing]) -> str:
             "</svg>\n",
         ]
     )
+
+
+SCRIPTS = ("replay.js", "report.js")
+
+
+def write_report(path: Path, *runs: RunFiles, live_seconds: int = 0) -> None:
+    """Writes the report of runs; the file appears whole or not at all.
+
+    Args:
+        path: the HTML file.
+        runs: the files of the runs, see `read_runs`; several are compared.
+        live_seconds: seconds after which the page reloads itself; 0 for a page that does not.
+
+    Raises:
+        ModuleNotFoundError: Jinja or matplotlib is not installed.
+        ValueError: the runs have no game in common.
+    """
+    write_whole(path, report_page(*runs, live_seconds=live_seconds))
+
+
+def report_page(*runs: RunFiles, live_seconds: int = 0) -> str:
+    """The page that `write_report` writes."""
+    is_one = len(runs) == 1
+    shown = list(runs) if is_one else named(runs)
+    starts = None if is_one else start_table(shown)
+    tables = result_tables(runs[0].results) if is_one else compared_tables(shown)
+    if not is_one and (settings := setting_table(shown)).rows:
+        tables.append(settings)
+    episodes = [line for run in shown for line in run.episodes]
+    return rendered(
+        "report.html",
+        scripts=SCRIPTS,
+        title=", ".join(run.name for run in shown),
+        live_seconds=live_seconds,
+        num_runs=len(shown),
+        num_episodes=len(episodes),
+        left=sum(run.left for run in shown),
+        missing=[_of(run, shown) + text for run in shown for text in run.missing],
+        absent=[
+            f"{_of(run, shown)}No curve, as metrics.jsonl has no values: {', '.join(names)}."
+            for run in shown
+            if (names := missing_from(run.metrics))
+        ],
+        bad=[(_of(run, shown) + file, at) for run in shown for file, at in run.bad],
+        tables=tables,
+        commands=[
+            (run.name, run.results["command"])
+            for run in shown
+            if run.results.get("command")
+        ],
+        facts=fact_table({run.name: run.results for run in shown}),
+        configs=[(run.name, run.config) for run in shown if run.config],
+        charts=_charts(shown),
+        sources=[_sources(run, shown) for run in shown if run.episodes],
+        starts=starts if starts and starts.rows else None,
+        data=packed(page_data(episodes)),
+    )
+
+
+def _of(run: RunFiles, runs: Sequence[RunFiles]) -> str:
+    """The start of a sentence on a run, where there are several."""
+    return "" if len(runs) == 1 else f"{run.name}: "
+
+
+def _charts(runs: Sequence[RunFiles]) -> list[tuple[str, str, list[Key]]]:
+    """Title, SVG and legend of each chart."""
+    steps = [record["step"] for run in runs for record in run.metrics]
+    last, link = max(steps, default=1), partial(link_of, runs)
+    charts: list[Chart]
+    if len(runs) == 1:
+        charts = charts_of(runs[0].metrics, runs[0].results)
+    else:
+        charts = compared_charts(runs)
+    return [
+        (chart.title, chart_svg(chart, number, last, link), legend_of(chart))
+        for number, chart in enumerate(charts)
+    ]
+
+
+def _sources(
+    run: RunFiles, runs: Sequence[RunFiles]
+) -> tuple[str, list[tuple[str, str]]]:
+    """Heading, and text and link of each source of episodes of a run."""
+    found = dict.fromkeys(
+        (line.moment or line.source, line.source) for line in run.episodes
+    )
+    heading = "Episodes" if len(runs) == 1 else f"Episodes of {run.name}"
+    return heading, [(text, source_link(source)) for text, source in found]
+
+
+SECONDS = 30  # between two pages
+RESULTS = "results.json"  # a run writes it at its end
+WATCHED = ("*.jsonl", "*.yaml", "results.json", "rollouts/step-*.jsonl")
+
+Stamp = tuple[str, int, int]  # path, time and size of a file
+
+
+def follow(
+    path: Path,
+    folders: Sequence[Path],
+    num_groups: int,
+    *,
+    seconds: int = SECONDS,
+    wait: Callable[[float], object] = time.sleep,
+) -> tuple[list[RunFiles], bool]:
+    """Writes a report anew while files of its runs change; returns when all runs have ended.
+
+    The page is live: it reloads itself. The last page, also that after Ctrl-C, is not.
+
+    Args:
+        path: the HTML file.
+        folders: the run folders.
+        num_groups: groups of episodes to show of each step.
+        seconds: time between two looks at the files, and between reloads of the page.
+        wait: waits for a number of seconds.
+
+    Returns:
+        The files of the runs in the last page, and whether all runs have ended.
+
+    Raises:
+        ValueError: as `read_runs` and `write_report` do.
+    """
+    seen: list[Stamp] = []
+    try:
+        while not _have_ended(folders):
+            paths = {p for f in folders for pattern in WATCHED for p in f.glob(pattern)}
+            stats = ((str(path), path.stat()) for path in sorted(paths))
+            found = [(name, x.st_mtime_ns, x.st_size) for name, x in stats]
+            if found != seen:
+                runs = read_runs(folders, num_groups)
+                write_report(path, *runs, live_seconds=seconds)
+                seen = found
+            wait(seconds)
+    except KeyboardInterrupt:
+        pass  # the page must stop to reload itself
+    runs = read_runs(folders, num_groups)
+    write_report(path, *runs)
+    return runs, _have_ended(folders)
+
+
+def _have_ended(folders: Sequence[Path]) -> bool:
+    return all((folder / RESULTS).is_file() for folder in folders)
+
+
+MATCHES, SUMMARY = "results.jsonl", "summary.json"
+OTHER_FIELDS = (KeyError, TypeError, AttributeError, IndexError)  # than we read
+
+
+class PlayedFiles(NamedTuple):
+    """The files of an evaluation or a tournament.
+
+    Attributes:
+        name: of the file or folder.
+        tables: the results.
+        warnings: the warnings of the evaluation.
+        episodes: episodes, each with the name of its lineup or match as source.
+        left: number of episodes that are left out.
+        bad: lines that cannot be read, by name of the file.
+        missing: sentences on what is missing.
+    """
+
+    name: str
+    tables: Sequence[TextTable]
+    warnings: Sequence[str]
+    episodes: Sequence[Recorded]
+    left: int
+    bad: Sequence[tuple[str, BadLine]]
+    missing: Sequence[str]
+
+
+class Kept:
+    """The first episodes of each source.
+
+    Args:
+        most: number of episodes to keep of a source.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.episodes: dict[str, list[Recorded]] = {}
+
+    def has_enough(self, source: str) -> bool:
+        """Whether no more episodes of a source are kept."""
+        return len(self.episodes.get(source, ())) >= self.most
+
+    def add(self, source: str, line: Recorded) -> None:
+        """Adds an episode."""
+        named = line._replace(source=source)
+        self.episodes.setdefault(source, []).append(named)
+
+    def fitting(self) -> list[Recorded]:
+        """As many of each source as `MAX_TURNS` turns allow, one at least."""
+        for count in range(self.most, 0, -1):
+            found = [line for same in self.episodes.values() for line in same[:count]]
+            if sum(len(line.rollout.episode.turns) for line in found) <= MAX_TURNS:
+                break
+        return found
+
+
+def read_evaluation(path: Path, num_episodes: int) -> PlayedFiles:
+    """Reads a file of episodes, and the results of `arena eval` beside it.
+
+    Args:
+        path: what `arena eval --out` wrote, or another file of episodes.
+        num_episodes: number of episodes to show of each lineup.
+
+    Raises:
+        ValueError: there is no such file, or it holds no episode.
+    """
+    kept, bad, count = Kept(num_episodes), [], 0
+    for line in not_blank(read_lines(path)):
+        if isinstance(line, BadLine):
+            bad.append((path.name, line))
+            continue
+        count += 1
+        if not kept.has_enough(source := _lineup(line)):
+            kept.add(source, line)
+    if not kept.episodes:
+        raise ValueError(
+            f"want a file of episodes, {str(path)!r} holds none; give the --out file of "
+            "arena eval, the --out folder of arena tournament, or a run folder"
+        )
+    episodes, beside = kept.fitting(), results_path(path)
+    sources = {line.source for line in episodes}
+    tables, warnings, broken = _evaluations(beside, sources)
+    bad += [(beside.name, line) for line in broken]
+    missing = f"{beside.name}: there are no results; arena eval writes them at its end"
+    left, absent = count - len(episodes), [] if tables else [missing]
+    return PlayedFiles(path.name, tables, warnings, episodes, left, bad, absent)
+
+
+def read_tournament(folder: Path, num_episodes: int) -> PlayedFiles:
+    """Reads the folder of a tournament, finished or not.
+
+    Args:
+        folder: what `arena tournament --out` wrote.
+        num_episodes: number of episodes to show of each pairing.
+
+    Raises:
+        ValueError: the summary is none of `arena tournament`.
+    """
+    kept, bad, count = Kept(num_episodes), [], 0
+    with open(folder / MATCHES, "rb") as file:
+        for number, line in enumerate(file, 1):
+            if not line.startswith(LINE):
+                continue  # the settings of the tournament
+            source = None  # the line may not tell it
+            with suppress(ValueError, KeyError, TypeError):
+                match = json.loads(line.partition(EPISODE)[0] + b"}")["match"]
+                source = match_name(match["game"], match["seats"])
+            if source is not None and kept.has_enough(source):
+                count += 1
+                continue
+            read = read_line(number, line)
+            if isinstance(read, BadLine):
+                bad.append((MATCHES, read))
+                continue
+            count += 1
+            kept.add(_lineup(read) if source is None else source, read)
+    episodes, path = kept.fitting(), folder / SUMMARY
+    sources = {line.source for line in episodes}
+    tables = _tournament(path, sources)
+    missing = f"{SUMMARY}: the tournament is not finished; the same command resumes it"
+    left, absent = count - len(episodes), [] if tables else [missing]
+    return PlayedFiles(folder.absolute().name, tables, [], episodes, left, bad, absent)
+
+
+def _lineup(line: Recorded) -> str:
+    episode = line.rollout.episode
+    names = policies_of(episode)
+    seats = [names.get(seat, UNKNOWN) for seat in seats_of(episode)]
+    return lineup_name(episode.game, seats)
+
+
+def _evaluations(
+    path: Path, sources: Collection[str]
+) -> tuple[list[TextTable], list[str], list[BadLine]]:
+    """Tables and warnings of evaluations, and lines that are none; nothing without the file."""
+    tables, warnings, bad = [], list[str](), []
+    lines = path.read_bytes().splitlines() if path.is_file() else []
+    for number, line in enumerate(lines, 1):
+        try:
+            found = json.loads(line)
+            tables.append(evaluation_table(found, sources))
+            warnings += map(str, found["warnings"])
+        except (*OTHER_FIELDS, ValueError) as error:
+            reason = f"want the results of an evaluation of this version ({error!r})"
+            bad.append(BadLine(number, reason, shown_text(line)))
+    return tables, warnings, bad
+
+
+def _tournament(path: Path, sources: Collection[str]) -> list[TextTable]:
+    """The tables of a tournament; none without the file.
+
+    Raises:
+        ValueError: the file holds something else, or other fields than those of this version.
+    """
+    if not path.is_file():
+        return []
+    try:
+        return tournament_tables(json.loads(path.read_bytes()), sources)
+    except (*OTHER_FIELDS, ValueError) as error:
+        raise ValueError(
+            f"{str(path)!r} does not hold the results of this version ({error!r}); remove "
+            "the file, and the report shows the episodes"
+        ) from error
+
+
+def played_page(found: PlayedFiles) -> str:
+    """The page of an evaluation or a tournament.
+
+    Raises:
+        ModuleNotFoundError: Jinja is not installed.
+    """
+    data = packed(page_data(found.episodes))
+    return rendered("played.html", title=found.name, found=found, data=data)

@@ -13,7 +13,7 @@ from transformers import PrinterCallback
 
 from arena_trainers.evaluate import legal_rate
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.report.run_page import write_report
+from arena_trainers.report.page import write_report
 from arena_trainers.report.runs import read_run_files
 from arena_trainers.runs.folder import (
     METRICS,
@@ -54,6 +54,7 @@ from arena_trainers.runs.start import (
     adapter_errors,
     check_chat,
     check_reply_lengths,
+    imitated,
     load_tokenizer,
     longest_replies,
     make_start,
@@ -165,10 +166,11 @@ class SelfPlay(Run):
         plans = [GamePlan(spec, self.args) for spec in self.args.games]
         self.find_start(is_made=self.job.warm_start_steps > 0)
         self.tokenizer = load_tokenizer(self.job, self.model, plans, self.args.prompt)
-        lengths = longest_replies(self.tokenizer, plans, self.args.reply_format)
+        told = [*plans, *imitated(self.job, self.args, plans)]
+        lengths = longest_replies(self.tokenizer, told, self.args.reply_format)
         if self.model is None and "max_completion_length" not in self.settings:
             self.args.max_completion_length = max(lengths)
-        check_reply_lengths(lengths, plans, self.args)
+        check_reply_lengths(lengths, told, self.args)
         check_chat(self.tokenizer, self.args)
         functions = load_functions(self.job.columns)
         check_reward_models(functions, self.tokenizer, self.args)

@@ -49,6 +49,7 @@ LEARNER = "learner"  # the model of the loop, among policies, and its name in re
 OF_THE_ADAPTER = ("lora_r", "lora_alpha", "lora_target_modules")
 OF_THE_START = (
     *("model", "hidden_size", "num_layers", "seed", "games", "use_cpu", "on_invalid"),
+    *("vocab_size", "warm_start_games"),
     *("warm_start_steps", "warm_start_episodes", "warm_start_teacher"),
     *("warm_start_batch_size", "warm_start_learning_rate"),
     *PROMPT_OPTIONS,
@@ -69,6 +70,8 @@ class JobConfig:
             the spot.
         hidden_size: Width of the tiny model.
         num_layers: Layers of the tiny model.
+        vocab_size: Most tokens of the tiny model, byte pairs that all games of the catalogue
+            teach; by default 0, for the words of its own games.
         lora_r: Rank of a LoRA adapter that is trained; 0 to train all weights.
         lora_alpha: Scale of the adapter; twice the rank by default.
         lora_target_modules: Layers that get an adapter, such as q_proj,v_proj; all linear
@@ -76,6 +79,8 @@ class JobConfig:
         warm_start_steps: Optimizer steps of imitation of random legal play before
             self-play.
         warm_start_episodes: Episodes of legal play to imitate.
+        warm_start_games: Games whose legal play is imitated: ids, or dicts of id and params;
+            by default those of self-play.
         warm_start_teacher: Policy string of a bot to imitate, such as 'cfr'. By default
             random legal play is imitated.
         warm_start_batch_size: Replies imitated per optimizer step.
@@ -105,11 +110,13 @@ class JobConfig:
     model: str = option("tiny")
     hidden_size: int = option(64, least=4)
     num_layers: int = option(2, least=1)
+    vocab_size: int = option(0, least=0)
     lora_r: int = option(0, least=0)
     lora_alpha: int | None = option(None, least=1)
     lora_target_modules: list[str] = option(["all-linear"])
     warm_start_steps: int = option(0, least=0)
     warm_start_episodes: int = option(1000, least=1)
+    warm_start_games: list[Any] = option([])
     warm_start_teacher: str | None = option(None)
     warm_start_batch_size: int = option(256, least=1)
     warm_start_learning_rate: float | None = option(None, least=0)
@@ -138,6 +145,11 @@ class JobConfig:
             raise ValueError(
                 "want start_episodes of 0, or of at least 2 with evaluate_every above 0, got "
                 f"{self.start_episodes} with evaluate_every {self.evaluate_every}"
+            )
+        if 0 < self.vocab_size < 262:
+            raise ValueError(
+                "want vocab_size of 0, or of at least 262 for all bytes and the chat, got "
+                f"{self.vocab_size}"
             )
         if self.hidden_size % 4:
             raise ValueError(f"want hidden_size divisible by 4, got {self.hidden_size}")

@@ -1,19 +1,27 @@
 """The model and tokenizer that a training run starts from: given, or a new one that is tiny.
 
-The tiny one trains on a CPU in minutes. Its tokens are words, so a reply such as "bet" is one
-token and the end token.
+The tiny one trains on a CPU in minutes. Its tokens are the words of its games, so a reply such as
+"bet" is one token and the end token; or byte pairs learned from all games of the catalogue.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from rich.console import Console
-from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+from tokenizers import (
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    trainers,
+)
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -23,14 +31,16 @@ from transformers import (
 )
 
 from arena_envs import GameEnv, make_game
+from arena_envs.catalogue import GAMES
 from arena_envs.game import AnyGame
 from arena_trainers.data import legal_play, solver_replies
 from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.matchmaking.protocol import SELF
 from arena_trainers.offline.sft import warm_start
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.games import GamePlan
+from arena_trainers.train.games import GamePlan, checked_entry
 from arena_wrappers import (
     FORMATS,
     PromptOptions,
@@ -44,6 +54,7 @@ if TYPE_CHECKING:
     from transformers import Qwen3ForCausalLM
 
 _WORD = r"</?\w+>|\w+|[^\w\s]"
+_PAIRED = r" ?[^\W\d]+\d?| ?\d| ?[^\w\s]|\s"  # no pair goes beyond one of them
 _CHAT_TEMPLATE = (
     "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|end|>"
     "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
@@ -57,6 +68,45 @@ def tiny_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
     vocabulary = {token: i for i, token in enumerate([*_SPECIAL, *words])}
     core = Tokenizer(models.WordLevel(vocabulary, unk_token="<|unk|>"))
     core.pre_tokenizer = pre_tokenizers.Split(Regex(_WORD), "removed", invert=True)
+    return _with_template(core)
+
+
+@cache
+def catalogue_tokenizer(
+    options: PromptOptions, vocab_size: int
+) -> PreTrainedTokenizerFast:
+    """A byte-level BPE tokenizer with a chat template, which can write any text.
+
+    It learns pairs from four random episodes of each game of the catalogue that needs no
+    extra. A reply begins with a space, as in a list of actions, and is decoded without it.
+
+    Args:
+        options: what the prompts contain.
+        vocab_size: most tokens.
+    """
+    core = Tokenizer(models.BPE())
+    core.normalizer = normalizers.Prepend(" ")
+    core.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_PAIRED), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    core.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+    games = (make_game(id) for id, listed in GAMES.items() if listed.extra is None)
+    core.train_from_iterator(
+        (text for game in games for text in words_of(game, options, 4)),
+        trainers.BpeTrainer(
+            vocab_size=vocab_size,
+            special_tokens=_SPECIAL,
+            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+            show_progress=False,
+        ),
+    )
+    return _with_template(core)
+
+
+def _with_template(core: Tokenizer) -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(
         tokenizer_object=core,
         pad_token="<|pad|>",
@@ -142,6 +192,8 @@ def load_tokenizer(
     Raises:
         ValueError: the folder has no tokenizer, or the tokenizer no chat template.
     """
+    if folder is None and job.vocab_size:
+        return catalogue_tokenizer(options, job.vocab_size)
     if folder is None:
         return tiny_tokenizer(_words((p.game for p in plans), options))
     try:
@@ -201,6 +253,14 @@ def longest_replies(
         encode = partial(tokenizer.encode, add_special_tokens=False)
         found.append(max(len(encode(wrap(text))) for text in texts) + 1)
     return found
+
+
+def imitated(
+    job: JobConfig, args: TurnGRPOConfig, plans: Sequence[GamePlan]
+) -> list[GamePlan]:
+    """The games whose legal play a warm start imitates: `warm_start_games`, or those of the run."""
+    own = [{**checked_entry(spec), "opponents": SELF} for spec in job.warm_start_games]
+    return [GamePlan(spec, args) for spec in own] or list(plans)
 
 
 def check_chat(tokenizer: Any, args: TurnGRPOConfig) -> None:
@@ -265,7 +325,8 @@ def _imitate(
         if step % -(-job.warm_start_steps // 5) == 0:  # five lines at most
             console.print(f"  step {step}, loss {loss:.2f} nats per token")
 
-    how = [plan.env_fn for plan in plans], job.warm_start_episodes, args.seed
+    games = imitated(job, args, plans)
+    how = [plan.env_fn for plan in games], job.warm_start_episodes, args.seed
     if job.warm_start_teacher is None:
         examples = legal_play(*how)
     else:

@@ -45,7 +45,7 @@ from arena_trainers.evaluate.baselines import is_small
 from arena_trainers.evaluate.exploit import SHORT, is_tabular, tabular
 from arena_trainers.evaluate.intervals import mean_interval
 from arena_trainers.evaluate.result_rows import scales_of, token_ids, win_draw_loss
-from arena_trainers.tournament.summary import PairOutcome, fit_elo
+from arena_trainers.tournament.round_robin import PairOutcome, fit_elo
 from arena_wrappers import (
     BotPolicy,
     Episode,

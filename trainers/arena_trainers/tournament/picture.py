@@ -11,7 +11,7 @@ from rich.table import Table
 
 from arena_trainers.evaluate.tables import nash_conv_table
 from arena_trainers.extras import import_extra
-from arena_trainers.tournament.summary import GameSummary, Payoff, Tournament
+from arena_trainers.tournament.round_robin import GameSummary, Payoff, Tournament
 
 NAME = 20  # longest name without a line break
 GAP = 2  # spaces between columns

@@ -1,27 +1,27 @@
-"""`play_tournament`: all policies against each other, in every seat of every game."""
+"""Round robins: all policies against each other, in every seat of every game.
+
+The file of episodes, from which a tournament resumes; payoffs by game and ratings.
+"""
 
 import json
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from arena_envs import GameEnv
-from arena_envs.game import AnyGame
+from arena_envs.game import AnyGame, bounds_of
 from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.evaluate.exploit import given_prompts, nash_convs
+from arena_trainers.evaluate.intervals import mean_interval
 from arena_trainers.evaluate.matches import Progress, env_of, seeds_of
 from arena_trainers.evaluate.result_rows import ReplyCount
 from arena_trainers.extras import import_extra
-from arena_trainers.tournament.log import Match, Result, TournamentLog, result_of
-from arena_trainers.tournament.summary import (
-    Tournament,
-    lineups_of,
-    meets_itself,
-    summarise,
-)
 from arena_wrappers import (
     EpisodePlan,
     NoReplyError,
@@ -33,7 +33,654 @@ from arena_wrappers import (
 )
 from arena_wrappers.play import checked_timeout, tell_people
 from arena_wrappers.policies import without_noise
-from arena_wrappers.records import Episode, params_of
+from arena_wrappers.records import Episode, append_bytes, params_of, whole_lines
+
+HEADER, LINE, EPISODE = b'{"tournament": ', b'{"match": ', b', "episode": '
+
+
+class Match(NamedTuple):
+    """An episode that is to be played.
+
+    Attributes:
+        game: label of the game.
+        lineup: name of the policy in each seat.
+        seed: seed of the episode.
+    """
+
+    game: str
+    lineup: tuple[str, ...]
+    seed: int
+
+
+class Result(NamedTuple):
+    """The result of a match.
+
+    Attributes:
+        returns: return of each seat.
+        forfeited_by: the seat that forfeited, or None.
+        reason: reason of the forfeit; the `detail` of that seat's last turn.
+    """
+
+    returns: tuple[float, ...]
+    forfeited_by: int | None
+    reason: str | None
+
+
+def result_of(episode: Episode) -> Result:
+    """The result of an episode."""
+    seat, reason = episode.forfeited_by, None
+    if seat is not None:
+        bad = [turn for turn in episode.turns if turn.seat == seat and turn.invalid]
+        reason = f"{bad[-1].invalid}: {bad[-1].detail}" if bad else None
+    return Result(tuple(episode.returns), seat, reason)
+
+
+class TournamentLog:
+    """Appends episodes to a file of JSON lines; the first line has the settings.
+
+    A process that is killed while it writes leaves at most one unfinished line. Opening the
+    log again removes this line.
+
+    Args:
+        path: the file; created if missing.
+        settings: settings of the tournament, as values that JSON can hold.
+        seen: called with each episode, also with those already in the file.
+
+    Attributes:
+        done: results of the episodes in the file.
+
+    Raises:
+        ValueError: the file is no log of a tournament, or that of another one.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        settings: Mapping[str, Any],
+        seen: Callable[[Episode], None],
+    ) -> None:
+        self.path, self._seen = Path(path), seen
+        self.done: dict[Match, Result] = {}
+        lines: list[bytes] = []
+        if self.path.exists():
+            if not self.path.is_file():
+                raise ValueError(f"want a regular file for results, got {self.path}")
+            lines = whole_lines(self.path, LINE, HEADER)
+        if not lines:
+            append_bytes(self.path, HEADER + json.dumps(settings).encode() + b"}\n")
+        for number, line in enumerate(lines, 1):
+            if number == 1:
+                self._check_header(line, settings)
+            else:
+                self._take(number, line)
+
+    def append(self, match: Match, episode: Episode) -> None:
+        """Adds an episode and syncs it to the disk.
+
+        Raises:
+            OSError: such as a full disk; no unfinished line stays behind.
+        """
+        named = {"game": match.game, "seats": match.lineup}
+        record = json.dumps(named).encode(), episode.to_json().encode()
+        append_bytes(self.path, LINE + record[0] + EPISODE + record[1] + b"}\n")
+        self.done[match] = result_of(episode)
+        self._seen(episode)
+
+    def _check_header(self, line: bytes, settings: Mapping[str, Any]) -> None:
+        try:
+            before = json.loads(line)["tournament"]
+            names = sorted({*before, *settings})
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"want the log of a tournament, got {self.path}; give a new file"
+            ) from error
+        for name in names:
+            old, new = before.get(name), json.loads(json.dumps(settings.get(name)))
+            if old != new:
+                raise ValueError(
+                    f"{self.path} is of another tournament: its {name} is {old!r}, "
+                    f"now it is {new!r}; give the same settings or a new file"
+                )
+
+    def _take(self, number: int, line: bytes) -> None:
+        try:
+            head, found, rest = line.partition(EPISODE)
+            if not found:
+                raise ValueError("want a match and an episode")
+            match = json.loads(head + b"}")["match"]
+            episode = Episode.from_json(rest[:-2].decode())  # without "}\n"
+            key = Match(match["game"], tuple(match["seats"]), episode.seed)
+            self._seen(episode)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{self.path}, line {number}: {error}") from error
+        if key in self.done:
+            raise ValueError(f"{self.path}, line {number} repeats {key}")
+        self.done[key] = result_of(episode)
+
+
+Floats = NDArray[np.float64]
+
+MEAN_ELO = 1500
+POINTS = 400 / np.log(10)  # of Elo per natural log of the odds
+WIDTH = 1.96  # standard errors on each side of a 95 % interval
+EPSILON = 1e-7  # a smaller probability counts as 0
+
+
+class PairOutcome(NamedTuple):
+    """The result of an episode between two policies.
+
+    Attributes:
+        first: index of a policy.
+        second: index of the other.
+        score: 1 if the first won, 0.5 for a draw, 0 if it lost.
+    """
+
+    first: int
+    second: int
+    score: float
+
+
+@dataclass(frozen=True)
+class Rating:
+    """The ratings of a policy in a tournament.
+
+    Attributes:
+        policy: name of the policy.
+        elo: maximum-likelihood Elo; the mean over policies is 1500.
+        elo_low: lower end of its 95 % interval.
+        elo_high: upper end.
+        mu: mean of OpenSkill's belief; the prior has 25.
+        sigma: standard deviation of this belief; the prior has 25/3.
+    """
+
+    policy: str
+    elo: float
+    elo_low: float
+    elo_high: float
+    mu: float
+    sigma: float
+
+
+def rate(
+    policies: Sequence[str], outcomes: Sequence[PairOutcome]
+) -> tuple[Rating, ...]:
+    """Elo and OpenSkill ratings of all policies.
+
+    Args:
+        policies: names of the policies.
+        outcomes: results; OpenSkill updates its beliefs in this order.
+
+    Raises:
+        ModuleNotFoundError: scipy or openskill is missing.
+    """
+    elos, errors = fit_elo(len(policies), outcomes)
+    beliefs = _openskill(len(policies), outcomes)
+    return tuple(
+        Rating(
+            name, elo, elo - WIDTH * error, elo + WIDTH * error, belief.mu, belief.sigma
+        )
+        for name, elo, error, belief in zip(
+            policies, elos.tolist(), errors.tolist(), beliefs, strict=True
+        )
+    )
+
+
+def fit_elo(
+    num_policies: int,
+    outcomes: Sequence[PairOutcome],
+    weights: Sequence[float] | None = None,
+) -> tuple[Floats, Floats]:
+    """Elo ratings and their standard errors.
+
+    Maximises Σ w_ij log σ(θ_i - θ_j) over θ (Bradley and Terry 1952). w_ij is the number of
+    wins of i over j; a draw is half a win for both. Each pair that met gets one draw more,
+    which keeps the rating of a policy that always wins finite. The errors follow from the
+    curvature at the maximum; they assume independent episodes.
+
+    Args:
+        num_policies: n.
+        outcomes: results of episodes.
+        weights: of the outcomes; by default 1.
+
+    Returns:
+        float64[n] ratings with mean 1500, float64[n] standard errors of their distances
+        from the mean.
+
+    Raises:
+        ModuleNotFoundError: scipy is missing.
+
+    >>> elos, _ = fit_elo(2, [PairOutcome(0, 1, 1.0)] * 9 + [PairOutcome(0, 1, 0.0)] * 0)
+    >>> round(float(elos[0] - elos[1]), 3), round(400 * float(np.log10(9.5 / 0.5)), 3)
+    (511.501, 511.501)
+    """
+    wins = np.zeros((num_policies, num_policies))
+    given = [1.0] * len(outcomes) if weights is None else weights
+    for (first, second, score), weight in zip(outcomes, given, strict=True):
+        wins[first, second] += weight * score
+        wins[second, first] += weight * (1 - score)
+    wins += 0.5 * (wins + wins.T > 0)
+    games = wins + wins.T
+
+    def loss(theta: Floats) -> tuple[float, Floats]:
+        gaps = theta[:, None] - theta[None, :]
+        chances = 1 / (1 + np.exp(-gaps))
+        gradient = (games * chances - wins).sum(1)
+        return float((wins * np.logaddexp(0, -gaps)).sum()), gradient
+
+    optimize = import_extra("scipy.optimize", "eval")
+    start = np.zeros(num_policies)
+    options = {"gtol": 1e-9, "ftol": 1e-15, "maxiter": 10_000}
+    found = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+    theta = found.x - found.x.mean()
+    chances = 1 / (1 + np.exp(theta[None, :] - theta[:, None]))
+    curvature = games * chances * (1 - chances)
+    information = np.diag(curvature.sum(1)) - curvature
+    errors = np.sqrt(np.diag(np.linalg.pinv(information)))
+    return MEAN_ELO + POINTS * theta, POINTS * errors
+
+
+def _openskill(num_policies: int, outcomes: Sequence[PairOutcome]) -> list[Any]:
+    model = import_extra("openskill.models", "eval").PlackettLuce()
+    beliefs = [model.rating() for _ in range(num_policies)]
+    for first, second, score in outcomes:
+        ranks = [1.0, 1.0] if score == 0.5 else [2.0 - score, 1.0 + score]
+        teams = [[beliefs[first]], [beliefs[second]]]
+        (beliefs[first],), (beliefs[second],) = model.rate(teams, ranks=ranks)
+    return beliefs
+
+
+class NashAverage(NamedTuple):
+    """Nash averaging: ratings that adding a copy of a policy does not change.
+
+    Attributes:
+        weights: probability of each policy in the maximum-entropy equilibrium.
+        ratings: mean payoff of each policy against this equilibrium; 0 for the policies in
+            its support, at most 0 for the others.
+    """
+
+    weights: tuple[float, ...]
+    ratings: tuple[float, ...]
+
+
+def nash_average(payoffs: ArrayLike) -> NashAverage:
+    """The maximum-entropy equilibrium of the game of choosing a policy.
+
+    Balduzzi et al., *Re-evaluating Evaluation* (2018), https://arxiv.org/abs/1806.02643.
+    It is discontinuous where payoffs tie, so also read the intervals of the payoffs.
+
+    Args:
+        payoffs: float64[n, n], mean return of the row against the column in a zero-sum
+            game. Measured payoffs are not exactly antisymmetric: the function uses
+            (payoffs - payoffs') / 2. It does not read the diagonal.
+
+    Raises:
+        ValueError: `payoffs` is no square matrix, or not finite off the diagonal.
+        ModuleNotFoundError: scipy is missing.
+
+    >>> found = nash_average([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
+    >>> [round(weight, 4) for weight in found.weights]
+    [0.3333, 0.3333, 0.3333]
+    """
+    matrix = np.array(payoffs, np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        raise ValueError(f"want a square matrix of payoffs, got shape {matrix.shape}")
+    np.fill_diagonal(matrix, 0)
+    if not np.isfinite(matrix).all():
+        raise ValueError("want finite payoffs of all pairs")
+    skew = (matrix - matrix.T) / 2
+    scale = float(np.abs(skew).max()) or 1.0
+    inside = _inner_equilibrium(skew / scale)
+    support = inside > EPSILON
+    weights = np.zeros(len(skew))
+    weights[support] = _most_even(skew[:, support] / scale, inside[support])
+    return NashAverage(tuple(weights.tolist()), tuple((skew @ weights).tolist()))
+
+
+def _inner_equilibrium(skew: Floats) -> Floats:
+    """An equilibrium of full support: it plays each policy that some equilibrium plays."""
+    optimize = import_extra("scipy.optimize", "eval")
+    size = len(skew)
+    corners = []
+    for policy in range(size):
+        found = optimize.linprog(
+            c=-np.eye(size)[policy],
+            A_ub=skew,
+            b_ub=np.zeros(size),
+            A_eq=np.ones((1, size)),
+            b_eq=[1.0],
+            method="highs",
+        )
+        if not found.success:
+            raise RuntimeError(f"the linear program was not solved: {found.message}")
+        corners.append(np.maximum(found.x, 0))
+    mean = np.mean(corners, axis=0)
+    return np.asarray(mean / mean.sum())
+
+
+def _most_even(skew: Floats, start: Floats) -> Floats:
+    """The equilibrium of maximum entropy, found from one of full support."""
+    optimize = import_extra("scipy.optimize", "eval")
+    start = start / start.sum()
+    limits = np.maximum(skew @ start, 0)  # allows for rounding in the constraints
+    found = optimize.minimize(
+        lambda p: float(p @ np.log(p)),
+        start,
+        jac=lambda p: np.log(p) + 1,
+        bounds=[(EPSILON**2, 1)] * len(start),
+        constraints=[
+            {"type": "eq", "fun": lambda p: p.sum() - 1, "jac": np.ones_like},
+            {
+                "type": "ineq",
+                "fun": lambda p: limits - skew @ p,
+                "jac": lambda p: -skew,
+            },
+        ],
+        method="SLSQP",
+        options={"ftol": 1e-12, "maxiter": 1000},
+    )
+    best = np.asarray(found.x if found.success else start, np.float64)
+    return np.asarray(best / best.sum())
+
+
+Lineup = tuple[int, ...]  # the policy in each seat, by its index
+
+
+@dataclass(frozen=True)
+class Payoff:
+    """Mean return of one policy in one seat, with another policy in all other seats.
+
+    Attributes:
+        mean: mean return, each seat with the same weight.
+        low: lower end of its 95 % interval; the episodes of one seed are one observation.
+        high: upper end.
+        num_episodes: number of episodes.
+    """
+
+    mean: float
+    low: float
+    high: float
+    num_episodes: int
+
+
+@dataclass(frozen=True)
+class CrossPlay:
+    """The gap between the returns of self-play and cross-play.
+
+    Attributes:
+        self_play: mean return of policies with copies of themselves.
+        cross_play: mean return over ordered pairs of different policies.
+        gap: `self_play - cross_play`.
+        low: lower end of the gap's 95 % interval.
+        high: upper end.
+    """
+
+    self_play: float
+    cross_play: float
+    gap: float
+    low: float
+    high: float
+
+
+def lineups_of(num_policies: int, num_players: int, self_pairs: bool) -> list[Lineup]:
+    """Each policy in one seat, every seat in turn, against each other policy in the rest.
+
+    With two seats these are all pairs in both orders.
+
+    >>> lineups_of(2, 2, self_pairs=False)
+    [(0, 1), (1, 0)]
+    >>> lineups_of(2, 3, self_pairs=True)[:4]
+    [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0)]
+    """
+    found: dict[Lineup, None] = {}
+    for row in range(num_policies):
+        for column in range(num_policies):
+            if row == column and not self_pairs:
+                continue
+            for seat in range(num_players):
+                found[_lineup(row, column, seat, num_players)] = None
+    return list(found)
+
+
+def _lineup(row: int, column: int, seat: int, num_players: int) -> Lineup:
+    return tuple(row if s == seat else column for s in range(num_players))
+
+
+@dataclass(frozen=True)
+class GameResults:
+    """The results of one game of a tournament.
+
+    Args:
+        game: the rules.
+        label: label of the game in `Match`.
+        policies: names of the policies.
+        seeds: seeds of each lineup.
+        done: results; at least all those of this game.
+    """
+
+    game: AnyGame
+    label: str
+    policies: Sequence[str]
+    seeds: range
+    done: Mapping[Match, Result]
+
+    def result(self, lineup: Lineup, seed: int) -> Result:
+        """The result of an episode."""
+        names = tuple(self.policies[index] for index in lineup)
+        return self.done[Match(self.label, names, seed)]
+
+    def payoff(self, row: int, column: int) -> Payoff:
+        """Return of the row policy in one seat, with copies of the column policy in the rest."""
+        lineups = 1 if row == column else self.game.num_players
+        return self._payoff(self._scores(row, column), lineups)
+
+    def mean_return(self, row: int) -> Payoff:
+        """Return of a policy, averaged over the other policies."""
+        others = [c for c in range(len(self.policies)) if c != row]
+        scores = _means([self._scores(row, column) for column in others])
+        return self._payoff(scores, len(others) * self.game.num_players)
+
+    def _payoff(self, scores: Sequence[float], num_lineups: int) -> Payoff:
+        low, high = mean_interval(scores, *bounds_of(self.game))
+        mean = sum(scores) / len(scores)
+        return Payoff(mean, low, high, len(scores) * num_lineups)
+
+    def cross_play(self) -> CrossPlay:
+        """Self-play against cross-play, over all policies."""
+        size = range(len(self.policies))
+        own = _means([self._scores(row, row) for row in size])
+        mixed = _means([self._scores(r, c) for r in size for c in size if r != c])
+        gaps = [a - b for a, b in zip(own, mixed, strict=True)]
+        lowest, highest = bounds_of(self.game)
+        spread = highest - lowest
+        low, high = mean_interval(gaps, -spread, spread)
+        first, second, gap = (sum(v) / len(v) for v in (own, mixed, gaps))
+        return CrossPlay(first, second, gap, low, high)
+
+    def outcomes(self) -> list[PairOutcome]:
+        """Win, draw or loss of each episode between two policies, in order of the seeds.
+
+        The return of the policy with one seat is compared with the mean return of the
+        other seats. The policy that forfeits loses.
+        """
+        size, num_players = len(self.policies), self.game.num_players
+        return [
+            self._outcome(row, column, seat, seed)
+            for seed in self.seeds
+            for row in range(size)
+            for column in range(size)
+            for seat in range(num_players if num_players > 2 else 1)
+            if row != column
+        ]
+
+    def _outcome(self, row: int, column: int, seat: int, seed: int) -> PairOutcome:
+        num_players = self.game.num_players
+        result = self.result(_lineup(row, column, seat, num_players), seed)
+        own = result.returns[seat]
+        others = (sum(result.returns) - own) / (num_players - 1)
+        if result.forfeited_by is not None:
+            return PairOutcome(row, column, float(result.forfeited_by != seat))
+        if abs(own - others) < 1e-9:
+            return PairOutcome(row, column, 0.5)
+        return PairOutcome(row, column, float(own > others))
+
+    def _scores(self, row: int, column: int) -> list[float]:
+        """Mean return of the row policy over all seats, by seed."""
+        num_players = self.game.num_players
+        lineups = [_lineup(row, column, s, num_players) for s in range(num_players)]
+        return [
+            sum(
+                self.result(lineup, seed).returns[seat]
+                for seat, lineup in enumerate(lineups)
+            )
+            / num_players
+            for seed in self.seeds
+        ]
+
+
+def _means(lists: Sequence[Sequence[float]]) -> list[float]:
+    return [sum(values) / len(values) for values in zip(*lists, strict=True)]
+
+
+@dataclass(frozen=True)
+class GameSummary:
+    """Results of the policies in one game.
+
+    Attributes:
+        game: label of the game.
+        params: parameters of the game.
+        kind: kind of the game.
+        payoffs: return of the row's policy in one seat, with the column's in all other
+            seats; None if they did not meet.
+        means: mean return of each policy, averaged over the other policies.
+        ranking: names of the policies, the best first: by Nash average, and equal ones and
+            games without it by mean return. Both are of measured payoffs: policies whose
+            intervals overlap may change places with other seeds.
+        ratings: ratings in competitive games, else None.
+        nash: Nash average in competitive zero-sum games of two seats, else None.
+        cross_play: self-play against cross-play in cooperative games, else None.
+        nash_conv: exact NashConv of policies by name; see `nash_convs`.
+    """
+
+    game: str
+    params: Mapping[str, Any]
+    kind: str
+    payoffs: tuple[tuple[Payoff | None, ...], ...]
+    means: tuple[Payoff, ...]
+    ranking: tuple[str, ...]
+    ratings: tuple[Rating, ...] | None
+    nash: NashAverage | None
+    cross_play: CrossPlay | None
+    nash_conv: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Tournament:
+    """Results of a tournament.
+
+    Attributes:
+        policies: names, in the order of all rows and columns.
+        num_episodes: episodes per lineup.
+        seed: seed of the first episode of each lineup.
+        games: one summary per game.
+        mean_ranks: mean rank of each policy over the games, 1 for the best.
+        ratings: ratings over all competitive games together; None without such games.
+        forfeits: per policy, its number of forfeits by reason.
+        warnings: one line per policy and game with mostly invalid replies.
+    """
+
+    policies: tuple[str, ...]
+    num_episodes: int
+    seed: int
+    games: tuple[GameSummary, ...]
+    mean_ranks: tuple[float, ...]
+    ratings: tuple[Rating, ...] | None
+    forfeits: Mapping[str, Mapping[str, int]]
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The results as values that JSON can hold."""
+        values = asdict(self)
+        for game in values["games"]:
+            game["nash"] = game["nash"] and game["nash"]._asdict()
+        return values
+
+
+def summarise(
+    policies: Sequence[str],
+    seeds: range,
+    games: Mapping[str, AnyGame],
+    done: Mapping[Match, Result],
+    self_pairs: bool,
+) -> Tournament:
+    """Sums up the results of all matches of a tournament."""
+    scores = [
+        GameResults(game, name, policies, seeds, done) for name, game in games.items()
+    ]
+    competitive = [one for one in scores if one.game.kind == "competitive"]
+    outcomes = [outcome for one in competitive for outcome in one.outcomes()]
+    summaries = tuple(_summary(one, self_pairs) for one in scores)
+    return Tournament(
+        policies=tuple(policies),
+        num_episodes=len(seeds),
+        seed=seeds.start,
+        games=summaries,
+        mean_ranks=tuple(
+            sum(game.ranking.index(name) + 1 for game in summaries) / len(summaries)
+            for name in policies
+        ),
+        ratings=rate(policies, outcomes) if competitive else None,
+        forfeits=_forfeits(done),
+    )
+
+
+def meets_itself(game: AnyGame, self_pairs: bool) -> bool:
+    """Whether the game has self-play."""
+    return self_pairs or game.kind == "cooperative"
+
+
+def _summary(scores: GameResults, self_pairs: bool) -> GameSummary:
+    game, policies = scores.game, scores.policies
+    size, has_diagonal = range(len(policies)), meets_itself(game, self_pairs)
+    payoffs = tuple(
+        tuple(
+            scores.payoff(row, column) if row != column or has_diagonal else None
+            for column in size
+        )
+        for row in size
+    )
+    is_competitive = game.kind == "competitive"
+    nash = None
+    if is_competitive and game.num_players == 2 and game.zero_sum:
+        nash = nash_average([[c.mean if c else 0.0 for c in row] for row in payoffs])
+    means = tuple(map(scores.mean_return, size))
+    best_first = sorted(
+        size,
+        key=lambda i: (-round(nash.ratings[i], 9) if nash else 0.0, -means[i].mean),
+    )
+    return GameSummary(
+        game=scores.label,
+        params=params_of(game),
+        kind=game.kind,
+        payoffs=payoffs,
+        means=means,
+        ranking=tuple(policies[index] for index in best_first),
+        ratings=rate(policies, scores.outcomes()) if is_competitive else None,
+        nash=nash,
+        cross_play=scores.cross_play() if game.kind == "cooperative" else None,
+    )
+
+
+def _forfeits(done: Mapping[Match, Result]) -> dict[str, dict[str, int]]:
+    found: dict[str, Counter[str]] = {}
+    for match in sorted(done):  # independent of the order in which episodes ended
+        result = done[match]
+        if result.forfeited_by is not None:
+            name = match.lineup[result.forfeited_by]
+            # without the legal actions, which differ by state
+            reason = (result.reason or "unknown").partition(": Write `")[0]
+            found.setdefault(name, Counter())[reason] += 1
+    return {name: dict(counts.most_common()) for name, counts in found.items()}
+
 
 CHUNK = 256  # episodes in flight
 

@@ -140,6 +140,7 @@ from arena_trainers.train.records import (
 )
 from arena_trainers.train.settings import estimate_credit, part_weights
 from arena_wrappers import Episode, EpisodePlan, Policy, make_policy, play_plans
+from arena_wrappers.play import EnvCaches
 from arena_wrappers.policies import without_noise
 
 
@@ -410,6 +411,7 @@ class Player:
         self.args, self.games, self.matching, self.tasks = args, games, matching, tasks
         self.process, self.group_sizes, self.clock = process, group_sizes, clock
         self._generation = (-1, 0)  # optimizer step, and number within it
+        self._envs = EnvCaches()
 
     def play(
         self, starts: Sequence[Mapping[str, Any]], step: int, trains: bool
@@ -443,7 +445,6 @@ class Player:
         played.games = per_episode(episodes, games)
         played.seats = per_episode(episodes, played.seats)
         played.episodes = played.first_episodes = episodes
-        self.clock.counts.update(num_played(episodes))
         if played.trains:
             self.matching.report(episodes, played.games, played.seats, step)
             self.tasks.report(episodes, played.games, played.seats, step)
@@ -467,7 +468,6 @@ class Player:
                 if (row["game"], int(row["seed"])) in starts
             ]
             again = self.episodes(played, chosen, attempt)
-            self.clock.counts.update(num_played(again))
             played.episodes = list(played.episodes)
             for n, episode in zip(chosen, again, strict=True):
                 played.episodes[n] = episode
@@ -477,7 +477,9 @@ class Player:
     ) -> list[Episode]:
         """Plays some of the starts of a batch."""
         plans = [self._plan(played, n, attempt) for n in chosen]
-        return play_plans(plans, on_error="raise")
+        episodes = play_plans(plans, on_error="raise", caches=self._envs)
+        self.clock.counts.update(num_played(episodes))
+        return episodes
 
     def _plan(self, played: Played, index: int, attempt: int) -> EpisodePlan:
         """The episode, or tree, of one start of this process."""
@@ -888,7 +890,7 @@ class Ahead:
             waited = time.perf_counter() - began
             player.end(job.played, done.episodes, step)
             self._fill(1, step)
-        clock.counts["generated"] += done.tokens
+        clock.counts.update(num_played(done.episodes), generated=done.tokens)
         clock.counts["milliseconds_beside"] += round(1000 * done.generation)
         logged = {
             "staleness": step - job.version,

@@ -54,13 +54,12 @@ import random
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from itertools import chain
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 from accelerate.utils import gather_object
-from numpy.typing import NDArray
 from torch.nn import Module
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
@@ -78,7 +77,9 @@ from arena_trainers.lm.backends.scoring import (
     chunks_by_length,
     default_max_tokens,
     evaluating,
+    filled,
     gap_of,
+    places,
     reads_padding,
     release_free_memory,
     takes,
@@ -556,8 +557,15 @@ class Forward:
             )
         )
         self._inputs: dict[str, Any] | None = None
+        self._inner = WeakKeyDictionary[Module, Any]()
         self._every_row = False
         self.latest: TokenScores | None = None
+
+    def inner(self, model: Module) -> Any:
+        """The model without what accelerate wraps around it, which costs time to find."""
+        if model not in self._inner:
+            self._inner[model] = self.accelerator.unwrap_model(model)
+        return self._inner[model]
 
     @contextmanager
     def loss_of(
@@ -631,9 +639,13 @@ class Forward:
         )
         corrects = trainer.use_vllm and trainer.vllm_importance_sampling_correction
         beta = (trainer.learners or args).beta
-        kinds = args.gradient_checkpointing_kwargs
-        with torch.no_grad(), disable_gradient_checkpointing(trainer.model, kinds):
-            if trainer.ahead is not None and trainer.ahead.max_staleness:
+        stale = trainer.ahead is not None and trainer.ahead.max_staleness > 0
+        with torch.no_grad(), ExitStack() as stack:
+            if args.gradient_checkpointing:
+                kinds = args.gradient_checkpointing_kwargs
+                off = disable_gradient_checkpointing(trainer.model, kinds)
+                stack.enter_context(off)
+            if stale:
                 found["old_per_token_logps"] = batch["sampling_per_token_logps"]
             elif args.gradient_accumulation_steps % updates or corrects:
                 old = self.score(trainer.model, *_joined(batch), False).logprobs
@@ -697,7 +709,7 @@ class Forward:
         learners: Sequence[int] | None = None,
     ) -> list[list[PackedRow]]:
         """The rows that run at once; all of one learner."""
-        most, inner = self.max_tokens, self.accelerator.unwrap_model(model)
+        most, inner = self.max_tokens, self.inner(model)
         owners, found = learners or [0] * len(rows[0]), []
         for owner in sorted(set(owners)):
             own = [i for i, one in enumerate(owners) if one == owner]
@@ -717,7 +729,7 @@ class Forward:
         width: int,
         compute_entropy: bool,
     ) -> TokenScores:
-        inner = self.accelerator.unwrap_model(model)
+        inner = self.inner(model)
         found: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         sizes = [
             len(chunk)
@@ -758,7 +770,7 @@ class Forward:
         inputs = model_inputs(packed)
         inputs = {k: v.to(self.accelerator.device) for k, v in inputs.items()}
         tail = inputs["shift_labels"].shape[1]
-        inner = self.accelerator.unwrap_model(model)
+        inner = self.inner(model)
         if self.trainer.learners is not None:
             self.trainer.learners.use(packed[0].learner)
         if not takes(inner, "position_ids"):
@@ -1037,8 +1049,8 @@ def row_tensors(rows: Sequence[TrainingRow], trainer: Any) -> dict[str, Any]:
     """
     prompts, replies = [r.prompt_ids for r in rows], [r.completion_ids for r in rows]
     unit, pad = trainer.pad_to_multiple_of or 1, trainer.policy.tokenizer.pad_token_id
-    seen, said = _places(prompts, unit)[:, ::-1], _places(replies, unit)
-    own, shown = _filled([r.loss_mask for r in rows], said, 0), said.astype(np.int64)
+    seen, said = places(prompts, unit)[:, ::-1], places(replies, unit)
+    own, shown = filled([r.loss_mask for r in rows], said, 0), said.astype(np.int64)
     if trainer.mask_truncated_completions:
         ends = [*trainer.eos_token_ids, pad]
         whole = np.array(
@@ -1047,18 +1059,18 @@ def row_tensors(rows: Sequence[TrainingRow], trainer: Any) -> dict[str, Any]:
         own, shown = own * whole, shown * whole
     none = [(0.0,) * len(ids) for ids in replies]
     sampled = [r.logprobs or zero for r, zero in zip(rows, none, strict=True)]
-    credit: list[Sequence[Any] | NDArray[Any]] = [
+    credit: list[Any] = [
         zero if r.advantage is None else r.advantage
         for r, zero in zip(rows, none, strict=True)
     ]
     found = {
-        "prompt_ids": _filled(prompts, seen, pad),
+        "prompt_ids": filled(prompts, seen, pad),
         "prompt_mask": seen.astype(np.int64),
-        "completion_ids": _filled(replies, said, pad),
+        "completion_ids": filled(replies, said, pad),
         "completion_mask": shown,
         "tool_mask": own,
-        "advantages": _filled(credit, said, 0.0),
-        "sampling_per_token_logps": np.where(own, _filled(sampled, said, 0.0), 0.0),
+        "advantages": filled(credit, said, 0.0),
+        "sampling_per_token_logps": np.where(own, filled(sampled, said, 0.0), 0.0),
         "num_items_in_batch": np.array(sum(gather_object([int((own * shown).sum())]))),
     }
     return {
@@ -1067,23 +1079,6 @@ def row_tensors(rows: Sequence[TrainingRow], trainer: Any) -> dict[str, Any]:
         )
         for name, x in found.items()
     }
-
-
-def _places(lists: Sequence[Sequence[Any]], unit: int) -> NDArray[np.bool_]:
-    """bool[B, W]: whether a list has an entry; W is a multiple of the unit."""
-    sizes = np.array([len(entries) for entries in lists])
-    return np.arange(-(-sizes.max() // unit) * unit) < sizes[:, None]
-
-
-def _filled(
-    lists: Sequence[Sequence[Any] | NDArray[Any]],
-    places: NDArray[np.bool_],
-    fill: float,
-) -> NDArray[Any]:
-    """[B, W] with the entries of lists at their places; NaN for None."""
-    found = np.full(places.shape, fill, np.array(fill).dtype)
-    found[places] = np.array([*chain.from_iterable(lists)], found.dtype)
-    return found
 
 
 def _joined(batch: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor, int]:

@@ -311,12 +311,10 @@ def turn_records(
             more[turn.seat] += max(len(turn.generations) - 1, 0)
             if place < (episode.branch or 0) or who[turn.seat] != SELF:
                 continue
-            where, opponent = (game, number, place), others(who, turn.seat)
-            is_last = place == last[turn.seat]
+            where, is_last = (game, number, place), place == last[turn.seat]
             given = where, is_last, columns, branching
             make = _of_calls if turn.generations else _of_turn
-            for record in make(episode, *given, before):
-                record = record._replace(opponent=opponent)
+            for record in make(episode, *given, before, others(who, turn.seat)):
                 if reads_states:
                     record = _with_state(record, turn, rules[game], states[place])
                 if "features" in columns:
@@ -336,6 +334,8 @@ def _record(
     is_last: bool,
     columns: Collection[str],
     branching: Branching | None,
+    before: int,
+    opponent: tuple[str, ...],
 ) -> TurnRecord:
     """The record of a turn, without what the game's state tells.
 
@@ -345,6 +345,8 @@ def _record(
         is_last: whether it is its seat's last turn.
         columns: the optional columns that are wanted.
         branching: where episodes branched, if they did.
+        before: generations of its seat before it.
+        opponent: policies of the other seats.
     """
     game, number, place = where
     turn = episode.turns[place]
@@ -356,7 +358,7 @@ def _record(
         episode=number,
         place=place,
         seat=turn.seat,
-        turn=turn.index,
+        turn=before,
         rewards=turn.rewards,
         num_tokens=len(turn.token_ids),
         row_length=len(turn.prompt_ids) + len(turn.token_ids),
@@ -367,12 +369,12 @@ def _record(
         branch=-1 if episode.branch is None else episode.branch,
         unselected=branching is None or branching.is_unselected(episode, place),
         is_invalid=turn.invalid is not None,
+        opponent=opponent,
     )
 
 
 def _of_turn(*given: Any) -> list[TurnRecord]:
-    *of_record, before = given
-    return [_record(*of_record)._replace(turn=before)]
+    return [_record(*given)]
 
 
 def _of_calls(
@@ -382,8 +384,9 @@ def _of_calls(
     columns: Collection[str],
     branching: Branching | None,
     before: int,
+    opponent: tuple[str, ...],
 ) -> list[TurnRecord]:
-    """The records of a turn's generations; arguments as for `_record`, and those before."""
+    """The records of a turn's generations; arguments as for `_record`."""
     _check_calls(branching, columns)
     turn = episode.turns[where[2]]
     found = []
@@ -391,7 +394,6 @@ def _of_calls(
         ends = call == len(turn.generations) - 1
         alone = replace(
             turn,
-            index=before + call,
             rewards=turn.rewards if ends else {},
             prompt_ids=one.prompt_ids,
             token_ids=one.token_ids,
@@ -399,9 +401,8 @@ def _of_calls(
             invalid=turn.invalid if ends else None,
         )
         turns = [*episode.turns[: where[2]], alone]
-        record = _record(
-            replace(episode, turns=turns), where, is_last and ends, columns, None
-        )
+        given = where, is_last and ends, columns, None, before + call, opponent
+        record = _record(replace(episode, turns=turns), *given)
         found.append(record._replace(call=call, role=one.role))
     return found
 

@@ -2,6 +2,7 @@
 
 from arena_wrappers.play.play import Branching as Branching
 from arena_wrappers.play.play import EnvCache as EnvCache
+from arena_wrappers.play.play import EnvCaches as EnvCaches
 from arena_wrappers.play.play import EnvFn as EnvFn
 from arena_wrappers.play.play import EpisodePlan as EpisodePlan
 from arena_wrappers.play.play import NoReplyError as NoReplyError

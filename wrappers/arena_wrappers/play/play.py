@@ -191,7 +191,7 @@ class EnvCache:
     """Environments of one `env_fn` with the same prompts, and the header of their records."""
 
     def __init__(self, env_fn: EnvFn, own: Sequence[PromptOptions | None]) -> None:
-        env = env_fn()
+        env, self.env_fn = env_fn(), env_fn  # whose id is the key
         env = env if isinstance(env, PromptWrapper) else PromptWrapper(env)
         self.first = env.seated(own)
         self.free: list[PromptWrapper] = []
@@ -640,7 +640,8 @@ def _checked(
         if not isinstance(reply.error, str | None):
             raise TypeError(f"policy {policy.name!r}: want a text as error")
         for ids in (reply.prompt_ids, reply.token_ids):
-            if ids is not None and not all(hasattr(i, "__index__") for i in ids):
+            kinds = {*map(type, () if ids is None else ids)}
+            if not all(hasattr(kind, "__index__") for kind in kinds):
                 raise TypeError(f"policy {policy.name!r}: want integers as token ids")
         for what, values in (
             ("logprob", reply.logprobs),
@@ -1004,15 +1005,16 @@ def play_plans(
     batch_size: int | None = None,
     timeout: float | None = None,
     on_error: OnError = "lose",
+    caches: "EnvCaches | None" = None,
 ) -> list[Episode]:
     """The episodes of the plans in their order, always played in lockstep.
 
-    The arguments are those of `play`. An episode that branched follows its parent, and
-    `Episode.parent` is the parent's index.
+    The arguments are those of `play`; `caches` keep environments from call to call. An episode
+    that branched follows its parent, and `Episode.parent` is the parent's index.
     """
-    return _numbered(
-        dict(_stream(plans, batch_size=batch_size, timeout=timeout, on_error=on_error))
-    )
+    how: dict[str, Any] = {"batch_size": batch_size, "timeout": timeout}
+    how |= {"on_error": on_error, "caches": caches}
+    return _numbered(dict(_stream(plans, **how)))
 
 
 def stream_plans(
@@ -1053,12 +1055,13 @@ def _stream(
     batch_size: int | None,
     timeout: float | None,
     on_error: OnError,
+    caches: "EnvCaches | None" = None,
 ) -> Iterator[tuple[Key, Episode]]:
     """Each episode with the key of its `LiveEpisode`, as soon as it is over."""
     batch_size = in_progress(plans, _checked_size(batch_size), timeout)
     checked_timeout(timeout)
     checked_on_error(on_error)
-    caches = EnvCaches()
+    caches = caches or EnvCaches()
     done: dict[Key, tuple[LiveEpisode, Episode]] = {}
     plans_left = deque(enumerate(plans))
     candidates: list[LiveEpisode] = []

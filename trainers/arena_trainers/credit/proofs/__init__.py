@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from arena_trainers.credit.proofs.claims import claims_of as claims_of
     from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS as DIAGNOSTICS
     from arena_trainers.credit.proofs.exact import ExactGame as ExactGame
-    from arena_trainers.credit.proofs.expectation import REINFORCE as REINFORCE
-    from arena_trainers.credit.proofs.expectation import agrees as agrees
-    from arena_trainers.credit.proofs.expectation import compare as compare
-    from arena_trainers.credit.proofs.expectation import (
+    from arena_trainers.credit.proofs.findings import REINFORCE as REINFORCE
+    from arena_trainers.credit.proofs.findings import agrees as agrees
+    from arena_trainers.credit.proofs.findings import compare as compare
+    from arena_trainers.credit.proofs.findings import exact_variance as exact_variance
+    from arena_trainers.credit.proofs.findings import (
         expected_gradient as expected_gradient,
     )
-    from arena_trainers.credit.proofs.expectation import (
+    from arena_trainers.credit.proofs.findings import (
         gradient_estimate as gradient_estimate,
     )
-    from arena_trainers.credit.proofs.findings import exact_variance as exact_variance
     from arena_trainers.credit.proofs.findings import play_of as play_of
     from arena_trainers.credit.proofs.findings import undiscounted as undiscounted
 

@@ -37,9 +37,15 @@ from arena_trainers.credit.pools import (
 from arena_trainers.credit.proofs.claims import KINDS, Kind
 from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 from arena_trainers.credit.proofs.exact import ExactPlay
-from arena_trainers.credit.proofs.expectation import Verdict, compare, gradient_estimate
 from arena_trainers.credit.proofs.findings import TOLERANCE as OF_LARGE
-from arena_trainers.credit.proofs.findings import has_chance, large_group, play_of
+from arena_trainers.credit.proofs.findings import (
+    Verdict,
+    compare,
+    gradient_estimate,
+    has_chance,
+    large_group,
+    play_of,
+)
 from arena_trainers.credit.trajectories import Trajectories
 
 Signature = Literal["turns", "trl", "verl", "episodes"]

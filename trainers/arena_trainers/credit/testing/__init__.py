@@ -10,11 +10,11 @@ games. Whether the formula is the paper's is not tested: compare it with numbers
 """
 
 from arena_envs.doors import BrokenPromise as BrokenPromise
-from arena_trainers.credit.testing.batches import batch_of as batch_of
-from arena_trainers.credit.testing.batches import full_batch as full_batch
-from arena_trainers.credit.testing.batches import random_batches as random_batches
 from arena_trainers.credit.testing.check import CHECKS as CHECKS
 from arena_trainers.credit.testing.check import Evidence as Evidence
+from arena_trainers.credit.testing.check import batch_of as batch_of
 from arena_trainers.credit.testing.check import check_estimator as check_estimator
 from arena_trainers.credit.testing.check import check_noise as check_noise
 from arena_trainers.credit.testing.check import checks_of as checks_of
+from arena_trainers.credit.testing.check import full_batch as full_batch
+from arena_trainers.credit.testing.check import random_batches as random_batches

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -15,6 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import psutil
 import torch
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -162,24 +164,38 @@ def refuse_prompt_tuning(model: "PreTrainedModel") -> None:
 def evaluating(model: "PreTrainedModel") -> Iterator[None]:
     """Turns off what a model does in training alone, such as dropout."""
     training = model.training
-    model.eval()
+    if training:
+        model.eval()
     try:
         yield
     finally:
-        model.train(training)
+        if training:
+            model.train()
 
 
 def left_padded(
     rows: Sequence[Sequence[int]], pad_id: int, device: torch.device
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Token ids and their mask, int64[B, T]; all rows end at the right edge."""
-    lengths = np.array([len(ids) for ids in rows])
-    width = int(lengths.max())
-    padded = [[pad_id] * (width - len(ids)) + [*ids] for ids in rows]
-    # by way of numpy, which reads lists of lists six times as fast as torch does
-    ids = torch.from_numpy(np.array(padded, np.int64))
-    mask = torch.from_numpy(np.arange(width) >= width - lengths[:, None])
-    return ids.to(device), mask.long().to(device)
+    mask = places(rows)[:, ::-1]
+    # by way of numpy, which reads lists six times as fast as torch does
+    ids = torch.from_numpy(filled(rows, mask, pad_id))
+    return ids.to(device), torch.from_numpy(mask.astype(np.int64)).to(device)
+
+
+def places(lists: Sequence[Sequence[Any]], unit: int = 1) -> NDArray[np.bool_]:
+    """bool[B, W]: whether a list has an entry; W is a multiple of the unit."""
+    sizes = np.array([len(entries) for entries in lists])
+    return np.arange(-(-sizes.max() // unit) * unit) < sizes[:, None]
+
+
+def filled(
+    lists: Sequence[Sequence[Any]], mask: NDArray[np.bool_], fill: float
+) -> NDArray[Any]:
+    """[B, W] with the entries of lists where the mask is true; NaN for None."""
+    found = np.full(mask.shape, fill, np.array(fill).dtype)
+    found[mask] = np.array([*chain.from_iterable(lists)], found.dtype)
+    return found
 
 
 def positions(model: Any, mask: torch.Tensor) -> dict[str, torch.Tensor]:

@@ -462,12 +462,11 @@ def _model_and_tokenizer(
     from transformers import AutoTokenizer
 
     from arena_trainers.lm.chat import Chat
-    from arena_trainers.runs.start import tiny_config, tiny_tokenizer, words_of
+    from arena_trainers.runs.start import load_tokenizer, tiny_config
 
     if folder is None:
         prompt = PromptOptions(**{name: getattr(args, name) for name in PROMPT_OPTIONS})
-        words = (text for g in games for text in words_of(g.game, prompt))
-        tokenizer: Any = tiny_tokenizer(words)
+        tokenizer = load_tokenizer(job, None, games, prompt)
         sizes = {"hidden_size": job.hidden_size, "num_layers": job.num_layers}
         config = tiny_config(tokenizer, **sizes)
     else:
