@@ -89,8 +89,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import islice
+from itertools import dropwhile, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -682,52 +681,43 @@ class Done(NamedTuple):
     spent: Spent
 
 
+class Setup(NamedTuple):
+    """What a player's process needs."""
+
+    args: TurnGRPOConfig
+    games: PreparedGames  # without the language models among the opponents
+    models: Sequence[str]  # their policy strings
+    agent: Callable[[Policy], Policy] | None
+    folder: Path  # of a model with the learner's architecture
+    options: Mapping[str, Any]  # of the learner's policy
+    # address of each weight modulo 64, and whether it is trained: last bits depend on both
+    weights: Mapping[str, tuple[int, bool]]
+    precision: str
+    group_sizes: tuple[int, int]
+    num_threads: int
+
+
 class CopyPlayer:
-    """Plays jobs with a model of its own, in the player's process.
+    """Plays jobs with a model of its own, in the player's process."""
 
-    Args:
-        args: the trainer's settings.
-        games: the games, without the language models among their opponents.
-        models: the policy strings of these.
-        agent: makes the policy that plays from the model.
-        folder: of a model with the learner's architecture.
-        options: of the learner's policy.
-        weights: address modulo 64 of each, and whether it is trained: the last bits of results
-            depend on both.
-        precision: of mixed-precision passes, as accelerate calls it.
-        group_sizes: as for `Player`.
-        num_threads: of torch.
-    """
-
-    def __init__(
-        self,
-        args: TurnGRPOConfig,
-        games: PreparedGames,
-        models: Sequence[str],
-        agent: Callable[[Policy], Policy] | None,
-        folder: Path,
-        options: Mapping[str, Any],
-        weights: Mapping[str, tuple[int, bool]],
-        precision: str,
-        group_sizes: tuple[int, int],
-        num_threads: int,
-    ) -> None:
-        torch.set_num_threads(num_threads)
-        made = {name: make_policy(name, makers_of(args)) for name in models}
+    def __init__(self, given: Setup) -> None:
+        torch.set_num_threads(given.num_threads)
+        args, games, makers = given.args, given.games, makers_of(given.args)
+        made = {name: make_policy(name, makers) for name in given.models}
         games = replace(games, opponents={**games.opponents, **made})
-        accelerator = Accelerator(cpu=True, mixed_precision=precision)
-        policy = LMPolicy.from_pretrained(folder, device="cpu", **options)
+        accelerator = Accelerator(cpu=True, mixed_precision=given.precision)
+        policy = LMPolicy.from_pretrained(given.folder, device="cpu", **given.options)
         games.place_opponents(policy, "cpu")
         self.weights = dict(policy.model.named_parameters())
         for name, p in self.weights.items():
-            address, trained = weights[name]
+            address, trained = given.weights[name]
             p.requires_grad_(trained).data = placed(p.data, address)
         accelerator.prepare_model(policy.model, evaluation_mode=True)
         self.clock, self.version = Clock(), -1
         for one in (policy, *games.models):
             one.backend = TimedBackend(one.backend, self.clock)
-        matching = Matching(games, args, accelerator, policy, self.clock, agent)
-        own = Tasks(games, args), 0, group_sizes, self.clock
+        matching = Matching(games, args, accelerator, policy, self.clock, given.agent)
+        own = Tasks(games, args), 0, given.group_sizes, self.clock
         self.player = Player(args, games, matching, *own)
 
     def __call__(self, job: Job) -> Done:
@@ -759,7 +749,7 @@ def placed(tensor: torch.Tensor, address: int) -> torch.Tensor:
 
 
 def serve() -> None:
-    """A player's process: what makes its player, then jobs on stdin; answers on stdout."""
+    """A player's process: its setup, then jobs on stdin; answers on stdout."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print does not reach the answers
     player: CopyPlayer | None = None
@@ -768,7 +758,7 @@ def serve() -> None:
             given, answer = pickle.load(sys.stdin.buffer), None
             try:
                 if player is None:
-                    player = given()
+                    player = CopyPlayer(given)
                 else:
                     answer = player(given)
             except Exception as error:  # the trainer raises it
@@ -780,7 +770,7 @@ def serve() -> None:
 class PlayerProcess:
     """A second process that plays jobs, one at a time."""
 
-    def __init__(self, make: Callable[[], CopyPlayer]) -> None:
+    def __init__(self, setup: Setup) -> None:
         self.process: Any = subprocess.Popen(
             [sys.executable, "-c", f"from {__name__} import serve; serve()"],
             stdin=subprocess.PIPE,
@@ -788,7 +778,7 @@ class PlayerProcess:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             start_new_session=True,  # Ctrl-C is for the trainer, which ends it
         )
-        self._make: Any = make
+        self._setup: Setup | None = setup
 
     def __call__(self, job: Job) -> Done:
         """What came of a job.
@@ -796,9 +786,9 @@ class PlayerProcess:
         Raises:
             RuntimeError: the process has ended.
         """
-        if self._make is not None:
-            self._ask(self._make)
-            self._make = None
+        if self._setup is not None:
+            self._ask(self._setup)
+            self._setup = None
         done: Done = self._ask(job)
         return done
 
@@ -848,6 +838,7 @@ class Ahead:
         )  # of the batch that trains, and after it
         self._order: Iterator[list[Any]] = iter(())
         self._number = 0  # of the batch that trains
+        self._per_step = int(self.args.generations_per_step)
         self._resumed: int | None = (
             None  # version of the weights that play what was in flight
         )
@@ -904,21 +895,16 @@ class Ahead:
         return job.played
 
     def _align(self, starts: list[Any]) -> None:
-        """Has `_starts` begin with these, as TRL's sampler has them.
-
-        Raises:
-            ValueError: it has others.
-        """
+        """Has `_starts` begin with these; raises ValueError if TRL's sampler has others."""
         if self._starts:
             self._starts.popleft()
         else:
             size, data = self.args.generation_batch_size, self.trainer.train_dataset
-            self._order = self._batches()
-            most = len(data) * self.trainer.num_generations // size
-            same = (batch for batch in islice(self._order, most) if batch == starts)
-            self._starts.extend(islice(same, 1))
-        self._at(0)
-        if self._starts[0] != starts:
+            epoch = len(data) * self.trainer.num_generations // size
+            most = epoch + round(self.trainer.state.max_steps * self._per_step)
+            order = islice(self._batches(), most)
+            self._order = dropwhile(lambda batch: batch != starts, order)
+        if self._at(0) != starts:
             raise ValueError(
                 "asynchronous needs the starts in the order of TRL's sampler, got others; "
                 "leave it out"
@@ -927,7 +913,7 @@ class Ahead:
     def _at(self, ahead: int) -> list[Any]:
         """The starts of the batch after so many others."""
         while len(self._starts) <= ahead:
-            self._starts.append(next(self._order))
+            self._starts.append(next(self._order, []))
         return self._starts[ahead]
 
     def _batches(self) -> Iterator[list[Any]]:
@@ -941,20 +927,17 @@ class Ahead:
                 rows = {i: data[i] for i in set(chunk)}
                 yield [rows[i] for i in chunk]
 
-    def _step(self, ahead: int) -> int:
-        """The optimizer step that trains the batch after so many others."""
-        return (self._number + ahead) // int(self.args.generations_per_step)
-
     def _fill(self, first: int, version: int) -> None:
         """Submits batches from this one on, as far as staleness and queue allow."""
         last = min(version + self.max_staleness, self.trainer.state.max_steps - 1)
         for ahead in range(first + len(self._jobs), first + self.in_flight - 1):
-            if self._step(ahead) <= last:
+            if (self._number + ahead) // self._per_step <= last:
                 self._submit(ahead, version)
 
     def _submit(self, ahead: int, version: int) -> None:
         """Has the batch after so many others played with the weights of a step."""
-        given = self._at(ahead), self._step(ahead), self._number + ahead, True
+        number = self._number + ahead
+        given = self._at(ahead), number // self._per_step, number, True
         job = Job(self.trainer.player.begin(*given), version, self._weights(version))
         if self._player is None:
             self._player = self._start()
@@ -985,8 +968,7 @@ class Ahead:
         how = {"dtype": policy.model.dtype, "prompt": self.args.prompt, "name": "self"}
         how |= {"with_entropy": policy.sampling.with_entropy}
         named = policy.model.named_parameters()
-        make = partial(
-            CopyPlayer,
+        setup = Setup(
             self.args,
             replace(games, opponents=others, functions={}),
             models,
@@ -998,7 +980,7 @@ class Ahead:
             trainer.player.group_sizes,
             torch.get_num_threads(),
         )
-        return PlayerProcess(make)
+        return PlayerProcess(setup)
 
     def measure(
         self, logprobs: torch.Tensor, counted: torch.Tensor, inputs: Mapping[str, Any]
