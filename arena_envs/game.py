@@ -296,6 +296,7 @@ class BaseGame(Generic[S, A]):
     default_value: ClassVar[str | None] = None  # `known_value` by default parameters
     pays_rounds: ClassVar[bool] = False  # whether each of several `num_rounds` pays
     shares_measured: ClassVar[Sequence[str]] = ()  # names of measures from 0 to 1
+    verbs: ClassVar[Sequence[str]] = ()  # that a text may have before an action
 
     def __post_init__(self) -> None:
         """Checks the parameters by their annotations and limits, see `param`.
@@ -354,8 +355,10 @@ class BaseGame(Generic[S, A]):
         return state
 
     def parse(self: Game[S, A], state: S, text: str) -> A:
-        """Reads canonical texts, whatever their case and white space."""
+        """Reads canonical texts, whatever their case and white space, also after `verbs`."""
         wanted = fold(text)
+        for verb in getattr(self, "verbs", ()):
+            wanted = wanted.removeprefix(f"{verb} ")
         legal = {fold(self.action_text(state, a)): a for a in self.legal_actions(state)}
         if wanted not in legal:
             raise IllegalAction(f"want one of {list(legal)}, got {text[:80]!r}")

@@ -81,16 +81,19 @@ def public_modules() -> dict[str, list[str]]:
 
 
 def _listed_names(path: Path) -> list[str]:
-    """The names in `__all__`, and those that are imported as themselves."""
-    names: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    """The names in `__all__`, or those imported as themselves, with what stands beside them."""
+    tree, names = ast.parse(path.read_text()), list[str]()
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and path.name == "__init__.py":
             names += [each.name for each in node.names if each.name == each.asname]
         elif isinstance(node, ast.Assign):
             targets = [t.id for t in node.targets if isinstance(t, ast.Name)]
             if targets == ["__all__"]:
-                names += ast.literal_eval(node.value)
-    return names
+                return list(ast.literal_eval(node.value))
+    defined = [
+        n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)
+    ]
+    return names and names + [name for name in defined if name[0] != "_"]
 
 
 def module_page(module: str, names: list[str]) -> str:

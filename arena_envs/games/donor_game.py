@@ -354,25 +354,22 @@ class DonorGame(BaseGame[State, int]):
 def scene(game: DonorGame, state: State, viewer: int | None) -> Scene:
     """The donors and receivers, the gifts by round, and the units."""
     num = game.num_players
-    rows = []
-    for number, choices in enumerate(state.rounds):
-        shift = state.shifts[number]
-        gifts = [
-            Cell(f"{_gift(game, action)} to {(seat + shift) % num}")
-            for seat, action in enumerate(choices)
-        ]
-        rows.append([Cell(str(number + 1)), *gifts])
+
+    def gifts(choices: Sequence[int], shift: int) -> list[str]:
+        pairs = enumerate(choices)
+        return [f"{_gift(game, a)} to {(seat + shift) % num}" for seat, a in pairs]
+
+    pairs = zip(state.rounds, state.shifts, strict=False)
+    rows = [list(map(Cell, gifts(*pair))) for pair in pairs]
     if len(state.shifts) > len(state.rounds):
         shift = state.shifts[-1]
-        told = [
-            f"{_gift(game, action)} to {(seat + shift) % num}"
-            for seat, action in enumerate(state.chosen)
-        ]
-        now = [
-            cell if cell.tone else Cell(f"? to {(seat + shift) % num}")
-            for seat, cell in enumerate(chosen_cells(told, num, viewer))
-        ]
-        rows.append([Cell(str(len(rows) + 1)), *now])
+        now = chosen_cells(gifts(state.chosen, shift), num, viewer)
+        rows.append(
+            [
+                cell if cell.tone else Cell(f"? to {(seat + shift) % num}")
+                for seat, cell in enumerate(now)
+            ]
+        )
     units = ["units", *(f"{each / 100:.6g}" for each in state.hundredths)]
     table = rounds_table(
         game, "gifts by round: share, and to which player", rows, units

@@ -49,11 +49,9 @@ from arena_envs.game import (
     CHANCE,
     TERMINAL,
     BaseGame,
-    IllegalAction,
     Vector,
     check_split,
     counted,
-    fold,
     np,
     over_text,
     param,
@@ -164,7 +162,6 @@ def check_rows(name: str, rows: Sequence[str], max_size: int) -> None:
 
 
 NAMES = ("left", "down", "right", "up")
-NUMBERS = {name: action for action, name in enumerate(NAMES)}
 MAX_SIZE, MAX_MAPS, MAX_MOVES = 12, 10_000, 1000
 MAX_LISTED = 1000  # maps among the instances
 
@@ -210,6 +207,7 @@ class FrozenLake(BaseGame[State, int]):
     information = "perfect"
     min_return = 0.0
     max_return = 1.0
+    verbs = ("go", "move", "step")
     shares_measured = ("success",)
 
     def __post_init__(self) -> None:
@@ -340,15 +338,6 @@ class FrozenLake(BaseGame[State, int]):
 
     def action_text(self, state: State, action: int) -> str:
         return NAMES[action]
-
-    def parse(self, state: State, text: str) -> int:
-        """Reads "up", also as "go up", "move up" and "step up"."""
-        wanted = fold(text)
-        for verb in ("go ", "move ", "step "):
-            wanted = wanted.removeprefix(verb)
-        if wanted not in NUMBERS or not self.legal_actions(state):
-            raise IllegalAction(f"want one of {list(NAMES)}, got {text[:80]!r}")
-        return NUMBERS[wanted]
 
     def rules(self, seat: int) -> str:
         slips = (

@@ -43,7 +43,7 @@ from arena_envs.game import (
     np,
     param,
 )
-from arena_envs.games.kits.board import LETTERS, TwoPlayerGame, piece_rows
+from arena_envs.games.kits.board import LETTERS, TwoPlayerGame, piece_rows, turn_text
 from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
 
 MIN_SIZE, MAX_SIZE = 2, 26  # columns have letters
@@ -173,10 +173,8 @@ class Hex(TwoPlayerGame[State]):
     def observe(self, state: State, seat: int) -> str:
         if state.winner is not None:
             turn = f"{'xo'[state.winner]} has won."
-        elif (player := self.current_player(state)) == seat:
-            turn = "You are to move."
         else:
-            turn = f"player_{player} is to move."
+            turn = turn_text(self.current_player(state), seat, ())
         swapped = " player_1 has swapped." if state.swapped else ""
         lines = [f"You are {'xo'[seat]} and join {SIDES[seat]}.{swapped}"]
         rows, cols = self._shape

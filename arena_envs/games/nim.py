@@ -37,7 +37,7 @@ from arena_envs.game import (
     fold,
     np,
 )
-from arena_envs.games.kits.board import TwoPlayerGame
+from arena_envs.games.kits.board import TwoPlayerGame, turn_text
 from arena_envs.scenes.shapes import Cell, Scene, Track, turn_title
 
 MAX_PILES, MAX_SIZE = 10, 100
@@ -124,10 +124,8 @@ class Nim(TwoPlayerGame[State]):
         if not any(state.piles):
             end = "loses" if self.is_misere else "wins"
             turn = f"player_{1 - state.seat} has taken the last object and {end}."
-        elif state.seat == seat:
-            turn = "You are to move."
         else:
-            turn = f"player_{state.seat} is to move."
+            turn = turn_text(state.seat, seat, ())
         return f"You are player_{seat}. Objects left: {piles}. {turn}"
 
     def features(self, state: State, seat: int) -> Vector:

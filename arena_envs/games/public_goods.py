@@ -33,7 +33,6 @@ num_rounds.
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 from arena_envs.game import (
     TERMINAL,
@@ -154,13 +153,10 @@ class PublicGoods(ChoiceRounds):
 
 def scene(game: PublicGoods, state: State, viewer: int | None) -> Scene:
     """The contributions by round, and the payments."""
-    rows = [
-        [Cell(str(number)), *map(_share(game.endowment), choices)]
-        for number, choices in enumerate(state.rounds, 1)
-    ]
+    most, chosen = game.endowment, [str(tokens) for tokens in state.chosen]
+    rows = [[_share(tokens, most) for tokens in choices] for choices in state.rounds]
     if game.current_player(state) != TERMINAL:
-        now = chosen_cells([str(c) for c in state.chosen], game.num_players, viewer)
-        rows.append([Cell(str(len(rows) + 1)), *now])
+        rows.append(chosen_cells(chosen, game.num_players, viewer))
     paid = ["paid", *(f"{value:.6g}" for value in state.paid)]
     title = f"contributions of {game.endowment} tokens; the pot counts x "
     title += f"{game.multiplier:g}"
@@ -168,11 +164,8 @@ def scene(game: PublicGoods, state: State, viewer: int | None) -> Scene:
     return Scene(turn_title(game, state, viewer), [table])
 
 
-def _share(most: int) -> Any:
-    """A field with a number, colored by its share of the most."""
-
-    def cell(value: int) -> Cell:
-        tone = "green" if 2 * value >= most else "gone" if value == 0 else ""
-        return Cell(str(value), tone)
-
-    return cell
+def _share(tokens: int, most: int) -> Cell:
+    """A number of tokens, colored by its share of the most."""
+    return Cell(
+        str(tokens), "green" if 2 * tokens >= most else "" if tokens else "gone"
+    )

@@ -428,19 +428,12 @@ def _trusts(game: SocialDilemma, state: State, seat: int) -> bool:
 
 def scene(game: SocialDilemma, state: State, viewer: int | None) -> Scene:
     """The choices by round, the points, and the talk."""
-    seats = range(game.num_players)
-    rows = [
-        [Cell(str(number)), *(_choice(choice) for choice in choices)]
-        for number, choices in enumerate(state.rounds, 1)
-    ]
+    rows = [list(map(_choice, choices)) for choices in state.rounds]
     if len(state.rounds) < game.num_rounds:
-        now = [
-            _choice(state.chosen[seat])
-            if seat < len(state.chosen) and viewer in (None, seat)
-            else Cell("?")
-            for seat in seats
-        ]
-        rows.append([Cell(str(len(rows) + 1)), *now])
+        shown = [viewer in (None, seat) for seat in range(len(state.chosen))]
+        own = zip(shown, state.chosen, strict=True)
+        now = [_choice(choice) if is_shown else Cell("?") for is_shown, choice in own]
+        rows.append([*now, *[Cell("?")] * (game.num_players - len(now))])
     points = ["points", *map(str, game.paid(state.rounds))]
     shapes: list[Any] = [rounds_table(game, "choices by round", rows, points)]
 

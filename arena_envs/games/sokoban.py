@@ -51,12 +51,10 @@ from arena_envs.game import (
     TERMINAL,
     AnyGame,
     BaseGame,
-    IllegalAction,
     Pays,
     Vector,
     check_split,
     counted,
-    fold,
     np,
     over_text,
     param,
@@ -307,7 +305,6 @@ def check_rows(name: str, rows: Sequence[str], max_size: int) -> None:
 
 
 NAMES = ("up", "down", "left", "right")
-NUMBERS = {name: action for action, name in enumerate(NAMES)}
 MAX_SIZE, MAX_LEVELS, MAX_MOVES = 20, 10_000, 1000
 MAX_LISTED = 200  # levels among the instances
 
@@ -352,6 +349,7 @@ class Sokoban(BaseGame[State, int]):
     num_actions = 4
     kind = "competitive"
     information = "perfect"
+    verbs = ("go", "move", "push")
     shares_measured = ("success", "boxes_on_goals")
 
     def __post_init__(self) -> None:
@@ -505,15 +503,6 @@ class Sokoban(BaseGame[State, int]):
 
     def action_text(self, state: State, action: int) -> str:
         return NAMES[action]
-
-    def parse(self, state: State, text: str) -> int:
-        """Reads "up", also as "go up", "move up" and "push up"."""
-        wanted = fold(text)
-        for verb in ("go ", "move ", "push "):
-            wanted = wanted.removeprefix(verb)
-        if wanted not in NUMBERS or not self.legal_actions(state):
-            raise IllegalAction(f"want one of {list(NAMES)}, got {text[:80]!r}")
-        return NUMBERS[wanted]
 
     def rules(self, seat: int) -> str:
         at_start = ", less that at the start" if self._start_share else ""

@@ -228,9 +228,10 @@ def seat_names(game: AnyGame) -> list[str]:
 
 
 def rounds_table(
-    game: AnyGame, title: str, rows: Sequence[Sequence[Cell]], sums: Iterable[str]
+    game: AnyGame, title: str, rounds: Sequence[Sequence[Cell]], sums: Iterable[str]
 ) -> Table:
-    """The latest rounds, and a last row of sums, the first of which is its name."""
+    """The latest rounds with their numbers, and a last row of sums, the first of which is its name."""
+    rows = [[Cell(str(number)), *cells] for number, cells in enumerate(rounds, 1)]
     if len(rows) > MAX_ROUNDS:
         title += f"; the latest {MAX_ROUNDS} rounds"
     last = [Cell(text) for text in sums]

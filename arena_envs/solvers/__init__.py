@@ -22,17 +22,19 @@ from arena_envs.solvers.enumeration import Key as Key
 from arena_envs.solvers.enumeration import Table as Table
 from arena_envs.solvers.enumeration import TooLarge as TooLarge
 from arena_envs.solvers.enumeration import refuse_hopeless as refuse_hopeless
-from arena_envs.solvers.linear_program import MatrixSolution as MatrixSolution
-from arena_envs.solvers.linear_program import ZeroSumSolution as ZeroSumSolution
-from arena_envs.solvers.linear_program import solve_matrix as solve_matrix
-from arena_envs.solvers.linear_program import solve_zero_sum as solve_zero_sum
-from arena_envs.solvers.matrix import JointPolicy as JointPolicy
-from arena_envs.solvers.matrix import MixedEquilibrium as MixedEquilibrium
-from arena_envs.solvers.matrix import iterated_best_response as iterated_best_response
-from arena_envs.solvers.matrix import mixed_equilibria as mixed_equilibria
-from arena_envs.solvers.matrix import normal_form as normal_form
-from arena_envs.solvers.matrix import optimal_joint_policy as optimal_joint_policy
-from arena_envs.solvers.matrix import pure_equilibria as pure_equilibria
+from arena_envs.solvers.equilibria import JointPolicy as JointPolicy
+from arena_envs.solvers.equilibria import MatrixSolution as MatrixSolution
+from arena_envs.solvers.equilibria import MixedEquilibrium as MixedEquilibrium
+from arena_envs.solvers.equilibria import ZeroSumSolution as ZeroSumSolution
+from arena_envs.solvers.equilibria import (
+    iterated_best_response as iterated_best_response,
+)
+from arena_envs.solvers.equilibria import mixed_equilibria as mixed_equilibria
+from arena_envs.solvers.equilibria import normal_form as normal_form
+from arena_envs.solvers.equilibria import optimal_joint_policy as optimal_joint_policy
+from arena_envs.solvers.equilibria import pure_equilibria as pure_equilibria
+from arena_envs.solvers.equilibria import solve_matrix as solve_matrix
+from arena_envs.solvers.equilibria import solve_zero_sum as solve_zero_sum
 from arena_envs.solvers.perfect_information import Minimax as Minimax
 from arena_envs.solvers.perfect_information import (
     PerfectInformation as PerfectInformation,

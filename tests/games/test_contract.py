@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 import arena_envs
 from arena_envs import registration, testing
-from arena_envs.testing import Sample, draw_sample
-from arena_envs.testing.check import check_page
+from arena_envs.testing import Sample, check_page, draw_sample
 from arena_envs.testing.rules import (
     check_facts,
     check_knobs,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, get_args, get_origin, get_type_hints
 
 from arena_envs.game import AnyGame
 from arena_envs.transforms import Transform
@@ -256,12 +256,8 @@ def params_of(game: AnyGame) -> dict[str, Any]:
 Check = Callable[[Any], bool]
 
 
-def _exactly(kind: type) -> Check:
-    """A check of the type; True is no integer."""
-    return lambda value: type(value) is kind
-
-
-_is_int, _is_str, _is_bool, _is_dict = map(_exactly, (int, str, bool, dict))
+def _is_int(value: Any) -> bool:
+    return type(value) is int  # True is no integer
 
 
 def _is_sample(value: Any) -> bool:
@@ -289,7 +285,7 @@ def _is_message(value: Any) -> bool:
 
 
 def _is_action(value: Any) -> bool:
-    return _is_int(value) or _is_str(value)
+    return type(value) in (int, str)
 
 
 def _is_rewards(value: Any) -> bool:
@@ -304,50 +300,36 @@ def _list_of(check: Check) -> Check:
     return lambda value: isinstance(value, list) and all(map(check, value))
 
 
-_TURN_FIELDS: dict[str, Check] = {
-    "index": _is_int,
-    "seat": _is_int,
-    "policy": _is_str,
-    "messages": _list_of(_is_message),
-    "legal": _list_of(_is_str),
-    "reply": _is_str,
-    "action": _optional(_is_action),
-    "invalid": _optional(_is_str),
-    "detail": _optional(_is_str),
-    "rewards": _is_rewards,
-    "prompt_ids": _optional(_list_of(_is_int)),
-    "token_ids": _optional(_list_of(_is_int)),
-    "logprobs": _optional(_list_of(_is_number)),
-    "truncated": _is_bool,
-    "entropies": _optional(_list_of(_is_number)),
-    "generations": _list_of(_is_dict),
+_SPECIAL = {"action": _optional(_is_action), "sample": _is_sample}  # fields
+_KINDS: dict[Any, Check] = {  # by annotation
+    **{Any: _is_action, int: _is_int, float: _is_number, Message: _is_message},
+    dict[str, float]: _is_rewards,
+    Mapping[str, float]: _is_rewards,
+    Mapping[str, Any]: _is_finite_dict,
 }
-_CALL_FIELDS: dict[str, Check] = {
-    "role": _is_str,
-    "text": _is_str,
-    "prompt_ids": _list_of(_is_int),
-    "token_ids": _list_of(_is_int),
-    "logprobs": _list_of(_is_number),
-    "parent": _is_int,
-}
-_EPISODE_FIELDS: dict[str, Check] = {
-    "game": _is_str,
-    "params": _is_finite_dict,
-    "max_turns": _optional(_is_int),
-    "prompt": _is_finite_dict,
-    "seed": _is_int,
-    "sample": _is_sample,
-    "actions": _list_of(_is_action),
-    "turns": _list_of(_is_dict),
-    "returns": _list_of(_is_number),
-    "terminated": _is_bool,
-    "truncated": _is_bool,
-    "forfeited_by": _optional(_is_int),
-    "parent": _optional(_is_int),
-    "branch": _optional(_is_int),
-    "measures": _is_rewards,
-    "lost": _optional(_is_str),
-}
+
+
+def _check_of(hint: Any) -> Check:
+    """The check of a value as JSON gives it, by the annotation of its field."""
+    if hint in _KINDS:
+        return _KINDS[hint]
+    kind, (inner, *_) = get_origin(hint), (*get_args(hint), None)
+    if kind is Sequence:
+        return _list_of(_check_of(inner))
+    if kind is not None:  # X | None
+        return _optional(_check_of(inner))
+    wanted = dict if is_dataclass(hint) else hint
+    return lambda value: type(value) is wanted
+
+
+def _fields_of(kind: type) -> dict[str, Check]:
+    """The fields of a record that files hold, in their order."""
+    hints, stored = get_type_hints(kind), [f.name for f in fields(kind) if f.compare]
+    return {n: _SPECIAL.get(n) or _check_of(hints[n]) for n in stored}
+
+
+_TURN_FIELDS, _EPISODE_FIELDS = _fields_of(Turn), _fields_of(Episode)
+_CALL_FIELDS = _fields_of(Generation)
 _READER = "; arena_trainers.data.rollouts.read_rollouts reads episodes with credit"
 
 

@@ -333,16 +333,12 @@ def scene(game: MatrixRounds, state: State, viewer: int | None) -> Scene:
     """The table of payoffs, with the last cell that was played, and the rounds."""
     names = game.names
     rows = [
-        [
-            Cell(str(number)),
-            *(Cell(names[s][a], seat_tone(s)) for s, a in enumerate(choices)),
-        ]
-        for number, choices in enumerate(state.rounds, 1)
+        [Cell(names[s][a], seat_tone(s)) for s, a in enumerate(choices)]
+        for choices in state.rounds
     ]
     if game.current_player(state) != TERMINAL:
         told = [names[seat][action] for seat, action in enumerate(state.chosen)]
-        now = chosen_cells(told, game.num_players, viewer)
-        rows.append([Cell(str(len(rows) + 1)), *now])
+        rows.append(chosen_cells(told, game.num_players, viewer))
     paid = ["paid", *(f"{value:.6g}" for value in state.paid)]
     shapes: list[Any] = [rounds_table(game, "choices by round", rows, paid)]
     if len(game.cells) <= MAX_SHOWN:

@@ -147,8 +147,7 @@ def check(
 
     Example: arena check my_package.my_game:MyGame -p size=3
     """
-    from arena_envs.testing import BrokenPromise, check_game
-    from arena_envs.testing.check import OPT_OUT
+    from arena_envs.testing import OPT_OUT, BrokenPromise, check_game
 
     with usage_errors():
         rules = arena_envs.make_game(game, **read_params(params))
