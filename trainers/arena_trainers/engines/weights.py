@@ -47,7 +47,8 @@ def server_backend(trainer: Any, server: Server) -> ServerBackend:
     check_adapter(server, served.max_lora_rank, model)
     backend = ServerBackend(server, served)
     trainer.use_vllm = True  # so TRL's loss reads the importance ratio
-    trainer.add_callback(ServerWeights(trainer, backend))
+    trainer.sender = ServerWeights(trainer, backend)
+    trainer.add_callback(trainer.sender)
     return backend
 
 
@@ -81,9 +82,16 @@ class ServerWeights(TrainerCallback):
             base = Path(model.get_base_model().name_or_path)
             folder = base.absolute() if base.is_dir() else base  # an id of the hub
             self._load(folder, is_adapter=False)
-        self.send(state.global_step)
+        if self.trainer.ahead is None:
+            self.send(state.global_step)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self.trainer.ahead is not None:
+            self.trainer.ahead.settle(state.global_step)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if self.trainer.ahead is not None:  # it sends them between batches
+            return
         is_last = state.global_step >= state.max_steps
         plays = state.global_step % args.window == 0 or control.should_evaluate
         if plays or is_last:
@@ -117,6 +125,16 @@ class ServerWeights(TrainerCallback):
             for other in root.glob("step-*"):
                 if other != folder:
                     shutil.rmtree(other)
+
+    def write(self, folder: Path) -> None:
+        """Writes the weights of this moment, for `take`."""
+        accelerator = self.trainer.accelerator
+        weights = accelerator.get_state_dict(self.trainer.model_wrapped)
+        self._model.save_pretrained(folder, state_dict=weights)
+
+    def take(self, folder: Path) -> None:
+        """Gives the server the weights in a folder."""
+        self._load(folder, is_adapter=hasattr(self._model, "peft_config"))
 
     @property
     def _model(self) -> Any:

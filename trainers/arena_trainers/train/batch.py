@@ -63,9 +63,9 @@ Dropping flat groups is DAPO's dynamic sampling without new starts ("DAPO: An Op
 Reinforcement Learning System at Scale", https://arxiv.org/abs/2503.14476, section 3.2).
 
 **Play beside training**: `asynchronous: {max_staleness: 1, in_flight: 2}`. While a step trains, the
-episodes of the next one are played in a second process on the CPU, with the weights that the step
-began with, which reach it as files. So they are one step old when they are trained (their *staleness*). With
-`max_staleness: 0` the process plays for the step itself, and the weights are those of plain training bit
+episodes of the next one are played, with the weights that the step began with: in a second process
+on the CPU, which they reach as files, or in a thread that asks the server of `vllm_mode: server`. So they are one step old when they are trained (their *staleness*). With
+`max_staleness: 0` they are played for the step itself, and the weights are those of plain training bit
 for bit. At most `in_flight` generation batches are played and not yet trained, the one that trains included.
 
 - *Correction.* With log μ, the log-probability of each token as it was sampled, the loss has the
@@ -76,6 +76,7 @@ for bit. At most `in_flight` generation batches are played and not yet trained, 
   batches and plays them again with these weights. It is the unbroken run bit for bit.
 """
 
+import copy
 import hashlib
 import math
 import os
@@ -86,7 +87,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import dropwhile, islice
@@ -104,6 +105,7 @@ from arena_trainers.credit import Credit, TurnBatch
 from arena_trainers.credit.batch import Bools, Floats, Ints
 from arena_trainers.credit.pools import ZERO, Pools
 from arena_trainers.credit.scales import mean_of_others
+from arena_trainers.engines.settings import by_server
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.reward_model import RewardModel, check_same_texts
 from arena_trainers.matchmaking import SELF, Seats
@@ -660,8 +662,10 @@ def shares(num_wins: int, num_losses: int, oversample: int) -> tuple[int, int]:
     return wins, num - wins
 
 
-FOLDER = "player"  # in the run folder, while it trains
-WEIGHTS = "player_weights.safetensors"  # of a checkpoint
+FOLDER, WEIGHTS = (
+    "player",
+    "weights.safetensors",
+)  # in the run folder, and in checkpoints
 
 
 class Job(NamedTuple):
@@ -697,33 +701,31 @@ class Setup(NamedTuple):
     num_threads: int
 
 
-class CopyPlayer:
-    """Plays jobs with a model of its own, in the player's process."""
+class JobPlayer:
+    """Plays jobs, with weights that `load` takes from theirs."""
 
-    def __init__(self, given: Setup) -> None:
-        torch.set_num_threads(given.num_threads)
-        args, games, makers = given.args, given.games, makers_of(given.args)
-        made = {name: make_policy(name, makers) for name in given.models}
-        games = replace(games, opponents={**games.opponents, **made})
-        accelerator = Accelerator(cpu=True, mixed_precision=given.precision)
-        policy = LMPolicy.from_pretrained(given.folder, device="cpu", **given.options)
-        games.place_opponents(policy, "cpu")
-        self.weights = dict(policy.model.named_parameters())
-        for name, p in self.weights.items():
-            address, trained = given.weights[name]
-            p.requires_grad_(trained).data = placed(p.data, address)
-        accelerator.prepare_model(policy.model, evaluation_mode=True)
-        self.clock, self.version = Clock(), -1
+    def __init__(
+        self,
+        args: TurnGRPOConfig,
+        games: PreparedGames,
+        accelerator: Any,
+        policy: LMPolicy,
+        agent: Callable[[Policy], Policy] | None,
+        group_sizes: tuple[int, int],
+        load: Callable[[Job], None],
+    ) -> None:
+        self.clock, self.version, self.load = Clock(), -1, load
         for one in (policy, *games.models):
             one.backend = TimedBackend(one.backend, self.clock)
-        matching = Matching(games, args, accelerator, policy, self.clock, given.agent)
-        own = Tasks(games, args), 0, given.group_sizes, self.clock
+        matching = Matching(games, args, accelerator, policy, self.clock, agent)
+        own = Tasks(games, args), 0, group_sizes, self.clock
         self.player = Player(args, games, matching, *own)
 
     def __call__(self, job: Job) -> Done:
         self.clock.restart()
         if job.version != self.version:
-            self._load(job)
+            self.load(job)
+            self.version = job.version
         with self.clock.part("environment"):
             starts = range(len(job.played.starts))
             episodes = self.player.episodes(job.played, starts)
@@ -731,13 +733,31 @@ class CopyPlayer:
         seconds = Spent(*map(sum, zip(*spent.values(), strict=True)))
         return Done(episodes, tokens, spent["generation"].wall, seconds)
 
-    def _load(self, job: Job) -> None:
-        with safe_open(job.weights, framework="pt") as file:
+
+def copy_player(given: Setup) -> JobPlayer:
+    """Plays with a model of its own, in the player's process."""
+    torch.set_num_threads(given.num_threads)
+    makers = makers_of(given.args)
+    made = {name: make_policy(name, makers) for name in given.models}
+    games = replace(given.games, opponents={**given.games.opponents, **made})
+    accelerator = Accelerator(cpu=True, mixed_precision=given.precision)
+    policy = LMPolicy.from_pretrained(given.folder, device="cpu", **given.options)
+    games.place_opponents(policy, "cpu")
+    weights = dict(policy.model.named_parameters())
+    for name, p in weights.items():
+        address, trained = given.weights[name]
+        p.requires_grad_(trained).data = placed(p.data, address)
+    accelerator.prepare_model(policy.model, evaluation_mode=True)
+
+    def load(job: Job) -> None:
+        with safe_open(job.weights / WEIGHTS, framework="pt") as file:
             if (found := (file.metadata() or {}).get("step")) != str(job.version):
                 raise ValueError(f"want weights of step {job.version}, got {found}")
             for name in file.keys():  # noqa: SIM118 # it is no mapping
-                self.weights[name].data.copy_(file.get_tensor(name))
-        self.version = job.version
+                weights[name].data.copy_(file.get_tensor(name))
+
+    how = accelerator, policy, given.agent, given.group_sizes, load
+    return JobPlayer(given.args, games, *how)
 
 
 def placed(tensor: torch.Tensor, address: int) -> torch.Tensor:
@@ -752,13 +772,13 @@ def serve() -> None:
     """A player's process: its setup, then jobs on stdin; answers on stdout."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print does not reach the answers
-    player: CopyPlayer | None = None
+    player: JobPlayer | None = None
     with suppress(EOFError):  # the trainer has ended
         while True:
             given, answer = pickle.load(sys.stdin.buffer), None
             try:
                 if player is None:
-                    player = CopyPlayer(given)
+                    player = copy_player(given)
                 else:
                     answer = player(given)
             except Exception as error:  # the trainer raises it
@@ -826,12 +846,22 @@ class Ahead:
         self.trainer, self.args = trainer, trainer.args
         given = {"max_staleness": 1, "in_flight": 2, **self.args.asynchronous}
         self.max_staleness, self.in_flight = given["max_staleness"], given["in_flight"]
-        if self.args.device.type != "cpu":
+        self.folder = Path(str(self.args.output_dir)).absolute() / FOLDER
+        self.serves = by_server(self.args)
+        if not self.serves and self.args.device.type != "cpu":
             raise ValueError(
                 "asynchronous plays in a second process on the CPU, and would share the "
-                f"{self.args.device.type} with training; leave it out, or give --use_cpu true"
+                f"{self.args.device.type} with training; give --use_cpu true, or a server: "
+                "--use_vllm true --vllm_mode server"
             )
-        self.folder = Path(str(self.args.output_dir)) / FOLDER
+        shared = [
+            m.name for m in trainer.games.models if m.model is trainer.policy.model
+        ]
+        if self.serves and shared:
+            raise ValueError(
+                f"want opponents with models of their own, got {shared}, which share that of "
+                "the learner while it trains; merge them with arena export --merged"
+            )
         self._jobs: deque[tuple[Job, Future[Done]]] = deque()
         self._starts: deque[list[Any]] = (
             deque()
@@ -843,7 +873,7 @@ class Ahead:
             None  # version of the weights that play what was in flight
         )
         self._seen: list[list[float]] = []  # sums of micro-batches, see `measure`
-        self._player: PlayerProcess | None = None
+        self._player: PlayerProcess | JobPlayer | None = None
         self._threads = ThreadPoolExecutor(1)
 
     @contextmanager
@@ -854,7 +884,7 @@ class Ahead:
             yield
         finally:
             self._jobs.clear()
-            if self._player is not None:
+            if isinstance(self._player, PlayerProcess):
                 self._player.close()
             self._threads.shutdown(cancel_futures=True)
             self._player, self._threads = None, ThreadPoolExecutor(1)
@@ -864,6 +894,7 @@ class Ahead:
         """As `Player.play`; where the batch is trained, those after it are submitted."""
         player, clock = self.trainer.player, self.trainer.clock
         if not trains:
+            self.settle(step)
             played: Played = player.play(starts, step, trains)
             return played
         with clock.part("environment"):
@@ -893,6 +924,14 @@ class Ahead:
         for name, value in logged.items():
             self.trainer._metrics["train"][f"arena/asynchronous/{name}"].append(value)
         return job.played
+
+    def settle(self, step: int) -> None:
+        """Has a server that plays nothing more serve the weights of this step."""
+        if self.serves:
+            wait([future for _, future in self._jobs])
+            self.trainer.sender.send(step)
+            if isinstance(self._player, JobPlayer):
+                self._player.version = -1
 
     def _align(self, starts: list[Any]) -> None:
         """Has `_starts` begin with these; raises ValueError if TRL's sampler has others."""
@@ -944,26 +983,36 @@ class Ahead:
         self._jobs.append((job, self._threads.submit(self._player, job)))
 
     def _weights(self, version: int) -> Path:
-        """The file of a version, which is written if it is that of this moment."""
-        path = self.folder / f"step-{version}.safetensors"
-        if not path.is_file():
-            self.folder.mkdir(parents=True, exist_ok=True)
+        """The file or folder of a version, which is written if it is that of this moment."""
+        path = self.folder / f"step-{version}"
+        if not path.exists():
             needed = {job.weights for job, _ in self._jobs}
             for old in {*self.folder.glob("step-*")} - needed:
-                old.unlink()
-            named = self.trainer.policy.model.named_parameters()
-            weights = {name: p.detach() for name, p in named if p.requires_grad}
-            save_file(
-                weights, part := path.with_suffix(".part"), {"step": str(version)}
-            )
+                shutil.rmtree(old)
+            part = path.with_suffix(".part")
+            if self.serves:
+                self.trainer.sender.write(part)
+            else:
+                part.mkdir(parents=True)
+                named = self.trainer.policy.model.named_parameters()
+                own = {name: p.detach() for name, p in named if p.requires_grad}
+                save_file(own, part / WEIGHTS, {"step": str(version)})
             part.rename(path)
         return path
 
-    def _start(self) -> PlayerProcess:
+    def _start(self) -> PlayerProcess | JobPlayer:
         trainer, games, policy = self.trainer, self.trainer.games, self.trainer.policy
-        own = games.opponents.items()
-        models = [name for name, one in own if without_noise(one) in games.models]
-        others = {name: one for name, one in own if name not in models}
+        agent, sizes = trainer._agent, trainer.player.group_sizes
+        if self.serves:
+            own = copy.copy(policy)
+            own._memo, own._texts = {}, {}  # another thread reads them
+            how = trainer.accelerator, own, agent, sizes
+            return JobPlayer(
+                self.args, games, *how, lambda job: trainer.sender.take(job.weights)
+            )
+        opponents = games.opponents.items()
+        models = [name for name, one in opponents if without_noise(one) in games.models]
+        others = {name: one for name, one in opponents if name not in models}
         policy.save_pretrained(folder := self.folder / "model")
         how = {"dtype": policy.model.dtype, "prompt": self.args.prompt, "name": "self"}
         how |= {"with_entropy": policy.sampling.with_entropy}
@@ -972,12 +1021,12 @@ class Ahead:
             self.args,
             replace(games, opponents=others, functions={}),
             models,
-            trainer._agent,
+            agent,
             folder,
             how | self.args.sampling_options,
             {name: (p.data_ptr() % 64, p.requires_grad) for name, p in named},
             trainer.accelerator.mixed_precision,
-            trainer.player.group_sizes,
+            sizes,
             torch.get_num_threads(),
         )
         return PlayerProcess(setup)
@@ -1001,12 +1050,11 @@ class Ahead:
     def save(self, checkpoint: Path) -> None:
         """Keeps the weights that play what is in flight."""
         if self._jobs:
-            shutil.copyfile(self._jobs[0][0].weights, checkpoint / WEIGHTS)
+            path = self._jobs[0][0].weights
+            shutil.copytree(path, checkpoint / FOLDER / path.name)
 
     def load(self, checkpoint: Path) -> None:
         """Has what was in flight at a checkpoint played again, when training goes on."""
-        if (source := checkpoint / WEIGHTS).is_file():
-            with safe_open(source, framework="pt") as file:
-                self._resumed = int(file.metadata()["step"])
-            self.folder.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, self.folder / f"step-{self._resumed}.safetensors")
+        for path in (checkpoint / FOLDER).glob("step-*"):
+            self._resumed = int(path.name.removeprefix("step-"))
+            shutil.copytree(path, self.folder / path.name)

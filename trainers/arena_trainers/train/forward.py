@@ -639,20 +639,20 @@ class Forward:
         )
         corrects = trainer.use_vllm and trainer.vllm_importance_sampling_correction
         beta = (trainer.learners or args).beta
+        sampled = batch["sampling_per_token_logps"]
         stale = trainer.ahead is not None and trainer.ahead.max_staleness > 0
         with torch.no_grad(), ExitStack() as stack:
             if args.gradient_checkpointing:
                 kinds = args.gradient_checkpointing_kwargs
                 off = disable_gradient_checkpointing(trainer.model, kinds)
                 stack.enter_context(off)
-            if stale:
-                found["old_per_token_logps"] = batch["sampling_per_token_logps"]
+            if stale and not bool(sampled.isnan().any()):  # vLLM may give none
+                found["old_per_token_logps"] = old = sampled
             elif args.gradient_accumulation_steps % updates or corrects:
                 old = self.score(trainer.model, *_joined(batch), False).logprobs
                 found["old_per_token_logps"] = old
             if corrects:
-                given = batch["sampling_per_token_logps"], _loss_mask(batch)
-                ratio = importance_ratio(trainer, old, *given)
+                ratio = importance_ratio(trainer, old, sampled, _loss_mask(batch))
                 found["importance_sampling_ratio"] = ratio
             if beta or trainer.terms.needs("reference", step):
                 own = reference_logprobs(trainer, rows, batch)

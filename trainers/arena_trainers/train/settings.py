@@ -39,7 +39,7 @@ from arena_trainers.credit.by_name import (
 from arena_trainers.credit.needs import Needs, keeps_state, needs_of
 from arena_trainers.curricula import make_curriculum
 from arena_trainers.engines import check_engine, check_engine_columns
-from arena_trainers.engines.settings import changes_draws, refuse
+from arena_trainers.engines.settings import changes_draws, engine_of, refuse
 from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.protocol import names_matchmaker
@@ -199,7 +199,11 @@ def _not_beside_training(args: Any) -> list[tuple[str, object, str]]:
         ("max_replays", args.max_replays, late),
         ("critic 'exact'", args.critic == "exact", trained),
         (str(cut), cut, "importance ratios are of the whole distribution"),
-        ("use_vllm", args.use_vllm, "an engine in this process shares GPU and weights"),
+        (
+            "vllm_mode 'colocate'",
+            engine_of(args) == "vllm",
+            "it shares GPU and weights",
+        ),
         ("a generation batch of several updates", updates, "its turns grow older"),
         ("several processes", processes, "it has not been tested with them"),
     ]
