@@ -62,35 +62,32 @@ Neither marks turns as selected (`unselected` of `TurnBatch`): such turns get no
 Dropping flat groups is DAPO's dynamic sampling without new starts ("DAPO: An Open-Source LLM
 Reinforcement Learning System at Scale", https://arxiv.org/abs/2503.14476, section 3.2).
 
-**Play beside training**: `asynchronous: {max_staleness: 1, in_flight: 2}`. While a step trains, the
-episodes of the next one are played, with the weights that the step began with: in a second process
-on the CPU, which they reach as files, or in a thread that asks the server of `vllm_mode: server`. So they are one step old when they are trained (their *staleness*). With
-`max_staleness: 0` they are played for the step itself, and the weights are those of plain training bit
-for bit. At most `in_flight` generation batches are played and not yet trained, the one that trains included.
-
-- *Correction.* With log μ, the log-probability of each token as it was sampled, the loss has the
-  importance ratio ρ = π / μ of each token, within its clipping range (`epsilon`).
-- *Order.* Number, seeds, seats and weights of a batch follow from the number of the step. So no record
-  depends on which process was faster.
-- *Resume.* A checkpoint holds the weights that play what is in flight. A resumed run discards these
-  batches and plays them again with these weights. It is the unbroken run bit for bit.
+**Play beside training** (`asynchronous`; see docs/scaling.md). Batches of the next step are played while
+one trains, with the weights that the step began with. Number, seeds, seats and weights of a batch follow
+from the number of its step, so no record depends on which process was faster. A checkpoint holds the
+weights that play what is in flight, and a resumed run plays it again with them.
 """
 
 import copy
 import hashlib
 import math
-import os
-import pickle
 import shutil
-import subprocess
-import sys
+import signal
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import dropwhile, islice
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -109,7 +106,6 @@ from arena_trainers.engines.settings import by_server
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.reward_model import RewardModel, check_same_texts
 from arena_trainers.matchmaking import SELF, Seats
-from arena_trainers.processes import sendable
 from arena_trainers.rewards import Part
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import Critic
@@ -768,68 +764,18 @@ def placed(tensor: torch.Tensor, address: int) -> torch.Tensor:
     return place.view(tensor.shape).copy_(tensor)
 
 
-def serve() -> None:
-    """A player's process: its setup, then jobs on stdin; answers on stdout."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what libraries print does not reach the answers
-    player: JobPlayer | None = None
-    with suppress(EOFError):  # the trainer has ended
-        while True:
-            given, answer = pickle.load(sys.stdin.buffer), None
-            try:
-                if player is None:
-                    player = copy_player(given)
-                else:
-                    answer = player(given)
-            except Exception as error:  # the trainer raises it
-                answer = sendable(error)
-            pickle.dump(answer, answers)
-            answers.flush()
+PLAYERS: list[JobPlayer] = []  # one, in the player's process
 
 
-class PlayerProcess:
-    """A second process that plays jobs, one at a time."""
+def begin_player(given: Setup) -> None:
+    """Makes the player of its process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trainer ends this process
+    PLAYERS.append(copy_player(given))
 
-    def __init__(self, setup: Setup) -> None:
-        self.process: Any = subprocess.Popen(
-            [sys.executable, "-c", f"from {__name__} import serve; serve()"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-            start_new_session=True,  # Ctrl-C is for the trainer, which ends it
-        )
-        self._setup: Setup | None = setup
 
-    def __call__(self, job: Job) -> Done:
-        """What came of a job.
-
-        Raises:
-            RuntimeError: the process has ended.
-        """
-        if self._setup is not None:
-            self._ask(self._setup)
-            self._setup = None
-        done: Done = self._ask(job)
-        return done
-
-    def _ask(self, what: Any) -> Any:
-        try:
-            self.process.stdin.write(pickle.dumps(what))
-            self.process.stdin.flush()
-            answer = pickle.load(self.process.stdout)
-        except (OSError, EOFError, pickle.UnpicklingError) as error:
-            raise RuntimeError(
-                f"the process that plays ended with status {self.process.wait()}; what it "
-                "printed is above. Resume the run from its last checkpoint"
-            ) from error
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def close(self) -> None:
-        """Ends the process."""
-        self.process.kill()
-        self.process.communicate()  # closes the pipes
+def play_job(job: Job) -> Done:
+    """Plays a job in the player's process."""
+    return PLAYERS[0](job)
 
 
 class Ahead:
@@ -873,8 +819,9 @@ class Ahead:
             None  # version of the weights that play what was in flight
         )
         self._seen: list[list[float]] = []  # sums of micro-batches, see `measure`
-        self._player: PlayerProcess | JobPlayer | None = None
-        self._threads = ThreadPoolExecutor(1)
+        self._player: JobPlayer | None = None  # of a server
+        self._pool: Executor | None = None
+        self._processes: set[Any] = set()
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -884,10 +831,11 @@ class Ahead:
             yield
         finally:
             self._jobs.clear()
-            if isinstance(self._player, PlayerProcess):
-                self._player.close()
-            self._threads.shutdown(cancel_futures=True)
-            self._player, self._threads = None, ThreadPoolExecutor(1)
+            for process in self._processes:
+                process.kill()
+            if self._pool is not None:
+                self._pool.shutdown(cancel_futures=True)
+            self._pool, self._player = None, None
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def play(self, starts: list[Any], step: int, trains: bool) -> Played:
@@ -908,7 +856,13 @@ class Ahead:
                 self._submit(0, step)
             job, future = self._jobs.popleft()
             began = time.perf_counter()
-            done = future.result()
+            try:
+                done = future.result()
+            except BrokenExecutor as error:
+                raise RuntimeError(
+                    "the process that plays has ended; what it printed is above. Resume the "
+                    "run from its last checkpoint"
+                ) from error
             waited = time.perf_counter() - began
             player.end(job.played, done.episodes, step)
             self._fill(1, step)
@@ -930,7 +884,7 @@ class Ahead:
         if self.serves:
             wait([future for _, future in self._jobs])
             self.trainer.sender.send(step)
-            if isinstance(self._player, JobPlayer):
+            if self._player is not None:
                 self._player.version = -1
 
     def _align(self, starts: list[Any]) -> None:
@@ -978,9 +932,9 @@ class Ahead:
         number = self._number + ahead
         given = self._at(ahead), number // self._per_step, number, True
         job = Job(self.trainer.player.begin(*given), version, self._weights(version))
-        if self._player is None:
-            self._player = self._start()
-        self._jobs.append((job, self._threads.submit(self._player, job)))
+        if self._pool is None:
+            self._pool = self._start()
+        self._jobs.append((job, self._pool.submit(self._player or play_job, job)))
 
     def _weights(self, version: int) -> Path:
         """The file or folder of a version, which is written if it is that of this moment."""
@@ -1000,22 +954,28 @@ class Ahead:
             part.rename(path)
         return path
 
-    def _start(self) -> PlayerProcess | JobPlayer:
+    def _start(self) -> Executor:
         trainer, games, policy = self.trainer, self.trainer.games, self.trainer.policy
         agent, sizes = trainer._agent, trainer.player.group_sizes
         if self.serves:
             own = copy.copy(policy)
             own._memo, own._texts = {}, {}  # another thread reads them
             how = trainer.accelerator, own, agent, sizes
-            return JobPlayer(
-                self.args, games, *how, lambda job: trainer.sender.take(job.weights)
+            take = trainer.sender.take
+            self._player = JobPlayer(
+                self.args, games, *how, lambda job: take(job.weights)
             )
+            return ThreadPoolExecutor(1)
         opponents = games.opponents.items()
         models = [name for name, one in opponents if without_noise(one) in games.models]
         others = {name: one for name, one in opponents if name not in models}
         policy.save_pretrained(folder := self.folder / "model")
-        how = {"dtype": policy.model.dtype, "prompt": self.args.prompt, "name": "self"}
-        how |= {"with_entropy": policy.sampling.with_entropy}
+        options = {
+            "dtype": policy.model.dtype,
+            "prompt": self.args.prompt,
+            "name": "self",
+        }
+        options |= {"with_entropy": policy.sampling.with_entropy}
         named = policy.model.named_parameters()
         setup = Setup(
             self.args,
@@ -1023,13 +983,18 @@ class Ahead:
             models,
             agent,
             folder,
-            how | self.args.sampling_options,
+            options | self.args.sampling_options,
             {name: (p.data_ptr() % 64, p.requires_grad) for name, p in named},
             trainer.accelerator.mixed_precision,
             sizes,
             torch.get_num_threads(),
         )
-        return PlayerProcess(setup)
+        # spawned, as a fork after torch's threads have run may hang
+        spawn, before = get_context("spawn"), {*active_children()}
+        pool = ProcessPoolExecutor(1, spawn, begin_player, (setup,))
+        pool.submit(int)  # starts the process
+        self._processes = {*active_children()} - before
+        return pool
 
     def measure(
         self, logprobs: torch.Tensor, counted: torch.Tensor, inputs: Mapping[str, Any]
