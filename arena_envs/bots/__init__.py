@@ -35,8 +35,8 @@ that it plays what a solver found. `make_bot` makes a bot from a string, which a
 | `referrer:STYLE`          | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | referential        |
 | `say_selector:STYLE`      | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | Say-Select         |
 | `secret_holder:STYLE`     | by STYLE: `honest`, `greedy` or `silent`               | secret keeper      |
-| `sokoban_search`          | a shortest solution, by A* search                      | Sokoban            |
 | `promiser:STYLE`          | by STYLE: `honest`, `greedy` or `silent`               | social dilemma     |
+| `sokoban_search`          | a shortest solution, by A* search                      | Sokoban            |
 | `taboo:STYLE`             | by STYLE: `honest`, `greedy`, `silent` or `optimal`    | taboo              |
 | `werewolf_player:STYLE`   | by STYLE: `honest`, `greedy` or `silent`               | Werewolf           |
 

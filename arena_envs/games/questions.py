@@ -25,22 +25,23 @@ most common answers to the questions of the train split, and "answer unknown", w
 Measure of an episode: `right`, the score of the answer that counted.
 """
 
+import json
 import random
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from importlib import resources
+from functools import cached_property, lru_cache, partial
+from importlib import import_module, resources
 from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from arena_envs import talk
 from arena_envs.checks import did_you_mean
-from arena_envs.doors import Door
+from arena_envs.doors import Door, missing_extra
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -59,7 +60,8 @@ from arena_envs.hostile import break_markup, quoted
 from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
 from arena_envs.talk import Utterance
 
-SCORING = ("exact", "numeric")
+SCORING = ("exact", "numeric", "choice", "math_verify")
+LETTERS = "ABCDEFGHIJ"
 MAX_TASKS = 10_000  # of `arithmetic`
 MAX_QUESTION = 4000  # characters, all questions that are drawn together
 MAX_ANSWER = 400
@@ -85,7 +87,10 @@ PAID = {
     "own": "how right your own last answer is",
     "split": "1 if half of the others' last answers are right, 0 if all or none are",
 }
-_NUMBER = re.compile(r"(?<![\w.])[-+]?\d{1,40}(?:\.\d{1,40})?(?:/\d{1,40})?(?![\w/])")
+_OTHER = r"[^-\d+*^=<>()/_|]*"  # around the number of an answer: no other, no formula
+_NUMBER = re.compile(
+    rf"{_OTHER}(?<!\w)([-+]?\d{{1,40}}(?:\.\d{{1,40}}|/\d{{1,40}})?)(?!\w){_OTHER}"
+)
 _ANSWER = re.compile(r"(?<!\w)answer(?!\w)(?:\s+is(?!\w))?[\s:=*]*", re.IGNORECASE)
 _JUDGED = re.compile(r"\A\W*(accept|revise)\b|^\W*(accept|revise)\W*\Z", re.I | re.M)
 _CHOICE = re.compile(r"(?<![\w.-])[1-9](?!\w|\.\d)", re.ASCII)
@@ -98,12 +103,15 @@ class Task(NamedTuple):
     question: str
     answer: str
     scoring: str = "exact"  # one of SCORING
+    choices: tuple[str, ...] = ()
+    entry: Any = None  # what a generator knows of the question
 
     def text(self, number: int = 0, num_parts: int = 0) -> str:
         """The question with its choices, and with one share of its sentences but the last."""
         *given, asked = re.split(r"(?<=[.!?])\s+", self.question)
         share = " ".join([*given[number::num_parts], asked]) if num_parts else ""
-        return share or self.question
+        listed = map("{}. {}".format, LETTERS, self.choices)
+        return "\n".join([share or self.question, *listed])
 
 
 class TaskSource(Protocol):
@@ -123,11 +131,9 @@ def number_of(text: str) -> Fraction | None:
     (Fraction(2501, 2), Fraction(1, 2), None)
     """
     text = re.sub(r"\\d?frac\{(-?\d+)\}\{(\d+)\}", r"\1/\2", boxed(text) or text)
-    found = _NUMBER.findall(re.sub(r"(?<=\d),(?=\d{3})|[$%\\{}]|\.$", "", text.strip()))
-    try:
-        return Fraction(found[0]) if len(found) == 1 else None
-    except ZeroDivisionError:
-        return None
+    found = _NUMBER.fullmatch(re.sub(r"(?<=\d),(?=\d{3})|[$%\\{}]", "", text.strip()))
+    is_number = found and not re.fullmatch(r".*/0+", found[1])
+    return Fraction(found[1]) if found and is_number else None
 
 
 def boxed(text: str) -> str:
@@ -145,25 +151,54 @@ def plain(task: Task, answer: str) -> str:
     """An answer as it is compared with others: a number, a letter or folded text."""
     if task.scoring == "numeric" and (number := number_of(answer)) is not None:
         return str(number)
-    return fold(boxed(answer) or answer).strip(" .$*_`\"'")
+    text = fold(boxed(answer) or answer).strip(" .$*_`\"'")
+    if task.scoring != "choice":
+        return text
+    if letter := re.fullmatch(r"\(?([a-j])\)?(?:[.):].*)?", text, re.DOTALL):
+        return letter[1].upper()
+    same = [n for n, choice in enumerate(task.choices) if fold(choice) == text]
+    return LETTERS[same[0]] if same else text
 
 
 def score(task: Task, answer: str) -> float:
-    """1 for the right answer, else 0."""
-    return float(plain(task, answer) == plain(task, task.answer))
+    """1 for the right answer, else 0, by the scoring of the task."""
+    if task.scoring != "math_verify":
+        return float(plain(task, answer) == plain(task, task.answer))
+    return _verified(task.answer, answer)
+
+
+@lru_cache(1024)
+def _verified(right: str, answer: str) -> float:
+    verify = _package("math_verify")
+    gold, given = (verify.parse(f"${text}$") for text in (right, answer))
+    return float(verify.verify(gold, given))
+
+
+def _package(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise missing_extra(error, "questions") from error
 
 
 @dataclass(frozen=True)
 class TaskList:
-    """Questions that are listed; each split has half of them."""
+    """Questions that are listed; each split has half of them, or a list of its own."""
 
     listed: tuple[Task, ...]
+    held_out: tuple[Task, ...] = ()
+    grade: Callable[[Task, str], float] = score
 
     def tasks(self, split: str) -> Sequence[Task]:
-        return of_split({task.text(): task for task in self.listed}.values(), split)
+        listed = {task.text(): task for task in self.listed}
+        if not self.held_out:
+            return of_split(listed.values(), split)
+        held_out = {task.text(): task for task in self.held_out}
+        left = {text: task for text, task in listed.items() if text not in held_out}
+        return tuple((left if split == "train" else held_out).values())
 
     def score(self, task: Task, answer: str) -> float:
-        return score(task, answer)
+        return self.grade(task, answer)
 
 
 def arithmetic(largest: int = 9, terms: int = 2) -> TaskList:
@@ -190,10 +225,117 @@ def arithmetic(largest: int = 9, terms: int = 2) -> TaskList:
     return TaskList(tuple(map(task, product(range(largest + 1), repeat=terms))))
 
 
+def jsonl(path: str, test: str | None = None, scoring: str | None = None) -> TaskList:
+    """Questions of a file with a JSON object in each line.
+
+    Args:
+        path: a UTF-8 file with the fields that `docs/questions.md` lists.
+        test: another such file, for the test split; without it each split has half of `path`.
+        scoring: one of `SCORING`; None: `choice` with choices, `numeric` for a number, else
+            `exact`.
+
+    Raises:
+        ValueError: there is no such file, or a line is malformed; names the line.
+    """
+    if scoring not in (None, *SCORING):
+        raise ValueError(f"want scoring of {', '.join(SCORING)}, got {scoring!r:.40}")
+    held_out = tuple(_read(test, scoring)) if test else ()
+    return TaskList(tuple(_read(path, scoring)), held_out)
+
+
+def _read(path: str, scoring: str | None) -> Iterator[Task]:
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(
+            f"want jsonl:PATH of a UTF-8 file, got {path!r}: {error}; name another"
+        ) from error
+    for number, line in enumerate(text.split("\n"), 1):
+        try:
+            if line.strip():
+                yield _task_of(json.loads(line), scoring)
+        except (ValueError, KeyError, TypeError) as error:
+            what = f"{type(error).__name__}: " * isinstance(error, KeyError)
+            raise ValueError(f"{path}, line {number}: {what}{error}") from error
+
+
+def _task_of(given: dict[str, Any], scoring: str | None) -> Task:
+    """The task of a line, by the field names of the sets on the hub, in any case."""
+    if not isinstance(given, dict):
+        raise ValueError(f"want a JSON object in each line, got {given!r:.80}")
+    row = {str(key).lower(): value for key, value in given.items()}
+    question = str(row.get("question") or row.get("problem") or "").strip()
+    answer = row.get("answer", row.get("correct"))
+    choices = [str(each) for each in row.get("choices") or row.get("options") or ()]
+    if "correct answer" in row:  # GPQA
+        answer = row["correct answer"]
+        choices = [answer, *(row[f"incorrect answer {n}"] for n in (1, 2, 3))]
+        random.Random(question).shuffle(choices)
+    choices = [re.sub(r"^[A-J]\)\s*", "", choice) for choice in choices]  # AQUA
+    if choices:
+        answer = _letter(answer, choices)
+    elif answer is None:  # MATH
+        answer = boxed(str(row.get("solution")))
+    answer = str(answer).rpartition("####")[2].strip()  # GSM8K
+    if not question or not answer:
+        raise ValueError(
+            "want a question or problem, and an answer or a solution with \\boxed{...}, got the "
+            f"fields {', '.join(given)}; name them so"
+        )
+    usual = "exact" if number_of(answer) is None else "numeric"
+    scoring = scoring or ("choice" if choices else usual)
+    return Task(question, answer, scoring, tuple(choices))
+
+
+def _letter(answer: Any, choices: list[str]) -> str:
+    """The letter of the right choice, which is given as its place, letter or text."""
+    task = Task("", "", "choice", tuple(choices))
+    letter = LETTERS[answer] if answer in range(10) else plain(task, str(answer))
+    if letter not in tuple(LETTERS[: len(choices)]):
+        raise ValueError(
+            "want an answer that is the place from 0, the letter or the text of one of "
+            f"{len(choices)} choices, 10 at most, got {answer!r:.80}; correct it"
+        )
+    return letter
+
+
+def reasoning(name: str, num: int = 500, seed: int = 0, **options: Any) -> TaskList:
+    """Questions of a generator of the package reasoning-gym, which scores answers.
+
+    Args:
+        name: of the generator, such as `"chain_sum"`.
+        num: questions, both splits together.
+        seed: of the generator.
+        **options: of the generator.
+
+    Raises:
+        ValueError: there is no such generator, or it refuses an option.
+        ModuleNotFoundError: the package is not installed; says what to install.
+    """
+    gym = _package("reasoning_gym")
+    try:
+        data = gym.create_dataset(name, size=num, seed=seed, **options)
+    except (ValueError, TypeError, AssertionError) as error:
+        raise ValueError(
+            f"want a generator of reasoning-gym, got {name!r}: {error}"
+        ) from error
+    tasks = [Task(one["question"], str(one["answer"]), entry=one) for one in data]
+    return TaskList(tuple(tasks), (), partial(_graded, name))
+
+
+def _graded(name: str, task: Task, answer: str) -> float:
+    score_of = _package("reasoning_gym").get_score_answer_fn(name)
+    try:
+        return float(min(max(score_of(answer, task.entry), 0), 1))
+    except Exception:  # a stranger's verifier reads a hostile text
+        return 0.0
+
+
 sources: Door[TaskSource] = Door(
     "task source",
     "arena.tasks",
-    {"arithmetic": arithmetic},
+    {"arithmetic": arithmetic, "jsonl": jsonl, "reasoning": reasoning},
+    extra="questions",
 )
 
 
@@ -249,6 +391,10 @@ def read_plan(protocol: str, num: int | None, rounds: int | None) -> Plan:
         seats: list[Seat] = []
         for one in (_filled(Seat, given) for given in plan.seats):
             seats += [one] * (num if num and one.num > 1 else one.num)
+        if num and all(given.get("num", 1) == 1 for given in plan.seats):
+            raise ValueError(
+                f"want no num, as each seat is one, got {num}; leave it out"
+            )
         turns, last = (_turns(given, seats) for given in (plan.turns, plan.last))
         rounds = rounds or plan.rounds
         plan = plan._replace(seats=seats, turns=turns, last=last, rounds=rounds)
@@ -302,6 +448,7 @@ def _check_plan(plan: Plan) -> None:
             _check_known(key, name, known)
     check_int("num of all seats", len(names), 1, 9)
     check_int("rounds", plan.rounds, 1, 9)
+    check_int("number of turns", len(plan.turns), 1, 99)
     check_int("draws", plan.draws, 1, 5)
     if plan.simultaneous and [*enumerate(names)] != [
         (seat, names[seat]) for seat, _ in [*plan.turns, *plan.last]
@@ -327,7 +474,7 @@ class Questions(BaseGame[State, Action]):
 
     Args:
         protocol: a name of `PROTOCOLS`, or the path of a TOML file.
-        source: a string of the door `arena.tasks`, such as `"arithmetic:20"`.
+        source: a string of the door `arena.tasks`, such as `"jsonl:PATH"`.
         num: seats of the role that has several, 1 to 8; None: as the protocol says.
         rounds: 1 to 9; None: as the protocol says.
         max_message: longest message in characters, as it is quoted, 1 to 4,000.
@@ -335,6 +482,7 @@ class Questions(BaseGame[State, Action]):
 
     Raises:
         ValueError: an unknown protocol or source, a fault of a file, a number out of range.
+        ModuleNotFoundError: the source needs a package; says what to install.
     """
 
     protocol: str = "vote"
@@ -556,7 +704,7 @@ class Questions(BaseGame[State, Action]):
     def _read(self, state: State, seat: int) -> list[str]:
         """What a seat has read of each question that is drawn; empty: nothing."""
         chosen = [said.values[0] - 1 for said in state.said if said.move == "choose"]
-        is_open = self.plan.draws == 1 or (seat, "choose") in self.plan.turns
+        is_open = self.plan.draws == 1 or (seat, "choose") in self.plan.schedule
         shown = range(self.plan.draws) if is_open else chosen
         drawn = enumerate(state.drawn)
         return [self._view(seat, n) if at in shown else "" for at, n in drawn]
@@ -635,14 +783,13 @@ class Questions(BaseGame[State, Action]):
         write = " Later you write ".join(f"{HOW[move][1]}." for move in moves)
         heard = " and ".join(f"player_{n}" for n in self._hearers(seat) if n != seat)
         reads = (
-            f"{heard} will read it in quotation marks. Words of at most {self.max_message} "
-            "characters, such as your reasons, may stand in lines before an answer."
+            f"{heard} will read it, and at most {self.max_message} characters of words"
         )
+        reads += " before an answer" * ("answer" in moves) + ", in quotation marks."
         return (
             f"This is a game of questions. {plan.about} The seats: {seats}. You are "
             f"player_{seat}. {own.task} You write {write} "
-            f"{reads if heard else 'Nobody else reads it.'} "
-            f"Your score, from 0 to 1, is {PAID[own.paid]}."
+            f"{reads if heard else 'Nobody else reads it.'} Your score, from 0 to 1, is {PAID[own.paid]}."
         )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:

@@ -111,7 +111,7 @@ def test_names_of_any_kind_leave_numbers_whole(name):
 
 
 def test_a_piped_evaluation_has_all_columns_and_one_line_for_each_remark():
-    found = beside("mcts:100", measures={"fairness": (0.5, 0.4, 0.6)})
+    found = beside("mcts:100", measures={"fairness": (0.5, 0.4, 0.6, 10)})
     (table,) = evaluation_tables(replace(found, known_value="a draw"), None)
     _, heads, *lines = plain(table).splitlines()
     assert len(heads.split("\t")) == 13
@@ -119,7 +119,7 @@ def test_a_piped_evaluation_has_all_columns_and_one_line_for_each_remark():
         "# Known value: a draw",
         f"# {SCORE}",
         "# mcts:100 is a search, not a solver",
-        f"# fairness in seat 0 against {OTHER}: 0.500 (0.400 to 0.600)",
+        f"# fairness in seat 0 against {OTHER}: 0.500 (0.400 to 0.600; n = 10)",
     ]
 
 

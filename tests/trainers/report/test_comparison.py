@@ -83,7 +83,7 @@ def test_results_settings_and_starts_stand_side_by_side(folders):
     (stages,) = compared_tables(runs)
     assert stages.heads[:2] == ["policy", "run"]
     assert [row[:2] for row in stages.rows] == [["after", "a"], ["after", ATTACK]]
-    assert [row[4] for row in stages.rows] == ["1.0000", "2.0000"]
+    assert [row[3] for row in stages.rows] == ["1.0000", "2.0000"]
     assert setting_table(runs).rows == [["seed", "1", "2"]]
     games = ["games: kuhn_poker", "games: [kuhn_poker]", "games: [kuhn_poker, nim]"]
     one, listed, two = (runs[0]._replace(config=text) for text in games)

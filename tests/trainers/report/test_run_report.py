@@ -238,13 +238,16 @@ def test_groups_games_and_scores_against_the_start_have_charts():
 
 
 def test_results_are_tables_with_intervals():
-    stages, measures, against = result_tables(RESULTS)
-    assert stages.rows[0] == ["uniform random", "-", "-", "0.9167", "-", "-"]
-    before = ["before self-play", "8", "50.0 %", "0.9000"]
-    assert stages.rows[1] == [*before, "-0.500 (-0.750 to -0.250)", "0.500"]
-    assert measures.rows == [["before self-play", "chips", "1.000 (0.500 to 1.500)"]]
-    assert [row[4] for row in against.rows] == ["50 (40 to 60)", "-"]
-    assert against.notes[1:] == ["score -: it is large"]
+    stages, returns, measures = result_tables(RESULTS)
+    assert stages.rows[0] == ["uniform random", "-", "0.9167"]
+    assert stages.rows[1] == ["before self-play", "50.0 %", "0.9000"]
+    own = ["itself", "0", "8", "-0.500", "-0.750 to -0.250", "", "", "", ""]
+    assert returns.rows[0] == own
+    assert [row[5] for row in returns.rows[2:]] == ["50.0 (40 to 60)", "-"]
+    assert returns.rows[2][6:] == ["50.0 %", "-", "-"]
+    assert returns.notes[1:] == [f"score -: it is large (seat 0 against {ATTACK})"]
+    name = "before self-play"
+    assert measures.rows == [[name, "chips", "1.000", "0.500 to 1.500"]]
     assert facts(RESULTS) == [("torch", "2.13.0")]
     assert not result_tables({})
     assert not facts({})

@@ -63,7 +63,7 @@ def caption(found: Evaluation) -> str:
             f"{one.stranger_pair:.3f}: difference {one.gap:z.3f} "
             f"({interval_text(one.low, one.high)})"
         )
-    lines += score_notes(found.rows)
+    lines += score_notes([vars(row) for row in found.rows])
     for name in dict.fromkeys(row.policy for row in found.rows if row.role == "solver"):
         if not (kind := reference_kind(name)).startswith("solver"):
             lines.append(f"{name} is a {kind}, not a solver")
@@ -87,16 +87,16 @@ def _lost(row: ResultRow) -> str:
     return f"lost: {row.num_lost} episodes of {whose} in seat {row.seat}, left out of all means"
 
 
-def score_notes(rows: Sequence[ResultRow]) -> list[str]:
-    """Lines that explain the scores 0, 100 and "-"."""
+def score_notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Lines that explain the scores 0, 100 and "-" of rows, which are given by field."""
     reasons: dict[str, dict[str, None]] = {}
     for row in rows:
-        if row.no_score:
-            where = f"seat {row.seat}{against(row.opponent)}"
-            reasons.setdefault(row.no_score, {})[where] = None
-    lines = [SCORE] if any(row.score is not None for row in rows) else []
+        if reason := row.get("no_score"):
+            where = f"seat {row['seat']}{against(row['opponent'])}"
+            reasons.setdefault(reason, {})[where] = None
+    lines = [SCORE] if any(row.get("score") is not None for row in rows) else []
     for reason, places in reasons.items():
-        is_everywhere = all(row.no_score == reason for row in rows)
+        is_everywhere = all(row.get("no_score") == reason for row in rows)
         where = "" if is_everywhere else f" ({', '.join(places)})"
         lines.append(f"score -: {reason}{where}")
     return lines

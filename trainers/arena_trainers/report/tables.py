@@ -1,14 +1,15 @@
 """Results as tables of text: of a run, of evaluations, of tournaments, with links to episodes."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from arena_trainers.evaluate.result_rows import ResultRow, against
-from arena_trainers.evaluate.tables import SCORE, score_notes, score_text
+from arena_trainers.evaluate.tables import interval_text, score_notes, score_text
 from arena_trainers.options import is_number
 
 NONE = "-"
+SHARES = ("won", "drawn", "lost")  # columns of a page; a terminal has no room for them
 
 
 class TableCell(NamedTuple):
@@ -44,7 +45,7 @@ class TextTable(NamedTuple):
 
 
 def result_tables(results: Mapping[str, Any]) -> list[TextTable]:
-    """For each game: before and after training, measures, and play against baselines.
+    """For each game: the stages, mean returns by opponent and seat, and the game's measures.
 
     Args:
         results: what `results.json` holds; what it lacks is shown as "-" or left out.
@@ -52,9 +53,11 @@ def result_tables(results: Mapping[str, Any]) -> list[TextTable]:
     tables = []
     for game, found in (results.get("outcomes") or {}).items():
         stages = found.get("stages") or []
-        tables.append(_stage_table(game, stages))
-        tables.append(_measure_table(game, stages))
-        tables.append(_opponent_table(game, found.get("evaluation") or []))
+        rows = [x for x in found.get("evaluation") or [] if x.get("role") == "policy"]
+        both = [_stage_table(game, stages), _return_table(game, stages, rows)]
+        if stages and stages[-1].get("learner"):
+            both.reverse()
+        tables += [*both, _measure_table(game, stages)]
     return [table for table in tables if table.rows]
 
 
@@ -106,59 +109,75 @@ def facts(results: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _stage_table(game: str, stages: Sequence[Mapping[str, Any]]) -> TextTable:
-    num_seats = max((len(stage.get("returns") or []) for stage in stages), default=0)
-    others = {learner["opponent"] for s in stages if (learner := s.get("learner"))}
-    heads = ["policy", *(f"return against {name} (95 %)" for name in sorted(others))]
-    heads += ["episodes", "legal replies", "exact NashConv"]
-    heads += [f"return of player_{seat} (95 %)" for seat in range(num_seats)]
+    """The stages of a run side by side: legal-reply rate and, where exact, NashConv."""
+    is_exact = any(stage.get("nash_conv") is not None for stage in stages)
+    rows = [
+        [
+            str(stage.get("name")),
+            percent(stage.get("legal_rate")),
+            *([number(stage.get("nash_conv"), 4)] if is_exact else []),
+        ]
+        for stage in stages
+        if is_exact or stage.get("legal_rate") is not None
+    ]
+    heads = ["policy", "legal replies"]
+    heads += ["exact NashConv (0 = equilibrium)"] if is_exact else []
+    notes = ["NashConv is of the policy among its legal replies"] if is_exact else []
+    return TextTable(f"{game}: the policy in self-play", heads, rows, notes)
+
+
+def _return_table(
+    game: str, stages: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]
+) -> TextTable:
+    """Mean returns by opponent and seat with intervals; scores of the last policy."""
+    heads = ["against", "seat", "n", "return", "95 %"]
+    heads += ["score (95 %)", *SHARES] if found else []
     rows = []
-    for stage in stages:
-        returns = [*map(interval, stage.get("returns") or [])]
-        learner = stage.get("learner") or {}
-        mean = {**learner, "mean": learner.get("mean_return")}
-        row = [str(stage.get("name")), *(interval(mean) for _ in others)]
-        row += [str(stage.get("num_episodes") or NONE)]
-        row += [percent(stage.get("legal_rate")), number(stage.get("nash_conv"), 4)]
-        rows.append([*row, *returns, *[NONE] * (num_seats - len(returns))])
-    return TextTable(f"{game}: before and after, in self-play", heads, rows)
+    timed = [
+        ("" if stage is stages[-1] else f", {str(stage.get('name')).split()[0]}", stage)
+        for stage in stages
+    ]
+    for when, stage in timed:
+        if row := stage.get("learner"):
+            cells = [f"opponents{when}", str(row["seat"]), str(row["num_episodes"])]
+            rows.append([*cells, *_figures(row)])
+    for when, stage in timed:
+        for seat, mean in enumerate(stage.get("returns") or []):
+            cells = [f"itself{when}", str(seat), str(stage.get("num_episodes"))]
+            rows.append([*cells, *_figures(mean)])
+    rows = [[*row, *[""] * (len(heads) - len(row))] for row in rows]
+    for row in found:
+        cells = [str(row.get(name)) for name in ("opponent", "seat", "num_episodes")]
+        shares = [percent(row.get(share)) for share in ("wins", "draws", "losses")]
+        rows.append([*cells, *_figures(row), _score(row), *shares])
+    notes = score_notes(found)
+    return TextTable(f"{game}: mean returns of n episodes", heads, rows, notes, 2)
 
 
 def _measure_table(game: str, stages: Sequence[Mapping[str, Any]]) -> TextTable:
     rows = [
-        [str(stage.get("name")), name, interval(found)]
+        [str(stage.get("name")), name, *_figures(found)]
         for stage in stages
         for name, found in (stage.get("measures") or {}).items()
     ]
-    heads = ["policy", "measure", "mean (95 %)"]
-    return TextTable(
-        f"{game}: the game's measures in self-play", heads, rows, num_keys=2
-    )
+    title = f"{game}: the game's measures of self-play with 95 % intervals"
+    return TextTable(title, ["policy", "measure", "mean", "95 %"], rows, num_keys=2)
 
 
-def _opponent_table(game: str, found: Iterable[Mapping[str, Any]]) -> TextTable:
-    rows: list[list[str]] = []
-    notes: dict[str, None] = {}
-    for row in found:
-        if row.get("role") == "policy":
-            mean, shares = row.get("mean_return"), ("wins", "draws", "losses")
-            ends = {"low": row.get("low"), "high": row.get("high")}
-            low, high = row.get("score_interval") or (None, None)
-            score = {"mean": row.get("score"), "low": low, "high": high}
-            cells = [str(row.get("opponent")), str(row.get("seat"))]
-            cells += [str(row.get("num_episodes")), interval({"mean": mean, **ends})]
-            cells += [interval(score, 0)]
-            reason = row.get("no_score")
-            notes[f"score -: {reason}" if reason else SCORE] = None
-            rows.append([*cells, *(percent(row.get(share)) for share in shares)])
-    heads = ["against", "seat", "episodes", "return (95 %)"]
-    heads += ["score (95 %)", "won", "drawn", "lost"]
-    title = f"{game}: against baselines"
-    return TextTable(title, heads, rows, [*notes], num_keys=2)
+def _figures(found: Mapping[str, Any]) -> list[str]:
+    mean = number(found.get("mean", found.get("mean_return")))
+    return [mean, interval_text(found.get("low"), found.get("high"))]
+
+
+def _score(row: Mapping[str, Any]) -> str:
+    low, high = row.get("score_interval") or (None, None)
+    ends = "" if low is None else f" ({number(low, 0)} to {number(high, 0)})"
+    return f"{number(row.get('score'), 1)}{ends}"
 
 
 def number(value: Any, digits: int = 3) -> str:
     """A number with its digits after the point; "-" for anything else."""
-    return f"{value:.{digits}f}" if is_number(value) else NONE
+    return f"{value:z.{digits}f}" if is_number(value) else NONE
 
 
 def percent(value: Any) -> str:
@@ -224,7 +243,7 @@ def evaluation_table(found: Mapping[str, Any], sources: Collection[str]) -> Text
     notes = []
     if found["known_value"]:
         notes.append(f"Known value: {found['known_value']}")
-    notes += score_notes(rows)
+    notes += score_notes(found["rows"])
     for row in rows:
         if row.role == "policy":
             notes += [

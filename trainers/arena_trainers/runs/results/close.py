@@ -20,16 +20,14 @@ from transformers import TrainingArguments
 import arena_envs
 from arena_envs.game import bounds_of
 from arena_trainers.evaluate.baselines import solver_of
-from arena_trainers.evaluate.result_rows import ResultRow
-from arena_trainers.evaluate.tables import interval_text, score_notes, score_text
 from arena_trainers.report.charts import PICTURED, charts_of, figure_of
+from arena_trainers.report.tables import SHARES, TextTable, result_tables
 from arena_trainers.runs.folder import METRICS, RESULTS
 from arena_trainers.runs.results.measure import (
     EXACT_SOLVERS,
     Comparison,
     Decision,
     GameOutcome,
-    Interval,
     Measurement,
 )
 from arena_trainers.runs.settings import JobConfig
@@ -79,96 +77,26 @@ NARROW: Any = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": Fals
 
 
 def outcome_tables(found: GameOutcome) -> list[Table]:
-    """The results in one game: stages, returns, measures, and action probabilities."""
-    tables = [stage_table(found.name, found.stages), return_table(found)]
-    if found.stages[-1].learner is not None:
-        tables.reverse()
-    if any(stage.measures for stage in found.stages):
-        tables.append(_measure_table(found))
+    """The results in one game: those of the report, and action probabilities."""
+    tables = [*map(_drawn, result_tables({"outcomes": {found.name: found.to_dict()}}))]
     if found.comparison is not None:
         tables.append(comparison_table(found.comparison))
     return tables
 
 
-def stage_table(game: str, stages: Sequence[Measurement]) -> Table:
-    """The stages of a run side by side: legal-reply rate and, where exact, NashConv."""
-    is_exact = any(stage.nash_conv is not None for stage in stages)
-    table = Table(
-        title=escape(f"{game}: the policy in self-play"),
-        caption="NashConv is of the policy among its legal replies"
-        if is_exact
-        else None,
-        **NARROW,
-    )
-    table.add_column("policy")
-    table.add_column("legal replies", justify="right")
-    if is_exact:
-        table.add_column("exact NashConv (0 = equilibrium)", justify="right")
-    for stage in stages:
-        legal = "-" if stage.legal_rate is None else f"{100 * stage.legal_rate:.1f} %"
-        conv = "-" if stage.nash_conv is None else f"{stage.nash_conv:.4f}"
-        if is_exact or stage.legal_rate is not None:
-            table.add_row(stage.name, legal, *([conv] if is_exact else []))
+def _drawn(found: TextTable) -> Table:
+    """A table of the report for a terminal, without `SHARES`."""
+    caption = escape("\n".join(found.notes)) or None
+    table = Table(title=escape(found.title), caption=caption, **NARROW)
+    columns = zip(found.heads, zip(*found.rows, strict=True), strict=True)
+    shown = {head: cells for head, cells in columns if head not in SHARES}
+    for head in shown:
+        is_name, is_text = head in ("policy", "measure"), head == "against"
+        justify: Any = "left" if is_name or is_text else "right"
+        table.add_column(head, justify=justify, no_wrap=not is_name)
+    for cells in zip(*shown.values(), strict=True):
+        table.add_row(*(escape(str(cell)) for cell in cells))
     return table
-
-
-def return_table(found: GameOutcome) -> Table:
-    """Mean returns by opponent and seat with intervals; scores of the last policy."""
-    rows = [] if found.evaluation is None else found.evaluation.rows
-    rows = [row for row in rows if row.role == "policy"]
-    table = Table(
-        title=escape(f"{found.name}: mean returns of n episodes"),
-        caption=escape("\n".join(score_notes(rows))) or None,
-        **NARROW,
-    )
-    table.add_column("against", no_wrap=True)
-    for column in ("seat", "n", "return", "95 %"):
-        table.add_column(column, justify="right", no_wrap=True)
-    if rows:
-        table.add_column("score (95 %)", justify="right", no_wrap=True)
-    stages = [
-        ("" if stage is found.stages[-1] else f", {stage.name.split()[0]}", stage)
-        for stage in found.stages
-    ]
-    for when, stage in stages:
-        if (row := stage.learner) is not None:
-            cells = [f"opponents{when}", str(row.seat), *_figures(row)]
-            table.add_row(*cells, *([""] if rows else []))
-    for when, stage in stages:
-        for seat, interval in enumerate(stage.returns):
-            cells = [
-                f"itself{when}",
-                str(seat),
-                str(stage.num_episodes),
-                *_interval(interval),
-            ]
-            table.add_row(*cells, *([""] if rows else []))
-    for row in rows:
-        cells = [row.opponent, str(row.seat), *_figures(row)]
-        table.add_row(*cells, score_text(row))
-    return table
-
-
-def _figures(row: ResultRow) -> tuple[str, str, str]:
-    interval = Interval(row.mean_return, row.low, row.high)
-    return str(row.num_episodes), *_interval(interval)
-
-
-def _measure_table(found: GameOutcome) -> Table:
-    title = f"{found.name}: the game's measures of self-play with 95 % intervals"
-    table = Table(title=escape(title), **NARROW)
-    table.add_column("policy")
-    table.add_column("measure")
-    for column in ("mean", "95 %"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for stage in found.stages:
-        for name, interval in stage.measures.items():
-            table.add_row(stage.name, escape(name), *_interval(interval))
-    return table
-
-
-def _interval(found: Interval) -> tuple[str, str]:
-    return f"{found.mean:.3f}", interval_text(found.low, found.high)
 
 
 def comparison_table(found: Comparison) -> Table:
