@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from arena_trainers.data import Rollout, TurnCredit, write_rollouts
-from arena_trainers.report.page import played_page, read_tournament, write_report
+from arena_trainers.report.page import played_page, read_tournament, report_page
 from arena_trainers.report.runs import read_run_files, read_runs
 from arena_trainers.tournament import play_tournament
 from arena_wrappers import ScriptedPolicy, play
@@ -35,7 +35,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_click_on_a_point_opens_the_rollouts_of_its_step(run, open_page, wait_until):
     path = run / "report.html"
-    write_report(path, read_run_files(run, 2))
+    path.write_text(report_page(read_run_files(run, 2)))
     page = open_page(path)
     lines = (run / "metrics.jsonl").read_text().splitlines()
     charts = page.locator("#charts figure")
@@ -67,7 +67,7 @@ def test_the_estimator_and_the_member_of_a_group_are_switched(
     run, open_page, wait_until
 ):
     path = run / "report.html"
-    write_report(path, read_run_files(run, 2))
+    path.write_text(report_page(read_run_files(run, 2)))
     page = open_page(path, "#from=step+4")
     rollouts = (run / "rollouts" / "step-4.jsonl").read_text().splitlines()
     records = [json.loads(line) for line in rollouts]
@@ -106,7 +106,7 @@ def test_a_broken_run_with_hostile_words_is_shown(scheme, tmp_path, open_page):
     (run / "results.json").write_text(json.dumps(results))
     (run / "config.yaml").write_text(ATTACK)
     path = tmp_path / "report.html"
-    write_report(path, read_run_files(run, 1))
+    path.write_text(report_page(read_run_files(run, 1)))
     phone = {"viewport": {"width": 390, "height": 800}}
     page = open_page(path, color_scheme=scheme, **phone)
     assert page.title() == run.name
@@ -135,7 +135,7 @@ def write_run(folder: Path, value: float, steps: tuple[int, ...] = (10, 20)) -> 
 
 def test_a_legend_singles_out_a_curve(tmp_path, open_page):
     path = tmp_path / "report.html"
-    write_report(path, read_run_files(write_run(tmp_path / "a", 0.5), 1))
+    path.write_text(report_page(read_run_files(write_run(tmp_path / "a", 0.5), 1)))
     page = open_page(path)
     chart = page.locator("#charts figure", has_text="return by opponent")
     chart.locator("summary").click()
@@ -151,7 +151,7 @@ def test_a_legend_singles_out_a_curve(tmp_path, open_page):
 def test_runs_are_compared_by_their_starts(width, tmp_path, open_page, wait_until):
     path = tmp_path / "both.html"
     folders = [write_run(tmp_path / name, v) for name, v in (("a", 0.5), ("b", 1.0))]
-    write_report(path, *read_runs(folders, 1))
+    path.write_text(report_page(*read_runs(folders, 1)))
     page = open_page(path, viewport={"width": width, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") == width
     page.click("#starts tr:nth-child(2) td:nth-child(5) a")
@@ -170,7 +170,7 @@ def test_runs_are_compared_by_their_starts(width, tmp_path, open_page, wait_unti
 def test_a_live_page_reloads_and_keeps_its_place(tmp_path, open_page, wait_until):
     folder, path = tmp_path / "a", tmp_path / "report.html"
     run = read_run_files(write_run(folder, 0.5), 1)
-    write_report(path, run, live_seconds=1)
+    path.write_text(report_page(run, live_seconds=1))
     page = open_page(path)
     page.select_option("[name=source]", "=step 20")
     page.click("#episodes tbody tr:nth-child(3)")
@@ -189,7 +189,7 @@ def test_a_live_page_reloads_and_keeps_its_place(tmp_path, open_page, wait_until
     for seconds in (1, 0):
         if not seconds:  # the last page is not live, and lacks nothing
             (folder / "results.json").write_text('{"seed": 1}')
-        write_report(path, read_run_files(folder, 1), live_seconds=seconds)
+        path.write_text(report_page(read_run_files(folder, 1), live_seconds=seconds))
         live = "true" if seconds else "false"
         wait_until(
             page,

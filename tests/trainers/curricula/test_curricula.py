@@ -10,7 +10,6 @@ from arena_trainers.curricula import (
     Outcome,
     Task,
     curricula,
-    make_curriculum,
 )
 from arena_trainers.curricula.built_in import Band, Stages, Weights
 from arena_trainers.curricula.testing import BrokenPromise, check_curriculum
@@ -37,7 +36,7 @@ def proposed(curriculum, step, num=2000):
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)
 def test_built_in_curricula_keep_their_promises(spec):
-    check_curriculum(lambda: make_curriculum(spec))
+    check_curriculum(lambda: curricula.make(spec))
 
 
 def test_every_built_in_curriculum_is_checked():
@@ -182,7 +181,7 @@ BOTH = {**LAST, "steps": 1, "success": 0.5}
 )
 def test_options_that_do_not_fit_are_refused(spec, message):
     with pytest.raises(ValueError, match=message):
-        make_curriculum(spec)
+        curricula.make(spec)
 
 
 @pytest.mark.parametrize(
@@ -194,6 +193,6 @@ def test_options_that_do_not_fit_are_refused(spec, message):
     ],
 )
 def test_games_that_do_not_fit_are_refused(spec, games, message):
-    curriculum = make_curriculum(spec)
+    curriculum = curricula.make(spec)
     with pytest.raises(ValueError, match=message):
         curriculum.prepare({name: GAMES[name] for name in games})

@@ -37,12 +37,13 @@ def test_an_evaluation_has_rows_with_reasons_that_open_their_episodes(evaluation
     (table,) = read.tables
     assert table.title == "kuhn_poker-v0 (num_players=2)"
     assert len(table.rows) == len(found.rows) == 3
-    invalid = table.heads.index("invalid replies")
+    invalid = table.heads.index("invalid")
     for row, wanted in zip(table.rows, found.rows, strict=True):
         assert row[3:5] == [str(wanted.seat), str(wanted.num_episodes)]
-        assert row[6].startswith(f"{wanted.mean_return:.3f} ({wanted.low:.3f} to ")
-        reasons = ", ".join(f"{k} {100 * v:.1f} %" for k, v in wanted.invalid.items())
-        assert row[invalid] == (reasons or "none")
+        ends = f"{wanted.low:z.3f} to {wanted.high:z.3f}"
+        assert row[6:8] == [f"{wanted.mean_return:z.3f}", ends]
+        reasons = ", ".join(f"{k} {v:.1%}" for k, v in wanted.invalid.items())
+        assert row[invalid] == (reasons or "0")
     assert any("illegal" in row[invalid] for row in table.rows)
     lineups = {line.source for line in read.episodes}
     first = f"kuhn_poker-v0: {ATTACK} / random"

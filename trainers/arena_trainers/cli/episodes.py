@@ -52,9 +52,9 @@ from arena_trainers.report.page import (
     played_page,
     read_evaluation,
     read_tournament,
+    report_page,
     sheet,
     write_replay,
-    write_report,
 )
 from arena_trainers.report.runs import EVALUATED, METRICS, RunFiles, read_runs
 from arena_wrappers.play import game_of
@@ -287,7 +287,7 @@ def report(
                 raise typer.Exit(130)
         elif are_runs:
             found = read_runs(paths, groups)
-            write_report(path, *found)
+            write_whole(path, report_page(*found))
             _tell(path, found)
         elif go_on:
             raise ValueError(

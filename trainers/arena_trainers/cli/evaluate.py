@@ -53,6 +53,7 @@ from arena_trainers.cli.options import (
     wanted_folder,
 )
 from arena_trainers.matchmaking import is_past
+from arena_trainers.report.episodes import count_lines
 from arena_wrappers import (
     Episode,
     EpisodePlan,
@@ -251,10 +252,7 @@ def _kept(out: Path | None) -> Callable[[], str]:
 
 
 def _num_lines(path: Path | None) -> int:
-    if path is None or not path.is_file():
-        return 0
-    with path.open("rb") as file:
-        return sum(1 for _ in file)
+    return count_lines(path) if path is not None and path.is_file() else 0
 
 
 def _end(lost: Sequence[str], out: Path | None) -> None:

@@ -17,4 +17,3 @@ from arena_trainers.curricula.protocol import Curriculum as Curriculum
 from arena_trainers.curricula.protocol import Outcome as Outcome
 from arena_trainers.curricula.protocol import Task as Task
 from arena_trainers.curricula.protocol import curricula as curricula
-from arena_trainers.curricula.protocol import make_curriculum as make_curriculum

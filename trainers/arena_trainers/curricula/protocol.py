@@ -128,20 +128,3 @@ curricula: Door[Curriculum] = Door(
     },
     kit=f"{_HERE}.testing:check_curriculum",
 )
-
-
-def make_curriculum(spec: str | Mapping[str, Any]) -> Curriculum:
-    """The curriculum of a name with its options.
-
-    Args:
-        spec: an expression of `arena_envs.doors`, or `{NAME: {key: value}}`.
-
-    Raises:
-        ValueError: an unknown curriculum or option, or an option out of range.
-        ImportError: the curriculum's plug-in cannot be imported.
-
-    >>> curriculum = make_curriculum("horizon(horizons=[4, null])")
-    >>> curriculum.propose(0, None), curriculum.propose(100, None)
-    (Task(game=None, max_turns=4), Task(game=None, max_turns=None))
-    """
-    return curricula.make(spec)

@@ -22,13 +22,7 @@ SCORE = (
 
 def as_table(found: Evaluation) -> Table:
     """All rows and columns of an evaluation."""
-    heads = ["policy", "against", "role", "seat", "episodes", "distinct", "return"]
-    heads += ["95 %", "score (95 %)", "win/draw/loss", "invalid", "turns", "tokens"]
-    cells = [_cells(row) for row in found.rows]
-    if all(row.num_tokens is None for row in found.rows):
-        heads, cells = heads[:-1], [row[:-1] for row in cells]
-    if not any(row.opponent for row in found.rows):
-        heads, cells = [heads[0], *heads[2:]], [[row[0], *row[2:]] for row in cells]
+    heads, cells = all_columns(found)
     table = Table(
         *heads,
         title=escape(title(found)),
@@ -41,6 +35,18 @@ def as_table(found: Evaluation) -> Table:
     for row in cells:
         table.add_row(*map(escape, row))
     return table
+
+
+def all_columns(found: Evaluation) -> tuple[list[str], list[list[str]]]:
+    """The names of all columns that have values, and the cells of each row."""
+    heads = ["policy", "against", "role", "seat", "episodes", "distinct", "return"]
+    heads += ["95 %", "score (95 %)", "win/draw/loss", "invalid", "turns", "tokens"]
+    cells = [_cells(row) for row in found.rows]
+    if all(row.num_tokens is None for row in found.rows):
+        heads, cells = heads[:-1], [row[:-1] for row in cells]
+    if not any(row.opponent for row in found.rows):
+        heads, cells = [heads[0], *heads[2:]], [[row[0], *row[2:]] for row in cells]
+    return heads, cells
 
 
 def title(found: Evaluation) -> str:

@@ -356,11 +356,10 @@ def _joined(drawings: list[Drawing]) -> str:
 SCRIPTS = ("replay.js", "report.js")
 
 
-def write_report(path: Path, *runs: RunFiles, live_seconds: int = 0) -> None:
-    """Writes the report of runs; the file appears whole or not at all.
+def report_page(*runs: RunFiles, live_seconds: int = 0) -> str:
+    """The report of runs.
 
     Args:
-        path: the HTML file.
         runs: the files of the runs, see `read_runs`; several are compared.
         live_seconds: seconds after which the page reloads itself; 0 for a page that does not.
 
@@ -368,11 +367,6 @@ def write_report(path: Path, *runs: RunFiles, live_seconds: int = 0) -> None:
         ModuleNotFoundError: Jinja or matplotlib is not installed.
         ValueError: the runs have no game in common.
     """
-    write_whole(path, report_page(*runs, live_seconds=live_seconds))
-
-
-def report_page(*runs: RunFiles, live_seconds: int = 0) -> str:
-    """The page that `write_report` writes."""
     is_one = len(runs) == 1
     shown = list(runs) if is_one else named(runs)
     starts = None if is_one else start_table(shown)
@@ -471,7 +465,7 @@ def follow(
         The files of the runs in the last page, and whether all runs have ended.
 
     Raises:
-        ValueError: as `read_runs` and `write_report` do.
+        ValueError: as `read_runs` and `report_page` do.
     """
     seen: list[Stamp] = []
     try:
@@ -481,13 +475,13 @@ def follow(
             found = [(name, x.st_mtime_ns, x.st_size) for name, x in stats]
             if found != seen:
                 runs = read_runs(folders, num_groups)
-                write_report(path, *runs, live_seconds=seconds)
+                write_whole(path, report_page(*runs, live_seconds=seconds))
                 seen = found
             wait(seconds)
     except KeyboardInterrupt:
         pass  # the page must stop to reload itself
     runs = read_runs(folders, num_groups)
-    write_report(path, *runs)
+    write_whole(path, report_page(*runs))
     return runs, _have_ended(folders)
 
 

@@ -4,8 +4,15 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from arena_trainers.evaluate.result_rows import ResultRow, against
-from arena_trainers.evaluate.tables import interval_text, score_notes, score_text
+from arena_trainers.evaluate.matches import Evaluation, Partner
+from arena_trainers.evaluate.result_rows import ResultRow
+from arena_trainers.evaluate.tables import (
+    all_columns,
+    caption,
+    interval_text,
+    score_notes,
+    title,
+)
 from arena_trainers.options import is_number
 
 NONE = "-"
@@ -196,10 +203,6 @@ def interval(found: Mapping[str, Any], digits: int = 3) -> str:
 
 UNKNOWN = "?"  # the policy of a seat without a turn
 HEATS = 5  # shades of a color
-EVALUATION = (
-    "policy", "against", "role", "seat", "episodes", "distinct", "return (95 %)",
-    "score (95 %)", "won", "drawn", "lost", "invalid replies", "turns", "tokens",
-)  # fmt: skip
 PAYOFF = (
     "Mean return of the row's policy in one seat, with the column's in all other seats; "
     "95 % interval. A click opens episodes of the two."
@@ -237,38 +240,15 @@ def evaluation_table(found: Mapping[str, Any], sources: Collection[str]) -> Text
         found: what `Evaluation.to_dict` gave.
         sources: sources of the episodes in the page, to which rows link.
     """
-    rows = [ResultRow(**values) for values in found["rows"]]
-    params = ", ".join(f"{name}={value}" for name, value in found["params"].items())
-    title = f"{found['game']} ({params})" if params else found["game"]
-    notes = []
-    if found["known_value"]:
-        notes.append(f"Known value: {found['known_value']}")
-    notes += score_notes(found["rows"])
-    for row in rows:
-        if row.role == "policy":
-            notes += [
-                f"{name} in seat {row.seat}{against(row.opponent)}: "
-                + interval({"mean": mean, "low": low, "high": high})
-                for name, (mean, low, high, _) in row.measures.items()
-            ]
-    cells = [_evaluated(found["game"], row, sources) for row in rows]
-    return TextTable(title, EVALUATION, cells, notes)
-
-
-def _evaluated(
-    game: str, row: ResultRow, sources: Collection[str]
-) -> list[str | TableCell]:
-    returns = interval({"mean": row.mean_return, "low": row.low, "high": row.high})
-    invalid = ", ".join(f"{why} {percent(rate)}" for why, rate in row.invalid.items())
-    shares = [percent(share) for share in (row.wins, row.draws, row.losses)]
-    link = _link(_lineup_of(game, row, sources), sources)
-    tokens = number(row.num_tokens, 1)
-    return [
-        TableCell(row.policy, link),
-        *[row.opponent or NONE, row.role, str(row.seat)],
-        *[str(row.num_episodes), str(row.num_distinct), returns, score_text(row)],
-        *[*shares, invalid or "none", number(row.num_turns, 1), tokens],
+    rows = tuple(ResultRow(**values) for values in found["rows"])
+    partners = tuple(Partner(**values) for values in found["partners"])
+    read = Evaluation(**{**found, "rows": rows, "partners": partners})
+    heads, cells = all_columns(read)
+    linked = [
+        [TableCell(name, _link(_lineup_of(read.game, row, sources), sources)), *others]
+        for row, (name, *others) in zip(rows, cells, strict=True)
     ]
+    return TextTable(title(read), heads, linked, caption(read).splitlines())
 
 
 def _lineup_of(game: str, row: ResultRow, sources: Collection[str]) -> str:

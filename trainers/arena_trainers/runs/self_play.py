@@ -13,7 +13,7 @@ from transformers import PrinterCallback
 
 from arena_trainers.evaluate import legal_rate
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.report.page import write_report
+from arena_trainers.report.page import report_page
 from arena_trainers.report.runs import read_run_files
 from arena_trainers.runs.folder import (
     METRICS,
@@ -79,6 +79,7 @@ from arena_trainers.train.saved import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, RandomPolicy, Turn, play
 from arena_wrappers.policies.agents import agent_of
+from arena_wrappers.records import write_whole
 
 FEW = 0.05  # legal replies / replies; below this GRPO has almost no positive examples
 
@@ -360,7 +361,8 @@ class SelfPlay(Run):
         ]
         save_cards(CardSource(self.folder, base, *told, "by self-play", TAGS, rows))
         if last_rollouts(self.folder) is not None:
-            write_report(self.folder / REPORT, read_run_files(self.folder, NUM_GROUPS))
+            page = report_page(read_run_files(self.folder, NUM_GROUPS))
+            write_whole(self.folder / REPORT, page)
 
     def _show(self, outcomes: list[GameOutcome]) -> None:
         plans = [meter.plan for meter in self.meters]

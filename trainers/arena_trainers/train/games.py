@@ -16,7 +16,7 @@ import numpy as np
 
 from arena_envs.checks import did_you_mean
 from arena_envs.registration import make, make_game
-from arena_trainers.curricula import Curriculum, make_curriculum
+from arena_trainers.curricula import Curriculum, curricula
 from arena_trainers.engines import by_server
 from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.lm import best_of
@@ -349,7 +349,7 @@ def curriculum_of(args: Any, plans: Sequence[GamePlan]) -> Curriculum | None:
     """
     if args.curriculum is None:
         return None
-    curriculum = make_curriculum(args.curriculum)
+    curriculum = curricula.make(args.curriculum)
     names = [plan.name for plan in plans]
     if len(set(names)) < len(names):
         raise ValueError(

@@ -37,7 +37,7 @@ from arena_trainers.credit.by_name import (
     with_options,
 )
 from arena_trainers.credit.needs import Needs, keeps_state, needs_of
-from arena_trainers.curricula import make_curriculum
+from arena_trainers.curricula import curricula
 from arena_trainers.engines import check_engine, check_engine_columns
 from arena_trainers.engines.settings import changes_draws, engine_of, refuse
 from arena_trainers.losses import terms_of
@@ -451,7 +451,7 @@ class SelfPlay:
         if names_matchmaker(self.opponents):
             make_matchmaker(self.opponents)  # raises for options that it lacks
         if self.curriculum is not None:
-            make_curriculum(self.curriculum)
+            curricula.make(self.curriculum)
         parts_of(self.rewards)
         for name, weight in self.part_weights.items():
             if not isinstance(weight, int | float) or not math.isfinite(weight):
