@@ -658,10 +658,7 @@ def shares(num_wins: int, num_losses: int, oversample: int) -> tuple[int, int]:
     return wins, num - wins
 
 
-FOLDER, WEIGHTS = (
-    "player",
-    "weights.safetensors",
-)  # in the run folder, and in checkpoints
+FOLDER, WEIGHTS = "player", "weights.safetensors"  # of runs and checkpoints
 
 
 class Job(NamedTuple):
@@ -702,20 +699,18 @@ class JobPlayer:
 
     def __init__(
         self,
-        args: TurnGRPOConfig,
-        games: PreparedGames,
-        accelerator: Any,
+        given: Setup,
         policy: LMPolicy,
-        agent: Callable[[Policy], Policy] | None,
-        group_sizes: tuple[int, int],
+        accelerator: Any,
         load: Callable[[Job], None],
     ) -> None:
         self.clock, self.version, self.load = Clock(), -1, load
-        for one in (policy, *games.models):
+        for one in (policy, *given.games.models):
             one.backend = TimedBackend(one.backend, self.clock)
-        matching = Matching(games, args, accelerator, policy, self.clock, agent)
-        own = Tasks(games, args), 0, group_sizes, self.clock
-        self.player = Player(args, games, matching, *own)
+        own = given.args, given.games
+        seated = accelerator, policy, self.clock, given.agent
+        parts = Matching(given.games, given.args, *seated), Tasks(*own[::-1])
+        self.player = Player(*own, *parts, 0, given.group_sizes, self.clock)
 
     def __call__(self, job: Job) -> Done:
         self.clock.restart()
@@ -752,8 +747,7 @@ def copy_player(given: Setup) -> JobPlayer:
             for name in file.keys():  # noqa: SIM118 # it is no mapping
                 weights[name].data.copy_(file.get_tensor(name))
 
-    how = accelerator, policy, given.agent, given.group_sizes, load
-    return JobPlayer(given.args, games, *how)
+    return JobPlayer(given._replace(games=games), policy, accelerator, load)
 
 
 def placed(tensor: torch.Tensor, address: int) -> torch.Tensor:
@@ -800,24 +794,21 @@ class Ahead:
                 f"{self.args.device.type} with training; give --use_cpu true, or a server: "
                 "--use_vllm true --vllm_mode server"
             )
-        shared = [
-            m.name for m in trainer.games.models if m.model is trainer.policy.model
-        ]
-        if self.serves and shared:
+        own = trainer.policy.model
+        if self.serves and (
+            n := [m.name for m in trainer.games.models if m.model is own]
+        ):
             raise ValueError(
-                f"want opponents with models of their own, got {shared}, which share that of "
-                "the learner while it trains; merge them with arena export --merged"
+                f"want opponents with models of their own, got {n}, which share that of the "
+                "learner while it trains; merge them with arena export --merged"
             )
         self._jobs: deque[tuple[Job, Future[Done]]] = deque()
-        self._starts: deque[list[Any]] = (
-            deque()
-        )  # of the batch that trains, and after it
+        # of the batch that trains, and after it
+        self._starts: deque[list[Any]] = deque()
         self._order: Iterator[list[Any]] = iter(())
         self._number = 0  # of the batch that trains
         self._per_step = int(self.args.generations_per_step)
-        self._resumed: int | None = (
-            None  # version of the weights that play what was in flight
-        )
+        self._resumed: int | None = None  # version that plays what was in flight
         self._seen: list[list[float]] = []  # sums of micro-batches, see `measure`
         self._player: JobPlayer | None = None  # of a server
         self._pool: Executor | None = None
@@ -827,6 +818,7 @@ class Ahead:
     def running(self) -> Iterator[None]:
         """The player lives in this context."""
         shutil.rmtree(self.folder, ignore_errors=True)  # of a run that was killed
+        self._starts.clear()
         try:
             yield
         finally:
@@ -956,39 +948,36 @@ class Ahead:
 
     def _start(self) -> Executor:
         trainer, games, policy = self.trainer, self.trainer.games, self.trainer.policy
-        agent, sizes = trainer._agent, trainer.player.group_sizes
-        if self.serves:
-            own = copy.copy(policy)
-            own._memo, own._texts = {}, {}  # another thread reads them
-            how = trainer.accelerator, own, agent, sizes
-            take = trainer.sender.take
-            self._player = JobPlayer(
-                self.args, games, *how, lambda job: take(job.weights)
-            )
-            return ThreadPoolExecutor(1)
         opponents = games.opponents.items()
         models = [name for name, one in opponents if without_noise(one) in games.models]
-        others = {name: one for name, one in opponents if name not in models}
-        policy.save_pretrained(folder := self.folder / "model")
-        options = {
-            "dtype": policy.model.dtype,
-            "prompt": self.args.prompt,
+        options = self.args.sampling_options | {
             "name": "self",
+            "prompt": self.args.prompt,
         }
         options |= {"with_entropy": policy.sampling.with_entropy}
         named = policy.model.named_parameters()
         setup = Setup(
             self.args,
-            replace(games, opponents=others, functions={}),
+            games,
             models,
-            agent,
-            folder,
-            options | self.args.sampling_options,
+            trainer._agent,
+            self.folder / "model",
+            options | {"dtype": policy.model.dtype},
             {name: (p.data_ptr() % 64, p.requires_grad) for name, p in named},
             trainer.accelerator.mixed_precision,
-            sizes,
+            trainer.player.group_sizes,
             torch.get_num_threads(),
         )
+        if self.serves:
+            own = copy.copy(policy)
+            own._memo, own._texts = {}, {}  # another thread reads them
+            take = trainer.sender.take
+            how = own, trainer.accelerator, lambda job: take(job.weights)
+            self._player = JobPlayer(setup, *how)
+            return ThreadPoolExecutor(1)
+        policy.save_pretrained(setup.folder)
+        others = {name: one for name, one in opponents if name not in models}
+        setup = setup._replace(games=replace(games, opponents=others, functions={}))
         # spawned, as a fork after torch's threads have run may hang
         spawn, before = get_context("spawn"), {*active_children()}
         pool = ProcessPoolExecutor(1, spawn, begin_player, (setup,))
@@ -1001,7 +990,7 @@ class Ahead:
     ) -> None:
         """Notes the importance ratios of a micro-batch; arguments as `Agreement`'s."""
         ratio = (logprobs.detach() - inputs["sampling_per_token_logps"]).exp()
-        ratio = ratio[counted].double()
+        ratio = ratio[counted & ~ratio.isnan()].double()  # vLLM may give none
         self._seen.append([float(ratio.sum()), float((ratio**2).sum()), len(ratio)])
 
     def read(self) -> dict[str, float]:

@@ -187,7 +187,7 @@ def _not_beside_training(args: Any) -> list[tuple[str, object, str]]:
     """Options that `asynchronous` refuses: whether they are given, and why."""
     who, tasks, cut = args.opponents, args.curriculum, changes_draws(args)
     past = names_matchmaker(who) and make_matchmaker(who).max_live > 0
-    taught = tasks and make_curriculum(tasks).reads_success
+    taught = tasks and curricula.make(tasks).reads_success
     late = "results of a batch are known after the next one began"
     trained = "it reads the policy that trains, and another one played"
     updates = args.generations_per_step % 1 != 0
