@@ -1,4 +1,4 @@
-"""Claims of each estimator: the project's in a table, others by the decorator `claims`.
+"""Claims of each estimator: the project's in `claims.toml`, others by the decorator `claims`.
 
 The tests, the report and `testing.check_estimator` verify the claims.
 
@@ -23,8 +23,10 @@ The value is the worst kind over the games and seats:
 """
 
 import math
+import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from arena_trainers.credit.by_name import Estimator, find_estimator, name_of
@@ -101,111 +103,20 @@ class Claims:
 
 
 BIASES = ("bias_two", "bias_infinite", "bias_shared_chance")
-UNBIASED: Mapping[str, Any] = dict.fromkeys(BIASES, "exact")
-UNBIASED_IF_LARGE: Mapping[str, Any] = dict.fromkeys(BIASES[1:], "exact")
-APART: Mapping[str, Any] = {
-    "games_apart": True,
-    "groups_apart": True,
-    "seats_apart": True,
-}
-TOGETHER: Mapping[str, Any] = dict.fromkeys(APART, False)
-OUTCOME = Claims(
-    bias_infinite="scaled", shift=True, **APART, tokens=True, singleton_pool="zero"
-)  # z-scores of trajectories, in pools of (group, seat)
-CRITIC = Claims(
-    **UNBIASED, bootstraps=True, **APART, tokens=True
-)  # no pools; the critic gives the policy's exact values
-BY_TOKENS = replace(
-    OUTCOME,
-    bias_infinite="direction",
-    groups_apart=False,
-    seats_apart=False,
-    tokens=False,
-)
-BY_STATE = replace(OUTCOME, bias_infinite="direction", shift=False)
 
-CLAIMS: Mapping[str, Claims] = {
-    "adca": replace(OUTCOME, bias_infinite="direction"),
-    "advevo_public_baseline": replace(
-        OUTCOME,
-        **UNBIASED_IF_LARGE,
-        bias_two="scaled",
-        zero_sum=("group", "team"),
-        shift=False,
-        seats_apart=False,
-    ),
-    "aepo": BY_TOKENS,
-    "agentprm": replace(
-        OUTCOME,
-        **UNBIASED_IF_LARGE,
-        bias_two="direction",
-        zero_mean=("game", "seat", "state_key"),
-        groups_apart=False,
-    ),
-    "archer": CRITIC,
-    "at_grpo": replace(BY_STATE, zero_mean=("group", "seat", "state_key")),
-    "bi_level_gae": replace(CRITIC, tokens=False),
-    "bnpo": replace(
-        OUTCOME,
-        zero_sum=("group", "seat"),
-        shift=False,
-        groups_apart=False,
-        seats_apart=False,
-    ),
-    "canon": replace(
-        OUTCOME,
-        bias_two="exact",
-        bias_infinite="direction",
-        bias_shared_chance="direction",
-        tokens=False,
-    ),
-    "counterfactual": replace(CRITIC, shift=True),
-    "dr_grpo": replace(
-        OUTCOME,
-        **UNBIASED_IF_LARGE,
-        bias_two="scaled",
-        zero_sum=("group", "seat"),
-        noise=1.0,
-    ),
-    "episode": replace(OUTCOME, zero_sum=("group", "seat")),
-    "flow_grpo": replace(OUTCOME, zero_sum=("group", "seat")),
-    "gae": replace(CRITIC, noise=1.2),
-    "gigpo": BY_STATE,
-    "grpo_passk": replace(OUTCOME, bias_infinite="zero", bias_shared_chance="zero"),
-    "hapo": BY_TOKENS,
-    "mars": replace(
-        OUTCOME, **UNBIASED_IF_LARGE, zero_mean=("game", "seat"), groups_apart=False
-    ),
-    "mars_loo": replace(
-        OUTCOME, **UNBIASED, groups_apart=False, singleton_pool="return"
-    ),
-    "mars_released": Claims(labels=False),
-    "matpo": replace(OUTCOME, zero_sum=("group",), shift=False, seats_apart=False),
-    "mt_grpo": replace(OUTCOME, bias_infinite="reversed", zero_sum=("group", "seat")),
-    "normalise_then_sum": Claims(
-        zero_sum=("game",), games_apart=True, tokens=True, singleton_pool="zero"
-    ),
-    "poad": replace(CRITIC, tokens=False),
-    "rae": replace(
-        CRITIC, bootstraps=False, groups_apart=False, singleton_pool="return"
-    ),
-    "random_effects": replace(
-        OUTCOME, **UNBIASED, groups_apart=False, singleton_pool="return", noise=1.2
-    ),
-    "reinforce_plus_plus_baseline": replace(
-        OUTCOME,
-        bias_shared_chance="scaled",
-        **TOGETHER,
-        tokens=False,
-        singleton_pool="other",
-    ),
-    "rloo": replace(OUTCOME, **UNBIASED, singleton_pool="return", noise=1.0),
-    "salt": OUTCOME,
-    "stratified_grpo": replace(
-        OUTCOME, zero_sum=("group", "seat"), bias_infinite="direction"
-    ),
-    "turn_ppo": CRITIC,
-}
+
+def _read() -> dict[str, Claims]:
+    """The claims in `claims.toml`, by estimator."""
+    found = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    claims = {}
+    for name, own in found["claims"].items():
+        given = {**found["defaults"].get(own.pop("like", ""), {}), **own}
+        tuples = {k: tuple(v) for k, v in given.items() if isinstance(v, list)}
+        claims[name] = Claims(**given | tuples)
+    return claims
+
+
+CLAIMS: Mapping[str, Claims] = _read()
 
 
 def claims(**claimed: Any) -> Callable[[F], F]:
