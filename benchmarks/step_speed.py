@@ -2,8 +2,7 @@
 
 Two processes train the default job of `arena train` (the tiny model on Kuhn poker, without its
 evaluations), one with this checkout and one with `--before`. They take turns of a few steps, so that other load
-on the machine slows both alike. The table has the median over turns of the CPU milliseconds of a step on one
-thread. A moment belongs to the innermost part:
+on the machine slows both alike. The table has the mean CPU milliseconds of a step on one thread. A moment belongs to the innermost part:
 
 | part | what it is |
 |---|---|
@@ -30,7 +29,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +68,7 @@ class Parts:
     """CPU seconds by part, since the last reading."""
 
     def __init__(self) -> None:
-        self.spent, self.open = Counter[str](), ["rest"]
+        self.spent, self.open = defaultdict[str, float](float), ["rest"]
         self.last = time.process_time()
         for part, places in PLACES.items():
             for place in places:
@@ -191,19 +190,17 @@ def compare(checkouts: list[Path], turns: int, steps: int) -> list[dict[str, Any
 
 
 def table(before: dict[str, Any], now: dict[str, Any]) -> str:
-    """The medians in milliseconds, and the ratio of the sums."""
+    """The means in milliseconds, and the ratio of their sums."""
     lines = ["| part | before, ms | now, ms |", "|---|---|---|"]
     for part in PARTS:
-        pair = [1e3 * statistics.median(x[part]) for x in (before, now)]
+        pair = [1e3 * statistics.mean(x[part]) for x in (before, now)]
         lines.append(f"| {part} | {pair[0]:.1f} | {pair[1]:.1f} |")
     sums = [[*map(sum, zip(*x.values(), strict=True))] for x in (before, now)]
-    whole = [1e3 * statistics.median(x) for x in sums]
+    whole = [1e3 * statistics.mean(x) for x in sums]
     ratios = [b / a for a, b in zip(*sums, strict=True)]
     lines.append(f"| step | {whole[0]:.1f} | {whole[1]:.1f} |")
-    ends = f"{min(ratios):.2f} to {max(ratios):.2f}"
-    return "\n".join(
-        [*lines, "", f"now / before: {statistics.median(ratios):.3f} ({ends})"]
-    )
+    told = f"now / before: {whole[1] / whole[0]:.3f}; of single turns"
+    return "\n".join([*lines, "", f"{told}: {min(ratios):.2f} to {max(ratios):.2f}"])
 
 
 def main() -> None:

@@ -30,7 +30,6 @@ from arena_envs.games.kits.board import (
     Squares,
     TwoPlayerGame,
     piece_rows,
-    square_bits,
     turn_text,
 )
 from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
@@ -77,7 +76,7 @@ class Breakthrough(TwoPlayerGame[State]):
         return 2 * steps * self.columns + 1
 
     def initial_state(self) -> State:
-        squares, num_pieces = self._grid.bits, self._num_home_rows * self.columns
+        squares, num_pieces = self.grid.bits, self._num_home_rows * self.columns
         return State(sum(squares[:num_pieces]), sum(squares[-num_pieces:]))
 
     def current_player(self, state: State) -> int:
@@ -98,7 +97,7 @@ class Breakthrough(TwoPlayerGame[State]):
         return actions
 
     def apply(self, state: State, action: int) -> State:
-        source, direction = self._grid.bits[action // 12], action // 2 % 6
+        source, direction = self.grid.bits[action // 12], action // 2 % 6
         if state.player == 0:
             target = source << self.columns + direction
         else:
@@ -113,7 +112,7 @@ class Breakthrough(TwoPlayerGame[State]):
     def returns(self, state: State) -> Sequence[float]:
         if state.player != TERMINAL:
             return (0.0, 0.0)
-        bottom = self._grid.bits[-self.columns]
+        bottom = self.grid.bits[-self.columns]
         return (1.0, -1.0) if state.black >= bottom or not state.white else (-1.0, 1.0)
 
     @property
@@ -122,9 +121,9 @@ class Breakthrough(TwoPlayerGame[State]):
         return "player_0 wins" if (self.rows, self.columns) in solved else None
 
     def observe(self, state: State, seat: int) -> str:
-        rows = self._grid.row_texts("BW.", state.black, state.white)
+        rows = self.grid.row_texts("BW.", state.black, state.white)
         lines = [f"{self.rows - i} {row}" for i, row in enumerate(rows)]
-        headline, letters = self._headline(state, seat), f"  {self._grid.header}"
+        headline, letters = self._headline(state, seat), f"  {self.grid.header}"
         return "\n".join([headline, letters, *lines])
 
     def features(self, state: State, seat: int) -> Vector:
@@ -133,7 +132,7 @@ class Breakthrough(TwoPlayerGame[State]):
         The flags are whether the seat moves up, and whether it is to move.
         """
         to_move = state.player == seat
-        return self._grid.values(state[seat], state[1 - seat], seat == 1, to_move)
+        return self.grid.values(state[seat], state[1 - seat], seat == 1, to_move)
 
     def action_text(self, state: State, action: int) -> str:
         return _action_texts(self.rows, self.columns)[action]
@@ -174,12 +173,13 @@ class Breakthrough(TwoPlayerGame[State]):
         return 2 if self.rows >= 6 else 1
 
     @cached_property
-    def _grid(self) -> Squares:
+    def grid(self) -> Squares:
+        """The squares of the board."""
         return Squares(self.rows, self.columns)
 
     @cached_property
     def _last_rows(self) -> int:
-        squares = self._grid.bits
+        squares = self.grid.bits
         return sum(squares[: self.columns] + squares[-self.columns :])
 
     def _headline(self, state: State, seat: int) -> str:
@@ -230,8 +230,7 @@ def _action_texts(rows: int, columns: int) -> list[str]:
 def scene(game: Breakthrough, state: State, viewer: int | None) -> Scene:
     """Black pieces, which move down, and white ones, which move up."""
     discs = (Cell("B", "dark", disc=True), Cell("W", "light", disc=True))
-    bits = square_bits(game.rows, game.columns)
-    rows = piece_rows(bits, game.columns, state.black, state.white, discs)
+    rows = piece_rows(game.grid.bits, game.columns, state.black, state.white, discs)
     numbers = [str(game.rows - number) for number in range(game.rows)]
     title = "player_0 has B and moves down, player_1 has W and moves up"
     board = Grid(rows, title, numbers, LETTERS[: game.columns], checkered=True)

@@ -31,7 +31,6 @@ from arena_envs.games.kits.board import (
     Squares,
     TwoPlayerGame,
     piece_rows,
-    square_bits,
     turn_text,
 )
 from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
@@ -86,12 +85,12 @@ class ConnectFour(TwoPlayerGame[State]):
     def apply(self, state: State, action: int) -> State:
         crosses, noughts, player = state
         height = ((crosses | noughts) & self._column_bits[action]).bit_count()
-        disc = self._grid.bits[height * self.columns + action]
+        disc = self.grid.bits[height * self.columns + action]
         if player:
             noughts |= disc
         else:
             crosses |= disc
-        full = crosses | noughts == self._grid.full
+        full = crosses | noughts == self.grid.full
         if full or self._has_line(noughts if player else crosses):
             return State(crosses, noughts, TERMINAL)
         return State(crosses, noughts, 1 - player)
@@ -111,14 +110,14 @@ class ConnectFour(TwoPlayerGame[State]):
         return "random play: X wins .559, O .439" if self == type(self)() else None
 
     def observe(self, state: State, seat: int) -> str:
-        rows = self._grid.row_texts("XO.", state.crosses, state.noughts)
+        rows = self.grid.row_texts("XO.", state.crosses, state.noughts)
         turn = turn_text(state.player, seat, self.returns(state))
-        rows += [self._grid.header, f"You are {'XO'[seat]}. {turn}"]
+        rows += [self.grid.header, f"You are {'XO'[seat]}. {turn}"]
         return "\n".join(reversed(rows))
 
     def features(self, state: State, seat: int) -> Vector:
         """Two numbers per square, from the lowest row up: own disc, other's disc."""
-        return self._grid.values(state[seat], state[1 - seat])
+        return self.grid.values(state[seat], state[1 - seat])
 
     def action_text(self, state: State, action: int) -> str:
         return "abcdefghij"[action]
@@ -141,16 +140,17 @@ class ConnectFour(TwoPlayerGame[State]):
         )
 
     @cached_property
-    def _grid(self) -> Squares:
+    def grid(self) -> Squares:
+        """The squares of the board."""
         return Squares(self.rows, self.columns)
 
     @cached_property
     def _top_row(self) -> int:
-        return (self.rows - 1) * self._grid.stride
+        return (self.rows - 1) * self.grid.stride
 
     @cached_property
     def _column_bits(self) -> list[int]:
-        bits = self._grid.bits
+        bits = self.grid.bits
         return [sum(bits[column :: self.columns]) for column in range(self.columns)]
 
     @cached_property
@@ -160,7 +160,7 @@ class ConnectFour(TwoPlayerGame[State]):
         while length < self.x_in_row:
             shifts.append(min(length, self.x_in_row - length))
             length += shifts[-1]
-        stride = self._grid.stride
+        stride = self.grid.stride
         directions = (1, stride - 1, stride, stride + 1)
         return [[step * shift for shift in shifts] for step in directions]
 
@@ -182,7 +182,6 @@ def _open_columns(columns: int, top_row: int) -> tuple[int, ...]:
 def scene(game: ConnectFour, state: State, viewer: int | None) -> Scene:
     """The upright board, with the lowest row at the bottom."""
     discs = (Cell("X", "seat0", disc=True), Cell("O", "seat1", disc=True))
-    bits = square_bits(game.rows, game.columns)
-    rows = piece_rows(bits, game.columns, state.crosses, state.noughts, discs)
+    rows = piece_rows(game.grid.bits, game.columns, state.crosses, state.noughts, discs)
     board = Grid(rows[::-1], top=LETTERS[: game.columns])
     return Scene(turn_title(game, state, viewer), [board])

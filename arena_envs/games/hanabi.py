@@ -666,18 +666,9 @@ class Hanabi(BaseGame[State, int]):
         hints = (*hints[:seat], hint, *hints[seat + 1 :])
         is_ready = len(hands[-1]) == hand_size
         player = len(past) % self.num_players if is_ready else CHANCE
+        size -= 1
         return State(
-            player,
-            deck,
-            size - 1,
-            hands,
-            hints,
-            tops,
-            discards,
-            tokens,
-            lives,
-            left,
-            past,
+            player, deck, size, hands, hints, tops, discards, tokens, lives, left, past
         )
 
     def _use(self, state: State, action: int) -> State:

@@ -33,7 +33,6 @@ from arena_envs.games.kits.board import (
     Squares,
     TwoPlayerGame,
     piece_rows,
-    square_bits,
     turn_text,
 )
 from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
@@ -80,7 +79,7 @@ class Othello(TwoPlayerGame[State]):
         return 2 * (self.size**2 - 4) - 1
 
     def initial_state(self) -> State:
-        bits, middle = self._grid.bits, self.size // 2
+        bits, middle = self.grid.bits, self.size // 2
         upper, lower = (row * self.size + middle for row in (middle - 1, middle))
         black, white = bits[upper] | bits[lower - 1], bits[upper - 1] | bits[lower]
         return State(black, white, 0, self._moves(black, white))
@@ -101,7 +100,7 @@ class Othello(TwoPlayerGame[State]):
     def apply(self, state: State, action: int) -> State:
         own, other = state[state.player], state[1 - state.player]
         if action < self.size**2:
-            square = self._grid.bits[action]
+            square = self.grid.bits[action]
             turned = self._turned(own, other, square)
             own, other = own | square | turned, other ^ turned
         player, moves = 1 - state.player, self._moves(other, own)
@@ -123,11 +122,11 @@ class Othello(TwoPlayerGame[State]):
     def observe(self, state: State, seat: int) -> str:
         turn = turn_text(state.player, seat, self.returns(state))
         black, white = state.black.bit_count(), state.white.bit_count()
-        rows = self._grid.row_texts("BW.", state.black, state.white)
+        rows = self.grid.row_texts("BW.", state.black, state.white)
         return "\n".join(
             [
                 f"You are {'BW'[seat]}. {turn} Discs: B {black}, W {white}.",
-                f"  {self._grid.header}",
+                f"  {self.grid.header}",
                 *[f"{number} {row}" for number, row in enumerate(rows, 1)],
             ]
         )
@@ -135,7 +134,7 @@ class Othello(TwoPlayerGame[State]):
     def features(self, state: State, seat: int) -> Vector:
         """Two numbers per square, from the top: own disc, other's; then: is to move."""
         to_move = state.player == seat
-        return self._grid.values(state[seat], state[1 - seat], to_move)
+        return self.grid.values(state[seat], state[1 - seat], to_move)
 
     def action_text(self, state: State, action: int) -> str:
         row, column = divmod(action, self.size)
@@ -157,16 +156,17 @@ class Othello(TwoPlayerGame[State]):
         )
 
     @cached_property
-    def _grid(self) -> Squares:
+    def grid(self) -> Squares:
+        """The squares of the board."""
         return Squares(self.size, self.size)
 
     @cached_property
     def _numbers(self) -> dict[int, int]:
-        return {bit: number for number, bit in enumerate(self._grid.bits)}
+        return {bit: number for number, bit in enumerate(self.grid.bits)}
 
     @cached_property
     def _steps(self) -> tuple[int, ...]:
-        stride = self._grid.stride
+        stride = self.grid.stride
         return (1, stride - 1, stride, stride + 1)
 
     def _moves(self, own: int, other: int) -> int:
@@ -183,7 +183,7 @@ class Othello(TwoPlayerGame[State]):
                 run >>= step
                 ends |= run
                 run &= other
-        return ends & self._grid.full & ~(own | other)
+        return ends & self.grid.full & ~(own | other)
 
     def _turned(self, own: int, other: int, square: int) -> int:
         """The discs of `other` that a new disc of `own` encloses."""
@@ -233,8 +233,7 @@ class OthelloGreedy:
 def scene(game: Othello, state: State, viewer: int | None) -> Scene:
     """Black and white discs, and how many there are."""
     discs = (Cell("B", "dark", disc=True), Cell("W", "light", disc=True))
-    bits = square_bits(game.size, game.size)
-    rows = piece_rows(bits, game.size, state.black, state.white, discs)
+    rows = piece_rows(game.grid.bits, game.size, state.black, state.white, discs)
     black, white = state.black.bit_count(), state.white.bit_count()
     title = f"player_0 has B: {black}, player_1 has W: {white}"
     numbers = [str(number) for number in range(1, game.size + 1)]

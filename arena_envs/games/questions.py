@@ -313,11 +313,12 @@ def reasoning(name: str, num: int = 500, seed: int = 0, **options: Any) -> TaskL
         ModuleNotFoundError: the package is not installed; says what to install.
     """
     gym = _package("reasoning_gym")
+    _check_known("generator of reasoning-gym", name, gym.factory.DATASETS)
     try:
         data = gym.create_dataset(name, size=num, seed=seed, **options)
     except (ValueError, TypeError, AssertionError) as error:
         raise ValueError(
-            f"want a generator of reasoning-gym, got {name!r}: {error}"
+            f"want options of the generator {name!r} of reasoning-gym: {error}"
         ) from error
     tasks = [Task(one["question"], str(one["answer"]), entry=one) for one in data]
     return TaskList(tuple(tasks), (), partial(_graded, name))
@@ -371,8 +372,6 @@ class Plan(NamedTuple):
 _FOLDER = resources.files(__package__) / "protocols"
 _TYPES = {"num": int, "rounds": int, "draws": int, "simultaneous": bool}
 _TYPES |= dict.fromkeys(("seats", "turns", "last", "sees"), list)
-
-
 PROTOCOLS = sorted(file.name.removesuffix(".toml") for file in _FOLDER.iterdir())
 
 

@@ -24,7 +24,7 @@ from arena_envs import talk
 from arena_envs.doors import BrokenPromise as BrokenPromise
 from arena_envs.game import AnyGame
 from arena_envs.registration import make_game
-from arena_envs.testing import environment, knowledge, rules, texts
+from arena_envs.testing import environment, rules, views
 from arena_envs.testing.sample import Sample as Sample
 from arena_envs.testing.sample import demand
 from arena_envs.testing.sample import draw_sample as draw_sample
@@ -76,24 +76,24 @@ def check_page(game: Any) -> None:
 
 
 CHECKS: tuple[Callable[[Sample], None], ...] = (
-    knowledge.check_complete,
+    views.check_complete,
     rules.check_actions,
     rules.check_returns,
     rules.check_measures,
     rules.check_purity,
     rules.check_pays,
-    texts.check_texts,
-    texts.check_parse,
-    texts.check_hostile_texts,
-    texts.check_strictness,
-    knowledge.check_knowledge,
-    knowledge.check_resampling,
-    knowledge.check_hidden,
-    knowledge.check_scenes,
-    texts.check_messages,
-    texts.check_long_talk,
+    views.check_texts,
+    views.check_parse,
+    views.check_hostile_texts,
+    views.check_strictness,
+    views.check_knowledge,
+    views.check_resampling,
+    views.check_hidden,
+    views.check_scenes,
+    views.check_messages,
+    views.check_long_talk,
     rules.check_rounds,
-    knowledge.check_sufficiency,
+    views.check_sufficiency,
     rules.check_forfeit,
     environment.check_pettingzoo,
     environment.check_seeds,

@@ -163,7 +163,7 @@ def test_capturing_all_pieces_wins() -> None:
     rules = Breakthrough(4, 2)
     # Each side has lost one piece; the last B captures the last W, or W the last B.
     for player, returns in ((0, (1, -1)), (1, (-1, 1))):
-        state = State(rules._grid.bits[2], rules._grid.bits[5], player)
+        state = State(rules.grid.bits[2], rules.grid.bits[5], player)
         (text,) = (t for t in legal_texts(state, rules) if "x" in t)
         after = rules.apply(state, rules.parse(state, text))
         assert after.player == TERMINAL

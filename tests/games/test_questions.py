@@ -1,6 +1,7 @@
 """Questions: sources and scoring, what seats read, when protocols stop, who is paid."""
 
 import json
+import pickle
 import random
 import re
 from collections import Counter
@@ -14,7 +15,7 @@ from arena_envs.game import sample_chance
 from arena_envs.games import questions
 from arena_envs.games.questions import Questions, Task, number_of, sources
 from arena_envs.talk import Utterance
-from arena_envs.testing.texts import HOSTILE
+from arena_envs.testing.views import HOSTILE
 
 GSM8K = {"question": "Ann has 3 pens. She buys 4. How many?", "answer": "3+4=7\n#### 7"}
 MATH = {
@@ -86,7 +87,7 @@ class TestProtocols:
     def test_every_protocol_keeps_the_contract(
         self, protocol: str, check_contract: Any
     ) -> None:
-        check_contract(Questions(protocol, rounds=2))
+        check_contract(Questions(protocol))
 
     @pytest.mark.parametrize("protocol", questions.PROTOCOLS)
     def test_every_protocol_ends_with_hostile_replies(self, protocol: str) -> None:
@@ -364,6 +365,9 @@ class TestSources:
         right = play(game, state, game.task(state).answer)
         assert game.returns(right) == [1.0]
         assert game.returns(play(game, state, "unknown"))[0] < 1
+        assert pickle.loads(pickle.dumps(game)) == game
+        with pytest.raises(ValueError, match="did you mean 'chain_sum'"):
+            Questions(source="reasoning:chain_sun")
 
     def test_math_verify_knows_equal_terms(self) -> None:
         pytest.importorskip("math_verify")
@@ -388,6 +392,12 @@ class TestFiles:
         (tmp_path / "mine.toml").write_text(GOOD + "num = 2")
         game = make_game("questions", protocol=str(tmp_path / "mine.toml"))
         assert game.num_players == 2
+
+    def test_the_file_of_the_page_is_one(self, tmp_path: Path) -> None:
+        page = Path(__file__).parents[2] / "docs" / "questions.md"
+        text = page.read_text().partition("```toml\n")[2].partition("```")[0]
+        (tmp_path / "mine.toml").write_text(text)
+        assert Questions(str(tmp_path / "mine.toml")).max_turns == 5
 
     @pytest.mark.parametrize(
         ("old", "new", "fault"),

@@ -102,12 +102,6 @@ def _row_values(columns: int, own: int, other: int) -> bytes:
     return np.array(pairs, np.float32).tobytes()
 
 
-@lru_cache(64)
-def square_bits(rows: int, columns: int) -> tuple[int, ...]:
-    """The bits of the squares of a board, row by row."""
-    return Squares(rows, columns).bits
-
-
 def piece_rows(
     bits: Sequence[int],
     columns: int,

@@ -47,13 +47,6 @@ def new_round(
     return Betting(player, paid, folded, num_raises, folded.count(False))
 
 
-def legal_actions(betting: Betting, max_raises: int) -> Sequence[int]:
-    """A fold where there is something to pay, a call, and a raise within the limit."""
-    first = FOLD if betting.owed else CALL
-    last = RAISE if betting.num_raises < max_raises else CALL
-    return range(first, last + 1)
-
-
 def act(betting: Betting, action: int, size: int) -> Betting:
     """The betting after an action; a raise is by `size`."""
     player, paid, folded, num_raises, num_left = betting
@@ -121,22 +114,6 @@ def action_places(
             places.append((block * (max_raises + 1) + turns[player]) * 3 + action)
             turns[player] += 1
     return places
-
-
-def num_places(num_rounds: int, num_players: int, max_raises: int) -> int:
-    """Number of places that `action_places` chooses from."""
-    return num_rounds * num_players * (max_raises + 1) * 3
-
-
-def spelled_out(text: str, betting: Betting) -> str:
-    """`text`, with "call" for a check and "raise" for the first bet of a round."""
-    word = fold(text)
-    if betting.player != NOBODY:
-        if word == "check" and not betting.owed:
-            return NAMES[CALL]
-        if word == "bet" and not betting.num_raises:
-            return NAMES[RAISE]
-    return word
 
 
 def pot_text(betting: Betting) -> str:
@@ -284,7 +261,9 @@ class FixedLimit(BaseGame[Hand, int]):
     def legal_actions(self, state: Hand) -> Sequence[int]:
         if self.current_player(state) < 0:
             return ()
-        return legal_actions(state.betting, self.max_raises)
+        betting = state.betting
+        first = FOLD if betting.owed else CALL
+        return range(first, RAISE + (betting.num_raises < self.max_raises))
 
     def apply(self, state: Hand, action: int) -> Hand:
         cards, betting, history = state
@@ -350,7 +329,7 @@ class FixedLimit(BaseGame[Hand, int]):
         turn, chips = n if player < 0 else (player - seat) % n, start + n + 1
         first = chips + n
         places = action_places(state.history, seat, n, self.max_raises)
-        size = first + num_places(len(self.board_sizes), n, self.max_raises)
+        size = first + len(self.board_sizes) * n * (self.max_raises + 1) * 3
         values = np.zeros(size, np.float32)
         values[[*ones, start + turn, *(first + place for place in places)]] = 1
         paid = (*state.betting.paid[seat:], *state.betting.paid[:seat])
@@ -362,7 +341,13 @@ class FixedLimit(BaseGame[Hand, int]):
 
     def parse(self: Any, state: Hand, text: str) -> Any:
         """Reads "check" and "bet" as well, where there is nothing to pay."""
-        return BaseGame.parse(self, state, spelled_out(text, state.betting))
+        word, betting = fold(text), state.betting
+        if betting.player != NOBODY:
+            if word == "check" and not betting.owed:
+                word = NAMES[CALL]
+            if word == "bet" and not betting.num_raises:
+                word = NAMES[RAISE]
+        return BaseGame.parse(self, state, word)
 
     def resample(self, state: Hand, seat: int, rng: random.Random) -> Hand:
         """Deals the hidden hands again, uniformly, from the cards this seat cannot see."""

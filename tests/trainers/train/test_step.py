@@ -1,18 +1,19 @@
 """Our own step from rows to TRL's loss: it gives the columns and the weights of TRL's own method."""
 
+import gc
 import re
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 import torch
 import trl
 from peft import LoraConfig
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, TrainerCallback
 from trl import GRPOTrainer
 
 import arena_trainers
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
+from arena_trainers.extras import import_extra
 from arena_trainers.train.forward import row_tensors
 
 TRANSCRIPT = {
@@ -135,13 +136,30 @@ def test_the_table_of_completions_has_texts_returns_and_advantages(make):
     trainer = make(log_completions=True, logging_steps=1)
     trainer.train()
     (path,) = Path(trainer.args.output_dir).glob("completions/*.parquet")
-    table = pq.read_table(path).to_pandas()
+    table = import_extra("pyarrow.parquet", "train").read_table(path).to_pandas()
     rows = [row for row in trainer._rows if row.advantage is not None][-len(table) :]
     said = [trainer.policy.tokenizer.decode(row.completion_ids) for row in rows]
     assert table["completion"].tolist() == said
     assert table["return"].tolist() == [row.episode_return for row in rows]
     means = [row.advantage.mean() for row in rows]
     assert table["advantage"].tolist() == pytest.approx(means)
+
+
+def test_full_garbage_collections_leave_out_what_was_there_before_training(make):
+    trainer, seen = make(), []
+
+    class Count(TrainerCallback):
+        def on_step_end(self, *_, **__):
+            seen.append(gc.get_freeze_count())
+
+    trainer.add_callback(Count())
+    gc.unfreeze()  # conftest.py freezes
+    try:
+        trainer.train()
+        assert seen[0] > 10_000
+        assert gc.get_freeze_count() == 0
+    finally:
+        gc.freeze()
 
 
 CASES = [

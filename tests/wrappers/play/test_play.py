@@ -31,6 +31,7 @@ from arena_wrappers import (
     stream_plans,
     without_lost,
 )
+from arena_wrappers.play import EnvCaches
 
 SEEDS = range(20)
 
@@ -373,6 +374,14 @@ def test_several_games_are_played_at_once(tolls, telephone):
     episodes = play_plans(plans, batch_size=5)
     assert [e.game for e in episodes] == ["Tolls", "Telephone", "kuhn_poker-v0"] * 4
     assert episodes[2::3] == play(kuhn, policy, range(4))
+
+
+def test_environments_that_are_kept_from_call_to_call_play_the_same_episodes(tolls):
+    env_fn = PromptWrapper(GameEnv(tolls), on_invalid="random").clone
+    plans = [EpisodePlan(env_fn, [Sloppy()] * 3, seed) for seed in SEEDS]
+    caches = EnvCaches()
+    first, again = (play_plans(plans, caches=caches) for _ in range(2))
+    assert first == again == play_plans(plans)
 
 
 def test_one_environment_serves_all_episodes(tolls):

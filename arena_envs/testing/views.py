@@ -1,8 +1,12 @@
-"""Checks of observation texts, features, action texts, `parse` and messages."""
+"""Checks of texts, features, messages and pictures, and of what seats know.
+
+Nothing hidden shows, and nothing that a seat knew is forgotten.
+"""
 
 import random
 import re
 from bisect import bisect_left
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,8 +19,26 @@ from arena_envs.game import (
     IllegalAction,
     possible_actions,
 )
-from arena_envs.scenes.shapes import scene_of
-from arena_envs.testing.sample import Episode, Sample, demand, difference, view
+from arena_envs.scenes import (
+    Cards,
+    Grid,
+    Scene,
+    Table,
+    Talk,
+    Track,
+    scene_of,
+    svg,
+    text_of,
+)
+from arena_envs.scenes.shapes import TONES
+from arena_envs.testing.sample import (
+    Episode,
+    Sample,
+    demand,
+    difference,
+    random_episode,
+    view,
+)
 
 MAX_RULES = 100_000  # characters
 UNPRINTED = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
@@ -258,7 +280,7 @@ MESSAGES = (
     "A rather longer remark about walnuts, with 0 1 2 3 4 5 6 7 8 9 for games of numbers!",
 )
 LONG = "\U000e0041"  # `quoted` shows it as 12 characters
-FIX = "Remove messages that a seat does not read from what it knows and is shown."
+HEARD_FIX = "Remove messages that a seat does not read from what it knows and is shown."
 
 
 def check_messages(sample: Sample) -> None:
@@ -303,7 +325,7 @@ def _follow(
             return
         if player != CHANCE:
             for seat in outside:
-                _compare(game, one, other, seat)
+                _compare_heard(game, one, other, seat)
         for action in game.legal_actions(one):
             text = game.action_text(one, action)
             demand(
@@ -323,20 +345,20 @@ def _follow(
         one, other = game.apply(one, action), game.apply(other, action)
 
 
-def _compare(game: AnyGame, one: Any, other: Any, seat: int) -> None:
+def _compare_heard(game: AnyGame, one: Any, other: Any, seat: int) -> None:
     if game.current_player(one) == TERMINAL and game.returns(one) != game.returns(
         other
     ):
         return  # the words decided how the game ended, which a seat may be told
     keys = [game.information_state(state, seat) for state in (one, other)]
     rule = "a message is in no information state of a seat outside its audience"
-    demand(keys[0] == keys[1], rule, *keys, fix=FIX)
+    demand(keys[0] == keys[1], rule, *keys, fix=HEARD_FIX)
     shown, again = view(game, one, seat), view(game, other, seat)
     rule = "a message shows in no text, features or mask of a seat outside its audience"
-    demand(shown == again, f"{rule}; got {difference(shown, again)}", fix=FIX)
+    demand(shown == again, f"{rule}; got {difference(shown, again)}", fix=HEARD_FIX)
     alike = scene_of(game, one, seat) == scene_of(game, other, seat)
     rule = "a message shows in no scene of a seat outside its audience"
-    demand(alike, rule, seat, fix=FIX)
+    demand(alike, rule, seat, fix=HEARD_FIX)
 
 
 def check_long_talk(sample: Sample) -> None:
@@ -385,3 +407,305 @@ def _with_message(game: AnyGame, state: Any, action: Any, words: str) -> Any:
         except IllegalAction:
             continue
     return None
+
+
+MAX_CHANGES = 40  # actions of an episode that are exchanged for others
+MAX_DRAWS = 200  # calls of resample, one of which has to draw another state
+
+
+def check_complete(sample: Sample) -> None:
+    """The game has the methods that hidden information needs."""
+    for state in sample.states(1):
+        for seat in range(sample.game.num_players):
+            sample.game.information_state(state, seat)
+            sample.game.resample(state, seat, random.Random(0))
+
+
+def check_knowledge(sample: Sample) -> None:
+    """The information state determines the view and, with perfect recall, the past."""
+    game = sample.game
+    seen: dict[Any, Any] = {}
+    for episode in sample.episodes:
+        pasts: list[tuple[Any, ...]] = [()] * game.num_players
+        for state, action in episode:
+            player = game.current_player(state)
+            if player == CHANCE:  # no seat observes a chance node
+                continue
+            for seat in range(game.num_players):
+                key = game.information_state(state, seat)
+                shown = view(game, state, seat)
+                known = seen.setdefault((seat, key), shown)
+                demand(
+                    known == shown,
+                    "states with one information state have the same text, features and legal actions; "
+                    f"got {difference(known, shown)}",
+                    fix="Add what differs to information_state, or do not show it to this seat.",
+                )
+            if player >= 0:
+                _check_features(game, state, player, seen)
+                if game.information == "imperfect":
+                    _check_past(game, state, player, pasts[player], seen)
+                    key = game.information_state(state, player)
+                    pasts[player] = (key, action)  # the key stands for the earlier past
+
+
+def _check_features(game: AnyGame, state: Any, seat: int, seen: dict[Any, Any]) -> None:
+    text, features, _ = view(game, state, seat)
+    known = seen.setdefault((seat, features, "text"), text)
+    demand(
+        known == text,
+        "features tell apart what the text tells the seat to move; "
+        f"got {difference((known,), (text,))}",
+        fix="Put what differs between these texts into features.",
+    )
+
+
+def _check_past(
+    game: AnyGame, state: Any, seat: int, past: Any, seen: dict[Any, Any]
+) -> None:
+    key = game.information_state(state, seat)
+    demand(
+        seen.setdefault((seat, key, "past"), past) == past,
+        "one information state has one past of the seat (perfect recall)",
+        key,
+        fix="Put the seat's own actions, and what it has seen, into information_state.",
+    )
+
+
+def check_resampling(sample: Sample) -> None:
+    """States that a seat cannot tell apart look alike to it, and can be played on."""
+    game, rng = sample.game, random.Random(0)
+    for state in sample.states():
+        for seat in range(game.num_players):
+            drawn = game.resample(state, seat, rng)
+            if drawn is not state:
+                _check_draw(game, state, seat, drawn)
+    if game.information == "perfect":
+        return
+    for state in sample.states(5):
+        for seat in range(game.num_players):
+            drawn = game.resample(state, seat, random.Random(1))
+            again = game.resample(state, seat, random.Random(1))
+            demand(
+                drawn == again,
+                "resample draws from the given generator alone",
+                again,
+                fix="Draw with the argument rng.",
+            )
+            random_episode(game, drawn, random.Random(2))
+
+
+def _check_draw(game: AnyGame, state: Any, seat: int, drawn: Any) -> None:
+    advice = "Redraw only what the seat cannot see."
+    rule = "resample does not change the seat to move"
+    alike = game.current_player(drawn) == game.current_player(state)
+    demand(alike, rule, drawn, fix=advice)
+    key, found = (game.information_state(s, seat) for s in (state, drawn))
+    rule = "resample keeps the information state of the seat"
+    demand(found == key, rule, found, key, fix=advice)
+    shown, again = view(game, state, seat), view(game, drawn, seat)
+    rule = "resample keeps the text, features and mask of the seat; got "
+    demand(shown == again, rule + difference(shown, again), fix=advice)
+    demand(
+        drawn == state or game.information == "imperfect",
+        "a perfect-information game has nothing to resample",
+        drawn,
+        fix="Return the given state, or declare information = 'imperfect'.",
+    )
+
+
+def check_hidden(sample: Sample) -> None:
+    """Checks that hidden facts do not show, and that `resample` draws them anew.
+
+    Exchanges one action of an episode for another, so it does not depend on `resample`.
+    """
+    game, rng = sample.game, random.Random(0)
+    hidden = hidden_twins(sample, rng)
+    for state, twin, seat in hidden[:1000]:
+        demand(
+            game.information == "imperfect",
+            "in a perfect-information game each state has its own information state",
+            *(state, twin),
+            fix="Return the state as information_state, or declare 'imperfect'.",
+        )
+        shown, again = view(game, state, seat), view(game, twin, seat)
+        demand(
+            shown == again,
+            "what a seat cannot know shows in no text, features or mask; got "
+            + difference(shown, again),
+            fix="Do not show what differs, or put it into information_state.",
+        )
+    for state, twin, seat in hidden[:20]:
+        draws = (game.resample(state, seat, rng) for _ in range(MAX_DRAWS))
+        demand(
+            any(drawn != state for drawn in draws),
+            "resample also draws other states that the seat cannot tell from this one",
+            *(state, twin),
+            fix="Redraw all that the seat cannot see.",
+        )
+
+
+def hidden_twins(
+    sample: Sample, rng: random.Random, num_episodes: int = 5
+) -> list[tuple[Any, Any, int]]:
+    """Pairs of different states of episodes, each with a seat that cannot tell them apart."""
+    game, hidden = sample.game, []
+    for episode in sample.episodes[:num_episodes]:
+        indices = range(len(episode) - 1)
+        for index in rng.sample(indices, min(len(indices), MAX_CHANGES)):
+            for state, twin in _twins(game, episode, index, rng):
+                for seat in range(game.num_players):
+                    keys = [game.information_state(s, seat) for s in (state, twin)]
+                    if keys[0] == keys[1]:
+                        hidden.append((state, twin, seat))
+    return hidden
+
+
+def _twins(
+    game: AnyGame, episode: Episode, index: int, rng: random.Random
+) -> Iterator[tuple[Any, Any]]:
+    """Pairs of decision states: of an episode, and after another action at `index`."""
+    twin, played = episode[index]
+    others = [action for action in possible_actions(game, twin) if action != played]
+    if not others:
+        return
+    twin = game.apply(twin, rng.choice(others))
+    for state, action in episode[index + 1 :]:
+        player = game.current_player(state)
+        if game.current_player(twin) != player:
+            return
+        if player >= 0 and twin != state:
+            yield state, twin
+        if action not in possible_actions(game, twin):
+            return
+        twin = game.apply(twin, action)
+
+
+MAX_PAIRS = 200  # of states with the same text
+MAX_ACTIONS = 40  # of a pair
+MAX_OUTCOMES = 6  # of a chance node, followed
+MAX_DEPTH = 3  # chance nodes in a row, followed
+
+
+def check_sufficiency(sample: Sample) -> None:
+    """The text tells the seat to move what it can do and what can follow.
+
+    In every game, states with the same text have the same legal actions. Returns and
+    successors are compared in games of perfect information only. With imperfect information
+    they also depend on what is hidden, and a text may leave out the seat's past, which
+    `information_state` keeps (see `check_knowledge`). So in these games the check does not
+    find a text without a public fact, such as the size of the pot.
+    """
+    game, num_pairs = sample.game, 0
+    seen: dict[tuple[int, str], Any] = {}
+    for state in sample.states():
+        seat = game.current_player(state)
+        if seat < 0:
+            continue
+        text = game.observe(state, seat)
+        known = seen.setdefault((seat, text), state)
+        if known == state or num_pairs == MAX_PAIRS:
+            continue
+        num_pairs += 1
+        legal, again = list(game.legal_actions(known)), list(game.legal_actions(state))
+        demand(
+            legal == again,
+            "one text at a seat's turn has one set of legal actions",
+            *(text, legal, again),
+            fix="Put into the text what decides which actions are legal.",
+        )
+        if game.information == "perfect":
+            _check_same_play(game, text, known, state)
+
+
+def _check_same_play(game: AnyGame, text: str, one: Any, other: Any) -> None:
+    """Two states with one text have the same returns, and so have their successors."""
+    paid = [game.returns(state) for state in (one, other)]
+    demand(
+        paid[0] == paid[1],
+        "one text of a perfect-information game has one return of each seat",
+        *(text, *paid),
+        fix="Put into the text what the seats have been paid.",
+    )
+    for action in list(game.legal_actions(one))[:MAX_ACTIONS]:
+        follow = [_following(game, game.apply(s, action)) for s in (one, other)]
+        demand(
+            follow[0] == follow[1],
+            "one text of a perfect-information game, and one action, lead to the same "
+            "returns and texts",
+            *(text, *_unequal(*follow)),
+            fix="Put into the text what decides the difference.",
+        )
+
+
+def _following(game: AnyGame, state: Any, depth: int = 0) -> list[Any]:
+    """All that seats are shown and paid next, chance outcomes with their probabilities."""
+    if game.current_player(state) != CHANCE:
+        seats = range(game.num_players)
+        return [game.returns(state), *(game.observe(state, seat) for seat in seats)]
+    follow: list[Any] = []
+    for outcome, probability in game.chance_outcomes(state)[:MAX_OUTCOMES]:
+        follow += [outcome, probability]
+        if depth < MAX_DEPTH:
+            follow += _following(game, game.apply(state, outcome), depth + 1)
+    return follow
+
+
+def _unequal(one: list[Any], other: list[Any], default: Any = ("", "")) -> Any:
+    """The first entries that differ."""
+    pairs = zip(one, other, strict=False)
+    return next((pair for pair in pairs if pair[0] != pair[1]), default)
+
+
+NUM_STATES, NUM_DRAWN = 60, 4  # states whose scenes are compared, and that are drawn
+FIX = "Read information_state instead of the state where something is hidden."
+
+
+def check_scenes(sample: Sample) -> None:
+    """Scenes of states that a seat cannot tell apart are the same for this seat."""
+    game, rng = sample.game, random.Random(0)
+    states = [s for s in sample.states() if game.current_player(s) != CHANCE]
+    for state in rng.sample(states, min(len(states), NUM_STATES)):
+        for seat in range(game.num_players):
+            _compare(game, state, game.resample(state, seat, rng), seat)
+    for state, twin, seat in hidden_twins(sample, rng, 2)[:NUM_STATES]:
+        _compare(game, state, twin, seat)
+    for state in (*rng.sample(states, min(len(states), NUM_DRAWN)), states[-1]):
+        for viewer in (None, *range(game.num_players)):
+            scene = scene_of(game, state, viewer)
+            _check_tones(scene)
+            for drawn in (svg(scene), text_of(scene)):
+                demand(
+                    bool(drawn), "a scene can be drawn", scene, fix="Show something."
+                )
+
+
+def _compare(game: AnyGame, state: Any, twin: Any, seat: int) -> None:
+    if game.current_player(state) == TERMINAL:
+        own = [game.returns(each)[seat] for each in (state, twin)]
+        if own[0] != own[1]:
+            return  # the seat is paid, so it can tell them apart
+    one, other = (scene_of(game, each, seat) for each in (state, twin))
+    demand(
+        one == other,
+        "what a seat cannot know shows in no scene of the seat",
+        *_unequal(text_of(one).split("\n"), text_of(other).split("\n"), (one, other)),
+        fix=FIX,
+    )
+
+
+def _check_tones(scene: Scene) -> None:
+    """Every color of a scene is known to the renderers."""
+    tones: list[str] = []
+    for shape in scene.shapes:
+        rule = "a scene is made of the shapes of arena_envs.scenes"
+        demand(isinstance(shape, Grid | Cards | Table | Track | Talk), rule, shape)
+        if isinstance(shape, Grid | Table):
+            tones += [cell.tone for row in shape.rows for cell in row]
+        elif isinstance(shape, Track):
+            tones += [cell.tone for cell in shape.items]
+        elif isinstance(shape, Cards):
+            tones += [card.tone for card in shape.cards]
+    for tone in tones:
+        rule = f"a tone is one of {', '.join(filter(None, TONES))}"
+        demand(tone in TONES, rule, tone)
