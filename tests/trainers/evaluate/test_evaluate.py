@@ -538,6 +538,7 @@ def test_an_evaluation_is_json():
         "rows": list(read["rows"]),
         "warnings": list(found.warnings),
         "partners": [],
+        "differences": [],
     }
     assert read["rows"][0]["opponent"] == "self"
 
@@ -655,11 +656,11 @@ def test_cooperative_talk_compares_the_policy_with_itself_and_with_a_stranger():
         for row in found.rows
         if row.role == "policy" and row.seat == "all"
     )
-    assert (one.self_pair, one.stranger_pair) == (own, mixed)
-    assert one.gap == pytest.approx(own - mixed)
-    assert one.low <= one.gap <= one.high
+    assert (one.value, one.base_value, one.num_seeds) == (own, mixed, 8)
+    assert one.difference == pytest.approx(own - mixed)
+    assert one.low <= one.difference <= one.high
     assert "with the stranger maze_walker:honest" in caption(found)
-    assert found.to_dict()["partners"][0]["name"] == "maze_walker:honest"
+    assert found.to_dict()["partners"][0]["opponent"] == "maze_walker:honest"
 
 
 def test_an_evaluation_says_which_split_it_used():

@@ -8,7 +8,7 @@ import pytest
 import arena_envs
 from arena_trainers.evaluate.exploit import nash_convs
 from arena_trainers.tournament import play_tournament
-from arena_trainers.tournament.picture import draw_matrix, tournament_tables
+from arena_trainers.tournament.round_robin import draw_matrix, tournament_tables
 from arena_wrappers import PromptOptions, RandomPolicy, ScriptedPolicy
 
 

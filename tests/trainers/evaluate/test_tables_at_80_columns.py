@@ -13,7 +13,7 @@ from arena_trainers.evaluate.tables import (
     evaluation_tables,
 )
 from arena_trainers.tournament import play_tournament
-from arena_trainers.tournament.picture import tournament_tables
+from arena_trainers.tournament.round_robin import tournament_tables
 from arena_wrappers import ScriptedPolicy
 
 LONG = "a_name_of_20_letters"

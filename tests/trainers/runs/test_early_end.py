@@ -48,6 +48,7 @@ def equal(one, other):
     return all(torch.equal(tensor, other[name]) for name, tensor in one.items())
 
 
+@pytest.mark.slow
 def test_a_run_ends_without_progress(tmp_path):
     """Without learning no score improves on the first."""
     still = {"learning_rate": 0.0, "history": "transcript"}  # which has no NashConv

@@ -171,6 +171,7 @@ def test_scores_raise_where_an_opponent_gives_no_reply(model_folder, tmp_path):
     assert not (tmp_path / "scores.json").exists()
 
 
+@pytest.mark.slow
 def test_play_goes_on_after_the_parts_that_are_finished(tmp_path, monkeypatch):
     """A part has 32 episodes here, those of two seeds, and their branches."""
     monkeypatch.setattr(rounds, "PART", 32)

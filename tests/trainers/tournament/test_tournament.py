@@ -27,7 +27,7 @@ from arena_trainers.tournament import (
     play_tournament,
     round_robin,
 )
-from arena_trainers.tournament.picture import tournament_tables
+from arena_trainers.tournament.round_robin import tournament_tables
 from arena_wrappers import (
     NoReplyError,
     RandomPolicy,

@@ -199,7 +199,7 @@ def audit_credit(
     """Compare an advantage function with the exact policy gradient.
 
     The function is called on the diagnostic games as its trainer would call it; see
-    `arena_trainers.credit.proofs.audit`. Verdicts on the expected gradient, from good to bad:
+    `arena_trainers.credit.proofs.findings`. Verdicts on the expected gradient, from good to bad:
     exact, scaled, direction (within 90 degrees), zero, reversed. Status 1: zero or reversed somewhere, or
     the function failed.
 

@@ -402,7 +402,7 @@ def tournament(
     """
     from arena_trainers.extras import import_extra
     from arena_trainers.tournament import TournamentPlan
-    from arena_trainers.tournament.picture import draw_matrix
+    from arena_trainers.tournament.round_robin import draw_matrix
 
     import_extra("matplotlib", "eval")  # fails before hours of play
     with usage_errors():
@@ -429,7 +429,7 @@ def tournament(
 
 def _show_tournament(found: "Tournament", form: str) -> None:
     """Prints the results, as tables if `form` is empty."""
-    from arena_trainers.tournament.picture import records_of, tournament_tables
+    from arena_trainers.tournament.round_robin import records_of, tournament_tables
 
     if form == "json":
         typer.echo(_text(found))

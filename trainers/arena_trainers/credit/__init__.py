@@ -84,10 +84,10 @@ from arena_trainers.credit.pools import Pools as Pools
 from arena_trainers.credit.pools import moments as moments
 from arena_trainers.credit.pools import pools_by as pools_by
 from arena_trainers.credit.pools import with_report as with_report
-from arena_trainers.credit.proofs.audit import Audit as Audit
-from arena_trainers.credit.proofs.audit import audit as audit
 from arena_trainers.credit.proofs.claims import Claims as Claims
 from arena_trainers.credit.proofs.claims import claims as claims
+from arena_trainers.credit.proofs.findings import Audit as Audit
+from arena_trainers.credit.proofs.findings import audit as audit
 from arena_trainers.credit.scales import best_of_others as best_of_others
 from arena_trainers.credit.scales import clipped as clipped
 from arena_trainers.credit.scales import mean_of_others as mean_of_others

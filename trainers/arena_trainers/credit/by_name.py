@@ -7,13 +7,7 @@ from typing import Any
 from arena_envs.doors import Door
 from arena_envs.doors import check_options as check_given
 from arena_trainers.credit.batch import TurnBatch
-from arena_trainers.credit.estimators import (
-    critics,
-    outcome,
-    states,
-    token_entropy,
-    turn_level,
-)
+from arena_trainers.credit.estimators import critics, outcome, states, turn_level
 from arena_trainers.credit.needs import Needs, keeps_state, needs_of
 from arena_trainers.credit.pools import (
     Credit,
@@ -29,11 +23,11 @@ from arena_trainers.credit.trajectories import require, trajectories
 Estimator = Callable[..., Credit]
 ALIASES = {"grpo": "episode"}  # a second name of a built-in: its own name
 _ESTIMATORS: tuple[Estimator, ...] = (
-    *(turn_level.adca, outcome.advevo_public_baseline, token_entropy.aepo),
+    *(turn_level.adca, outcome.advevo_public_baseline, outcome.aepo),
     *(states.agentprm, critics.archer, states.at_grpo, critics.bi_level_gae),
     *(states.bnpo, outcome.canon, critics.counterfactual, outcome.dr_grpo),
     *(outcome.episode, outcome.flow_grpo, critics.gae, states.gigpo),
-    *(outcome.grpo_passk, token_entropy.hapo, turn_level.mars, turn_level.mars_loo),
+    *(outcome.grpo_passk, outcome.hapo, turn_level.mars, turn_level.mars_loo),
     *(turn_level.mars_released, outcome.matpo, turn_level.mt_grpo),
     *(outcome.normalise_then_sum, critics.poad, outcome.rae),
     *(turn_level.random_effects, outcome.reinforce_plus_plus_baseline, outcome.rloo),

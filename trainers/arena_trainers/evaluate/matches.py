@@ -3,6 +3,7 @@
 import json
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from arena_trainers.evaluate.exploit import given_prompts
 from arena_trainers.evaluate.intervals import import_stats, mean_interval
 from arena_trainers.evaluate.measures import measures_for
 from arena_trainers.evaluate.result_rows import (
+    Episodes,
     ReplyCount,
     ResultRow,
     Role,
@@ -29,6 +31,7 @@ from arena_trainers.evaluate.result_rows import (
 )
 from arena_wrappers import (
     EpisodePlan,
+    NoReplyError,
     Policy,
     PromptWrapper,
     RandomPolicy,
@@ -37,7 +40,7 @@ from arena_wrappers import (
     stream_plans,
     without_lost,
 )
-from arena_wrappers.play import EnvCache, checked_timeout, tell_people
+from arena_wrappers.play import EnvCache, checked_timeout, replay, tell_people
 from arena_wrappers.records import Episode, EpisodeLog, params_of
 
 
@@ -132,24 +135,28 @@ Progress = Callable[[int, int], object]  # episodes done, and episodes in all
 
 
 @dataclass(frozen=True)
-class Partner:
-    """A policy with itself, and with a partner that did not learn with it.
+class Difference:
+    """Two means over the same seeds, those that neither side lost, and their difference.
 
     Attributes:
-        name: of the stranger.
-        self_pair: mean return of the policy with itself, over the seeds that both have.
-        stranger_pair: mean return of the policy with the stranger, in all seats.
-        gap: `self_pair` less `stranger_pair`.
-        low: lower end of the gap's 95 % interval; a seed is one observation.
+        opponent: as in the rows; of `partners`, the stranger.
+        base: name of the policy that the evaluated one is compared with.
+        base_value: its mean return over seats and seeds; of `partners`, with the stranger.
+        value: mean return of the evaluated policy; of `partners`, with itself.
+        difference: `value - base_value`.
+        low: lower end of its 95 % interval; a seed is one observation.
         high: upper end.
+        num_seeds: number of seeds.
     """
 
-    name: str
-    self_pair: float
-    stranger_pair: float
-    gap: float
+    opponent: str
+    base: str
+    base_value: float
+    value: float
+    difference: float
     low: float
     high: float
+    num_seeds: int
 
 
 def opponents_of(
@@ -178,6 +185,7 @@ class Evaluation:
             which the policy plays few distinct games.
         partners: in cooperative games, the policy with itself against the policy with each
             stranger, over the same seeds.
+        differences: with a `base`, one per opponent, of replayed records.
     """
 
     game: str
@@ -185,7 +193,8 @@ class Evaluation:
     known_value: str
     rows: tuple[ResultRow, ...]
     warnings: tuple[str, ...] = ()
-    partners: tuple[Partner, ...] = ()
+    partners: tuple[Difference, ...] = ()
+    differences: tuple[Difference, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The evaluation as values that JSON can hold."""
@@ -245,6 +254,11 @@ class EvaluationPlan:
         baselines: whether the game's baselines are evaluated, too: uniform random play, the
             solver, and the best constant policy. The latter is chosen on other seeds, so
             its row is unbiased.
+        base: policy that plays the same episodes, for `Evaluation.differences`; then no solver
+            is played.
+        defaults: arguments of the `PromptWrapper` that options of policies override.
+        num_samples: episodes of each seed and seat, with the same chance outcomes. The first with
+            the most frequent last action counts; an invalid reply is no vote.
         timeout: longest call of a policy, in seconds, see `play`.
         out: file to which each finished episode, also of the baselines, is appended as a
             line of JSON. The results are appended to a file beside it, see `results_file`.
@@ -273,32 +287,47 @@ class EvaluationPlan:
         seed: int = 0,
         prompt: Mapping[str, Any] | None = None,
         baselines: bool = True,
+        base: Policy | str | None = None,
+        defaults: Mapping[str, Any] | None = None,
+        num_samples: int = 1,
         timeout: float | None = None,
         out: str | Path | None = None,
         on_error: Literal["lose", "raise"] = "lose",
         measures: Sequence[str] = (),
     ) -> None:
         import_stats()  # fails before hours of play
-        self._seeds = seeds_of(seed, num_episodes)
+        self._seeds, self._samples = seeds_of(seed, num_episodes), range(num_samples)
         env = env_of(game)
         self.rules = rules = env.game
         self.name = env.id or type(rules).__name__
         self._seats = checked_seats(rules, seats)
         self._given = dict(prompt or {})
-        self._wrapper = PromptWrapper(env, **{"on_invalid": "forfeit", **self._given})
+        how = {"on_invalid": "forfeit", **(defaults or {}), **self._given}
+        self._wrapper = PromptWrapper(env, **how)
         self._policy = prepared(policy, rules)
+        self._base = None if base is None else prepared(base, rules)
+        self._is_same = base == policy
         self._opponents = _prepared_opponents(opponents, rules)
+        self._baselines, self._constants = dict[Role, Policy](), list[Policy]()
         if baselines:
-            _refuse_people(self._opponents)
-        stop = self._seeds.stop
-        self._trial_seeds = range(stop, stop + min(TRIAL, num_episodes))
-        self._baselines = _fixed_baselines(rules) if baselines else {}
-        constants = constants_of(rules) if baselines else ()
-        self._constants = [*map(make_policy, constants)]
+            self._add_baselines(with_solver=base is None)
         self._timeout, self._on_error = checked_timeout(timeout), on_error
         self._measures = measures_for(rules, measures)
         self._log = None if out is None else EpisodeLog(out)
+        self._kept = {} if self._log is None else _unfinished(self._log)
         self.num_episodes = sum(map(self._count, self._opponents))
+
+    @property
+    def _trial_seeds(self) -> range:
+        stop = self._seeds.stop
+        return range(stop, stop + min(TRIAL, len(self._seeds)))
+
+    def _add_baselines(self, with_solver: bool) -> None:
+        _refuse_people(self._opponents)
+        self._baselines["uniform"] = make_policy("random")
+        if with_solver and (solver := solver_of(self.rules)) is not None:
+            self._baselines["solver"] = prepared(solver, self.rules)
+        self._constants += map(make_policy, constants_of(self.rules))
 
     def run(self, progress: Progress | None = None) -> Evaluation:
         """Plays all episodes.
@@ -309,8 +338,7 @@ class EvaluationPlan:
         """
         self._progress, self._num_done = progress, 0
         self._replies = ReplyCount()
-        self._kept = {} if self._log is None else _unfinished(self._log)
-        self._by_seed: dict[str, dict[int, float]] = {}
+        self._by_seed: dict[tuple[Role, str], dict[int, float]] = {}
         rows = [row for opponent in self._opponents for row in self._compare(opponent)]
         found = Evaluation(
             self.name,
@@ -320,6 +348,7 @@ class EvaluationPlan:
             self._replies.warnings()
             + repetition_warnings(self.rules, rows, self._wrapper.clone),
             self._partners(),
+            self._differences(rows),
         )
         if self._log is not None:
             append_results(self._log.path, found.to_dict())
@@ -331,17 +360,22 @@ class EvaluationPlan:
 
     def _compare(self, opponent: Policy | Literal["self"]) -> list[ResultRow]:
         """Rows of the policy and of all baselines against one opponent."""
-        entries: dict[Role, Policy] = {"policy": self._policy, **self._baselines}
+        entries: dict[Role, Policy] = {"policy": self._policy}
+        if self._base is not None:
+            entries["base"] = self._base
+        entries |= self._baselines
         if self._constants:
             entries["constant"] = self._best_constant(opponent)
         name = opponent if isinstance(opponent, str) else opponent.name
         found = {}
         for role, entry in entries.items():
-            episodes = self._play(entry, opponent, self._seeds, self._log)
+            episodes: Episodes = self._play(entry, opponent, self._seeds, self._log)
             found[role] = rows_of(self.rules, entry.name, role, name, episodes)
             if role == "policy":
-                self._by_seed[name] = _means_by_seed(episodes)
                 found[role] = [self._measured(row, episodes) for row in found[role]]
+            if self._base is not None and role in ("policy", "base"):
+                episodes = _replayed(self.rules, episodes)
+            self._by_seed[role, name] = _means_by_seed(episodes)
         rows = [row for role_rows in found.values() for row in role_rows]
         return scored(rows, scales_of(self._wrapper.env, opponent, self._seats))
 
@@ -357,18 +391,51 @@ class EvaluationPlan:
             found |= measure(kept, self.rules, row.seat)
         return replace(row, measures=found)
 
-    def _partners(self) -> tuple[Partner, ...]:
-        if self.rules.kind != "cooperative" or "self" not in self._by_seed:
-            return ()
-        own = self._by_seed.pop("self")
+    def _partners(self) -> tuple[Difference, ...]:
+        own = self._by_seed.get(("policy", "self"), {})
+        return tuple(
+            self._paired(name, self._policy.name, own, mixed)
+            for (role, name), mixed in self._by_seed.items()
+            if self.rules.kind == "cooperative"
+            and (role, name != "self") == ("policy", True)
+            if own.keys() & mixed.keys()
+        )
+
+    def _paired(
+        self, name: str, base: str, own: Mapping[int, float], other: Mapping[int, float]
+    ) -> Difference:
         low, high = bounds_of(self.rules)
+        seeds = sorted(own.keys() & other.keys())
+        gaps = [own[seed] - other[seed] for seed in seeds]
+        ends = mean_interval(gaps, low - high, high - low)
+        value, mixed = (fmean(each[s] for s in seeds) for each in (own, other))
+        return Difference(name, base, mixed, value, fmean(gaps), *ends, len(seeds))
+
+    def _differences(self, rows: Sequence[ResultRow]) -> tuple[Difference, ...]:
+        """The differences from the base; where nothing is lost, the rows must give the same.
+
+        Raises:
+            NoReplyError: no seed is complete for both policies.
+        """
         found = []
-        for name, mixed in self._by_seed.items():
-            if seeds := own.keys() & mixed.keys():
-                gaps = [own[seed] - mixed[seed] for seed in sorted(seeds)]
-                ends = mean_interval(gaps, low - high, high - low)
-                pair, other = (fmean(each[s] for s in seeds) for each in (own, mixed))
-                found.append(Partner(name, pair, other, fmean(gaps), *ends))
+        for (role, name), other in self._by_seed.items():
+            own = self._by_seed["policy", name]
+            if role != "base" or self._base is None:
+                continue
+            if not own.keys() & other.keys():
+                names = f"{self._policy.name} and {self._base.name}{against(name)}"
+                raise NoReplyError(f"each seed has a lost episode of {names}")
+            one = self._paired(name, self._base.name, own, other)
+            if self._is_same and own == other:
+                one = replace(one, low=0.0, high=0.0)
+            mean = {r.role: r.mean_return for r in rows if r.opponent in (name, "")}
+            gap = mean["policy"] - mean["base"]
+            if own.keys() == other.keys() and abs(gap - one.difference) > 1e-9:
+                raise RuntimeError(
+                    f"self-check failed: the rows differ by {gap}, the records by "
+                    f"{one.difference}{against(name)}; please report this"
+                )
+            found.append(one)
         return tuple(found)
 
     def _best_constant(self, opponent: Policy | Literal["self"]) -> Policy:
@@ -398,17 +465,19 @@ class EvaluationPlan:
                 for seat in self._seats
             ]
         plans = [
-            EpisodePlan(make, lineup, s, prompts=prompts)
+            EpisodePlan(make, lineup, s, sample, prompts=prompts)
             for lineup in lineups
             for prompts in [given_prompts(lineup, self._given)]
             for s in seeds
+            for sample in self._samples
         ]
-        size = len(seeds)
+        size, num = len(seeds), len(self._samples)
         done = self._play_plans(plans, log)
-        parts = [
-            [done[index] for index in range(start, start + size)]
-            for start in range(0, len(plans), size)
+        chosen = [
+            _plurality([done[index] for index in range(start, start + num)])
+            for start in range(0, len(plans), num)
         ]
+        parts = [chosen[at : at + size] for at in range(0, len(chosen), size)]
         if opponent == "self":
             parts *= len(self._seats)
         return dict(zip(self._seats, parts, strict=True))
@@ -462,8 +531,44 @@ class EvaluationPlan:
     def _count(self, opponent: Policy | Literal["self"]) -> int:
         lineups = 1 if opponent == "self" else len(self._seats)
         entries = 1 + len(self._baselines) + bool(self._constants)
+        entries += self._base is not None
         trials = len(self._constants) * len(self._trial_seeds)
-        return lineups * (entries * len(self._seeds) + trials)
+        return lineups * len(self._samples) * (entries * len(self._seeds) + trials)
+
+
+def _plurality(episodes: Sequence[Episode]) -> Episode:
+    """The first episode with the most frequent last action; a lost one, if there is any."""
+    for one in episodes:
+        if one.lost is not None:
+            return one
+    valid = [one for one in episodes if one.turns and one.turns[-1].invalid is None]
+    votes = Counter(str(one.turns[-1].action) for one in valid)
+    if not valid:
+        return episodes[0]
+    return max(valid, key=lambda one: votes[str(one.turns[-1].action)])
+
+
+def _prepared_opponents(
+    given: Sequence[Policy | str], game: AnyGame
+) -> list[Policy | Literal["self"]]:
+    if not given:
+        raise ValueError("want at least one opponent, got none")
+    used = given if game.num_players > 1 else given[:1]
+    return ["self" if one == "self" else prepared(one, game) for one in used]
+
+
+def _replayed(game: AnyGame, episodes: Episodes) -> Episodes:
+    """The episodes as their records are played again: with these replies, by the rules.
+
+    Raises:
+        ReplayError: an episode is not what its record says.
+    """
+    unique = {id(e): e for each in episodes.values() for e in each}
+    again = {
+        key: e if e.lost else replay(Episode.from_json(e.to_json()), game)
+        for key, e in unique.items()
+    }
+    return {seat: [again[id(e)] for e in each] for seat, each in episodes.items()}
 
 
 def _means_by_seed(episodes: Mapping[int, Sequence[Episode]]) -> dict[int, float]:
@@ -479,7 +584,7 @@ def _means_by_seed(episodes: Mapping[int, Sequence[Episode]]) -> dict[int, float
 def _unfinished(log: EpisodeLog) -> dict[int, list[Episode]]:
     """The episodes of an evaluation's file by seed, without those that are lost.
 
-    Nothing if the last evaluation of the file lost none: then a new one begins.
+    Nothing if the last evaluation of each game in the file lost none: then a new one begins.
     """
     kept: dict[int, list[Episode]] = {}
     num_lost = 0
@@ -489,8 +594,9 @@ def _unfinished(log: EpisodeLog) -> dict[int, list[Episode]]:
             kept.setdefault(episode.seed, []).append(episode)
     results = results_path(log.path)
     if num_lost and results.is_file():
-        *_, last = results.read_text(encoding="utf-8").splitlines() or ["{}"]
-        num_lost = sum(row["num_lost"] for row in json.loads(last).get("rows", ()))
+        lines = map(json.loads, results.read_text(encoding="utf-8").splitlines())
+        last = {json.dumps([one["game"], one["params"]]): one["rows"] for one in lines}
+        num_lost = sum(row["num_lost"] for rows in last.values() for row in rows)
     return kept if num_lost else {}
 
 
@@ -505,21 +611,3 @@ def _refuse_people(opponents: Sequence[Policy | Literal["self"]]) -> None:
                 f"want baselines=False (--no-baselines) with opponent {opponent.name!r}, "  # type: ignore[union-attr]
                 "because each baseline plays all episodes against it"
             )
-
-
-def _fixed_baselines(game: AnyGame) -> dict[Role, Policy]:
-    """Uniform random play, and the solver if the game has one."""
-    found: dict[Role, Policy] = {"uniform": make_policy("random")}
-    solver = solver_of(game)
-    if solver is not None:
-        found["solver"] = prepared(solver, game)
-    return found
-
-
-def _prepared_opponents(
-    given: Sequence[Policy | str], game: AnyGame
-) -> list[Policy | Literal["self"]]:
-    if not given:
-        raise ValueError("want at least one opponent, got none")
-    used = given if game.num_players > 1 else given[:1]
-    return ["self" if one == "self" else prepared(one, game) for one in used]

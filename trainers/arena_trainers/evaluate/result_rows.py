@@ -22,7 +22,7 @@ from arena_wrappers import NoReplyError, Policy, PromptOptions
 from arena_wrappers.prompts import PROMPT_OPTIONS, seat_options
 from arena_wrappers.records import LOST, Episode, Turn, append_bytes
 
-Role = Literal["policy", "uniform", "constant", "solver"]
+Role = Literal["policy", "base", "uniform", "constant", "solver"]
 Result = Literal["win", "draw", "loss"]
 RESULTS: tuple[Result, ...] = get_args(Result)
 
@@ -33,7 +33,8 @@ class ResultRow:
 
     Attributes:
         policy: name.
-        role: `"policy"` for the evaluated policy, else the kind of baseline.
+        role: `"policy"` for the evaluated policy, `"base"` for the one that it is compared
+            with, else the kind of baseline.
         opponent: name of the policy in the other seats; "self": the policy itself; empty
             in games of one seat.
         seat: the seat, or "all".

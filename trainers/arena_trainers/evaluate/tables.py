@@ -65,8 +65,14 @@ def caption(found: Evaluation) -> str:
         lines.append(f"Split: {split}; -p split={other} draws other instances")
     for one in found.partners:
         lines.append(
-            f"With itself {one.self_pair:.3f}, with the stranger {one.name} "
-            f"{one.stranger_pair:.3f}: difference {one.gap:z.3f} "
+            f"With itself {one.value:.3f}, with the stranger {one.opponent} "
+            f"{one.base_value:.3f}: difference {one.difference:z.3f} "
+            f"({interval_text(one.low, one.high)})"
+        )
+    for one in found.differences:
+        lines.append(
+            f"{found.rows[0].policy} less {one.base}{against(one.opponent)}, paired by "
+            f"{one.num_seeds} seeds: {one.difference:z.3f} "
             f"({interval_text(one.low, one.high)})"
         )
     lines += score_notes([vars(row) for row in found.rows])

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from arena_trainers.evaluate.matches import Evaluation, Partner
+from arena_trainers.evaluate.matches import Difference, Evaluation
 from arena_trainers.evaluate.result_rows import ResultRow
 from arena_trainers.evaluate.tables import (
     all_columns,
@@ -241,10 +241,13 @@ def evaluation_table(found: Mapping[str, Any], sources: Collection[str]) -> Text
         sources: sources of the episodes in the page, to which rows link.
     """
     rows = tuple(ResultRow(**values) for values in found["rows"])
-    partners = tuple(Partner(**values) for values in found["partners"])
-    read = Evaluation(**{**found, "rows": rows, "partners": partners})
+    paired = {
+        name: tuple(Difference(**values) for values in found[name])
+        for name in ("partners", "differences")
+    }
+    read = Evaluation(**{**found, "rows": rows, **paired})
     heads, cells = all_columns(read)
-    linked = [
+    linked: list[list[str | TableCell]] = [
         [TableCell(name, _link(_lineup_of(read.game, row, sources), sources)), *others]
         for row, (name, *others) in zip(rows, cells, strict=True)
     ]

@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import yaml
 from huggingface_hub import EvalResult, HfApi, ModelCard, ModelCardData
 from huggingface_hub.errors import HfHubHTTPError
-from rich.table import Table
-from rich.text import Text
 from transformers.trainer_utils import HubStrategy
 
 from arena_trainers.lm import smollm2
 from arena_trainers.lm.models import CARD
+from arena_trainers.report.tables import result_tables
 from arena_trainers.runs.folder import CONFIG
 from arena_trainers.runs.results.close import (
     eval_commands,
     last_rollouts,
-    outcome_tables,
     play_commands,
     player_of,
 )
@@ -326,21 +324,10 @@ def _results(outcomes: Iterable[GameOutcome]) -> list[str]:
     parts = []
     for outcome in outcomes:
         parts.append(f"### {code(outcome.name)}")
-        for found in outcome_tables(outcome._replace(comparison=None)):
-            if found.row_count:
-                parts.append(_markdown_table(found))
-                parts += [_plain(found.caption)] if found.caption else []
+        for found in result_tables({"outcomes": {outcome.name: outcome.to_dict()}}):
+            rows = [[cell(str(text)) for text in row] for row in found.rows]
+            parts += [table([*map(cell, found.heads)], rows), *found.notes]
     return parts
-
-
-def _markdown_table(found: Table) -> str:
-    columns = [[cell(_plain(text)) for text in c.cells] for c in found.columns]
-    heads = [cell(_plain(column.header)) for column in found.columns]
-    return table(heads, zip(*columns, strict=True))
-
-
-def _plain(text: Any) -> str:
-    return Text.from_markup(str(text)).plain
 
 
 def _use(source: CardSource, model: str) -> str:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -124,16 +125,27 @@ def comparison_table(found: Comparison) -> Table:
     table.add_column("policy", justify="right", no_wrap=True)
     table.add_column("equilibrium", justify="right", no_wrap=True)
     for decision in found.decisions:
-        beside: Sequence[float | None] = [None] * len(decision.actions)
-        beside = decision.equilibrium or beside
-        rows = list(zip(decision.actions, decision.policy, beside, strict=True))
-        for number, (action, own, other) in enumerate(rows[1:] if pair else rows):
+        chances = list(_chances(decision, bool(pair)))
+        for number, (action, own, other) in enumerate(chances):
             first = (str(decision.seat), escape(decision.text))
             cells = ("", "") if number else first
             named = () if pair else (escape(action),)
             numbers = f"{own:.3f}", "-" if other is None else f"{other:.3f}"
             table.add_row(*cells, *named, *numbers)
     return table
+
+
+def _chances(
+    decision: Decision, is_pair: bool
+) -> Iterable[tuple[str, float, float | None]]:
+    """Each action, with its probability under the policy and at the equilibrium.
+
+    Of a pair of actions only the second.
+    """
+    none: Sequence[float | None] = [None] * len(decision.actions)
+    beside = decision.equilibrium or none
+    rows = zip(decision.actions, decision.policy, beside, strict=True)
+    return islice(rows, int(is_pair), None)
 
 
 def draw_comparisons(found: Sequence[Comparison], path: Path) -> None:
@@ -166,18 +178,13 @@ def draw_comparisons(found: Sequence[Comparison], path: Path) -> None:
 def _bars(found: Comparison) -> tuple[list[str], list[float], list[float | None]]:
     """Labels, the policy's probabilities and the equilibrium's, one for each bar."""
     pair = _only_pair(found.decisions)
-    labels: list[str] = []
-    own: list[float] = []
-    other: list[float | None] = []
-    for decision in found.decisions:
-        for number, action in enumerate(decision.actions):
-            if pair and number == 0:
-                continue
-            labels.append(decision.text if pair else f"{decision.text} [{action}]")
-            own.append(decision.policy[number])
-            beside = decision.equilibrium
-            other.append(None if beside is None else beside[number])
-    return labels, own, other
+    bars = [
+        (decision.text if pair else f"{decision.text} [{action}]", own, other)
+        for decision in found.decisions
+        for action, own, other in _chances(decision, bool(pair))
+    ]
+    labels, owns, others = zip(*bars, strict=True)
+    return list(labels), list(owns), list(others)
 
 
 def _only_pair(decisions: Sequence[Decision]) -> list[str] | None:

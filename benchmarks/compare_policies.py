@@ -1,0 +1,396 @@
+"""Compares two policies on the same seeds and seats, with baselines and costs.
+
+python benchmarks/compare_policies.py lm:runs/a/start lm:runs/a/model --out a.jsonl
+python benchmarks/compare_policies.py random cfr -g kuhn_poker,leduc_poker -n 500 --json
+"""
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from arena_envs import GameEnv, make
+from arena_envs.game import AnyGame
+from arena_envs.transforms import Transform
+from arena_trainers.cli.episodes import report as write_page
+from arena_trainers.cli.evaluate import _end, _kept
+from arena_trainers.cli.options import (
+    AsCsv,
+    AsJson,
+    AsLatex,
+    EpisodesFile,
+    EvalEpisodes,
+    FirstSeed,
+    MoreGames,
+    Opponents,
+    PolicyOptions,
+    Timeout,
+    latex,
+    listed,
+    one_form,
+    print_csv,
+    print_tables,
+    read_env,
+    running,
+    show_warnings,
+    takes_policy_options,
+    usage_errors,
+)
+from arena_trainers.evaluate.matches import (
+    Evaluation,
+    EvaluationPlan,
+    Progress,
+    env_of,
+)
+from arena_trainers.evaluate.result_rows import ResultRow
+from arena_trainers.runs.folder import CONFIG
+from arena_trainers.runs.settings import load_recipe
+from arena_trainers.tournament import load_suite
+from arena_trainers.train.games import checked_entry, expanded
+from arena_wrappers import Policy, make_policy
+from comparing import run_script
+
+CAPTION = """\
+difference: trained less base on the same seeds and seats, from replayed records; brackets: 95 % intervals over n seeds
+On average, 5 % of {num} differences lie outside their intervals by chance.
+tokens: of the policy's replies in an episode, in all its seats; per point: tokens / (return - return of random play)
+trained: this game and these parameters; sibling: these rules with other parameters; held out: other rules
+The training's games: {games}"""
+ROLES = {"policy": "trained", "uniform": "random"}  # where the names differ
+SOLO = {"policy": "solo", "base": "base solo"}
+
+Record = dict[str, Any]
+
+
+def level_of(game: AnyGame, trained: Sequence[AnyGame] | None) -> str:
+    """How far a game is from those that a model was trained on; None: nobody knows these.
+
+    >>> from arena_envs import make_game
+    >>> hanabi, mini = make_game("hanabi"), make_game("mini_hanabi")
+    >>> level_of(mini, [mini]), level_of(hanabi, [mini]), level_of(hanabi, [])
+    ('trained', 'sibling', 'held out')
+    """
+    if trained is None:
+        return "unknown"
+    if game in trained:
+        return "trained"
+    rules = {type(_inner(one)) for one in trained}
+    return "sibling" if type(_inner(game)) in rules else "held out"
+
+
+def _inner(game: AnyGame) -> AnyGame:
+    while isinstance(game, Transform):
+        game = game.game
+    return game
+
+
+class ComparisonPlan:
+    """Two policies in the same episodes, with checked arguments, ready to run.
+
+    Args:
+        base: policy, or its string, that the other is compared with.
+        trained: the other.
+        games: the opponents in each game, by the game's string. In cooperative games without
+            any, a policy plays all seats, elsewhere the opponent is random play.
+        trained_on: games of the training; None if they are unknown.
+        equal_tokens: in games with a `protocol`, also play `solo`: the most frequent of as many
+            replies of one seat as the team's tokens buy.
+        **options: of `EvaluationPlan`: num_episodes, seed, prompt, ...
+
+    Attributes:
+        warnings: of the last run.
+        unanswered: a clause for each policy and game with lost episodes in the last run.
+
+    Raises:
+        ValueError: as for `EvaluationPlan`.
+    """
+
+    def __init__(
+        self,
+        base: Policy | str,
+        trained: Policy | str,
+        games: Mapping[str, Sequence[Policy | str]],
+        *,
+        trained_on: Sequence[AnyGame] | None = None,
+        equal_tokens: bool = False,
+        **options: Any,
+    ) -> None:
+        first, second = (
+            make_policy(one) if isinstance(one, str) else one for one in (base, trained)
+        )
+        self._pair = {"policy": first if base == trained else second, "base": first}
+        self._trained_on, self._options = trained_on, options
+        self._equal_tokens = equal_tokens
+        self._plans = {}
+        for name, others in games.items():
+            env = env_of(name)
+            others = others or ["self" if env.game.kind == "cooperative" else "random"]
+            plan = EvaluationPlan(
+                self._pair["policy"], env, others, base=first, **options
+            )
+            self._plans[name] = env, plan
+        self.warnings: dict[str, None] = {}
+        self.unanswered: list[str] = []
+
+    def run(self, progress: Progress | None = None) -> list[Record]:
+        """Plays all episodes; a record for each game, opponent and role.
+
+        Roles: `difference`, `trained`, `base`, `random`, `constant`, `solo`, `base solo`. `value` is
+        the mean return or the paired difference, `low` and `high` its 95 % interval over
+        `num_seeds`; `tokens_per_point` is None where the policy is not above random play.
+
+        Raises:
+            NoReplyError: all episodes of a row are lost.
+        """
+        self.warnings, self.unanswered = {}, []
+        self._progress, self._num_done = progress or (lambda *_: None), 0
+        self._total = sum(plan.num_episodes for _, plan in self._plans.values())
+        return [
+            {"game": name, "level": level_of(env.game, self._trained_on), **record}
+            for name, (env, plan) in self._plans.items()
+            for record in self._records(env, self._play(plan))
+        ]
+
+    def _play(self, plan: EvaluationPlan) -> Evaluation:
+        before = self._num_done
+        found = plan.run(lambda done, _: self._progress(before + done, self._total))
+        self._num_done += plan.num_episodes
+        self.unanswered += plan.unanswered()
+        self.warnings |= dict.fromkeys(found.warnings)
+        return found
+
+    def _records(self, env: GameEnv, found: Evaluation) -> Iterator[Record]:
+        for one in found.differences:
+            last = {r.role: r for r in found.rows if r.opponent in (one.opponent, "")}
+            random = last.get("uniform")
+            own = env.game.num_players if one.opponent == "self" else 1
+            times = env.game.num_players // own
+            yield {
+                **{"against": one.opponent, "role": "difference"},
+                "policy": f"{last['policy'].policy} less {one.base}",
+                **{"num_seeds": one.num_seeds, "value": one.difference},
+                **{"low": one.low, "high": one.high},
+            }
+            for role, row in last.items():
+                name = {"against": one.opponent, "role": ROLES.get(role, role)}
+                yield name | _record(row, random, own, times)
+                if self._equal_tokens and own > 1 and role in SOLO:
+                    name["role"] = SOLO[role]
+                    for num, alone in self._solo(role, env, row):
+                        more = {"num_samples": num}
+                        yield name | _record(alone, random, num, 1) | more
+
+    def _solo(
+        self, role: str, env: GameEnv, team: ResultRow
+    ) -> Iterator[tuple[int, ResultRow]]:
+        """The policy alone with as many replies as the team's tokens buy, and their number."""
+        rules: Any = env.game
+        if getattr(rules, "protocol", "solo") == "solo":
+            return
+        alone = GameEnv(replace(rules, protocol="solo"), id=env.id)
+        options = {**self._options, "baselines": False}
+
+        def played(num: int) -> ResultRow:
+            plan = EvaluationPlan(self._pair[role], alone, num_samples=num, **options)
+            self._total += plan.num_episodes
+            return self._play(plan).rows[-1]
+
+        one = played(1)
+        if not team.num_tokens or not one.num_tokens:
+            told = f"--equal-tokens leaves out {team.policy}, which reports no tokens"
+            self.warnings[told] = None
+            return
+        num = max(1, int(team.num_tokens * rules.num_players / one.num_tokens))
+        yield num, (played(num) if num > 1 else one)
+
+
+def _record(
+    row: ResultRow, random: ResultRow | None, times: int, num_lineups: int
+) -> Record:
+    """A row of an evaluation whose tokens count several times, and whose lineups share seeds."""
+    tokens = None if row.num_tokens is None else row.num_tokens * times
+    gain = row.mean_return - random.mean_return if random else 0.0
+    return {
+        "policy": row.policy,
+        "num_seeds": row.num_episodes // num_lineups,
+        **{"value": row.mean_return, "low": row.low, "high": row.high},
+        "tokens": tokens,
+        "tokens_per_point": tokens / gain if tokens is not None and gain > 0 else None,
+        "invalid": sum(row.invalid.values()),
+        "num_lost": row.num_lost,
+    }
+
+
+def comparison_table(records: Sequence[Mapping[str, Any]]) -> Table:
+    """All records, whose `trained_on` names games; a difference comes first in its game."""
+    differences = [one for one in records if one["role"] == "difference"]
+    games = ", ".join(differences[0]["trained_on"]) or "unknown; give --trained-on GAME"
+    table = Table(
+        title=escape(differences[0]["policy"]),
+        caption=CAPTION.format(num=len(differences), games=escape(games)),
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+    )
+    for head in ("game", "level", "against", "policy"):
+        table.add_column(head, overflow="fold")
+    for head in ("n", "return (95 %)", "tokens", "per point", "invalid", "lost"):
+        table.add_column(head, justify="right")
+    for one in records:
+        num = one.get("num_samples", 1)
+        costs = [one.get("tokens"), one.get("tokens_per_point")]
+        cells = [
+            *(one["game"], one["level"], one["against"]),
+            f"{one['role']} of {num}" if num > 1 else one["role"],
+            str(one["num_seeds"]),
+            f"{one['value']:z.3f} ({one['low']:z.3f} to {one['high']:z.3f})",
+            *("-" if cost is None else f"{cost:.1f}" for cost in costs),
+            f"{one['invalid']:.1%}" if "invalid" in one else "",
+            str(one.get("num_lost", "")),
+        ]
+        table.add_row(*map(escape, cells))
+    return table
+
+
+Suite = Annotated[
+    str, typer.Option(metavar="SUITE", help="A suite of arena board, or a YAML file.")
+]
+EqualTokens = Annotated[
+    bool,
+    typer.Option(
+        "--equal-tokens",
+        help="Also the plurality of as many replies of one seat as a team's tokens buy.",
+    ),
+]
+TrainedOn = Annotated[
+    list[str] | None,
+    typer.Option(callback=listed, help="Games of the training. [default: the run's]"),
+]
+Page = Annotated[
+    Path | None, typer.Option(metavar="PAGE", help="Write a page; needs --out.")
+]
+
+
+@takes_policy_options
+def compare(
+    base: Annotated[str, typer.Argument(metavar="BASE")],
+    trained: Annotated[str, typer.Argument(metavar="TRAINED")],
+    suite: Suite = "transfer",
+    games: MoreGames = None,
+    against: Opponents = None,
+    num_episodes: EvalEpisodes = 100,
+    seed: FirstSeed = 0,
+    equal_tokens: EqualTokens = False,
+    trained_on: TrainedOn = None,
+    *,
+    how: PolicyOptions,
+    timeout: Timeout = None,
+    out: EpisodesFile = None,
+    report: Page = None,
+    as_json: AsJson = False,
+    as_csv: AsCsv = False,
+    as_latex: AsLatex = False,
+) -> None:
+    """Compare two policies on the same seeds and seats.
+
+    The difference of their returns is paired by seeds, and recomputed from replayed records. In
+    cooperative games a policy plays all seats. Baselines: random play, the best constant reply.
+    A game is `trained`, `sibling` (same rules, other parameters) or `held out` by the run of
+    TRAINED, or by --trained-on. Lost episodes are as in `arena eval`.
+
+    For example:
+
+    python benchmarks/compare_policies.py random cfr -g kuhn_poker,leduc_poker -n 500 --json
+    """
+    with usage_errors():
+        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
+        if report and out is None:
+            raise ValueError("want --out FILE with --report, got none; add it")
+        opponents, prompt = _compared_games(suite, games, against)
+        known, told = training_games(trained, trained_on)
+        options: dict[str, Any] = {"prompt": how.wrapper, "defaults": prompt}
+        options |= {"seed": seed, "num_episodes": num_episodes, "out": out}
+        options |= {"timeout": timeout, "trained_on": known}
+        options["equal_tokens"] = equal_tokens
+        plan = ComparisonPlan(*_two(how, base, trained), opponents, **options)
+    with running(_kept(out), policies=[base, trained]) as bar:
+        rows = plan.run(bar)
+    show_warnings([*plan.warnings])
+    _show_compared([{**row, "trained_on": told} for row in rows], form)
+    if report and out is not None:
+        with redirect_stdout(sys.stderr):
+            write_page([out], report)
+    _end(plan.unanswered, out)
+
+
+def _two(
+    how: PolicyOptions, base: str, trained: str
+) -> "tuple[Policy | str, Policy | str]":
+    """Both policies; the same one twice if the strings are equal."""
+    found = how.policies([base] if base == trained else [base, trained])
+    if len(found) != len({base, trained}):
+        raise ValueError(f"want two policies, got {len(found)}: name past:RUN@STEP")
+    return found[0], found[-1]
+
+
+def _show_compared(records: Sequence[Mapping[str, Any]], form: str) -> None:
+    """Prints a comparison, as a table if `form` is empty."""
+    if form == "json":
+        typer.echo(json.dumps(records, indent=1))
+    elif form == "csv":
+        print_csv(records)
+    else:
+        _print_tables([comparison_table(records)], form)
+
+
+def _print_tables(tables: "Sequence[Table]", form: str) -> None:
+    if form == "latex":
+        typer.echo("\n\n".join(map(latex, tables)))
+    else:
+        print_tables(tables)
+
+
+def _compared_games(
+    suite: str, games: Sequence[str] | None, against: Sequence[str] | None
+) -> tuple[dict[str, Sequence[str]], dict[str, Any]]:
+    """The opponents by game, and prompt options; --games are in place of a suite's."""
+    if games:
+        return dict.fromkeys(games, against or ()), {}
+    given = load_suite(suite).given
+    opponents = {one["game"]: against or one["opponents"] for one in given["games"]}
+    return opponents, given["prompts"]["plain"]
+
+
+def training_games(
+    policy: str, given: Sequence[str] | None
+) -> tuple[list[AnyGame] | None, list[str]]:
+    """The games that a model was trained on, as given or as the runs of its folder say."""
+    if given:
+        return [read_env(game, None, None).game for game in given], list(given)
+    entries: list[Mapping[str, Any]] = []
+    seen: set[Path] = set()
+    while match := re.fullmatch(r"(lm:|past:)([^@]*)(@.*)?", policy):
+        folder = Path(match[2]).absolute()
+        near = (
+            one for one in (folder, *folder.parents[:2]) if (one / CONFIG).is_file()
+        )
+        if (run := next(near, None)) is None or run in seen:
+            break
+        seen.add(run)
+        settings = load_recipe(str(run / CONFIG))
+        entries += map(checked_entry, expanded(settings.get("games") or ()))
+        policy = f"lm:{settings.get('model')}"  # the run that it started from
+    games = [make(one["id"], **one.get("params", {})).game for one in entries]
+    return games or None, [str(one["id"]) for one in entries]
+
+
+if __name__ == "__main__":
+    run_script(compare)

@@ -1,0 +1,131 @@
+"""Paired differences of two policies: `evaluate(..., base=...)`."""
+
+import pytest
+
+import arena_envs
+from arena_envs.solvers import expected_returns
+from arena_trainers.evaluate import EvaluationPlan, evaluate, tabular
+from arena_trainers.evaluate.exploit import SHORT
+from arena_wrappers import Reply, ScriptedPolicy, make_policy
+from arena_wrappers.records import EpisodeLog
+
+
+def difference(base, policy, game="kuhn_poker", num=60, **options):
+    plan = EvaluationPlan(
+        policy, game, num_episodes=num, baselines=False, base=base, **options
+    )
+    (found,) = plan.run().differences
+    return found
+
+
+def test_a_policy_less_itself_is_exactly_zero():
+    found = difference("noisy:0.5(cfr:10)", "noisy:0.5(cfr:10)", num=12)
+    assert (found.difference, found.low, found.high) == (0, 0, 0)
+    assert found.value == found.base_value != 0
+
+
+def test_equal_play_of_two_policies_leaves_room_for_a_difference_that_was_not_seen():
+    found = difference("first", "constant:0", num=12)
+    assert found.difference == 0
+    assert found.low < 0 < found.high
+
+
+def test_swapped_policies_negate_the_difference_and_its_interval():
+    one = difference("first", "cfr:10")
+    other = difference("cfr:10", "first")
+    assert one.difference == -other.difference > 0
+    assert (one.low, one.high) == pytest.approx((-other.high, -other.low), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "game", ["kuhn_poker", "tic_tac_toe", "mini_hanabi", "kuhn_poker(num_players=3)"]
+)
+@pytest.mark.filterwarnings("ignore:.* are invalid:UserWarning")
+def test_forfeits_on_purpose_gain_nothing(game):
+    silly = ScriptedPolicy(lambda request: "I resign", "silly")
+    cooperative = arena_envs.make(game).game.kind == "cooperative"
+    others = ["self" if cooperative else "random"]
+    found = difference("random", silly, game, 30, opponents=others)
+    assert found.difference < 0
+
+
+class Unwilling:
+    """Random play that gives no reply in some seeds."""
+
+    name = "unwilling"
+
+    def __init__(self, seeds):
+        self.seeds = seeds
+
+    def act(self, requests):
+        replies = make_policy("random").act(requests)
+        return [
+            Reply("", error="no") if request.episode in self.seeds else reply
+            for request, reply in zip(requests, replies, strict=True)
+        ]
+
+
+def test_a_seed_that_one_policy_lost_counts_for_neither():
+    plan = EvaluationPlan(
+        Unwilling({2, 5}), "tic_tac_toe", num_episodes=8, baselines=False, base="first"
+    )
+    (found,) = plan.run().differences
+    kept = difference("first", "random", "tic_tac_toe", 8)
+    assert (found.num_seeds, kept.num_seeds) == (6, 8)
+    assert plan.unanswered()
+
+
+def test_the_difference_follows_from_the_file_of_episodes(tmp_path):
+    out = tmp_path / "all.jsonl"
+    found = difference("first", "cfr:10", num=20, out=out)
+    paid = {"first": [], "cfr:10": []}
+    for episode in EpisodeLog(out):
+        for name, returns in paid.items():
+            names = {turn.seat: turn.policy for turn in episode.turns}
+            returns += [episode.returns[s] for s, who in names.items() if who == name]
+    means = {name: sum(returns) / 40 for name, returns in paid.items()}
+    assert found.difference == pytest.approx(means["cfr:10"] - means["first"])
+
+
+def test_only_lost_episodes_of_several_games_are_played_again(tmp_path):
+    out, games = tmp_path / "all.jsonl", ["nim", "tic_tac_toe"]
+
+    def plans(policy):
+        return [
+            EvaluationPlan(policy, game, num_episodes=4, baselines=False, out=out)
+            for game in games
+        ]
+
+    for plan in plans(Unwilling({1})):
+        plan.run()
+    before = len(list(EpisodeLog(out)))
+    for plan in plans(Unwilling(())):
+        plan.run()
+    assert len(list(EpisodeLog(out))) - before == 2  # one of eight in each game
+
+
+def test_evaluation_without_a_base_has_no_differences():
+    assert evaluate("first", "nim", ["random"], 4, baselines=False).differences == ()
+
+
+@pytest.mark.slow
+def test_the_interval_holds_the_right_difference_in_930_to_970_of_1000_repetitions():
+    """Kuhn poker, seat 0, 50 seeds each; the right difference is exact."""
+    game, pair = (
+        arena_envs.make_game("kuhn_poker"),
+        ("noisy:0.8(first)", "noisy:0.2(first)"),
+    )
+    tables = [tabular(make_policy(name), game, SHORT)[0] for name in (*pair, "random")]
+    values = [
+        expected_returns(
+            game, {key: (one if key[0] == 0 else tables[2])[key] for key in one}
+        )
+        for one in tables[:2]
+    ]
+    right = float(values[1][0] - values[0][0])
+    num_held = 0
+    for repetition in range(1000):
+        found = difference(*pair, num=50, seats=[0], seed=50 * repetition)
+        num_held += found.low <= right <= found.high
+    print(f"right difference {right:.4f}, held in {num_held} of 1000 repetitions")
+    assert 930 <= num_held <= 970
