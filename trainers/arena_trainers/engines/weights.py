@@ -85,16 +85,10 @@ class ServerWeights(TrainerCallback):
         if self.trainer.ahead is None:
             self.send(state.global_step)
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if self.trainer.ahead is not None:
-            self.trainer.ahead.settle(state.global_step)
-
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        if self.trainer.ahead is not None:  # it sends them between batches
-            return
         is_last = state.global_step >= state.max_steps
         plays = state.global_step % args.window == 0 or control.should_evaluate
-        if plays or is_last:
+        if (plays or is_last) and self.trainer.ahead is None:
             self.send(state.global_step)
 
     def on_pre_optimizer_step(

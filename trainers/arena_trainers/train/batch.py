@@ -76,14 +76,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import (
-    BrokenExecutor,
-    Executor,
-    Future,
-    ProcessPoolExecutor,
-    ThreadPoolExecutor,
-    wait,
-)
+from concurrent import futures
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import dropwhile, islice
@@ -102,7 +95,7 @@ from arena_trainers.credit import Credit, TurnBatch
 from arena_trainers.credit.batch import Bools, Floats, Ints
 from arena_trainers.credit.pools import ZERO, Pools
 from arena_trainers.credit.scales import mean_of_others
-from arena_trainers.engines.settings import by_server
+from arena_trainers.engines.settings import by_server, refuse
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.reward_model import RewardModel, check_same_texts
 from arena_trainers.matchmaking import SELF, Seats
@@ -725,8 +718,12 @@ class JobPlayer:
         return Done(episodes, tokens, spent["generation"].wall, seconds)
 
 
-def copy_player(given: Setup) -> JobPlayer:
-    """Plays with a model of its own, in the player's process."""
+PLAYERS: list[JobPlayer] = []  # one, in the player's process
+
+
+def make_player(given: Setup) -> None:
+    """Makes what plays in the player's process, with a model of its own."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trainer ends this process
     torch.set_num_threads(given.num_threads)
     makers = makers_of(given.args)
     made = {name: make_policy(name, makers) for name in given.models}
@@ -747,7 +744,8 @@ def copy_player(given: Setup) -> JobPlayer:
             for name in file.keys():  # noqa: SIM118 # it is no mapping
                 weights[name].data.copy_(file.get_tensor(name))
 
-    return JobPlayer(given._replace(games=games), policy, accelerator, load)
+    own = given._replace(games=games), policy, accelerator, load
+    PLAYERS.append(JobPlayer(*own))
 
 
 def placed(tensor: torch.Tensor, address: int) -> torch.Tensor:
@@ -756,15 +754,6 @@ def placed(tensor: torch.Tensor, address: int) -> torch.Tensor:
     start = (address - room.data_ptr()) % 64
     place = room[start : start + tensor.nbytes].view(tensor.dtype)
     return place.view(tensor.shape).copy_(tensor)
-
-
-PLAYERS: list[JobPlayer] = []  # one, in the player's process
-
-
-def begin_player(given: Setup) -> None:
-    """Makes the player of its process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trainer ends this process
-    PLAYERS.append(copy_player(given))
 
 
 def play_job(job: Job) -> Done:
@@ -779,7 +768,7 @@ class Ahead:
         trainer: with its parts that play.
 
     Raises:
-        ValueError: the model that learns does not run on a CPU.
+        ValueError: play would need the device or the model that trains.
     """
 
     def __init__(self, trainer: Any) -> None:
@@ -788,21 +777,18 @@ class Ahead:
         self.max_staleness, self.in_flight = given["max_staleness"], given["in_flight"]
         self.folder = Path(str(self.args.output_dir)).absolute() / FOLDER
         self.serves = by_server(self.args)
-        if not self.serves and self.args.device.type != "cpu":
-            raise ValueError(
-                "asynchronous plays in a second process on the CPU, and would share the "
-                f"{self.args.device.type} with training; give --use_cpu true, or a server: "
-                "--use_vllm true --vllm_mode server"
-            )
-        own = trainer.policy.model
-        if self.serves and (
-            n := [m.name for m in trainer.games.models if m.model is own]
-        ):
-            raise ValueError(
-                f"want opponents with models of their own, got {n}, which share that of the "
-                "learner while it trains; merge them with arena export --merged"
-            )
-        self._jobs: deque[tuple[Job, Future[Done]]] = deque()
+        is_cpu, own = self.args.device.type == "cpu", trainer.policy.model
+        on_base = any(one.model is own for one in trainer.games.models)
+        refused = [
+            ("transformers on a GPU", not (self.serves or is_cpu), "training needs it"),
+            (
+                "adapters on the learner's base as opponents of a server",
+                self.serves and on_base,
+                "it trains while they play",
+            ),
+        ]
+        refuse("asynchronous", refused)
+        self._jobs: deque[tuple[Job, futures.Future[Done]]] = deque()
         # of the batch that trains, and after it
         self._starts: deque[list[Any]] = deque()
         self._order: Iterator[list[Any]] = iter(())
@@ -811,7 +797,7 @@ class Ahead:
         self._resumed: int | None = None  # version that plays what was in flight
         self._seen: list[list[float]] = []  # sums of micro-batches, see `measure`
         self._player: JobPlayer | None = None  # of a server
-        self._pool: Executor | None = None
+        self._pool: futures.Executor | None = None
         self._processes: set[Any] = set()
 
     @contextmanager
@@ -821,6 +807,7 @@ class Ahead:
         self._starts.clear()
         try:
             yield
+            self.settle(self.trainer.state.global_step)
         finally:
             self._jobs.clear()
             for process in self._processes:
@@ -850,7 +837,7 @@ class Ahead:
             began = time.perf_counter()
             try:
                 done = future.result()
-            except BrokenExecutor as error:
+            except futures.BrokenExecutor as error:
                 raise RuntimeError(
                     "the process that plays has ended; what it printed is above. Resume the "
                     "run from its last checkpoint"
@@ -874,7 +861,7 @@ class Ahead:
     def settle(self, step: int) -> None:
         """Has a server that plays nothing more serve the weights of this step."""
         if self.serves:
-            wait([future for _, future in self._jobs])
+            futures.wait([future for _, future in self._jobs])
             self.trainer.sender.send(step)
             if self._player is not None:
                 self._player.version = -1
@@ -889,17 +876,16 @@ class Ahead:
             most = epoch + round(self.trainer.state.max_steps * self._per_step)
             order = islice(self._batches(), most)
             self._order = dropwhile(lambda batch: batch != starts, order)
-        if self._at(0) != starts:
+        self._extend(0)
+        if self._starts[0] != starts:
             raise ValueError(
                 "asynchronous needs the starts in the order of TRL's sampler, got others; "
                 "leave it out"
             )
 
-    def _at(self, ahead: int) -> list[Any]:
-        """The starts of the batch after so many others."""
+    def _extend(self, ahead: int) -> None:
         while len(self._starts) <= ahead:
             self._starts.append(next(self._order, []))
-        return self._starts[ahead]
 
     def _batches(self) -> Iterator[list[Any]]:
         """The starts of all generation batches, epoch after epoch, as TRL's loader has them."""
@@ -922,7 +908,8 @@ class Ahead:
     def _submit(self, ahead: int, version: int) -> None:
         """Has the batch after so many others played with the weights of a step."""
         number = self._number + ahead
-        given = self._at(ahead), number // self._per_step, number, True
+        self._extend(ahead)
+        given = self._starts[ahead], number // self._per_step, number, True
         job = Job(self.trainer.player.begin(*given), version, self._weights(version))
         if self._pool is None:
             self._pool = self._start()
@@ -946,7 +933,7 @@ class Ahead:
             part.rename(path)
         return path
 
-    def _start(self) -> Executor:
+    def _start(self) -> futures.Executor:
         trainer, games, policy = self.trainer, self.trainer.games, self.trainer.policy
         opponents = games.opponents.items()
         models = [name for name, one in opponents if without_noise(one) in games.models]
@@ -974,13 +961,13 @@ class Ahead:
             take = trainer.sender.take
             how = own, trainer.accelerator, lambda job: take(job.weights)
             self._player = JobPlayer(setup, *how)
-            return ThreadPoolExecutor(1)
+            return futures.ThreadPoolExecutor(1)
         policy.save_pretrained(setup.folder)
         others = {name: one for name, one in opponents if name not in models}
         setup = setup._replace(games=replace(games, opponents=others, functions={}))
         # spawned, as a fork after torch's threads have run may hang
         spawn, before = get_context("spawn"), {*active_children()}
-        pool = ProcessPoolExecutor(1, spawn, begin_player, (setup,))
+        pool = futures.ProcessPoolExecutor(1, spawn, make_player, (setup,))
         pool.submit(int)  # starts the process
         self._processes = {*active_children()} - before
         return pool

@@ -180,11 +180,6 @@ def check_asynchronous(args: Any) -> None:
     refuse_unknown("asynchronous", given, ("max_staleness", "in_flight"))
     check_int("max_staleness in asynchronous", given.get("max_staleness", 1), 0, 1)
     check_int("in_flight in asynchronous", given.get("in_flight", 2), 2, 64)
-    refuse("asynchronous", _not_beside_training(args))
-
-
-def _not_beside_training(args: Any) -> list[tuple[str, object, str]]:
-    """Options that `asynchronous` refuses: whether they are given, and why."""
     who, tasks, cut = args.opponents, args.curriculum, changes_draws(args)
     past = names_matchmaker(who) and make_matchmaker(who).max_live > 0
     taught = tasks and curricula.make(tasks).reads_success
@@ -192,7 +187,7 @@ def _not_beside_training(args: Any) -> list[tuple[str, object, str]]:
     trained = "it reads the policy that trains, and another one played"
     updates = args.generations_per_step % 1 != 0
     processes = int(os.environ.get("WORLD_SIZE", "1")) > 1
-    return [
+    refused = [
         ("roles", args.roles, "one learner plays"),
         (f"opponents {who!r}", past, "snapshots would have trained later"),
         (f"curriculum {tasks!r}", taught, late),
@@ -207,6 +202,7 @@ def _not_beside_training(args: Any) -> list[tuple[str, object, str]]:
         ("a generation batch of several updates", updates, "its turns grow older"),
         ("several processes", processes, "it has not been tested with them"),
     ]
+    refuse("asynchronous", refused)
 
 
 def check_roles(args: Any) -> None:
