@@ -423,17 +423,17 @@ OnlySettings = Annotated[
 NumJobs = Annotated[int, typer.Option("--jobs", min=1, help="Number of processes.")]
 
 
-def script(main: Callable[..., None]) -> typer.Typer:
-    """The command of a script, from its function."""
+def script(main: Callable[..., None], others: bool = False) -> typer.Typer:
+    """The command of a script, from its function; `others`: unknown options are arguments."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command()(main)
+    app.command(context_settings={"ignore_unknown_options": others})(main)
     return app
 
 
-def run_script(main: Callable[..., None]) -> None:
+def run_script(main: Callable[..., None], others: bool = False) -> None:
     """Runs the command of a script; a usage error prints one sentence."""
     try:
-        script(main)()
+        script(main, others)()
     except (ModuleNotFoundError, UsageError) as error:
         sys.exit(f"error: {error}")
 

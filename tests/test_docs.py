@@ -60,6 +60,7 @@ GENERATED = {  # by a script that a test or the page's head names
     "openspiel.md",
     "options.md",
     "replies.md",
+    "self-play.md",
     "smollm2.md",
     "textarena.md",
     *(f"credit/{name}.md" for name in ("README", "choose", "estimators", "games")),
@@ -83,7 +84,7 @@ def test_hand_written_pages_have_at_most_40_000_words():
 def test_the_site_leads_to_every_page():
     """Pages of single games are reached from the gallery."""
     site = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
-    found = re.findall(r"[\w/.]+\.md", json.dumps(site["nav"]))
+    found = re.findall(r"[\w/.-]+\.md", json.dumps(site["nav"]))
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in PAGES}
     left_out = set(site["exclude_docs"].split())
     audit = {"audit.md", "audit/details.md", "audit/reports.md"}

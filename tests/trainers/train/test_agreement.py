@@ -232,7 +232,8 @@ def test_the_check_changes_neither_weights_nor_random_numbers(trainer_of):
 def test_checked_rows_show_padding_and_a_shared_prompt_that_fits(most):
     rows = [TrainingRow(list(range(length)), [1, 2], None, 0.0) for length in (30, 28)]
     *_, first, second, short = checked_rows(rows, most)
-    assert first.prompt_ids == second.prompt_ids
+    half = (len(first.prompt_ids) + 1) // 2
+    assert first.prompt_ids[:half] == second.prompt_ids
     assert first.completion_ids != second.completion_ids
     packed = len(first.prompt_ids) - 1 + 2 * len(first.completion_ids)
     assert packed <= most or most == 1

@@ -66,6 +66,35 @@ def test_replies_behind_a_prompt_have_the_scores_of_their_own_rows(model_type):
         torch.testing.assert_close(found[i][0], alone, atol=1e-6, rtol=0)
 
 
+# Two conversations of three turns; each prompt extends the prompt and the reply before it.
+TURNS = [[3, 4, 5], [3, 4, 5, 6, 7, 4], [3, 4, 5, 6, 7, 4, 6, 2]]
+CONVERSATION = [*TURNS, [3, 4, 5], [3, 4, 5, 7, 6, 5]]
+REPLIES = [[6, 7], [6, E], [8, 8, E], [7, 6], [E]]
+
+
+def padded_conversation():
+    ids = torch.full((len(REPLIES), 11), P)
+    for i, (prompt, reply) in enumerate(zip(CONVERSATION, REPLIES, strict=True)):
+        ids[i, 8 - len(prompt) : 8] = torch.tensor(prompt)
+        ids[i, 8 : 8 + len(reply)] = torch.tensor(reply)
+    return ids, (ids != P).long()
+
+
+@pytest.mark.parametrize("model_type", ["llama", "qwen3"])
+def test_turns_whose_prompts_extend_each_other_share_the_longest(model_type):
+    model, (ids, mask) = model_of(model_type), padded_conversation()
+    packed = packed_rows(ids, mask, 3, 100, share=True)
+    assert [sorted(row.rows) for row in packed] == [[0, 3, 4], [1, 2]]
+    assert [len(row.prompt) for row in packed] == [5, 7]
+    scores = logprobs(model, model_inputs(packed))
+    found = unpacked(scores, scores, packed)
+    for i, (prompt, reply) in enumerate(zip(CONVERSATION, REPLIES, strict=True)):
+        row = torch.tensor([[*prompt, *reply]])
+        labels = torch.tensor([reply])
+        alone = logprobs(model, {"input_ids": row[:, :-1], "shift_labels": labels})
+        torch.testing.assert_close(found[i][0], alone[0], atol=1e-6, rtol=0)
+
+
 @pytest.mark.parametrize(
     ("model_type", "options"),
     [

@@ -6,7 +6,7 @@ tensor is put together from fewer and smaller forward passes:
 - Equal rows (the same prompt and reply tokens) run through the model once. The loss still reads
   every row, and autograd sums their gradients. So the gradient is exact for every loss, KL term,
   entropy bonus and importance ratio, and no normaliser changes.
-- A prompt runs once for several replies to it (`prompt_sharing`).
+- A prompt runs once for several replies to it, and to prompts that it begins with.
 - Rows whose loss has no gradient do not run: placeholder rows, and rows of advantage 0 if
   no KL term and no entropy bonus is added.
 - The rows that run are sorted by length and cut into chunks of at most
@@ -20,12 +20,13 @@ Differences from TRL: with dropout, equal rows share one dropout mask, and the m
 is refused, because it depends on the whole batch.
 
 **Prompts that run once.** A packed row holds a prompt without its last token, followed by one branch per reply: the last token
-of the prompt, and the reply without its last token. A branch attends to the prompt and to itself.
-Its positions continue those of the prompt. So each reply has the same log-probabilities as in a
+of the reply's prompt, and the reply without its last token. The reply's prompt is this prompt or its beginning, as
+where later turns of a conversation extend the earlier ones. A branch attends to its own prompt and to itself.
+Its positions continue those of its prompt. So each reply has the same log-probabilities as in a
 separate row.
 
-     prompt      branch 1     branch 2
-    [ p q r ]    [ s a b ]    [ s c ]        positions  0 1 2  3 4 5  3 4
+     prompt      branch 1     branch 2, to the prompt p q
+    [ p q r ]    [ s a b ]    [ q c ]        positions  0 1 2  3 4 5  1 2
       labels       a b <e>      c <e>
 
 **What is sampled is what is trained**: a check before step 1, and the gap of every step.
@@ -49,9 +50,11 @@ it lasts, every process holds all weights. The same is done for a loss that is c
 chunks, because the number of chunks differs between processes.
 """
 
+import hashlib
 import math
 import random
 import warnings
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, NamedTuple
@@ -343,14 +346,16 @@ class PackedRow(NamedTuple):
 
     Attributes:
         rows: the row of the batch of each reply.
-        prompt: int64[P - 1], the prompt without its last token.
-        branches: int64[1 + R] for each reply: the last token of the prompt, then the reply.
+        prompt: int64[P - 1], the longest prompt without its last token.
+        branches: int64[1 + R] for each reply: the last token of its prompt, then the reply.
+        depths: positions of `prompt` that each branch follows.
         learner: index of the adapter that scores it, where there are several.
     """
 
     rows: list[int]
     prompt: torch.Tensor
     branches: list[torch.Tensor]
+    depths: list[int]
     learner: int = 0
 
     @property
@@ -382,7 +387,7 @@ def packed_rows(
     max_tokens: int,
     share: bool,
 ) -> list[PackedRow]:
-    """Packs rows with the same prompt.
+    """Packs rows whose prompts are the beginning of one of them.
 
     The replies of a packed row together have at most as many tokens as its prompt. This
     bounds the attention between branches, which is computed and masked.
@@ -396,25 +401,38 @@ def packed_rows(
         share: whether replies may share a prompt; else each packed row has one reply.
 
     Returns:
-        Packed rows; each row of the batch is in one of them.
+        Packed rows, in the order of their first rows; each row of the batch is in one of them.
     """
     start = input_ids.shape[1] - width
     prompts = attention_mask[:, :start].sum(dim=1).clamp(min=1).tolist()
     replies = attention_mask[:, start:].sum(dim=1).clamp(min=1).tolist()
     packed: list[PackedRow] = []
-    open_row: dict[tuple[int, ...], PackedRow] = {}
-    for i, ids in enumerate(input_ids.cpu()):
-        prompt = ids[start - prompts[i] : start - 1]
-        branch = ids[start - 1 : start + replies[i]]
-        key = tuple(ids[start - prompts[i] : start].tolist()) if share else (i,)
-        row = open_row.get(key)
-        room = min(len(prompt), max_tokens - len(prompt))
+    open_row: dict[bytes, PackedRow] = {}
+    lengths = sorted({size - 1 for size in prompts})
+    ids = input_ids.cpu()
+    for i in sorted(range(len(ids)), key=lambda i: -prompts[i] * share):
+        prompt = ids[i, start - prompts[i] : start - 1]
+        keys = _beginnings(prompt, lengths) if share else [b"%d" % i]
+        row = open_row.get(keys[-1])
+        room = min(len(row.prompt), max_tokens - len(row.prompt)) if row else 0
         if row is None or row.tail + replies[i] > room:
-            row = open_row[key] = PackedRow([], prompt, [])
+            row = PackedRow([], prompt, [], [])
             packed.append(row)
+            open_row.update(dict.fromkeys(keys, row))
         row.rows.append(i)
-        row.branches.append(branch)
-    return packed
+        row.branches.append(ids[i, start - 1 : start + replies[i]])
+        row.depths.append(len(prompt))
+    return sorted(packed, key=lambda row: min(row.rows))
+
+
+def _beginnings(prompt: torch.Tensor, lengths: Sequence[int]) -> list[bytes]:
+    """A key of each beginning of a prompt that has one of the lengths, its own the last."""
+    digest, found, at = hashlib.blake2b(digest_size=16), [], 0
+    for length in lengths[: bisect_right(lengths, len(prompt))]:
+        digest.update(prompt[at:length].numpy().tobytes())
+        found.append(digest.digest())
+        at = length
+    return found
 
 
 def model_inputs(packed: list[PackedRow]) -> dict[str, torch.Tensor]:
@@ -431,34 +449,43 @@ def model_inputs(packed: list[PackedRow]) -> dict[str, torch.Tensor]:
     labels = torch.full((len(packed), tail), IGNORED)
     part = torch.full_like(ids, -1)  # -1 padding, 0 the prompt, k the branch k
     places = torch.zeros_like(ids)
+    depth = torch.full_like(ids, head)  # positions of the prompt that are seen
     for n, row in enumerate(packed):
         length = len(row.prompt)
         ids[n, head - length : head] = row.prompt
         part[n, head - length : head] = 0
         places[n, head - length : head] = torch.arange(length)
         at = head
-        for k, branch in enumerate(row.branches, start=1):
+        for k, (branch, own) in enumerate(
+            zip(row.branches, row.depths, strict=True), 1
+        ):
             end = at + len(branch) - 1
             ids[n, at:end] = branch[:-1]
             labels[n, at - head : end - head] = branch[1:]
             part[n, at:end] = k
-            places[n, at:end] = length + torch.arange(end - at)
+            places[n, at:end] = own + torch.arange(end - at)
+            depth[n, at:end] = own
             at = end
     is_packed = any(len(row.branches) > 1 for row in packed)
     return {
         "input_ids": ids,
         "shift_labels": labels,
-        "attention_mask": _sees(part) if is_packed else (part >= 0).long(),
+        "attention_mask": _sees(part, places, depth)
+        if is_packed
+        else (part >= 0).long(),
         "position_ids": places,
     }
 
 
-def _sees(part: torch.Tensor) -> torch.Tensor:
+def _sees(
+    part: torch.Tensor, places: torch.Tensor, depth: torch.Tensor
+) -> torch.Tensor:
     """bool[N, 1, L, L]: whether a position (row) attends to another (column)."""
     length = part.shape[1]
     earlier = torch.ones(length, length, dtype=torch.bool).tril()
     to, of = part[:, None, :], part[:, :, None]
-    sees = earlier & ((to == 0) | (to == of)) & (to >= 0)
+    prompt = (to == 0) & (places[:, None, :] < depth[:, :, None])
+    sees = earlier & (prompt | (to == of)) & (to >= 0)
     # Padding attends to itself, because a softmax over no position is NaN.
     return (sees | torch.eye(length, dtype=torch.bool))[:, None]
 
@@ -1015,9 +1042,9 @@ class Agreement:
 def checked_rows(rows: Sequence[TrainingRow], most: int) -> list[TrainingRow]:
     """A few rows in which padding, sharing and length can show.
 
-    The longest row; two replies to its prompt, or to the end of it that leaves them room; the
-    end of the shortest row, which is padded. A row is cut anew into prompt and reply: at most
-    a third of it, so that two replies fit behind their prompt.
+    The longest row; two replies, to its prompt and to the first half of it, or of the end of it that
+    leaves them room; the end of the shortest row, which is padded. A row is cut anew into prompt and
+    reply: at most a third of it, so that two replies fit behind their prompt.
 
     Args:
         rows: of a batch.
@@ -1027,9 +1054,8 @@ def checked_rows(rows: Sequence[TrainingRow], most: int) -> list[TrainingRow]:
     longest, shortest = max(full, key=len), min(full, key=len)
     packed = longest[-max(3 * most // 4, 2) :]
     first, end = _cut_anew(packed), shortest[-max(2 * len(packed) // 3, 2) :]
-    second = TrainingRow(
-        first.prompt_ids, packed[: len(first.completion_ids)], None, 0.0
-    )
+    half = first.prompt_ids[: (len(first.prompt_ids) + 1) // 2]
+    second = TrainingRow(half, packed[: len(first.completion_ids)], None, 0.0)
     return [_cut_anew(longest), first, second, _cut_anew(end)][
         len(packed) == len(longest) :
     ]

@@ -1,0 +1,68 @@
+"""Sweeps: which runs they have, what they refuse, and their intervals over seeds."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import sweep
+from comparing import script
+
+
+def shown(*arguments):
+    app = script(sweep.sweep, others=True)
+    return CliRunner().invoke(app, ["kuhn-tiny", *map(str, arguments)])
+
+
+def finished(folder, value):
+    """What a finished run leaves of a game in which NashConv is exact."""
+    folder.mkdir(parents=True)
+    outcome = {"stages": [{"nash_conv": value}], "evaluation": []}
+    results = {"outcomes": {"kuhn_poker": outcome}}
+    (folder / "results.json").write_text(json.dumps(results))
+
+
+def test_differences_are_paired_by_seeds_and_from_the_first_combination(tmp_path):
+    """By hand: differences .1, .1, .4; Student's half width 4.303 * .1732 / sqrt 3."""
+    for seed, (one, other) in enumerate([(0.5, 0.6), (0.7, 0.8), (0.3, 0.7)]):
+        finished(tmp_path / "credit=mars" / f"seed-{seed}", one)
+        finished(tmp_path / "credit=episode" / f"seed-{seed}", other)
+    options = ("--vary", "credit=mars,episode", "--output-dir", tmp_path, "--json")
+    done = shown(*options)
+    assert done.exit_code == 0, done.exception
+    first, second = json.loads(done.stdout)
+    assert (first["difference"], first["difference_low"]) == (0, None)
+    assert second["num_seeds"] == 3
+    assert second["difference"] == pytest.approx(0.2)
+    half = 4.3027 * 0.173205 / 3**0.5
+    assert second["difference_low"] == pytest.approx(0.2 - half, abs=1e-4)
+
+
+def test_a_grid_has_all_combinations_and_brackets_protect_commas():
+    assert sweep._grid(["a=1,2", "b=[1, 2],3"]) == [
+        ("a=1", "b=[1, 2]"),
+        ("a=1", "b=3"),
+        ("a=2", "b=[1, 2]"),
+        ("a=2", "b=3"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--vary", "credit"], "want --vary KEY=VALUE,VALUE, got 'credit'"),
+        (["--vary", "credti=mars"], "credti"),
+        (["--vary", "credit=mars", "--max_stepz", "3"], "max_stepz"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_trained(options, sentence, tmp_path):
+    done = shown(*options, "--output-dir", tmp_path / "new")
+    assert done.exit_code
+    assert sentence in f"{done.exception} {done.stderr}"
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_of_another_sweep_is_refused(tmp_path):
+    (tmp_path / "sweep.json").write_text('["leduc-tiny"]')
+    error = shown("--vary", "credit=mars", "--output-dir", tmp_path).exception
+    assert "is of a sweep of leduc-tiny" in str(error)
