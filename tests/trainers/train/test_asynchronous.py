@@ -22,24 +22,34 @@ def logged(trainer, name):
     return [x[f"arena/asynchronous/{name}"] for x in logs if "loss" in x]
 
 
+def test_without_staleness_a_run_is_the_plain_one(make_trainer, tmp_path):
+    plain = make_trainer(**STEPS, output_dir=str(tmp_path / "plain"))
+    plain.train()
+    other = make_trainer(**STEPS, asynchronous={"max_staleness": 0})
+    other.train()
+    assert other.ahead is None
+    assert same(plain, other)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("accumulation", [1, 2])
 @pytest.mark.parametrize("adapter", [None, LORA])
-def test_without_staleness_a_second_process_gives_the_weights_of_a_plain_run(
-    make_trainer, tmp_path, adapter, accumulation
+def test_the_process_plays_what_the_trainer_would_have_played(
+    make_trainer, tmp_path, adapter
 ):
-    options = STEPS | {
-        "peft_config": adapter,
-        "gradient_accumulation_steps": accumulation,
-        "steps_per_generation": 1,
-        "episodes_per_step": 16,
-    }
+    options = STEPS | {"max_steps": 1, "peft_config": adapter}
     plain = make_trainer(**options, output_dir=str(tmp_path / "plain"))
     plain.train()
-    other = make_trainer(**options, asynchronous={"max_staleness": 0})
+    other = make_trainer(**options, asynchronous=AHEAD)
     other.train()
-    assert same(plain, other)
-    assert logged(other, "staleness") == [0, 0, 0, 0]
+    pairs = zip(plain.last_episodes, other.last_episodes, strict=True)
+    for one, two in ((a.turns, b.turns) for a, b in pairs):
+        assert [t.token_ids for t in one] == [t.token_ids for t in two]
+        for a, b in zip(one, two, strict=True):
+            assert a.logprobs == pytest.approx(b.logprobs, abs=1e-5)
+    assert all(
+        torch.allclose(tensor, other.model.state_dict()[name], atol=1e-5)
+        for name, tensor in plain.model.state_dict().items()
+    )
 
 
 @pytest.mark.slow
@@ -56,15 +66,17 @@ def test_each_step_trains_what_was_played_one_step_before_and_says_so(make_train
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("accumulation", [1, 2])
 def test_a_resumed_run_plays_again_what_was_in_flight_and_is_the_unbroken_one(
-    make_trainer, tmp_path
+    make_trainer, tmp_path, accumulation
 ):
-    options = STEPS | SAVING | {"asynchronous": AHEAD}
+    options = STEPS | SAVING | {"asynchronous": AHEAD, "episodes_per_step": 16}
+    options |= {"gradient_accumulation_steps": accumulation, "steps_per_generation": 1}
     unbroken = make_trainer(**options)
     unbroken.train()
     resumed = make_trainer(**options, output_dir=str(tmp_path / "resumed"))
     resumed.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-2"))
-    assert logged(resumed, "staleness")[-2:] == [1, 1]
+    assert min(logged(resumed, "staleness")[-2:]) > 0
     assert same(unbroken, resumed)
 
 

@@ -662,13 +662,8 @@ class Job(NamedTuple):
     weights: Path
 
 
-class Done(NamedTuple):
-    """What came of a job: episodes, tokens and seconds of their generation, seconds of all."""
-
-    episodes: list[Episode]
-    tokens: int
-    generation: float
-    spent: Spent
+# episodes, tokens that were generated, seconds by part
+Done = tuple[list[Episode], int, dict[str, Spent]]
 
 
 class Setup(NamedTuple):
@@ -680,8 +675,6 @@ class Setup(NamedTuple):
     agent: Callable[[Policy], Policy] | None
     folder: Path  # of a model with the learner's architecture
     options: Mapping[str, Any]  # of the learner's policy
-    # address of each weight modulo 64, and whether it is trained: last bits depend on both
-    weights: Mapping[str, tuple[int, bool]]
     precision: str
     group_sizes: tuple[int, int]
     num_threads: int
@@ -690,14 +683,10 @@ class Setup(NamedTuple):
 class JobPlayer:
     """Plays jobs, with weights that `load` takes from theirs."""
 
-    def __init__(
-        self,
-        given: Setup,
-        policy: LMPolicy,
-        accelerator: Any,
-        load: Callable[[Job], None],
-    ) -> None:
-        self.clock, self.version, self.load = Clock(), -1, load
+    load: Callable[[Job], None]
+
+    def __init__(self, given: Setup, policy: LMPolicy, accelerator: Any) -> None:
+        self.clock, self.version = Clock(), -1
         for one in (policy, *given.games.models):
             one.backend = TimedBackend(one.backend, self.clock)
         own = given.args, given.games
@@ -713,9 +702,7 @@ class JobPlayer:
         with self.clock.part("environment"):
             starts = range(len(job.played.starts))
             episodes = self.player.episodes(job.played, starts)
-        spent, tokens = self.clock.spent, self.clock.counts["generated"]
-        seconds = Spent(*map(sum, zip(*spent.values(), strict=True)))
-        return Done(episodes, tokens, spent["generation"].wall, seconds)
+        return episodes, self.clock.counts["generated"], self.clock.spent
 
 
 PLAYERS: list[JobPlayer] = []  # one, in the player's process
@@ -732,9 +719,6 @@ def make_player(given: Setup) -> None:
     policy = LMPolicy.from_pretrained(given.folder, device="cpu", **given.options)
     games.place_opponents(policy, "cpu")
     weights = dict(policy.model.named_parameters())
-    for name, p in weights.items():
-        address, trained = given.weights[name]
-        p.requires_grad_(trained).data = placed(p.data, address)
     accelerator.prepare_model(policy.model, evaluation_mode=True)
 
     def load(job: Job) -> None:
@@ -744,16 +728,9 @@ def make_player(given: Setup) -> None:
             for name in file.keys():  # noqa: SIM118 # it is no mapping
                 weights[name].data.copy_(file.get_tensor(name))
 
-    own = given._replace(games=games), policy, accelerator, load
-    PLAYERS.append(JobPlayer(*own))
-
-
-def placed(tensor: torch.Tensor, address: int) -> torch.Tensor:
-    """A copy that begins at this address modulo 64."""
-    room = torch.empty(tensor.nbytes + 64, dtype=torch.uint8)
-    start = (address - room.data_ptr()) % 64
-    place = room[start : start + tensor.nbytes].view(tensor.dtype)
-    return place.view(tensor.shape).copy_(tensor)
+    player = JobPlayer(given._replace(games=games), policy, accelerator)
+    player.load = load
+    PLAYERS.append(player)
 
 
 def play_job(job: Job) -> Done:
@@ -773,19 +750,14 @@ class Ahead:
 
     def __init__(self, trainer: Any) -> None:
         self.trainer, self.args = trainer, trainer.args
-        given = {"max_staleness": 1, "in_flight": 2, **self.args.asynchronous}
-        self.max_staleness, self.in_flight = given["max_staleness"], given["in_flight"]
+        self.in_flight = self.args.asynchronous.get("in_flight", 2)
         self.folder = Path(str(self.args.output_dir)).absolute() / FOLDER
         self.serves = by_server(self.args)
         is_cpu, own = self.args.device.type == "cpu", trainer.policy.model
         on_base = any(one.model is own for one in trainer.games.models)
         refused = [
             ("transformers on a GPU", not (self.serves or is_cpu), "training needs it"),
-            (
-                "adapters on the learner's base as opponents of a server",
-                self.serves and on_base,
-                "it trains while they play",
-            ),
+            ("adapters on the learner's base", self.serves and on_base, "it trains"),
         ]
         refuse("asynchronous", refused)
         self._jobs: deque[tuple[Job, futures.Future[Done]]] = deque()
@@ -836,22 +808,22 @@ class Ahead:
             job, future = self._jobs.popleft()
             began = time.perf_counter()
             try:
-                done = future.result()
+                episodes, tokens, spent = future.result()
             except futures.BrokenExecutor as error:
                 raise RuntimeError(
                     "the process that plays has ended; what it printed is above. Resume the "
                     "run from its last checkpoint"
                 ) from error
             waited = time.perf_counter() - began
-            player.end(job.played, done.episodes, step)
+            player.end(job.played, episodes, step)
             self._fill(1, step)
-        clock.counts.update(num_played(done.episodes), generated=done.tokens)
-        clock.counts["milliseconds_beside"] += round(1000 * done.generation)
+        clock.counts.update(num_played(episodes), generated=tokens)
+        clock.counts["milliseconds_beside"] += round(1000 * spent["generation"].wall)
         logged = {
             "staleness": step - job.version,
             "dropped_episodes": dropped,
-            "play_seconds": done.spent.wall,
-            "play_cpu_seconds": done.spent.cpu,
+            "play_seconds": sum(part.wall for part in spent.values()),
+            "play_cpu_seconds": sum(part.cpu for part in spent.values()),
             "wait_seconds": waited,
         }
         for name, value in logged.items():
@@ -900,7 +872,7 @@ class Ahead:
 
     def _fill(self, first: int, version: int) -> None:
         """Submits batches from this one on, as far as staleness and queue allow."""
-        last = min(version + self.max_staleness, self.trainer.state.max_steps - 1)
+        last = min(version + 1, self.trainer.state.max_steps - 1)
         for ahead in range(first + len(self._jobs), first + self.in_flight - 1):
             if (self._number + ahead) // self._per_step <= last:
                 self._submit(ahead, version)
@@ -937,20 +909,15 @@ class Ahead:
         trainer, games, policy = self.trainer, self.trainer.games, self.trainer.policy
         opponents = games.opponents.items()
         models = [name for name, one in opponents if without_noise(one) in games.models]
-        options = self.args.sampling_options | {
-            "name": "self",
-            "prompt": self.args.prompt,
-        }
-        options |= {"with_entropy": policy.sampling.with_entropy}
-        named = policy.model.named_parameters()
+        own_prompt, entropy = self.args.prompt, policy.sampling.with_entropy
+        options = {"name": "self", "prompt": own_prompt, "with_entropy": entropy}
         setup = Setup(
             self.args,
             games,
             models,
             trainer._agent,
             self.folder / "model",
-            options | {"dtype": policy.model.dtype},
-            {name: (p.data_ptr() % 64, p.requires_grad) for name, p in named},
+            {"dtype": policy.model.dtype, **options, **self.args.sampling_options},
             trainer.accelerator.mixed_precision,
             trainer.player.group_sizes,
             torch.get_num_threads(),
@@ -958,9 +925,8 @@ class Ahead:
         if self.serves:
             own = copy.copy(policy)
             own._memo, own._texts = {}, {}  # another thread reads them
-            take = trainer.sender.take
-            how = own, trainer.accelerator, lambda job: take(job.weights)
-            self._player = JobPlayer(setup, *how)
+            self._player = JobPlayer(setup, own, trainer.accelerator)
+            self._player.load = lambda job: trainer.sender.take(job.weights)
             return futures.ThreadPoolExecutor(1)
         policy.save_pretrained(setup.folder)
         others = {name: one for name, one in opponents if name not in models}

@@ -667,13 +667,14 @@ class Forward:
         corrects = trainer.use_vllm and trainer.vllm_importance_sampling_correction
         beta = (trainer.learners or args).beta
         sampled = batch["sampling_per_token_logps"]
-        stale = trainer.ahead is not None and trainer.ahead.max_staleness > 0
         with torch.no_grad(), ExitStack() as stack:
             if args.gradient_checkpointing:
                 kinds = args.gradient_checkpointing_kwargs
                 off = disable_gradient_checkpointing(trainer.model, kinds)
                 stack.enter_context(off)
-            if stale and not bool(sampled.isnan().any()):  # vLLM may give none
+            if trainer.ahead is not None and not bool(
+                sampled.isnan().any()
+            ):  # vLLM may give none
                 found["old_per_token_logps"] = old = sampled
             elif args.gradient_accumulation_steps % updates or corrects:
                 old = self.score(trainer.model, *_joined(batch), False).logprobs
@@ -988,8 +989,7 @@ class Agreement:
         sampled = inputs["sampling_per_token_logps"]
         if self.trainer.ahead is not None:
             self.trainer.ahead.measure(logprobs, counted, inputs)
-            if self.trainer.ahead.max_staleness:
-                return  # the weights have moved, which is no gap
+            return  # the weights have moved, which is no gap
         # several steps share a batch: what it was before the first of them
         trained = inputs.get("old_per_token_logps", logprobs.detach())
         gap = (trained - sampled).abs()

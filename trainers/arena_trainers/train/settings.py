@@ -174,12 +174,12 @@ def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
 
 def check_asynchronous(args: Any) -> None:
     """Raises ValueError for settings with which play cannot run beside training."""
-    given = args.asynchronous
-    if given is None:
-        return
+    given = args.asynchronous or {}
     refuse_unknown("asynchronous", given, ("max_staleness", "in_flight"))
     check_int("max_staleness in asynchronous", given.get("max_staleness", 1), 0, 1)
     check_int("in_flight in asynchronous", given.get("in_flight", 2), 2, 64)
+    if not args.plays_ahead:
+        return
     who, tasks, cut = args.opponents, args.curriculum, changes_draws(args)
     past = names_matchmaker(who) and make_matchmaker(who).max_live > 0
     taught = tasks and curricula.make(tasks).reads_success
@@ -194,11 +194,7 @@ def check_asynchronous(args: Any) -> None:
         ("max_replays", args.max_replays, late),
         ("critic 'exact'", args.critic == "exact", trained),
         (str(cut), cut, "importance ratios are of the whole distribution"),
-        (
-            "vllm_mode 'colocate'",
-            engine_of(args) == "vllm",
-            "it shares GPU and weights",
-        ),
+        ("vllm_mode 'colocate'", engine_of(args) == "vllm", "it shares the GPU"),
         ("a generation batch of several updates", updates, "its turns grow older"),
         ("several processes", processes, "it has not been tested with them"),
     ]
@@ -303,9 +299,9 @@ class SelfPlay:
             turns, else TRL's 'sequence_mask'.
 
         asynchronous: Play beside training, such as {max_staleness: 1, in_flight: 2}. The episodes of
-            the next step are played while this one trains, with weights that are `max_staleness`
-            optimizer steps old, 0 or 1. At most `in_flight` generation batches are played and not
-            yet trained. See `arena_trainers.train.batch`.
+            the next step are played while this one trains, with weights that are one step old
+            (`max_staleness: 0`: no). At most `in_flight` generation batches are played and not yet
+            trained.
 
     Episodes and batch:
         episodes_per_step: Episodes per optimizer step. All processes count. It sets
