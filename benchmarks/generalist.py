@@ -284,6 +284,7 @@ def page(runs: Any) -> str:
         f"- **Start.** {recipe['warm_start_steps']} steps of imitation of random legal play in "
         "all games of this page, questions included.\n  So the format of held-out games was seen, "
         "but no good play. One start serves all seeds: intervals\n  leave out how starts differ.\n"
+        f"- **Legality does not transfer.** In most games of the catalogue that the start did not imitate, no reply\n  was legal (six episodes each, seen once, not in the data): it has not learned to copy from the list.\n"
         f"- **Generalist.** {recipe['max_steps']} steps of {recipe['episodes_per_step']} episodes "
         "of self-play. Credit is `mars` with the pool of game and seat, as in the\n  paper; our "
         "default is `random_effects`. The paper multiplies the rewards of each game to a maximum of "

@@ -26,22 +26,26 @@ Measure of an episode: `right`, the score of the answer that counted.
 """
 
 import json
+import os
 import random
 import re
+import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from importlib import import_module, resources
 from itertools import product
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
+from threading import Lock, Timer
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from arena_envs import talk
 from arena_envs.checks import did_you_mean
-from arena_envs.doors import Door, missing_extra
+from arena_envs.doors import Door, broken, missing_extra
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -67,6 +71,7 @@ MAX_QUESTION = 4000  # characters, all questions that are drawn together
 MAX_ANSWER = 400
 MAX_HISTORY = 10_000  # of earlier turns that are shown
 MAX_CORE = 32  # answers of the finite core
+MAX_SECONDS = 15  # of math-verify for an answer
 MAX_DRAWS = 50  # states that `resample` tries
 UNKNOWN = Utterance("answer", ("unknown",))
 HOW = {  # what a move does, and how it is written
@@ -102,7 +107,7 @@ class Task(NamedTuple):
 
     question: str
     answer: str
-    scoring: str = "exact"  # one of SCORING
+    scoring: str = "exact"  # one of SCORING, or a generator, which scores its own
     choices: tuple[str, ...] = ()
     entry: Any = None  # what a generator knows of the question
 
@@ -161,17 +166,58 @@ def plain(task: Task, answer: str) -> str:
 
 
 def score(task: Task, answer: str) -> float:
-    """1 for the right answer, else 0, by the scoring of the task."""
-    if task.scoring != "math_verify":
-        return float(plain(task, answer) == plain(task, task.answer))
-    return _verified(task.answer, answer)
+    """How right an answer is: 1 or 0, and from 0 to 1 where a generator grades."""
+    if task.entry:
+        return _graded(task, answer)
+    if task.scoring == "math_verify":
+        return _verified(task.answer, answer)
+    return float(plain(task, answer) == plain(task, task.answer))
+
+
+_lock = Lock()
+_VERIFY = """
+import json, sys
+from math_verify import parse, verify
+for line in sys.stdin:
+    right, given = (parse(f"${text}$") for text in json.loads(line))
+    print(int(verify(right, given)), flush=True)
+"""
+
+
+@lru_cache(1)
+def _verifier(pid: int) -> Any:
+    """A process of its own: math-verify sets alarms, which no other thread than the main one may."""
+    _package("math_verify")
+    command = [sys.executable, "-c", _VERIFY]
+    return Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, text=True)
 
 
 @lru_cache(1024)
 def _verified(right: str, answer: str) -> float:
-    verify = _package("math_verify")
-    gold, given = (verify.parse(f"${text}$") for text in (right, answer))
-    return float(verify.verify(gold, given))
+    """The score of math-verify; 0 where it fails or takes too long, as for 9^{9^{9^9}}."""
+    with _lock:
+        process = _verifier(os.getpid())
+        late = Timer(MAX_SECONDS, process.kill)
+        late.start()
+        try:
+            print(json.dumps([right, answer]), file=process.stdin, flush=True)
+            said = process.stdout.readline()
+        except OSError:  # it was killed
+            said = ""
+        late.cancel()
+        if not said:
+            process.kill()
+            process.communicate()
+            _verifier.cache_clear()
+    return float(said.strip() == "1")
+
+
+def _graded(task: Task, answer: str) -> float:
+    score_of = _package("reasoning_gym").get_score_answer_fn(task.scoring)
+    try:
+        return float(min(max(score_of(answer, task.entry), 0), 1))
+    except Exception:  # a stranger's verifier reads a hostile text
+        return 0.0
 
 
 def _package(name: str) -> Any:
@@ -187,7 +233,6 @@ class TaskList:
 
     listed: tuple[Task, ...]
     held_out: tuple[Task, ...] = ()
-    grade: Callable[[Task, str], float] = score
 
     def tasks(self, split: str) -> Sequence[Task]:
         listed = {task.text(): task for task in self.listed}
@@ -198,7 +243,7 @@ class TaskList:
         return tuple((left if split == "train" else held_out).values())
 
     def score(self, task: Task, answer: str) -> float:
-        return self.grade(task, answer)
+        return score(task, answer)
 
 
 def arithmetic(largest: int = 9, terms: int = 2) -> TaskList:
@@ -320,16 +365,9 @@ def reasoning(name: str, num: int = 500, seed: int = 0, **options: Any) -> TaskL
         raise ValueError(
             f"want options of the generator {name!r} of reasoning-gym: {error}"
         ) from error
-    tasks = [Task(one["question"], str(one["answer"]), entry=one) for one in data]
-    return TaskList(tuple(tasks), (), partial(_graded, name))
-
-
-def _graded(name: str, task: Task, answer: str) -> float:
-    score_of = _package("reasoning_gym").get_score_answer_fn(name)
-    try:
-        return float(min(max(score_of(answer, task.entry), 0), 1))
-    except Exception:  # a stranger's verifier reads a hostile text
-        return 0.0
+    return TaskList(
+        tuple(Task(one["question"], str(one["answer"]), name, (), one) for one in data)
+    )
 
 
 sources: Door[TaskSource] = Door(
@@ -547,6 +585,15 @@ class Questions(BaseGame[State, Action]):
         common.pop("unknown", None)
         ordered = sorted(common.values(), key=lambda answer: (len(answer), answer))
         return [*(Utterance("answer", (answer,)) for answer in ordered), UNKNOWN]
+
+    def check_parts(self) -> None:
+        """The right answer of a question scores 1."""
+        for task in self.tasks[:20]:
+            if (got := self.bank.score(task, task.answer)) != 1:
+                broken(
+                    "the right answer scores 1",
+                    f"{task.answer!r:.80} scores {got!r} for {task.question!r:.80}",
+                )
 
     def current_player(self, state: State) -> int:
         if len(state.drawn) < self.plan.draws:
@@ -830,7 +877,7 @@ def _uttered(move: str, text: str) -> Utterance | None:
         message = text.rpartition("\\boxed{")[0]
     else:
         message, _, answer = text.rpartition("\n")
-    answer = answer.strip(" \t\r\n*`").removesuffix(".").strip()
+    answer = re.sub(r"\A[\s*`:]+|[\s*`:.]+\Z", "", answer)  # so that it reads as itself
     return Utterance("answer", (answer,), message.strip()) if answer else None
 
 

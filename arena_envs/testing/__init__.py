@@ -140,6 +140,8 @@ def check_game(
     _run(rules.check_facts, game, game)
     _run(rules.check_knobs, game, game)
     _run(rules.check_split, game, game)
+    if hasattr(game, "check_parts"):  # optional: of what plug-ins give a game
+        _run(game.check_parts, game)
     sample = _run(draw_sample, game, game, num_episodes, seed)
     for check in CHECKS:
         _run(check, game, sample)

@@ -1,10 +1,13 @@
 """Questions: sources and scoring, what seats read, when protocols stop, who is paid."""
 
 import json
+import os
 import pickle
 import random
 import re
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from arena_envs.game import sample_chance
 from arena_envs.games import questions
 from arena_envs.games.questions import Questions, Task, number_of, sources
 from arena_envs.talk import Utterance
+from arena_envs.testing import BrokenPromise, check_game
 from arena_envs.testing.views import HOSTILE
 
 GSM8K = {"question": "Ann has 3 pens. She buys 4. How many?", "answer": "3+4=7\n#### 7"}
@@ -375,6 +379,30 @@ class TestSources:
         assert questions.score(task, r"1/\sqrt{2}") == 1
         assert questions.score(task, "2") == 0
 
+    def test_math_verify_works_in_threads_and_survives_its_end(self) -> None:
+        pytest.importorskip("math_verify")
+        task = Task("", "7", "math_verify")
+        questions._verifier(os.getpid()).kill()
+        with ThreadPoolExecutor(2) as pool:
+            [*pool.map(partial(questions.score, task), ["1", "2"])]
+            assert [*pool.map(partial(questions.score, task), ["7", "8"])] == [1, 0]
+
+    def test_the_check_of_a_game_finds_right_answers_that_do_not_score_1(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "strict_source.py").write_text(
+            "from arena_envs.games.questions import Task, TaskList\n"
+            "class Strict(TaskList):\n"
+            "    def __init__(self):\n"
+            "        super().__init__((Task('A color?', 'Red'), Task('A cat?', 'Tom')))\n"
+            "    def score(self, task, answer):\n"
+            "        return float(answer == 'red')\n"
+        )
+        monkeypatch.syspath_prepend(str(tmp_path))
+        game = Questions("solo", source="strict_source:Strict")
+        with pytest.raises(BrokenPromise, match=r"right answer scores 1.*scores 0\.0"):
+            check_game(game, num_episodes=1)
+
 
 GOOD = """
 about = "A pair."
@@ -469,3 +497,16 @@ class TestFiles:
         assert "MARS" in text
         assert "https://arxiv.org/abs/" in text
         assert "here " in text
+
+
+@pytest.mark.parametrize(
+    "reply", ["answer : : 5", "answer 5:.", "answer :5 :", "**answer** :"]
+)
+def test_an_answer_with_odd_marks_reads_as_itself(reply):
+    game = make_game("questions", protocol="solo")
+    state = game.apply(game.initial_state(), 0)
+    try:
+        said = game.parse(state, reply)
+    except IllegalAction:
+        return  # it holds no answer
+    assert game.parse(state, game.action_text(state, said)) == said

@@ -15,6 +15,7 @@ from arena_trainers.matchmaking import (
     against,
     make_matchmaker,
     matchmakers,
+    names,
 )
 from arena_trainers.matchmaking.built_in import (
     PSRO,
@@ -40,7 +41,7 @@ def test_built_in_matchmakers_keep_their_promises(spec):
 
 
 def test_every_built_in_matchmaker_is_checked():
-    assert {expression(spec).name for spec in SPECS} == set(matchmakers.names())
+    assert {expression(spec).name for spec in SPECS} == set(names())
 
 
 class Chosen(BaseMatchmaker):

@@ -334,7 +334,8 @@ def test_curves_do_not_make_noise_look_like_a_trend(args):
     assert "uniform random play" in conv.get_legend_handles_labels()[1]
     marks = [list(line.get_xdata()) for line in kl.get_lines()]
     assert marks == [[5], [3, 3], [6, 6]]
-    assert "player_0 at equilibrium" in returns.get_legend_handles_labels()[1]
+    colors = {line.get_label(): line.get_color() for line in returns.get_lines()}
+    assert colors["player_0 at equilibrium"] == colors["player_0"]
     assert all(PICTURED.fullmatch(chart.title) for chart in charts)
 
 

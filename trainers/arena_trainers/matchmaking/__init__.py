@@ -26,3 +26,5 @@ from arena_trainers.matchmaking.protocol import make_matchmaker as make_matchmak
 from arena_trainers.matchmaking.protocol import matchmakers as matchmakers
 from arena_trainers.matchmaking.protocol import snapshot_name as snapshot_name
 from arena_trainers.matchmaking.protocol import snapshot_step as snapshot_step
+
+names = matchmakers.names

@@ -324,8 +324,18 @@ def legend_of(chart: Chart) -> list[Key]:
             zip(chart.lines, looks_of(chart.lines), strict=True)
         )
     ]
-    level = _sample(CurveStyle("currentColor", "", "5 2"))
-    return [*keys, *(Key(None, name, level) for name in chart.levels)]
+    for name in chart.levels:
+        color = _level_color(chart, name)
+        style = CurveStyle(PAGE_COLORS.get(color, color), "", "5 2")
+        keys.append(Key(None, name, _sample(style)))
+    return keys
+
+
+def _level_color(chart: Chart, name: str) -> str:
+    """The color of the curve whose label begins the name; else that of texts."""
+    looks = zip(chart.lines, looks_of(chart.lines), strict=True)
+    own = (look.color for line, look in looks if name.startswith(f"{line.label} "))
+    return next(own, INK)
 
 
 def _sample(look: CurveStyle) -> str:
@@ -467,7 +477,8 @@ def _draw(axes: Any, chart: Chart) -> list[list[float]]:
             axes.plot([step, step], [low, high], lw=3, alpha=0.35, **mark)
         tops.append(heights)
     for name, level in chart.levels.items():
-        axes.axhline(level, color=INK, linestyle="--", linewidth=1, label=name)
+        color = _level_color(chart, name)
+        axes.axhline(level, color=color, linestyle="--", linewidth=1, label=name)
     return tops
 
 
