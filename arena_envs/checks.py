@@ -63,6 +63,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"known are {', '.join(names.values())}"
 
 
+def check_known(name: Any, known: Iterable[str], told: str) -> None:
+    """Raises ValueError for an unknown name; the error begins with `told` and names the nearest."""
+    if name not in (words := tuple(known)):
+        raise ValueError(f"{told}; {did_you_mean(str(name), words)}")
+
+
 def _integer(value: Any) -> int | None:
     if isinstance(value, bool):
         return None

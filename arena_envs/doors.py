@@ -253,6 +253,18 @@ def missing_extra(
     )
 
 
+def import_extra(module: str, extra: str) -> Any:
+    """A module of a package that an extra installs.
+
+    Raises:
+        ModuleNotFoundError: it is missing; names the extra to install.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise missing_extra(error, extra) from error
+
+
 @functools.cache
 def installed(group: str, path: tuple[str, ...]) -> EntryPoints:
     """The entry points of a group, read once for each `sys.path`: reading takes 10 ms."""
@@ -378,10 +390,7 @@ class Door(Generic[T]):
         if not isinstance(maker, str):
             return maker
         module, _, attribute = maker.partition(":")
-        try:
-            found: Maker[T] = getattr(importlib.import_module(module), attribute)
-        except ModuleNotFoundError as error:
-            raise missing_extra(error, self.extra) from error
+        found: Maker[T] = getattr(import_extra(module, self.extra), attribute)
         return found
 
     def _points(self) -> EntryPoints:

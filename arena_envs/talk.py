@@ -216,6 +216,16 @@ def money(amount: int) -> str:
     return f"{whole}.{part:02d}" if part else str(whole)
 
 
+def to_closing_brace(text: str) -> str | None:
+    """The text before the first closing brace without an opening one; None without."""
+    depth = 1
+    for brace in re.finditer("[{}]", text):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return text[: brace.start()]
+    return None
+
+
 def _limits(low: str, high: str) -> str:
     return f"of at most {high}" if low == "0" else f"from {low} to {high}"
 

@@ -14,7 +14,14 @@ BLOCKS = dict(re.findall(r"```python\n# (\w+)\.py\n(.*?)```", PAGE, re.DOTALL))
     "name",
     [
         *("my_game", "my_transform", "my_policy", "my_agent", "my_matchmaker"),
-        *("my_curriculum", "my_selector", "my_trainer", "my_loss", "my_reward"),
+        *(
+            "my_curriculum",
+            "my_measure",
+            "my_selector",
+            "my_trainer",
+            "my_loss",
+            "my_reward",
+        ),
     ],
 )
 def test_the_plug_ins_of_the_page_pass_their_own_tests(name, tmp_path, monkeypatch):

@@ -79,9 +79,6 @@ class Breakthrough(TwoPlayerGame[State]):
         squares, num_pieces = self.grid.bits, self._num_home_rows * self.columns
         return State(sum(squares[:num_pieces]), sum(squares[-num_pieces:]))
 
-    def current_player(self, state: State) -> int:
-        return state.player
-
     def legal_actions(self, state: State) -> Sequence[int]:
         player = state.player
         if player == TERMINAL:

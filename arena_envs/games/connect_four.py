@@ -73,9 +73,6 @@ class ConnectFour(TwoPlayerGame[State]):
     def max_turns(self) -> int:
         return self.rows * self.columns
 
-    def current_player(self, state: State) -> int:
-        return state.player
-
     def legal_actions(self, state: State) -> Sequence[int]:
         if state.player == TERMINAL:
             return ()

@@ -145,6 +145,14 @@ class KuhnPoker(BaseGame[State, int]):
             "paid."
         )
 
+    def hidden(self, state: State, seat: int) -> tuple[str, str] | None:
+        """A question about the next player's card, and its answer; None before it is dealt."""
+        other = (seat + 1) % self.num_players
+        if other >= len(state.cards):
+            return None
+        card = self._card_name(state.cards[other])
+        return f"Which card does player_{other} hold?", card
+
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Deals the hidden hands again, uniformly, from the cards this seat cannot see."""
         known = {seat, *(other for other, _ in self._shown(state))}

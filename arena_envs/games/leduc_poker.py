@@ -146,6 +146,12 @@ class LeducPoker(FixedLimit):
         )
         return hands, cards[num] if len(cards) > num else None
 
+    def hidden(self, state: Hand, seat: int) -> tuple[str, str] | None:
+        """A question about the next player's card, and its answer; None before it is dealt."""
+        other = (seat + 1) % self.num_players
+        card = self._name(state.cards[other]) if other < len(state.cards) else None
+        return None if card is None else (f"Which card does player_{other} hold?", card)
+
     def _name(self, card: int | None) -> str | None:
         if card is None:
             return None

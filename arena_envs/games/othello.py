@@ -22,9 +22,11 @@ has size 8 only; `size` can also be 4 or 6.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
+from operator import lshift, rshift
 from typing import Any, NamedTuple
 
 from arena_envs.game import TERMINAL, AnyGame, Vector
@@ -83,9 +85,6 @@ class Othello(TwoPlayerGame[State]):
         upper, lower = (row * self.size + middle for row in (middle - 1, middle))
         black, white = bits[upper] | bits[lower - 1], bits[upper - 1] | bits[lower]
         return State(black, white, 0, self._moves(black, white))
-
-    def current_player(self, state: State) -> int:
-        return state.player
 
     def legal_actions(self, state: State) -> Sequence[int]:
         if state.player == TERMINAL:
@@ -165,22 +164,17 @@ class Othello(TwoPlayerGame[State]):
         return {bit: number for number, bit in enumerate(self.grid.bits)}
 
     @cached_property
-    def _steps(self) -> tuple[int, ...]:
+    def _steps(self) -> Sequence[tuple[Callable[[int, int], int], int]]:
         stride = self.grid.stride
-        return (1, stride - 1, stride, stride + 1)
+        return [*product((lshift, rshift), (1, stride - 1, stride, stride + 1))]
 
     def _moves(self, own: int, other: int) -> int:
         """The squares where a disc of `own` would enclose some of `other`."""
         ends = 0
-        for step in self._steps:
-            run = own << step & other
+        for shift, step in self._steps:
+            run = shift(own, step) & other
             while run:
-                run <<= step
-                ends |= run
-                run &= other
-            run = own >> step & other
-            while run:
-                run >>= step
+                run = shift(run, step)
                 ends |= run
                 run &= other
         return ends & self.grid.full & ~(own | other)
@@ -188,17 +182,11 @@ class Othello(TwoPlayerGame[State]):
     def _turned(self, own: int, other: int, square: int) -> int:
         """The discs of `other` that a new disc of `own` encloses."""
         turned = 0
-        for step in self._steps:
-            run, end = 0, square << step
+        for shift, step in self._steps:
+            run, end = 0, shift(square, step)
             while end & other:
                 run |= end
-                end <<= step
-            if end & own:
-                turned |= run
-            run, end = 0, square >> step
-            while end & other:
-                run |= end
-                end >>= step
+                end = shift(end, step)
             if end & own:
                 turned |= run
         return turned

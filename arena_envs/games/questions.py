@@ -36,7 +36,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from importlib import import_module, resources
+from importlib import resources
 from itertools import product
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
@@ -44,8 +44,8 @@ from threading import Lock, Timer
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from arena_envs import talk
-from arena_envs.checks import did_you_mean
-from arena_envs.doors import Door, broken, missing_extra
+from arena_envs.checks import check_known
+from arena_envs.doors import Door, broken, import_extra
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -144,12 +144,7 @@ def number_of(text: str) -> Fraction | None:
 def boxed(text: str) -> str:
     r"""What the last `\boxed{...}` of a text holds; empty without one."""
     _, mark, rest = text.rpartition("\\boxed{")
-    depth = 1
-    for at, char in enumerate(rest if mark else ""):
-        depth += (char == "{") - (char == "}")
-        if not depth:
-            return rest[:at]
-    return ""
+    return (mark and talk.to_closing_brace(rest)) or ""
 
 
 def plain(task: Task, answer: str) -> str:
@@ -187,7 +182,7 @@ for line in sys.stdin:
 @lru_cache(1)
 def _verifier(pid: int) -> Any:
     """A process of its own: math-verify sets alarms, which no other thread than the main one may."""
-    _package("math_verify")
+    import_extra("math_verify", "questions")
     command = [sys.executable, "-c", _VERIFY]
     return Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, text=True)
 
@@ -213,18 +208,13 @@ def _verified(right: str, answer: str) -> float:
 
 
 def _graded(task: Task, answer: str) -> float:
-    score_of = _package("reasoning_gym").get_score_answer_fn(task.scoring)
+    score_of = import_extra("reasoning_gym", "questions").get_score_answer_fn(
+        task.scoring
+    )
     try:
         return float(min(max(score_of(answer, task.entry), 0), 1))
     except Exception:  # a stranger's verifier reads a hostile text
         return 0.0
-
-
-def _package(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        raise missing_extra(error, "questions") from error
 
 
 @dataclass(frozen=True)
@@ -357,8 +347,9 @@ def reasoning(name: str, num: int = 500, seed: int = 0, **options: Any) -> TaskL
         ValueError: there is no such generator, or it refuses an option.
         ModuleNotFoundError: the package is not installed; says what to install.
     """
-    gym = _package("reasoning_gym")
-    _check_known("generator of reasoning-gym", name, gym.factory.DATASETS)
+    gym = import_extra("reasoning_gym", "questions")
+    told = f"no generator of reasoning-gym {name!r:.80}"
+    check_known(name, gym.factory.DATASETS, told)
     try:
         data = gym.create_dataset(name, size=num, seed=seed, **options)
     except (ValueError, TypeError, AssertionError) as error:
@@ -421,7 +412,7 @@ def read_plan(protocol: str, num: int | None, rounds: int | None) -> Plan:
     """
     file: Any = Path(protocol)
     if not protocol.endswith(".toml"):
-        _check_known("protocol", protocol, PROTOCOLS)
+        check_known(protocol, PROTOCOLS, f"no protocol {protocol!r:.80}")
         file = _FOLDER / f"{protocol}.toml"
     try:
         plan: Plan = _filled(Plan, tomllib.loads(file.read_text("utf-8")))
@@ -446,7 +437,7 @@ def read_plan(protocol: str, num: int | None, rounds: int | None) -> Plan:
 def _filled(kind: Any, given: Any) -> Any:
     """A seat or a plan of a table of the file, whose keys and types are checked."""
     for key, value in given.items() if isinstance(given, dict) else [("seats", given)]:
-        _check_known("key", key, kind._fields)
+        check_known(key, kind._fields, f"no key {key!r:.80}")
         wanted = _TYPES.get(key, str)
         if type(value) is not wanted:
             raise ValueError(f"want {key} as {wanted.__name__}, got {value!r:.80}")
@@ -460,15 +451,10 @@ def _turns(given: Sequence[str], seats: Sequence[Seat]) -> list[tuple[int, str]]
     names, turns = [one.name for one in seats], []
     for turn in given:
         name, _, move = str(turn).partition(" ")
-        _check_known("seat", name, names)
-        _check_known("move", move, HOW)
+        check_known(name, names, f"no seat {name!r:.80}")
+        check_known(move, HOW, f"no move {move!r:.80}")
         turns += [(seat, move) for seat, each in enumerate(names) if each == name]
     return turns
-
-
-def _check_known(what: str, name: str, known: Collection[str]) -> None:
-    if name not in known:
-        raise ValueError(f"no {what} {name!r:.80}; {did_you_mean(str(name), known)}")
 
 
 def _check_plan(plan: Plan) -> None:
@@ -482,7 +468,7 @@ def _check_plan(plan: Plan) -> None:
         ("counts", {plan.counts}, answering),
     ):
         for name in sorted(found):
-            _check_known(key, name, known)
+            check_known(name, known, f"no {key} {name!r:.80}")
     check_int("num of all seats", len(names), 1, 9)
     check_int("rounds", plan.rounds, 1, 9)
     check_int("number of turns", len(plan.turns), 1, 99)

@@ -10,13 +10,12 @@ A game is any object with the methods of `arena_envs.game.ExtensiveForm` up to `
 
 import copy
 import difflib
-import importlib
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from arena_envs.doors import imported, missing_extra
+from arena_envs.doors import import_extra, imported
 from arena_envs.game import CHANCE, TERMINAL
 from arena_envs.registration import make_game
 from arena_envs.solvers import Table, nash_conv, solve_zero_sum, uniform_table
@@ -262,10 +261,7 @@ class EnvTwin(NamedTuple):
 
 
 def _openspiel(name: str) -> EnvTwin:
-    try:
-        pyspiel: Any = importlib.import_module("pyspiel")
-    except ModuleNotFoundError as error:
-        raise missing_extra(error, "openspiel") from error
+    pyspiel = import_extra("pyspiel", "openspiel")
     if name.partition("(")[0] not in (known := pyspiel.registered_names()):
         near = ", ".join(difflib.get_close_matches(name, known)) or "no similar one"
         raise ValueError(f"want a game of OpenSpiel, got {name!r}; it has {near}")

@@ -1,25 +1,13 @@
 """Imports that wait: of optional packages, whose errors name what to install, and of own modules."""
 
 import ast
-import importlib
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from arena_envs.doors import import_extra as import_extra
 from arena_envs.doors import missing_extra
-
-
-def import_extra(module: str, extra: str) -> Any:
-    """A module of a package that an extra installs.
-
-    Raises:
-        ModuleNotFoundError: it is missing; names the extra to install.
-    """
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise missing_extra(error, extra) from error
 
 
 def is_installed(module: str) -> bool:

@@ -20,7 +20,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from arena_envs.checks import did_you_mean
+from arena_envs.checks import check_known, did_you_mean
 from arena_envs.doors import split
 
 _KINDS = (bool, int, float, str, list, dict, type(None))
@@ -220,9 +220,7 @@ def refuse_unknown(
     """Raises ValueError for a name that is none of the known options."""
     names = list(known)
     for name in given:
-        if name not in names:
-            hint = did_you_mean(str(name), names)
-            raise ValueError(f"{where} has no option {name!r}; {hint}")
+        check_known(name, names, f"{where} has no option {name!r}")
 
 
 def options_of(cls: Any, inherited: frozenset[str] = frozenset()) -> dict[str, Option]:

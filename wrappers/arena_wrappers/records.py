@@ -91,6 +91,8 @@ class Turn:
         entropies: entropies of the distributions of the reply's tokens, in nats.
         generations: the calls of models that led to the reply, in order; empty if the reply
             is that of one call. Then the fields above hold its tokens.
+        probes: by name of a probe, its `"question"` and the policy's `"reply"`, which nothing
+            else reads: no player, no prompt and no training.
         state: the game's state before the turn. Only in memory: None in an episode that was
             read from a file or unpickled. `turn_states` gives it for every episode.
     """
@@ -111,6 +113,7 @@ class Turn:
     truncated: bool = False
     entropies: Sequence[float] | None = None
     generations: Sequence[Generation] = ()
+    probes: Mapping[str, Any] | None = None
     state: Any = field(default=None, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -213,6 +216,8 @@ def _turn_json(turn: Turn) -> dict[str, Any]:
         values["generations"] = [vars(one) for one in turn.generations]
     else:
         del values["generations"]
+    if not turn.probes:
+        del values["probes"]
     return values
 
 

@@ -8,7 +8,7 @@ a piece from the end of one row to the start of another.
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from arena_envs.game import TERMINAL, BaseGame, Vector, np
 from arena_envs.scenes.shapes import Cell
@@ -30,6 +30,11 @@ class TwoPlayerGame(BaseGame[S, int]):
     zero_sum = True
     min_return = -1.0
     max_return = 1.0
+
+    def current_player(self, state: Any) -> int:
+        """`state.player`, unless a game says otherwise."""
+        player: int = state.player
+        return player
 
 
 class Squares:

@@ -1,6 +1,7 @@
 """Measures of play: values by hand, refusals, the command, and the kit."""
 
 import json
+from dataclasses import replace
 from math import log
 
 import pytest
@@ -8,15 +9,31 @@ import pytest
 import arena_envs
 from arena_envs.doors import BrokenPromise
 from arena_envs.games.kuhn_poker import NAMES, State
+from arena_trainers.data import select
 from arena_trainers.evaluate import evaluate
 from arena_trainers.evaluate.intervals import Estimate
 from arena_trainers.evaluate.measures import (
+    Belief,
+    _distribution,
+    _scores,
     check_measure,
     estimated,
     measure_of,
     measures,
+    posteriors_of,
 )
-from arena_wrappers import Episode, ScriptedPolicy, Turn, play
+from arena_wrappers import (
+    Episode,
+    RandomPolicy,
+    ScriptedPolicy,
+    Turn,
+    play,
+    play_plans,
+    read_episodes,
+    replay,
+    stream_plans,
+)
+from arena_wrappers.play import plans_of
 
 KUHN = arena_envs.make_game("kuhn_poker")
 J, Q, K = range(3)
@@ -51,7 +68,9 @@ def kuhn(seed, cards, *texts):
 
 
 def values(name, episodes, seat=0, game=KUHN):
-    return {k: one.value for k, one in measure_of(name)(episodes, game, seat).items()}
+    return {
+        k: one.value for k, one in measure_of(name, game)(episodes, game, seat).items()
+    }
 
 
 OPENINGS = [  # of seat 0: it bets with K, and mixes with J
@@ -94,6 +113,14 @@ def test_the_mutual_information_of_four_openings_by_hand(of):
     plug_in = log(4) - (4 * log(2) + 3 * log(3) - 2 * log(2)) / 4
     assert found[name] == pytest.approx(plug_in)  # 2 + 2 - 3 - 1 = 0 is the correction
     assert found[f"{name}.null"] == pytest.approx(plug_in)  # as every shuffle of them
+
+
+def test_an_invalid_reply_is_a_class_of_its_own():
+    more = [kuhn(9, (Q, J), "?"), *(kuhn(s, (J, Q), "pass", "pass") for s in range(3))]
+    found = values("mutual_information(of=action)", more)
+    # H(R) = H(I) = H(R, I), and 2 + 2 - 2 - 1 = 1 in the correction
+    entropy = log(4) - 3 * log(3) / 4
+    assert found["mutual_information.action"] == pytest.approx(entropy + 1 / 8)
 
 
 def test_replies_that_ignore_the_card_have_no_mutual_information():
@@ -172,9 +199,165 @@ def test_arena_eval_shows_measures_of_the_policy_in_each_seat(arena_here):
     assert (0 <= low <= value <= high, num) == (True, 20)
 
 
+def believer(others="random"):
+    """Knows the exact posterior when it is asked, and else passes."""
+    known, _ = posteriors_of(KUHN, others)
+
+    def reply(request):
+        if "question beside" not in request.messages[-1]["content"]:
+            return request.wrap("pass")
+        belief = known[
+            request.seat, KUHN.information_state(request.state, request.seat)
+        ]
+        return "I pass? " + ", ".join(f"{name}: {p:.9f}" for name, p in belief.items())
+
+    return ScriptedPolicy(reply, "believer")
+
+
+def test_the_posterior_of_the_hidden_card_by_hand():
+    (uniform, _), (solved, _) = (posteriors_of(KUHN, o) for o in ("random", "cfr"))
+    facing = State((J, Q), (1,))  # Q faces a bet
+    key = 1, KUHN.information_state(facing, 1)
+    assert uniform[key] == pytest.approx({"J": 1 / 2, "K": 1 / 2})
+    # at an equilibrium K bets three times as often as J
+    assert solved[key] == pytest.approx({"J": 1 / 4, "K": 3 / 4}, abs=0.01)
+
+
+def test_leduc_poker_counts_the_suits_of_the_hidden_card():
+    game = arena_envs.make_game("leduc_poker")
+    state = game.apply(game.apply(game.initial_state(), 0), 2)  # J and Q
+    belief = posteriors_of(game, "random")[0][0, game.information_state(state, 0)]
+    assert belief == pytest.approx({"J": 1 / 5, "Q": 2 / 5, "K": 2 / 5})
+
+
+def test_a_policy_that_knows_the_posterior_has_its_scores():
+    found = evaluate(
+        believer(), KUHN, num_episodes=30, baselines=False, measures=["belief"]
+    )
+    for row in found.rows[:2]:
+        told = {
+            name.removeprefix("belief."): one.value
+            for name, one in row.measures.items()
+        }
+        assert told["unread"] == 0
+        assert told["distance"] == pytest.approx(0, abs=1e-12)
+        assert told["brier"] == pytest.approx(told["exact_brier"])
+        assert told["log_score"] == pytest.approx(told["exact_log_score"])
+        assert told["exact_brier"] == pytest.approx(
+            0.5
+        )  # two cards are left, equally likely
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("J 0.2, Q: 0.3, K=0.5", {"J": 0.2, "Q": 0.3, "K": 0.5}),
+        (
+            "<think>J 1</think><answer>J 20%, K 60%</answer>",
+            {"J": 0.25, "Q": 0, "K": 0.75},
+        ),
+        ("K", {"J": 0, "Q": 0, "K": 1}),
+        ("J 0.9 at first, then J 0.5, Q 0.5", {"J": 0.5, "Q": 0.5, "K": 0}),
+        ("<answer>bet</answer>", None),
+        ("J or K", None),
+        ("J 0, Q 0", None),
+        ("<think>J 1", None),
+        ("J " + "9" * 5000, {"J": 1, "Q": 0, "K": 0}),
+    ],
+)
+def test_answers_are_read_or_counted_as_unread(reply, expected):
+    found = _distribution(reply, ["J", "K", "Q"])
+    assert found == (expected and pytest.approx(expected))
+
+
+def test_a_wrong_certainty_by_hand():
+    found = _scores({"J": 1.0, "Q": 0.0, "K": 0.0}, {"J": 0.5, "K": 0.5}, "K")
+    assert found == pytest.approx(
+        {
+            "log_score": log(0.01),
+            "brier": 2,
+            "exact_log_score": log(0.5),
+            "exact_brier": 0.5,
+            "distance": 0.5,
+            "unread": 0,
+        }
+    )
+
+
+@pytest.mark.parametrize("game", ["tic_tac_toe", "bargaining"])
+def test_a_game_that_hides_no_card_is_refused_before_play(game):
+    with pytest.raises(ValueError, match=r"hidden|language"):
+        evaluate("random", game, measures=["belief"])
+
+
+def test_episodes_with_a_probe_are_otherwise_byte_equal(tmp_path):
+    files = []
+    for probes in ([], ["belief"]):
+        files.append(tmp_path / f"{len(probes)}.jsonl")
+        options = {"prompt": {"history": "transcript"}, "out": files[-1]}
+        evaluate(
+            "random",
+            "leduc_poker",
+            ["self"],
+            8,
+            baselines=False,
+            measures=probes,
+            **options,
+        )
+    plain, asked = ([*read_episodes(file)] for file in files)
+    turns = [turn for one in asked for turn in one.turns]
+    assert all(turn.probes["belief"]["reply"] for turn in turns)
+    assert [replay(one) for one in asked] == plain
+    for turn in turns:
+        turn.probes = None
+    assert [one.to_json() for one in asked] == [one.to_json() for one in plain]
+
+
+def test_rows_to_train_on_are_the_same_with_a_probe():
+    plans = plans_of("kuhn_poker", "random", range(20), [0])
+    asked = play_plans(
+        [replace(p, probes={0: [Belief()], 1: [Belief()]}) for p in plans]
+    )
+    assert all(turn.probes for one in asked for turn in one.turns)
+    assert select("wins", asked) == select("wins", play_plans(plans))
+
+
+def test_an_endpoint_is_asked_the_same_as_in_lockstep():
+    class Endpoint(RandomPolicy):
+        async def act_async(self, request, timeout=None):
+            return self.act([request])[0]
+
+    plans = [
+        replace(plan, probes={1: [Belief()]})
+        for plan in plans_of("kuhn_poker", Endpoint(), range(6), [0])
+    ]
+    assert [one for _, one in sorted(stream_plans(plans))] == play_plans(plans)
+
+
+def test_an_agent_does_not_read_its_reply_in_a_question():
+    seen = []
+
+    def reply(request):
+        seen.append((len(request.turns), request.legal))
+        return request.wrap("pass")
+
+    plans = plans_of("kuhn_poker", ScriptedPolicy(reply), [0], [0])
+    play_plans([replace(plans[0], probes={0: [Belief()]})])
+    assert seen[:2] == [(0, ["pass", "bet"]), (0, ["J", "K", "Q"])]
+
+
+def test_the_kit_refuses_a_probe_that_tells_what_is_hidden():
+    class Leak(Belief):
+        def question(self, game, state, seat):
+            return str(state.cards[1 - seat]), ["J"]
+
+    with pytest.raises(BrokenPromise, match="own view"):
+        check_measure(Leak())
+
+
 @pytest.mark.parametrize("name", measures.names())
 def test_the_built_in_measures_keep_their_promises(name):
-    check_measure(measure_of(name))
+    check_measure(measure_of(name, KUHN))
 
 
 def test_the_kit_names_the_promise_that_a_measure_breaks():

@@ -198,3 +198,14 @@ def test_a_game_that_is_listed_again_shows_who_plays():
     shown = " ".join("\n".join(lines("tic-tac-toe-tiny")).split())
     bot = "noisy:0.5(minimax)"
     assert f"tic_tac_toe (self, {bot}), tic_tac_toe ({bot}, self)" in shown
+
+
+def test_a_run_on_several_games_of_the_suite_shows_the_table_to_fill():
+    text = plan_of("marshal-paper")
+    command = "arena compare lm:models/Qwen3-4B lm:RUN/model --suite mars"
+    assert command in " ".join(text)
+    rows = [line.split() for line in text if line.endswith("-        -")]
+    assert ["kuhn_poker", "cfr", "trained", "2,000", "-", "-"] in rows
+    assert ["simple_hanabi", "self", "held", "out", "1,000", "-", "-"] in rows
+    assert len(rows) == 8
+    assert "--suite mars" not in " ".join(plan_of("kuhn-tiny"))

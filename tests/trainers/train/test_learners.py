@@ -153,6 +153,15 @@ def test_learners_take_turns(make):
     assert [learners.updated(step) for step in range(5)] == [[0], [0], [1], [1], [0]]
 
 
+def test_a_step_without_a_turn_of_its_learner_logs_no_return(make, generated):
+    only = {"opponents": ["self", "random"], "update": {"freeze": [0]}}
+    trainer = make(SEATS, agent=None, **only)
+    generated(trainer)
+    assert (
+        not {"reward", "completions/clipped_ratio"} & trainer._metrics["train"].keys()
+    )
+
+
 def test_seats_have_adapters_of_their_own(make):
     trainer = make(SEATS, None, update={"freeze": [1]}, max_steps=2)
     before = weights_of(trainer, "seat_1")

@@ -2,6 +2,7 @@
 
 import gc
 import re
+import weakref
 from pathlib import Path
 
 import pytest
@@ -159,6 +160,26 @@ def test_full_garbage_collections_leave_out_what_was_there_before_training(make)
         assert seen[0] > 10_000
         assert gc.get_freeze_count() == 0
     finally:
+        gc.freeze()
+
+
+def test_what_an_earlier_run_left_is_freed_before_training(make):
+    trainer, left, seen = make(), type("Left", (), {})(), []
+    left.itself, ref = left, weakref.ref(left)
+
+    class Look(TrainerCallback):
+        def on_train_begin(self, *_, **__):
+            seen.append(ref())
+
+    trainer.add_callback(Look())
+    gc.unfreeze()  # conftest.py freezes
+    gc.disable()
+    try:
+        del left
+        trainer.train()
+        assert seen == [None]
+    finally:
+        gc.enable()
         gc.freeze()
 
 

@@ -14,31 +14,15 @@ import typer
 from arena_envs import GameEnv, game_infos
 from arena_envs.game import AnyGame
 from arena_trainers.cli.options import (
-    AsCsv,
     AsJson,
-    AsLatex,
-    Baselines,
-    EpisodeSeed,
-    EpisodesFile,
-    EvalEpisodes,
-    FirstSeed,
     GameName,
     Games,
-    Hint,
     MaxTurns,
     Measures,
     MoreGames,
     Opponents,
-    OptionalGame,
-    PairEpisodes,
     Params,
-    PolicyName,
-    PolicyNames,
     PolicyOptions,
-    ResultsFolder,
-    Seat,
-    SelfPairs,
-    Timeout,
     latex,
     one_form,
     print_csv,
@@ -75,11 +59,45 @@ if TYPE_CHECKING:
     Measure = Callable[[], dict[str, float]]
     from arena_trainers.tournament import Tournament
 
+Baselines = Annotated[bool, typer.Option(help="Also evaluate the game's baselines.")]
+SelfPairs = Annotated[
+    bool,
+    typer.Option("--self", help="Include self-play (always on in cooperative games)."),
+]
+Timeout = Annotated[
+    float | None, typer.Option(help="Longest call of a policy, in seconds.")
+]
+Hint = Annotated[
+    str | None, typer.Option(metavar="POLICY", help="Policy that gives hints.")
+]
+EvalEpisodes = Annotated[
+    int, typer.Option("--episodes", "-n", help="Episodes per opponent and seat.")
+]
+PairEpisodes = Annotated[
+    int,
+    typer.Option("--episodes", "-n", help="Episodes of each pair in each seat."),
+]
+FirstSeed = Annotated[int, typer.Option(help="Seed of the first episode.")]
+EpisodeSeed = Annotated[
+    int | None, typer.Option(help="Seed of the episode; random by default.")
+]
+EpisodesFile = Annotated[
+    Path | None, typer.Option(help="Append the episodes to this file.")
+]
+ResultsFolder = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Folder of the results; required.")
+]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each row.")]
+AsLatex = Annotated[
+    bool, typer.Option("--latex", help="Print tables for LaTeX, with booktabs.")
+]
+PolicyName = Annotated[str, typer.Argument(metavar="POLICY")]
+
 
 @takes_policy_options
 def evaluate(
     policy: PolicyName,
-    game: OptionalGame = None,
+    game: Annotated[str | None, typer.Argument(metavar="GAME")] = None,
     against: Opponents = None,
     num_episodes: EvalEpisodes = 100,
     seed: FirstSeed = 0,
@@ -368,7 +386,7 @@ RESULTS, SUMMARY, PICTURE = "results.jsonl", "summary.json", "matrix.png"
 
 @takes_policy_options
 def tournament(
-    policies: PolicyNames,
+    policies: Annotated[list[str], typer.Argument(metavar="POLICY POLICY...")],
     games: Games,
     out: ResultsFolder = None,
     num_episodes: PairEpisodes = 50,
@@ -452,7 +470,7 @@ LOADED = re.compile(r"\b(lm|past|vllm|best_of):")  # in strings of policies
 def play(
     game: GameName,
     against: Opponents = None,
-    seat: Seat = 0,
+    seat: Annotated[int, typer.Option(help="Your seat, from 0.")] = 0,
     hint: Hint = None,
     seed: EpisodeSeed = None,
     *,

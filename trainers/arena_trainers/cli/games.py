@@ -25,11 +25,7 @@ from arena_envs.solvers import refuse_hopeless
 from arena_trainers.cli.options import (
     AsJson,
     GameName,
-    Iterations,
-    MaxStates,
     Params,
-    PolicyFile,
-    Solver,
     print_tables,
     read_params,
     running,
@@ -37,6 +33,14 @@ from arena_trainers.cli.options import (
 )
 
 SKELETONS = Path(__file__).with_name("skeletons")
+
+PolicyFile = Annotated[
+    Path | None, typer.Option(help="Write the policy to this JSON file.")
+]
+Solver = Annotated[str, typer.Option(help="auto, minimax, lp, cfr, cfr+ or joint.")]
+MaxStates = Annotated[
+    int, typer.Option(min=1, help="Refuse games with more states than this.")
+]
 
 
 def list_games(as_json: AsJson = False) -> None:
@@ -249,7 +253,7 @@ MAX_SHOWN = 40  # information states; a larger policy is not printed
 def solve(
     game: GameName,
     solver: Solver = "auto",
-    iterations: Iterations = 1000,
+    iterations: Annotated[int, typer.Option(min=1, help="Iterations of CFR.")] = 1000,
     max_states: MaxStates = solvers.MAX_STATES,
     params: Params = None,
     out: PolicyFile = None,

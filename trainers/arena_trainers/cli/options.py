@@ -22,7 +22,7 @@ from rich.text import Text
 
 import arena_envs
 from arena_envs import GameEnv
-from arena_envs.checks import did_you_mean
+from arena_envs.checks import check_known
 from arena_envs.doors import split
 from arena_trainers.matchmaking import is_past
 from arena_wrappers import NoReplyError, Policy, make_policy
@@ -230,9 +230,6 @@ def check_out(out: Path, marks: Sequence[bytes], command: str) -> None:
 
 
 GameName = Annotated[str, typer.Argument(metavar="GAME")]
-OptionalGame = Annotated[str | None, typer.Argument(metavar="GAME")]
-PolicyName = Annotated[str, typer.Argument(metavar="POLICY")]
-PolicyNames = Annotated[list[str], typer.Argument(metavar="POLICY POLICY...")]
 
 Params = Annotated[
     list[str] | None,
@@ -270,60 +267,18 @@ Opponents = Annotated[
     list[str] | None,
     typer.Option("--against", "-a", metavar="POLICY", help="Opponent; repeatable."),
 ]
-Baselines = Annotated[bool, typer.Option(help="Also evaluate the game's baselines.")]
 Measures = Annotated[
     list[str] | None,
     typer.Option(
         "--measure",
+        "--probe",
         metavar="NAME",
         help="Also measure choice_bias, action_entropy, serial_dependence, "
-        "mutual_information, regret, profile_accuracy or cost, several times.",
+        "mutual_information, regret, profile_accuracy, cost, or ask for the belief; repeatable.",
     ),
 ]
-SelfPairs = Annotated[
-    bool,
-    typer.Option("--self", help="Include self-play (always on in cooperative games)."),
-]
-Timeout = Annotated[
-    float | None, typer.Option(help="Longest call of a policy, in seconds.")
-]
-Hint = Annotated[
-    str | None, typer.Option(metavar="POLICY", help="Policy that gives hints.")
-]
 
-EvalEpisodes = Annotated[
-    int, typer.Option("--episodes", "-n", help="Episodes per opponent and seat.")
-]
-PairEpisodes = Annotated[
-    int,
-    typer.Option("--episodes", "-n", help="Episodes of each pair in each seat."),
-]
-FirstSeed = Annotated[int, typer.Option(help="Seed of the first episode.")]
-EpisodeSeed = Annotated[
-    int | None, typer.Option(help="Seed of the episode; random by default.")
-]
-Seat = Annotated[int, typer.Option(help="Your seat, from 0.")]
-
-EpisodesFile = Annotated[
-    Path | None, typer.Option(help="Append the episodes to this file.")
-]
-PolicyFile = Annotated[
-    Path | None, typer.Option(help="Write the policy to this JSON file.")
-]
-ResultsFolder = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Folder of the results; required.")
-]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each row.")]
-AsLatex = Annotated[
-    bool, typer.Option("--latex", help="Print tables for LaTeX, with booktabs.")
-]
-
-Solver = Annotated[str, typer.Option(help="auto, minimax, lp, cfr, cfr+ or joint.")]
-Iterations = Annotated[int, typer.Option(min=1, help="Iterations of CFR.")]
-MaxStates = Annotated[
-    int, typer.Option(min=1, help="Refuse games with more states than this.")
-]
 
 
 def read_env(game: str, params: list[str] | None, max_turns: int | None) -> GameEnv:
@@ -447,10 +402,8 @@ class PolicyOptions:
         Raises:
             ValueError: `on_invalid` is unknown.
         """
-        known = ("forfeit", "retry", "random")
-        if self.on_invalid not in known:
-            hint = did_you_mean(self.on_invalid, known)
-            raise ValueError(f"unknown --on-invalid {self.on_invalid!r}; {hint}")
+        told = f"unknown --on-invalid {self.on_invalid!r}"
+        check_known(self.on_invalid, ("forfeit", "retry", "random"), told)
         referee = {"on_invalid": self.on_invalid, "max_retries": self.max_retries}
         return {**self.prompt, **referee}
 

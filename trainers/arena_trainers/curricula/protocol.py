@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from arena_envs.checks import did_you_mean
+from arena_envs.checks import check_known
 from arena_envs.doors import Door
 from arena_envs.game import AnyGame
 
@@ -109,11 +109,8 @@ class BaseCurriculum:
 def check_games(named: Iterable[str], games: Mapping[str, AnyGame]) -> None:
     """Raises ValueError for a name that is none of the run's games."""
     for name in named:
-        if name not in games:
-            raise ValueError(
-                f"the curriculum names {name!r}, which is no game of the run; "
-                f"{did_you_mean(name, games)}"
-            )
+        told = f"the curriculum names {name!r}, which is no game of the run"
+        check_known(name, games, told)
 
 
 _HERE = "arena_trainers.curricula"

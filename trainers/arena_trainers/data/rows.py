@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from arena_envs.checks import did_you_mean
+from arena_envs.checks import check_known
 from arena_envs.game import AnyGame, check_number
 from arena_wrappers import Episode, Message, Turn
 from arena_wrappers.play import game_of
@@ -274,9 +274,9 @@ def chosen_policies(
     if not isinstance(policies, str | list | tuple | set | frozenset):
         raise ValueError(f"want policies as a list of names, got {policies!r:.60}")
     wanted = {policies} if isinstance(policies, str) else set(map(str, policies))
-    for name in sorted(wanted - played):
-        hint = did_you_mean(name, sorted(played))
-        raise ValueError(f"no turn of the episodes is by the policy {name!r}; {hint}")
+    for name in sorted(wanted):
+        told = f"no turn of the episodes is by the policy {name!r}"
+        check_known(name, sorted(played), told)
     return wanted
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from importlib.metadata import packages_distributions, version
 from typing import Any, NamedTuple
 
-from arena_envs.checks import did_you_mean, install_advice
+from arena_envs.checks import check_known, install_advice
 from arena_trainers import extras
 from arena_trainers.engines.adapters import adapter_backend, plays_adapters
 from arena_trainers.engines.precision import engine_dtype, warn_of_precision
@@ -46,9 +46,7 @@ def engine_of(args: Any) -> str:
     """
     if not args.use_vllm:
         return "transformers"
-    if args.vllm_mode not in MODES:
-        hint = did_you_mean(str(args.vllm_mode), [*MODES])
-        raise ValueError(f"unknown vllm_mode {args.vllm_mode!r}; {hint}")
+    check_known(args.vllm_mode, MODES, f"unknown vllm_mode {args.vllm_mode!r}")
     return MODES[args.vllm_mode]
 
 

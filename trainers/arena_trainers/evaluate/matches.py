@@ -16,7 +16,7 @@ from arena_envs.game import CHANCE, AnyGame, bounds_of
 from arena_trainers.evaluate.baselines import constants_of, prepared, solver_of
 from arena_trainers.evaluate.exploit import given_prompts
 from arena_trainers.evaluate.intervals import import_stats, mean_interval
-from arena_trainers.evaluate.measures import measures_for
+from arena_trainers.evaluate.measures import measure_of
 from arena_trainers.evaluate.result_rows import (
     Episodes,
     ReplyCount,
@@ -312,7 +312,7 @@ class EvaluationPlan:
         if baselines:
             self._add_baselines(with_solver=base is None)
         self._timeout, self._on_error = checked_timeout(timeout), on_error
-        self._measures = measures_for(rules, measures)
+        self._measures = [measure_of(spec, rules) for spec in measures]
         self._log = None if out is None else EpisodeLog(out)
         self._kept = {} if self._log is None else _unfinished(self._log)
         self.num_episodes = sum(map(self._count, self._opponents))
@@ -465,9 +465,10 @@ class EvaluationPlan:
                 for seat in self._seats
             ]
         plans = [
-            EpisodePlan(make, lineup, s, sample, prompts=prompts)
+            EpisodePlan(make, lineup, s, sample, prompts=prompts, probes=probes)
             for lineup in lineups
             for prompts in [given_prompts(lineup, self._given)]
+            for probes in [self._probes_of(lineup)]
             for s in seeds
             for sample in self._samples
         ]
@@ -481,6 +482,14 @@ class EvaluationPlan:
         if opponent == "self":
             parts *= len(self._seats)
         return dict(zip(self._seats, parts, strict=True))
+
+    def _probes_of(self, lineup: Sequence[Policy]) -> dict[int, list[Any]]:
+        """What the evaluated policy is asked in each of its seats."""
+        probes = [one for one in self._measures if hasattr(one, "question")]
+        seats = [s for s, policy in enumerate(lineup) if policy is self._policy]
+        if probes and getattr(self._policy, "is_person", False):
+            raise ValueError("want no probe of a person; leave --probe out")
+        return dict.fromkeys(seats, probes)
 
     def _play_plans(
         self, plans: Sequence[EpisodePlan], log: EpisodeLog | None

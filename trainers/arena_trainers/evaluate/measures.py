@@ -13,6 +13,9 @@ A measure is a function of episodes, the game and a seat:
 | `regret` | loss of expected return by a turn's action, against an exact reference |
 | `profile_accuracy` | share of turns whose action is best against that reference |
 | `cost` | tokens, or characters, of replies and prompts in an episode |
+| `belief` | a probe: what the policy believes of a hidden card, against the exact posterior |
+
+A `Probe` also asks the policy a question beside each turn. The answers stand in `Turn.probes`.
 
 `episodes` are complete (`without_lost`). Without episodes a measure gives nothing, or a ValueError
 if it does not suit the game. Other distributions name theirs in the entry-point group
@@ -25,17 +28,22 @@ An information set is known exactly here: `Game.information_state`. An interval 
 import copy
 import math
 import random
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, pairwise
 from statistics import fmean
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
 
 from arena_envs.doors import Door, broken
-from arena_envs.game import AnyGame
+from arena_envs.game import CHANCE, TERMINAL, AnyGame
+from arena_envs.solvers import Key, information_states
 from arena_envs.solvers.enumeration import Memory
+from arena_trainers.evaluate.baselines import MAX_SOLVED_STATES
+from arena_trainers.evaluate.exploit import SHORT, is_tabular, tabular, want_enumerable
 from arena_trainers.evaluate.intervals import Estimate, mean_interval
 from arena_trainers.evaluate.move_values import (
     MoveSolver,
@@ -44,10 +52,14 @@ from arena_trainers.evaluate.move_values import (
     source_of,
 )
 from arena_trainers.evaluate.result_rows import token_ids
-from arena_wrappers import Episode, Turn, play, turn_states
-from arena_wrappers.play import game_of
+from arena_wrappers import Episode, Turn, make_policy, play_plans, turn_states
+from arena_wrappers.play import game_of, plans_of
+from arena_wrappers.prompts import after_reasoning
 
 T = TypeVar("T")
+Episodes = Sequence[Episode]
+Found = dict[str, Estimate]
+Posteriors = dict[Key, dict[str, float]]
 BLOCKS = 100  # observations of the jackknife; further episodes share one
 NUM_SHUFFLES = 100
 NUM_POSITIONS = 8  # of `choice_bias`
@@ -56,10 +68,26 @@ NUM_POSITIONS = 8  # of `choice_bias`
 class Measure(Protocol):
     """Estimates of one seat's play."""
 
-    def __call__(
-        self, episodes: Sequence[Episode], game: AnyGame, seat: int
-    ) -> Mapping[str, Estimate]:
+    def __call__(self, episodes: Episodes, game: AnyGame, seat: int) -> Found:
         """The estimates by name; names begin with that of the measure."""
+
+
+class Probe(Measure, Protocol):
+    """A measure that also asks a question beside each turn, which changes nothing in the episode.
+
+    Attributes:
+        name: of its answers in `Turn.probes`.
+    """
+
+    name: str
+
+    def question(
+        self, game: AnyGame, state: Any, seat: int
+    ) -> tuple[str, Sequence[str]] | None:
+        """The question and its possible answers; None to ask nothing in this state.
+
+        It tells nothing that the seat to move does not know.
+        """
 
 
 _HERE = "arena_trainers.evaluate.measures"
@@ -72,34 +100,27 @@ measures: Door[Any] = Door(
             *("action_entropy", "choice_bias", "cost", "mutual_information"),
             *("profile_accuracy", "regret", "serial_dependence"),
         )
-    },
+    }
+    | {"belief": f"{_HERE}:Belief"},
     given=("episodes", "game", "seat"),
     kit=f"{_HERE}:check_measure",
 )
 
 
-def measure_of(spec: str) -> Measure:
+def measure_of(spec: str, game: AnyGame) -> Measure:
     """The measure that a string of the grammar names, such as `mutual_information(of=action)`.
 
     Raises:
-        ValueError: an unknown measure or option.
+        ValueError: an unknown measure or option, or one that does not suit the game.
         ImportError: it cannot be imported.
     """
-    one = measures.read(spec)
-    maker = measures.find(one.name)
-    if isinstance(maker, type):
-        made: Measure = measures.make(spec)
-        return made
-    return lambda episodes, game, seat: measures.make(
+    maker = measures.find(measures.read(spec).name)
+    made: Measure = lambda episodes, game, seat: measures.make(  # noqa: E731 # or a class
         spec, episodes=episodes, game=game, seat=seat
     )
-
-
-def measures_for(game: AnyGame, specs: Sequence[str]) -> list[Measure]:
-    """The measures of a game; raises ValueError for one that does not suit it."""
-    made = [*map(measure_of, specs)]
-    for measure in made:
-        measure([], game, 0)
+    if isinstance(maker, type):
+        made = measures.make(spec)
+    made([], game, 0)
     return made
 
 
@@ -124,12 +145,8 @@ def estimated(
     num = min(len(full), BLOCKS)
     blocks = [list(chain.from_iterable(full[i::num])) for i in range(num)]
     value = statistic(list(chain.from_iterable(blocks)))
-    rest = [value]
-    if num > 1:
-        rest = [
-            statistic(list(chain.from_iterable(blocks[:i] + blocks[i + 1 :])))
-            for i in range(num)
-        ]
+    others = [[*blocks[:i], *blocks[i + 1 :]] for i in range(num if num > 1 else 0)]
+    rest = [statistic([*chain.from_iterable(one)]) for one in others] or [value]
     middle = fmean(rest)
     pseudo = [round(value + (num - 1) * (middle - one), 12) for one in rest]
     ends = mean_interval(pseudo, min(low, *pseudo, value), max(high, *pseudo, value))
@@ -142,44 +159,28 @@ def estimated(
     )
 
 
-def _named(**found: Estimate | None) -> dict[str, Estimate]:
+def _named(**found: Estimate | None) -> Found:
     return {name: one for name, one in found.items() if one is not None}
 
 
-class _Choice(NamedTuple):
-    """A turn with its state."""
-
-    turn: Turn
-    state: Any
-
-
-def _turns(
-    episodes: Sequence[Episode], game: AnyGame, seat: int
-) -> Iterator[list[_Choice]]:
-    """The seat's turns of each episode."""
-    for one in sorted(episodes, key=lambda one: (one.seed, one.sample)):
-        states = turn_states(one, game)
-        yield [
-            _Choice(turn, state)
-            for turn, state in zip(one.turns, states, strict=True)
-            if turn.seat == seat
+def _each(
+    episodes: Episodes,
+    game: AnyGame,
+    seat: int,
+    told: Callable[[Turn, Any], T | None],
+) -> list[list[T]]:
+    """What is told of each turn of the seat and its state, by episode, without None."""
+    return [
+        [
+            found
+            for turn, state in zip(one.turns, turn_states(one, game), strict=True)
+            if turn.seat == seat and (found := told(turn, state)) is not None
         ]
+        for one in sorted(episodes, key=lambda one: (one.seed, one.sample))
+    ]
 
 
-def _place(game: AnyGame, choice: _Choice) -> int | None:
-    """The position of the action in the list of legal ones; None if it was not chosen from it."""
-    turn = choice.turn
-    if turn.invalid is not None:
-        return None
-    text = turn.action
-    if not isinstance(text, str):
-        text = game.action_text(choice.state, text)
-    return list(turn.legal).index(text) if text in turn.legal else None
-
-
-def choice_bias(
-    episodes: Sequence[Episode], game: AnyGame, seat: int
-) -> dict[str, Estimate]:
+def choice_bias(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     """Share of turns at each position of the list of legal actions, less that of uniform play.
 
         bias_p = mean over turns with K > p legal actions of 1[position = p] - 1/K
@@ -187,14 +188,18 @@ def choice_bias(
     Of positions 0 to 7, and of the last one. Prompts list actions in one order, so that a bias
     may be a merit of the action: compare with the solver. Turns with one legal action do not count.
     """
-    taken: list[list[tuple[int, int]]] = [
-        [
-            (place, len(one.turn.legal))
-            for one in turns
-            if len(one.turn.legal) > 1 and (place := _place(game, one)) is not None
-        ]
-        for turns in _turns(episodes, game, seat)
-    ]
+
+    def place(turn: Turn, state: Any) -> tuple[int, int] | None:
+        if turn.invalid is not None or len(turn.legal) < 2:
+            return None
+        text = turn.action
+        if not isinstance(text, str):
+            text = game.action_text(state, text)
+        if text not in turn.legal:  # an utterance of its own
+            return None
+        return list(turn.legal).index(text), len(turn.legal)
+
+    taken = _each(episodes, game, seat, place)
     most = max((size for pairs in taken for _, size in pairs), default=0)
 
     def bias(pairs: Sequence[tuple[int, int]]) -> float:
@@ -210,6 +215,15 @@ def choice_bias(
 
 
 Seen = tuple[Any, Any]  # information set, and what was chosen in it
+
+
+def _seen(episodes: Episodes, game: AnyGame, seat: int, of: str) -> list[list[Seen]]:
+    def told(turn: Turn, state: Any) -> Seen:
+        action = turn.action if turn.invalid is None else None
+        said = turn.reply.strip() if of == "reply" else action
+        return game.information_state(state, seat), said
+
+    return _each(episodes, game, seat, told)
 
 
 def _sum(counts: Counter[Any]) -> float:
@@ -230,35 +244,26 @@ def _information(pairs: Sequence[Seen]) -> float:
     return plug_in + (len(states) + len(chosen) - len(joint) - 1) / (2 * num)
 
 
-def action_entropy(
-    episodes: Sequence[Episode], game: AnyGame, seat: int
-) -> dict[str, Estimate]:
+def action_entropy(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     """Entropy of the action given the information set, in nats, by visits.
 
         H(A | I) = -Σ n(i, a)/N log(n(i, a)/n(i)) + (K_ia - K_i) / 2N
 
-    N turns with a valid reply, K_ia pairs and K_i information sets that occur: the plug-in
+    N turns, where all invalid replies are one action, K_ia pairs and K_i information sets that occur: the plug-in
     estimate with the correction of Miller and Madow (1955). 0 for a deterministic policy.
     Biased downwards where information sets occur once; in games of talk they all do.
     """
-    seen: list[list[Seen]] = [
-        [
-            (game.information_state(one.state, seat), one.turn.action)
-            for one in turns
-            if one.turn.invalid is None
-        ]
-        for turns in _turns(episodes, game, seat)
-    ]
+    seen = _seen(episodes, game, seat, "action")
     return _named(action_entropy=estimated(seen, _conditional_entropy, 0.0))
 
 
 def mutual_information(
-    episodes: Sequence[Episode],
+    episodes: Episodes,
     game: AnyGame,
     seat: int,
     *,
     of: Literal["reply", "action"] = "reply",
-) -> dict[str, Estimate]:
+) -> Found:
     """Mutual information of reply and information set, in nats: the meter of collapse.
 
         I(R; I) = H(R) + H(I) - H(R, I) + (K_i + K_r - K_ir - 1) / 2N
@@ -277,27 +282,15 @@ def mutual_information(
     """
     if of not in ("reply", "action"):
         raise ValueError(f"want of=reply or of=action, got {of!r}")
-    seen: list[list[Seen]] = [
-        [
-            (
-                game.information_state(one.state, seat),
-                one.turn.reply.strip()
-                if of == "reply"
-                else one.turn.invalid is None and one.turn.action,
-            )
-            for one in turns
-        ]
-        for turns in _turns(episodes, game, seat)
-    ]
+    seen = _seen(episodes, game, seat, of)
     found = estimated(seen, _information)
     if found is None:
         return {}
     states, replies = zip(*chain.from_iterable(seen), strict=True)
     rng = np.random.default_rng(0)
-    order = [rng.permutation(len(replies)) for _ in range(NUM_SHUFFLES)]
     null = [
         _information([(s, replies[i]) for s, i in zip(states, places, strict=True)])
-        for places in order
+        for places in (rng.permutation(len(replies)) for _ in range(NUM_SHUFFLES))
     ]
     low, high = (float(end) for end in np.quantile(null, [0.025, 0.975]))
     shuffled = Estimate(fmean(null), low, high, found.num)
@@ -315,9 +308,7 @@ def _repeats(pairs: Sequence[tuple[Any, Any]]) -> float:
     return (same - by_chance / num) / (num - 1)
 
 
-def serial_dependence(
-    episodes: Sequence[Episode], game: AnyGame, seat: int
-) -> dict[str, Estimate]:
+def serial_dependence(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     """How much more often an action repeats the seat's last one than if both were independent.
 
         (n / (n - 1)) (mean of 1[a_t = a_t+1] - Σ_a p(a) q(a))
@@ -328,13 +319,13 @@ def serial_dependence(
     """
     pairs = [
         [
-            (before.turn.action, after.turn.action)
+            (before.action, after.action)
             for before, after in pairwise(turns)
-            if len(before.turn.legal) > 1
-            and list(before.turn.legal) == list(after.turn.legal)
-            and before.turn.invalid is after.turn.invalid is None
+            if len(before.legal) > 1
+            and list(before.legal) == list(after.legal)
+            and before.invalid is after.invalid is None
         ]
-        for turns in _turns(episodes, game, seat)
+        for turns in _each(episodes, game, seat, lambda turn, _: turn)
     ]
     return _named(serial_dependence=estimated(pairs, _repeats, -1.0, 1.0))
 
@@ -342,10 +333,8 @@ def serial_dependence(
 _sources: Memory[Source] = Memory(4)
 
 
-def _valued(
-    episodes: Sequence[Episode], game: AnyGame, seat: int
-) -> Iterator[list[tuple[Turn, MoveValues]]]:
-    """The seat's turns that have values, by episode; raises ValueError if the game has none."""
+def _valued(episodes: Episodes, game: AnyGame, seat: int) -> list[list[MoveValues]]:
+    """Values of the seat's turns that have some, by episode; ValueError if the game has none."""
     source = _sources.recall(game, lambda: source_of(game))
     if isinstance(source, str):
         raise ValueError(
@@ -353,55 +342,45 @@ def _valued(
             "the measure out"
         )
     solver = MoveSolver({(type(game), repr(game)): source})
-    for turns in _turns(episodes, game, seat):
-        solved = solver.solve(game, [t for t, _ in turns], [s for _, s in turns]).turns
-        yield [
-            (one.turn, values)
-            for one, values in zip(turns, solved, strict=True)
-            if values is not None
-        ]
+
+    def values(turn: Turn, state: Any) -> MoveValues | None:
+        return solver.solve(game, [turn], [state]).turns[0]
+
+    return _each(episodes, game, seat, values)
 
 
-def regret(
-    episodes: Sequence[Episode], game: AnyGame, seat: int
-) -> dict[str, Estimate]:
+def regret(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     """Mean over turns of the largest value of an action, less that of the action played.
 
     Values are those of `arena_trainers.evaluate.move_values`: everybody goes on by minimax, a best
     joint policy, or an equilibrium that CFR+ finds. Turns with an invalid reply, and those that this
     reference never reaches, do not count.
     """
-    lost = [
-        [values.regret for _, values in turns if values.regret is not None]
-        for turns in _valued(episodes, game, seat)
-    ]
+    every = _valued(episodes, game, seat)
+    lost = [[one.regret for one in turns if one.regret is not None] for turns in every]
     most = game.max_return - game.min_return
     return _named(regret=estimated(lost, fmean, 0.0, most))
 
 
-def profile_accuracy(
-    episodes: Sequence[Episode], game: AnyGame, seat: int
-) -> dict[str, Estimate]:
+def profile_accuracy(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     """Share of turns whose action is a best response to the reference profile of `regret`.
 
     At an equilibrium these are all actions that it mixes, and dominant ones. An invalid reply
     counts as none; turns that the reference never reaches do not count.
     """
-    best = [
-        [float(values.regret == 0) for _, values in turns]
-        for turns in _valued(episodes, game, seat)
-    ]
+    every = _valued(episodes, game, seat)
+    best = [[float(one.regret == 0) for one in turns] for turns in every]
     return _named(profile_accuracy=estimated(best, fmean, 0.0, 1.0))
 
 
-def cost(episodes: Sequence[Episode], game: AnyGame, seat: int) -> dict[str, Estimate]:
+def cost(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     """Means over episodes of what the seat wrote and read.
 
     `cost.reply_characters` and `cost.prompt_characters`; also `cost.reply_tokens` and
     `cost.prompt_tokens` where the policy reports the tokens of every turn. The calls of all roles of
     a turn count in tokens. Answers to probes do not count.
     """
-    every = [[one.turn for one in turns] for turns in _turns(episodes, game, seat)]
+    every = _each(episodes, game, seat, lambda turn, _: turn)
     counted: dict[str, Callable[[Turn], int]] = {
         "reply_characters": lambda turn: len(turn.reply),
         "prompt_characters": lambda turn: sum(len(m["content"]) for m in turn.messages),
@@ -409,12 +388,10 @@ def cost(episodes: Sequence[Episode], game: AnyGame, seat: int) -> dict[str, Est
     if all(token_ids(turn) for turns in every for turn in turns):
         counted["reply_tokens"] = lambda turn: sum(map(len, token_ids(turn)))
         counted["prompt_tokens"] = _prompt_tokens
-    found = {
-        f"cost.{name}": estimated(
-            [[float(sum(map(size, turns)))] for turns in every], fmean, 0.0
-        )
-        for name, size in counted.items()
-    }
+    found = {}
+    for name, size in counted.items():
+        sums = [[float(sum(map(size, turns)))] for turns in every]
+        found[f"cost.{name}"] = estimated(sums, fmean, 0.0)
     return _named(**found)
 
 
@@ -424,6 +401,147 @@ def _prompt_tokens(turn: Turn) -> int:
     return len(turn.prompt_ids or ())
 
 
+class Belief:
+    """A probe: the probabilities that the policy gives to a hidden card at each of its turns.
+
+    The game says which card (its method `hidden`). The exact posterior is that of the seat's
+    information set, by enumeration of the deal and the actions of the other seats, who play as `others`.
+
+    Means over turns, of answer q and posterior p: `log_score`, log q(true card), at least log 0.01;
+    `brier`, Σ (q - 1[true])²; `exact_log_score` and `exact_brier`, the same of p; `distance`,
+    Σ (q - p)²; `unread`, the share of answers that cannot be read, which the others leave out.
+
+    An answer is read after the reasoning: the last number after each card's name, divided by their
+    sum, or one name alone. Turns that `others` never lead to do not count.
+
+    Args:
+        others: string of a policy with known action probabilities.
+    """
+
+    def __init__(self, others: str = "random") -> None:
+        self.others = others
+        self.name = "belief" if others == "random" else f"belief({others})"
+        self._known: Memory[tuple[Posteriors, list[str]]] = Memory(4)
+
+    def question(
+        self, game: AnyGame, state: Any, seat: int
+    ) -> tuple[str, Sequence[str]] | None:
+        asked = game.hidden(state, seat)  # type: ignore[attr-defined] # an optional fact
+        if asked is None:
+            return None
+        _, answers = self._known.recall(game, lambda: posteriors_of(game, self.others))
+        text = (
+            "A question beside the game, which changes nothing in it. In place of an action, answer "
+            f"it: {asked[0]} Give a probability for each of {', '.join(answers)}, written as "
+            '"NAME NUMBER, NAME NUMBER".'
+        )
+        return text, answers
+
+    def __call__(self, episodes: Episodes, game: AnyGame, seat: int) -> Found:
+        known = self._known.recall(game, lambda: posteriors_of(game, self.others))
+        posteriors, answers = known
+
+        def told(turn: Turn, state: Any) -> dict[str, float] | None:
+            said = (turn.probes or {}).get(self.name)
+            p = posteriors.get((seat, game.information_state(state, seat)))
+            if said is None or not p or not any(p.values()):
+                return None
+            q = _distribution(said["reply"], answers)
+            true = game.hidden(state, seat)[1]  # type: ignore[attr-defined]
+            return {"unread": 1.0} if q is None else _scores(q, p, true)
+
+        scores = _each(episodes, game, seat, told)
+        found = {}
+        for name, (low, high) in BELIEF_BOUNDS.items():
+            values = [[one[name] for one in turns if name in one] for turns in scores]
+            found[f"{self.name}.{name}"] = estimated(values, fmean, low, high)
+        return _named(**found)
+
+
+LEAST = 0.01  # probability that a log score counts for less
+LOG = (math.log(LEAST), 0.0)
+BELIEF_BOUNDS = {"log_score": LOG, "exact_log_score": LOG, "unread": (0.0, 1.0)}
+BELIEF_BOUNDS |= dict.fromkeys(("brier", "exact_brier", "distance"), (0.0, 2.0))
+
+
+def posteriors_of(game: AnyGame, others: str) -> tuple[Posteriors, list[str]]:
+    """Probabilities of the hidden card in each information set, and all cards; see `Belief`.
+
+    Raises:
+        ValueError: the game hides no card, is too large or of talk, or the action
+            probabilities of `others` are unknown.
+    """
+    want_enumerable(game)
+    if not hasattr(game, "hidden"):
+        raise ValueError(
+            f"want a game that says what it hides (a method hidden) for belief, got {game!r}; "
+            "take kuhn_poker or leduc_poker"
+        )
+    policy: Any = make_policy(others)
+    if not is_tabular(policy):
+        raise ValueError(
+            f"want others with known action probabilities, got {others!r}; take random or cfr"
+        )
+    information_states(game, MAX_SOLVED_STATES)
+    table, _ = tabular(policy, game, SHORT)
+    found: Posteriors = {}
+
+    def walk(state: Any, reached: Sequence[float]) -> None:
+        """Adds what follows; `reached` has, by seat, the probability without its own choices."""
+        player = game.current_player(state)
+        if player == TERMINAL or not any(reached):
+            return
+        if player == CHANCE:
+            for outcome, chance in game.chance_outcomes(state):
+                walk(game.apply(state, outcome), [chance * x for x in reached])
+            return
+        key = player, game.information_state(state, player)
+        if (asked := game.hidden(state, player)) is not None:
+            told = found.setdefault(key, {})
+            told[asked[1]] = told.get(asked[1], 0.0) + reached[player]
+        for action, chance in zip(game.legal_actions(state), table[key], strict=True):
+            after = [x if s == player else x * chance for s, x in enumerate(reached)]
+            walk(game.apply(state, action), after)
+
+    walk(game.initial_state(), [1.0] * game.num_players)
+    for told in found.values():
+        total = math.fsum(told.values())
+        told |= {name: x / total if total else 0.0 for name, x in told.items()}
+    return found, sorted({name for told in found.values() for name in told})
+
+
+def _distribution(reply: str, answers: Sequence[str]) -> dict[str, float] | None:
+    """The probabilities that a reply gives to the answers; None if it cannot be read."""
+    text = after_reasoning(reply)
+    if not isinstance(text, str):
+        return None
+    given, named = {}, []
+    for name in answers:
+        place = rf"(?<![\w.]){re.escape(name)}(?!\w)"
+        numbers = re.findall(rf"{place} ?[:=]? ?(\d{{0,3}}\.?\d{{1,9}})", text)
+        given[name] = float(numbers[-1]) if numbers else 0.0
+        named += [name] if re.search(place, text) else []
+    if total := sum(given.values()):
+        return {name: value / total for name, value in given.items()}
+    return {name: float(name in named) for name in answers} if len(named) == 1 else None
+
+
+def _scores(
+    q: Mapping[str, float], p: Mapping[str, float], true: str
+) -> dict[str, float]:
+    def brier(told: Mapping[str, float]) -> float:
+        return sum((told.get(name, 0.0) - (name == true)) ** 2 for name in q)
+
+    return {
+        "unread": 0.0,
+        "log_score": math.log(max(q[true], LEAST)),
+        "brier": brier(q),
+        "exact_log_score": math.log(max(p.get(true, 0.0), LEAST)),
+        "exact_brier": brier(p),
+        "distance": sum((q[name] - p.get(name, 0.0)) ** 2 for name in q),
+    }
+
+
 def check_measure(measure: Measure, episodes: Sequence[Episode] | None = None) -> None:
     """Measures recorded episodes, and looks at the estimates.
 
@@ -431,22 +549,24 @@ def check_measure(measure: Measure, episodes: Sequence[Episode] | None = None) -
     |---|---|
     | nothing of nothing | no episodes give no estimates |
     | estimates | names, and `Estimate`s: a finite value within its interval, `num` of at least 1 |
-    | same again | equal calls give equal estimates |
-    | order | the order of the episodes does not matter |
+    | order | further calls, with the episodes in another order, give the same |
     | arguments | the episodes are left as they are |
+    | own view | a probe asks alike in states that the seat cannot tell apart |
 
     Args:
         measure: a function of episodes, game and seat.
-        episodes: of one game; by default Kuhn poker by random play.
+        episodes: of one game; by default Kuhn poker by random play, asked what a probe asks.
 
     Raises:
         BrokenPromise: names the first promise that is broken.
     """
-    given = list(
-        play("kuhn_poker", "random", range(24)) if episodes is None else episodes
-    )
+    asked = dict.fromkeys(range(2), [measure] if hasattr(measure, "question") else [])
+    plans = plans_of("kuhn_poker", "random", range(24), [0])
+    given = list(episodes or play_plans([replace(p, probes=asked) for p in plans]))
     game, before = game_of(given[0]), copy.deepcopy(given)
     mixed = random.Random(0).sample(given, len(given))
+    if hasattr(measure, "question"):
+        _check_view(measure, given, game)
     for seat in range(game.num_players):
         if found := dict(measure([], game, seat)):
             broken("nothing of nothing", f"no episodes give {sorted(found)}")
@@ -455,10 +575,18 @@ def check_measure(measure: Measure, episodes: Sequence[Episode] | None = None) -
             broken("arguments", "the episodes have changed")
         for name, one in found.items():
             _check_estimate(name, one)
-        if dict(measure(given, game, seat)) != found:
-            broken("same again", "two calls give different estimates")
         if dict(measure(mixed, game, seat)) != found:
             broken("order", "the episodes in another order give different estimates")
+
+
+def _check_view(probe: Any, episodes: Sequence[Episode], game: AnyGame) -> None:
+    rng = random.Random(0)
+    for one in episodes:
+        for turn, state in zip(one.turns, turn_states(one, game), strict=True):
+            twin = game.resample(state, turn.seat, rng)
+            asked, other = (probe.question(game, s, turn.seat) for s in (state, twin))
+            if asked != other:
+                broken("own view", f"asks {asked} or {other} by what is hidden")
 
 
 def _check_estimate(name: str, one: Estimate) -> None:

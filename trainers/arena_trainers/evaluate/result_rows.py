@@ -329,13 +329,14 @@ class ReplyCount:
     def _of(self, policy: str, episode: Episode) -> _Count:
         return self._counts.setdefault((policy, episode.game), _Count())
 
+    def _sorted(self) -> list[tuple[tuple[str, str], _Count]]:
+        return sorted(self._counts.items(), key=lambda item: item[0])
+
     def lost(self) -> tuple[str, ...]:
         """A clause for each policy and game with lost episodes."""
         return tuple(
             f"{_lost(policy, game, count)}: {count.first_lost[1]}"
-            for (policy, game), count in sorted(
-                self._counts.items(), key=lambda item: item[0]
-            )
+            for (policy, game), count in self._sorted()
             if count.first_lost
         )
 
@@ -345,16 +346,12 @@ class ReplyCount:
             f"{_lost(policy, game, count)}, which is more than {FEW_LOST:.0%}: losses may "
             "not be random (long games meet more faults), and then means are biased; play "
             "these episodes again"
-            for (policy, game), count in sorted(
-                self._counts.items(), key=lambda item: item[0]
-            )
+            for (policy, game), count in self._sorted()
             if count.lost.total() > FEW_LOST * count.num_episodes
         )
         return lost + tuple(
             _warning(policy, game, count, *count.first[1:])
-            for (policy, game), count in sorted(
-                self._counts.items(), key=lambda item: item[0]
-            )
+            for (policy, game), count in self._sorted()
             if count.first and count.reasons.total() > MANY * count.num_replies
         )
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from arena_envs.checks import did_you_mean
+from arena_envs.checks import check_known
 from arena_wrappers.prompts import PROMPT_OPTIONS, PromptOptions
 
 PROMPT_FILE = "arena_prompt.json"
@@ -61,10 +61,7 @@ def read_prompt_file(folder: str | Path) -> dict[str, Any]:
         raise ValueError(f"want a JSON object in {path}, got {values!r:.60}")
     known = (*PROMPT_OPTIONS, *_SAMPLING)
     for name in values:
-        if name not in known:
-            raise ValueError(
-                f"{path} has no option {name!r:.60}; {did_you_mean(name, known)}"
-            )
+        check_known(name, known, f"{path} has no option {name!r:.60}")
     options = {name: values.pop(name) for name in PROMPT_OPTIONS if name in values}
     try:
         check_sampling(values)

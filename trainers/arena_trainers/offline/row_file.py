@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from arena_envs.checks import did_you_mean
+from arena_envs.checks import check_known
 from arena_trainers.data import Origin, read_origin
 from arena_trainers.data.columns import FACTS, union, with_origin
 from arena_trainers.extras import import_extra
@@ -89,10 +89,9 @@ def check_rows(path: Path, kind: str) -> None:
             f"want {kind} for this trainer, got {found} in {str(path)!r}; choose rows with "
             "another selector, or give another --trainer"
         )
-    known = {*FACTS, "prompt", *_TEXTS[kind], *token_columns(kind)}
-    for name in sorted(columns - known):
-        hint = did_you_mean(name, sorted(known))
-        raise ValueError(f"{str(path)!r} has an unknown column {name!r}; {hint}")
+    known = sorted({*FACTS, "prompt", *_TEXTS[kind], *token_columns(kind)})
+    for name in sorted(columns):
+        check_known(name, known, f"{str(path)!r} has an unknown column {name!r}")
     for name in sorted({*token_columns(kind)} - columns):
         raise ValueError(f"want the column {name!r} in {str(path)!r}; {_MAKE}")
     if num_rows == 0:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from arena_envs.checks import did_you_mean
+from arena_envs.checks import check_known
 from arena_envs.registration import make, make_game
 from arena_trainers.curricula import Curriculum, curricula
 from arena_trainers.engines import by_server
@@ -124,8 +124,7 @@ def _chosen(entry: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
             f"want knobs of {id} as true or a list of {list(known)}, got {names!r}"
         )
     for name in names:
-        if name not in known:
-            raise ValueError(f"{id} has no knob {name!r}; {did_you_mean(name, known)}")
+        check_known(name, known, f"{id} has no knob {name!r}")
         if name in params:
             raise ValueError(
                 f"want {name} of {id} in params or in knobs, got it in both; leave it out of "

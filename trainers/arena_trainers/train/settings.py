@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from arena_envs.checks import did_you_mean
+from arena_envs.checks import check_known
 from arena_envs.doors import split
 from arena_envs.game import AnyGame, bounds_of, check_int, check_number, random_states
 from arena_trainers import credit
@@ -615,11 +615,8 @@ def check_part_weights(args: Any, functions: Collection[str]) -> None:
             )
     known = [*PARTS, *(part for name in functions if (part := part_of(name)))]
     for name in args.part_weights:
-        if name not in known:
-            raise ValueError(
-                f"part_weights names {name!r}, which is not a reward part; "
-                f"{did_you_mean(str(name), known)}"
-            )
+        told = f"part_weights names {name!r}, which is not a reward part"
+        check_known(name, known, told)
     option = needs_of(find_estimator(args.credit)).paid_part
     if option is None:
         return

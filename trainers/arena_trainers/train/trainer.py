@@ -452,9 +452,11 @@ class TurnGRPOTrainer(GRPOTrainer):
         read, said, cut, paid = np.array(gather_object(mine)).reshape(-1, 4).T
         if self.model.training:
             self.state.num_input_tokens_seen += int(read.sum() + said.sum())
-        found = {"reward": paid.mean(), "completions/clipped_ratio": cut.mean()}
-        for name in ("mean", "min", "max") if len(said) else ():
-            found[f"completions/{name}_length"] = getattr(said, name)()
+        found = {}
+        if len(said):  # a learner may have no turn
+            found = {"reward": paid.mean(), "completions/clipped_ratio": cut.mean()}
+            for name in ("mean", "min", "max"):
+                found[f"completions/{name}_length"] = getattr(said, name)()
         self.note({name: float(value) for name, value in found.items()})
         kind = "train" if self.model.training else "eval"
         self._metrics[kind]["num_tokens"] = [self.state.num_input_tokens_seen]
@@ -501,6 +503,7 @@ def _frozen() -> Iterator[None]:
     """
     is_own = gc.get_freeze_count() == 0
     if is_own:
+        gc.collect()  # else it would keep what an earlier run left
         gc.freeze()
     try:
         yield

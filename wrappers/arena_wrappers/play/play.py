@@ -32,7 +32,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar, cast, get_args
 
 from arena_envs import GameEnv
-from arena_envs.checks import checked_seed, did_you_mean
+from arena_envs.checks import check_known, checked_seed
 from arena_envs.game import CHANCE, AnyGame, check_int
 from arena_envs.registration import make
 from arena_wrappers.play.wrapper import PromptWrapper
@@ -45,7 +45,7 @@ from arena_wrappers.policies import (
     own_prompt,
     turn_seed,
 )
-from arena_wrappers.prompts import InvalidReply, PromptOptions
+from arena_wrappers.prompts import InvalidReply, Message, PromptOptions
 from arena_wrappers.records import Episode, Turn, listed, params_of, storable
 
 Follow = Literal["best", "random", "all"]
@@ -104,9 +104,7 @@ class Branching:
             for number in numbers:
                 check_int(f"number in {name}", number, 0, 10_000)
             object.__setattr__(self, name, frozenset(numbers))
-        if self.follow not in get_args(Follow):
-            hint = did_you_mean(str(self.follow), get_args(Follow))
-            raise ValueError(f"unknown follow {self.follow!r}; {hint}")
+        check_known(self.follow, get_args(Follow), f"unknown follow {self.follow!r}")
 
     def is_at(self, seat: int, turn: int) -> bool:
         """Whether episodes branch at this turn of this seat."""
@@ -166,6 +164,8 @@ class EpisodePlan:
         branch: where more episodes branch from this one; None for nowhere.
         prompts: prompt options by seat, instead of the policies' own; None in a seat stands
             for the environment's.
+        probes: by seat, what its policy is asked after each turn, with the same messages: objects
+            with a `name` and `question(game, state, seat)`, see `arena_trainers.evaluate.measures`.
         drawn: for a replay, the actions that were drawn for invalid replies, by index of the
             turn in the episode.
     """
@@ -178,6 +178,7 @@ class EpisodePlan:
     branch: Branching | None = None
     prompts: Sequence[PromptOptions | None] | None = None
     drawn: Mapping[int, Any] = field(default_factory=dict)
+    probes: Mapping[int, Sequence[Any]] = field(default_factory=dict)
 
     @property
     def own_prompts(self) -> tuple[PromptOptions | None, ...]:
@@ -369,6 +370,34 @@ class LiveEpisode:
                 rewards = self.last_turn[payee].rewards
                 for name, reward in parts.items():
                     rewards[name] = rewards.get(name, 0.0) + reward
+
+    def questions(self) -> list[tuple[str, str, TurnRequest]]:
+        """What is asked beside the last turn: name of the probe, question, request."""
+        request, found = self.pending, []
+        asked = () if self.lost else self.plan.probes.get(request.seat, ())
+        for number, probe in enumerate(asked):
+            told = probe.question(request.game, request.state, request.seat)
+            if told is None:
+                continue
+            *before, last = request.messages
+            text, answers = told
+            content = f"{last['content']}\n\n{text}"
+            question = replace(
+                request,
+                messages=[*before, Message(role=last["role"], content=content)],
+                legal=answers,
+                seed=turn_seed(request.seed, 0, number, _CANDIDATE - 3),
+                turns=self.turns[:-1],
+            )
+            found.append((probe.name, text, question))
+        return found
+
+    def note(self, name: str, question: str, reply: Reply) -> None:
+        """Records the reply to a question beside the last turn."""
+        said = {"question": question, "reply": storable(reply.text)}
+        error = {} if reply.error is None else {"error": storable(reply.error)}
+        turn = self.turns[-1]
+        turn.probes = {**(turn.probes or {}), name: said | error}
 
     def _asked(self) -> dict[str, Any]:
         """The fields of a turn that its request determines."""
@@ -892,7 +921,10 @@ class _Run:
     async def play(self, index: int, plan: EpisodePlan) -> Episode:
         one = LiveEpisode((index,), plan, self.caches.of(plan))
         while not one.is_over:
-            one.take(await self.reply(one.policy, one.request()))
+            policy = one.policy
+            one.take(await self.reply(policy, one.request()))
+            for name, text, question in one.questions():
+                one.note(name, text, await self.reply(policy, question))
         return one.leave()
 
     async def reply(self, policy: Policy, request: TurnRequest) -> Reply:
@@ -1103,10 +1135,16 @@ def _take_turns(
     for one in live:
         groups.setdefault(id(one.policy), []).append(one)
     for group in groups.values():
+        policy = group[0].policy
         requests = [one.request() for one in group]
-        replies = ask(group[0].policy, requests, timeout, on_error)
+        replies = ask(policy, requests, timeout, on_error)
         for one, reply in zip(group, replies, strict=True):
             one.take(reply)
+        beside = [(one, *question) for one in group for question in one.questions()]
+        if beside:
+            said = ask(policy, [asked for *_, asked in beside], timeout, on_error)
+            for (one, name, text, _), reply in zip(beside, said, strict=True):
+                one.note(name, text, reply)
 
 
 def _followers(

@@ -207,7 +207,8 @@ def _compare(recorded: Episode, again: Episode) -> None:
 
 
 def _compare_fields(where: str, recorded: Any, again: Any) -> None:
-    skipped = {"turns", "parent", "branch"}  # compared before; of another episode
+    # compared before; of another episode; not asked again
+    skipped = {"turns", "parent", "branch", "probes"}
     names = [f.name for f in fields(recorded) if f.compare and f.name not in skipped]
     for name in names:
         old, new = _listed(getattr(recorded, name)), _listed(getattr(again, name))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 import arena_envs
 from arena_envs.bots import Bot, make_bot
 from arena_envs.checks import (
+    check_known,
     checked_action,
     checked_seed,
     did_you_mean,
@@ -89,9 +90,7 @@ def checked_sample(options: Any, seed: int | None) -> int:
     if not isinstance(options, Mapping):
         return 0  # `GameEnv.reset` refuses what is no mapping
     for name in options:
-        if name not in OPTIONS:
-            hint = did_you_mean(str(name), OPTIONS)
-            raise ValueError(f"unknown option {short(name)} of reset; {hint}")
+        check_known(name, OPTIONS, f"unknown option {short(name)} of reset")
     if "sample" not in options:
         return 0
     sample = options["sample"]

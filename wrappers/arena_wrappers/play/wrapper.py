@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from gymnasium import spaces
 from pettingzoo.utils.wrappers.base import BaseWrapper
 
-from arena_envs.checks import did_you_mean
+from arena_envs.checks import check_known
 from arena_envs.env import AnyText, GameEnv
 from arena_envs.game import MAX_TEXT
 from arena_wrappers.prompts import (
@@ -99,10 +99,8 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         if not isinstance(env, GameEnv):
             raise TypeError(f"want a GameEnv, got {type(env).__name__}")
         super().__init__(env)
-        known = get_args(OnInvalid)
-        if on_invalid not in known:
-            hint = did_you_mean(str(on_invalid), known)
-            raise ValueError(f"unknown on_invalid {on_invalid!r}; {hint}")
+        told = f"unknown on_invalid {on_invalid!r}"
+        check_known(on_invalid, get_args(OnInvalid), told)
         if not 0 <= penalty < math.inf:
             raise ValueError(f"want a finite penalty of at least 0, got {penalty}")
         if max_retries < 0:

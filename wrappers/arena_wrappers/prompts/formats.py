@@ -42,9 +42,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, Protocol
 
-from arena_envs.checks import did_you_mean
+from arena_envs.checks import check_known
 from arena_envs.game import AnyGame, IllegalAction, fold
-from arena_envs.talk import Move, Word, natural, restated
+from arena_envs.talk import Move, Word, natural, restated, to_closing_brace
 
 MAX_ANSWER = 4000  # characters
 MAX_CHOICE = 10  # actions that a refusal lists
@@ -160,7 +160,7 @@ class BoxedFormat(_Enclosed):
     opening, closing, place = "\\boxed{", "}", r"in \boxed{...}"
 
     def answers(self, text: str) -> list[str]:
-        found = [_to_closing_brace(part) for part in text.split(r"\boxed{")[1:]]
+        found = [to_closing_brace(part) for part in text.split(r"\boxed{")[1:]]
         return [answer for answer in found if answer is not None]
 
     def extract(self, text: str) -> str | InvalidReply:
@@ -170,16 +170,6 @@ class BoxedFormat(_Enclosed):
         if not found:
             return InvalidReply("format", r"Write your action as \boxed{...}.")
         return found[0]
-
-
-def _to_closing_brace(text: str) -> str | None:
-    """The text before the first closing brace without an opening one; None without."""
-    depth = 1
-    for brace in re.finditer("[{}]", text):
-        depth += 1 if brace[0] == "{" else -1
-        if depth == 0:
-            return text[: brace.start()]
-    return None
 
 
 class BareFormat:
@@ -214,10 +204,7 @@ def reply_format_named(name: str) -> ReplyFormat:
     Raises:
         ValueError: there is none.
     """
-    if name not in FORMATS:
-        raise ValueError(
-            f"unknown reply format {name!r}; {did_you_mean(name, FORMATS)}"
-        )
+    check_known(name, FORMATS, f"unknown reply format {name!r}")
     return FORMATS[name]
 
 

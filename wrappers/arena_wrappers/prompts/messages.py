@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict, get_args
 
 from arena_envs import talk
-from arena_envs.checks import did_you_mean
+from arena_envs.checks import check_known
 from arena_envs.game import AnyGame
 from arena_envs.hostile import break_markup
 from arena_wrappers.prompts.formats import (
@@ -211,9 +211,7 @@ class PromptOptions:
             ("language", ("en", *languages())),
         ):
             value = getattr(self, name)
-            if value not in known:
-                hint = did_you_mean(str(value), known)
-                raise ValueError(f"unknown {name} {value!r:.80}; {hint}")
+            check_known(value, known, f"unknown {name} {value!r:.80}")
 
     def parse(
         self, game: AnyGame, state: Any, text: str, legal: Sequence[str] | None = None
@@ -300,9 +298,7 @@ def _check_template(name: str, template: object, fields: Sequence[str]) -> None:
     if template is not None and not isinstance(template, str):
         raise ValueError(f"want a text as {name}, got {template!r:.80}")
     for field in re.findall(r"\{([a-z_]+)\}", template or ""):
-        if field not in fields:
-            hint = did_you_mean(field, fields)
-            raise ValueError(f"the template {name} has no field {field!r:.80}; {hint}")
+        check_known(field, fields, f"the template {name} has no field {field!r:.80}")
 
 
 def _filled(template: str, parts: Mapping[str, str]) -> str:
@@ -484,9 +480,8 @@ def named_seats(seats: Seats, num_players: int) -> dict[int, PromptOptions]:
             raise ValueError(f"want seats from 0 to {num_players - 1}, got {key!r:.80}")
         if isinstance(options, Mapping):
             for name in options:
-                if name not in PROMPT_OPTIONS:
-                    hint = did_you_mean(str(name), PROMPT_OPTIONS)
-                    raise ValueError(f"seat {key} has no option {name!r:.80}; {hint}")
+                told = f"seat {key} has no option {name!r:.80}"
+                check_known(name, PROMPT_OPTIONS, told)
             options = PromptOptions(**options)
         if not isinstance(options, PromptOptions):
             raise ValueError(f"want PromptOptions of seat {key}, got {options!r:.80}")

@@ -29,6 +29,7 @@ from arena_trainers.runs.checks.preflight import (
     read_options,
 )
 from arena_trainers.runs.settings import JobConfig
+from arena_trainers.tournament import load_suite
 from arena_trainers.train.games import GamePlan
 from arena_trainers.train.settings import MAX_REPLY_TOKENS
 from arena_wrappers import PromptOptions, RandomPolicy, play
@@ -422,7 +423,7 @@ def plan_lines(
             "no GPU was found; a small model runs on a CPU with --use_cpu true --bf16 false "
             "--use_vllm false"
         )
-    lines += ["", "assumed", *_listed(assumed)]
+    lines += [*suite_table(games, job.model), "", "assumed", *_listed(assumed)]
     return [*lines, "", "refused on this machine", *_listed(refused or ["nothing"])]
 
 
@@ -553,6 +554,23 @@ def memory_table(method: Method, load: Load) -> list[str]:
     if not method.max_tokens:
         lines.append("* max_tokens_per_forward is not given: half of the free memory")
     return [*lines, f"KV cache: {method.kv_bytes:,} bytes per token"]
+
+
+def suite_table(games: Sequence[GamePlan], model: str) -> list[str]:
+    """The table of the suite `mars` that a run on several of its games is to fill."""
+    suite, trained = load_suite("mars"), {game.name for game in games}
+    if len(trained) < 2 or not trained <= {*suite.games}:
+        return []
+    rows = [("game", "against", "level", "episodes", "base", "trained")]
+    for (game, opponent), num in Counter(
+        (c.game, c.opponent) for c in suite.cells
+    ).items():
+        level = "trained" if game in trained else "held out"
+        rows.append((game, opponent, level, f"{num:,}", "-", "-"))
+    command = (
+        f"to fill after the run: arena compare lm:{model} lm:RUN/model --suite mars"
+    )
+    return ["", *textwrap.wrap(command, WIDTH), *_table(rows)]
 
 
 def _gib(size: float | None) -> str:
