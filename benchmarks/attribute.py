@@ -23,12 +23,10 @@ from typing import Annotated, Any
 import typer
 
 from arena_envs.game import bounds_of
+from arena_trainers.cli.evaluate import EvalEpisodes, FirstSeed, Timeout
 from arena_trainers.cli.options import (
     AsJson,
-    EvalEpisodes,
-    FirstSeed,
     PolicyOptions,
-    Timeout,
     running,
     takes_policy_options,
     usage_errors,

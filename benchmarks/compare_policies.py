@@ -19,21 +19,25 @@ from rich.markup import escape
 from rich.table import Table
 
 from arena_envs import GameEnv, make
+from arena_envs.doors import split
 from arena_envs.game import AnyGame
 from arena_envs.transforms import Transform
 from arena_trainers.cli.episodes import report as write_page
-from arena_trainers.cli.evaluate import _end, _kept
-from arena_trainers.cli.options import (
+from arena_trainers.cli.evaluate import (
     AsCsv,
-    AsJson,
     AsLatex,
     EpisodesFile,
     EvalEpisodes,
     FirstSeed,
+    Timeout,
+    _end,
+    _kept,
+)
+from arena_trainers.cli.options import (
+    AsJson,
     MoreGames,
     Opponents,
     PolicyOptions,
-    Timeout,
     latex,
     listed,
     one_form,
@@ -261,7 +265,11 @@ def comparison_table(records: Sequence[Mapping[str, Any]]) -> Table:
 
 
 Suite = Annotated[
-    str, typer.Option(metavar="SUITE", help="A suite of arena board, or a YAML file.")
+    str | None,
+    typer.Option(
+        metavar="SUITE",
+        help="A suite of arena board, or a YAML file. [default: transfer]",
+    ),
 ]
 EqualTokens = Annotated[
     bool,
@@ -283,7 +291,7 @@ Page = Annotated[
 def compare(
     base: Annotated[str, typer.Argument(metavar="BASE")],
     trained: Annotated[str, typer.Argument(metavar="TRAINED")],
-    suite: Suite = "transfer",
+    suite: Suite = None,
     games: MoreGames = None,
     against: Opponents = None,
     num_episodes: EvalEpisodes = 100,
@@ -359,12 +367,14 @@ def _print_tables(tables: "Sequence[Table]", form: str) -> None:
 
 
 def _compared_games(
-    suite: str, games: Sequence[str] | None, against: Sequence[str] | None
+    suite: str | None, games: Sequence[str] | None, against: Sequence[str] | None
 ) -> tuple[dict[str, Sequence[str]], dict[str, Any]]:
     """The opponents by game, and prompt options; --games are in place of a suite's."""
+    if games and suite:
+        raise ValueError("want --suite or --games, got both; leave one out")
     if games:
         return dict.fromkeys(games, against or ()), {}
-    given = load_suite(suite).given
+    given = load_suite(suite or "transfer").given
     opponents = {one["game"]: against or one["opponents"] for one in given["games"]}
     return opponents, given["prompts"]["plain"]
 
@@ -386,10 +396,12 @@ def training_games(
             break
         seen.add(run)
         settings = load_recipe(str(run / CONFIG))
-        entries += map(checked_entry, expanded(settings.get("games") or ()))
+        games = settings.get("games") or ()
+        listing = split(games) if isinstance(games, str) else games
+        entries += map(checked_entry, expanded(listing))
         policy = f"lm:{settings.get('model')}"  # the run that it started from
-    games = [make(one["id"], **one.get("params", {})).game for one in entries]
-    return games or None, [str(one["id"]) for one in entries]
+    found = [make(one["id"], **one.get("params", {})).game for one in entries]
+    return found or None, [str(one["id"]) for one in entries]
 
 
 if __name__ == "__main__":

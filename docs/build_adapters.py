@@ -44,15 +44,6 @@ print(info["outcome"]["returns"], info["turn_rewards"])
 episode = session.episode  # as of `play`; `arena_trainers.credit.export` reads it
 ```
 
-## More trainers
-
-Examples to copy, each on `SeatSession`, in [tests/adapters/thin](../tests/adapters/thin): SkyRL-Gym 0.4.0
-(`skyrl.py`), Tinker's cookbook 0.5.0 (`tinker_seats.py`, one builder for each seat), lm-evaluation-harness
-0.4.13 (`lm_eval_task.py`: `equilibrium` is the probability that CFR gives the preferred action), verl's
-agent loop (`verl_loop.py`), ART (`art_rollout.py`) and ms-swift (`swift_env.py`). The first three are
-tested with these releases, outside `make adapters`; the last three on fakes with the interfaces of verl 0.9.1,
-ART 0.5.18 and ms-swift 4.6.0. NeMo-Gym is on no package index; Kaggle's environments pin gymnasium 1.2.0.
-
 ## Others
 
 SuperSuit's observation wrappers refuse dict observations, also those of PettingZoo's own classic

@@ -69,6 +69,7 @@ LETTERS = "ABCDEFGHIJ"
 MAX_TASKS = 10_000  # of `arithmetic`
 MAX_QUESTION = 4000  # characters, all questions that are drawn together
 MAX_ANSWER = 400
+MAX_TEXT = 20_000  # characters of a reply
 MAX_HISTORY = 10_000  # of earlier turns that are shown
 MAX_CORE = 32  # answers of the finite core
 MAX_SECONDS = 15  # of math-verify for an answer
@@ -646,6 +647,8 @@ class Questions(BaseGame[State, Action]):
     def parse(self, state: State, text: str) -> Utterance:
         if not (legal := self.legal_actions(state)):
             raise IllegalAction("nobody is to move")
+        if len(text) > MAX_TEXT:
+            raise IllegalAction(f"want at most {MAX_TEXT} characters, got {len(text)}")
         text = text.strip().encode("utf-8", "replace").decode("utf-8")
         seat, move = self._turn(state)
         known = {fold(self.action_text(state, action)): action for action in legal}

@@ -111,6 +111,13 @@ def test_levels_of_hold_out_come_from_the_runs_of_the_trained_model(tmp_path):
     assert level_of(three, training_games("random", None)[0]) == "unknown"
 
 
+def test_games_of_a_run_may_be_written_with_commas(tmp_path):
+    """As `arena train --games a,b` writes them."""
+    (tmp_path / "config.yaml").write_text("games: nim,questions(protocol=vote)\n")
+    _, names = training_games(f"lm:{tmp_path}/model", None)
+    assert names == ["nim", "questions(protocol=vote)"]
+
+
 def test_the_games_of_the_training_can_be_given():
     done = shown("first", "cfr:5", *SMALL, "--trained-on", "nim,hex")
     assert "kuhn_poker\theld out\trandom\tdifference\t4\t" in done.stdout
@@ -139,6 +146,7 @@ def test_a_page_shows_the_difference_and_the_episodes(tmp_path):
     ("arguments", "sentence"),
     [
         (("random", "first", "--report", "a.html"), "want --out FILE with --report"),
+        (("random", "first", *SMALL, "--suite", "mars"), "want --suite or --games"),
         (("random", "first", "--suite", "transfr"), "did you mean 'transfer'"),
         (("random", "rndom"), "no policy 'rndom'"),
         (("random", "first", "--trained-on", "kuhn"), "unknown game 'kuhn'"),

@@ -240,7 +240,8 @@ def test_the_rules_say_how_a_message_is_written(
 
 
 def test_each_cooperative_game_of_talk_declares_a_stranger() -> None:
-    games = [make_game(info.id) for info in game_infos()]
+    """Except for questions of any source, which no script can answer."""
+    games = [make_game(i.id) for i in game_infos() if i.id != "questions-v0"]
     talks = [g for g in games if g.num_actions is None and g.kind == "cooperative"]
     assert len(talks) >= 4
     assert [g for g in talks if not g.heuristic] == []

@@ -88,6 +88,13 @@ def test_measures_stand_in_rows_with_intervals_and_in_the_table():
     assert "efficiency in seat all against random: 0." in shown(found)
 
 
+def test_intervals_of_measures_take_the_seats_of_a_seed_as_one():
+    """In `vote` random play against itself gives each seat the same episodes."""
+    found = evaluate("random", "questions", ["random"], 10, baselines=False)
+    one, *_, every = [row.measures["right"] for row in found.rows]
+    assert (every.num, every[:3]) == (30, one[:3])
+
+
 @pytest.mark.parametrize("id", ["chess", "connect_four", "hanabi", "breakthrough"])
 def test_hopeless_games_are_refused_at_once_with_what_would_do(id):
     if id == "chess":

@@ -197,17 +197,17 @@ def test_a_game_that_is_not_enumerated_shows_returns_and_measures(args):
 
 
 def test_measures_are_means_with_intervals_over_the_episodes_of_games_that_have_them():
-    episodes = [SimpleNamespace(measures={"fair": x}) for x in (0.0, 1.0, 1.0, 1.0)]
+    values = enumerate((0.0, 1.0, 1.0, 1.0))
+    episodes = [SimpleNamespace(measures={"fair": x}, seed=n) for n, x in values]
     game = SimpleNamespace(measure_bounds={"fair": (0.0, 1.0)})
-    mean, low, high, num = measured(game, [*episodes, SimpleNamespace(measures={})])[
-        "fair"
-    ]
+    without = SimpleNamespace(measures={}, seed=4)
+    mean, low, high, num = measured(game, [*episodes, without])["fair"]
     assert (mean, num) == (0.75, 4)
     assert 0 <= low < 0.75 < high <= 1
 
 
 def test_twenty_equal_measures_have_an_interval_only_by_declared_bounds():
-    episodes = [SimpleNamespace(measures={"fair": 1.0})] * 20
+    episodes = [SimpleNamespace(measures={"fair": 1.0}, seed=n) for n in range(20)]
     known = SimpleNamespace(measure_bounds={"fair": (0.0, 1.0)})
     interval = measured(known, episodes)["fair"]
     assert interval == pytest.approx((1, 0.832, 1, 20), abs=1e-3)

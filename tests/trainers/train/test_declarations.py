@@ -146,7 +146,7 @@ def strings(path):
 
 
 def test_no_module_that_checks_or_trains_holds_an_estimators_name():
-    """Except for two losses of TRL with the same name, and the default of the config."""
+    """Except for a suite, two losses of TRL with the same name, and the config's default."""
     names = {*estimator_names()} - {*INT_COLUMNS}  # `episode` is both
     word = re.compile(rf"\b({'|'.join(names)})\b")
     found = [
@@ -158,4 +158,5 @@ def test_no_module_that_checks_or_trains_holds_an_estimators_name():
     ]
     files = "train/forward.py", "train/settings.py"
     losses = [(file, name) for file in files for name in ("bnpo", "dr_grpo")]
-    assert found == [*losses, ("train/settings.py", TurnGRPOConfig.credit)]
+    suite = "runs/checks/dry_run.py", "mars"
+    assert found == [suite, *losses, ("train/settings.py", TurnGRPOConfig.credit)]

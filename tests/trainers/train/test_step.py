@@ -154,7 +154,7 @@ def test_full_garbage_collections_leave_out_what_was_there_before_training(make)
             seen.append(gc.get_freeze_count())
 
     trainer.add_callback(Count())
-    gc.unfreeze()  # conftest.py freezes
+    gc.unfreeze()  # what others have frozen
     try:
         trainer.train()
         assert seen[0] > 10_000
@@ -172,7 +172,7 @@ def test_what_an_earlier_run_left_is_freed_before_training(make):
             seen.append(ref())
 
     trainer.add_callback(Look())
-    gc.unfreeze()  # conftest.py freezes
+    gc.unfreeze()  # what others have frozen
     gc.disable()
     try:
         del left

@@ -37,7 +37,19 @@ class Outcome(NamedTuple):
     success: float
 
 
-class Curriculum(Protocol):
+class Stateful(Protocol):
+    """What a checkpoint keeps the state of."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """The changes by `update`, as JSON holds it."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a state that `state_dict` gave."""
+        ...
+
+
+class Curriculum(Stateful, Protocol):
     """Chooses the tasks of the starts.
 
     Every process has a curriculum, and all of them get the same calls. So a curriculum
@@ -78,25 +90,12 @@ class Curriculum(Protocol):
         """
         ...
 
-    def state_dict(self) -> dict[str, Any]:
-        """The changes by `update`, as JSON holds it."""
-        ...
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state that `state_dict` gave."""
-        ...
-
-
-class BaseCurriculum:
-    """A curriculum for all games, without a state, for subclasses with `propose`."""
-
-    reads_success = False
+class Stateless:
+    """Takes every game, and has no state."""
 
     def prepare(self, games: Mapping[str, AnyGame]) -> None:
         """Takes every game."""
-
-    def update(self, outcomes: Sequence[Outcome], step: int) -> None:
-        """Ignores the outcomes."""
 
     def state_dict(self) -> dict[str, Any]:
         """No state."""
@@ -104,6 +103,15 @@ class BaseCurriculum:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Takes the empty state."""
+
+
+class BaseCurriculum(Stateless):
+    """A curriculum for all games, without a state, for subclasses with `propose`."""
+
+    reads_success = False
+
+    def update(self, outcomes: Sequence[Outcome], step: int) -> None:
+        """Ignores the outcomes."""
 
 
 def check_games(named: Iterable[str], games: Mapping[str, AnyGame]) -> None:

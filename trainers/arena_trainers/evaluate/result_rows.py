@@ -5,7 +5,9 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Literal, get_args
 
 from arena_envs import GameEnv
@@ -178,19 +180,23 @@ def _without_lost(
 
 
 def measured(game: AnyGame, episodes: Sequence[Episode]) -> dict[str, Estimate]:
-    """Mean over episodes and interval of each of the game's measures, by name."""
-    values: dict[str, list[float]] = {}
+    """Mean over episodes and interval of each of the game's measures, by name.
+
+    Episodes of one seed share their chance, so intervals are of the means by seed.
+    """
+    values: dict[str, dict[int, list[float]]] = {}
     for episode in episodes:
         for name, value in episode.measures.items():
-            values.setdefault(name, []).append(value)
+            values.setdefault(name, {}).setdefault(episode.seed, []).append(value)
     found: dict[str, Estimate] = {}
-    for name, numbers in values.items():
+    for name, by_seed in values.items():
         bounds = game.measure_bounds.get(name, (-math.inf, math.inf))
         low, high = (
             end if math.isfinite(end) else None
-            for end in mean_interval(numbers, *bounds)
+            for end in mean_interval([*map(fmean, by_seed.values())], *bounds)
         )
-        found[name] = Estimate(sum(numbers) / len(numbers), low, high, len(numbers))
+        numbers = [*chain.from_iterable(by_seed.values())]
+        found[name] = Estimate(fmean(numbers), low, high, len(numbers))
     return found
 
 

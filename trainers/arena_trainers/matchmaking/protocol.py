@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from arena_envs.checks import check_count
 from arena_envs.doors import Door
 from arena_envs.game import AnyGame
+from arena_trainers.curricula.protocol import Stateful, Stateless
 
 Floats = NDArray[np.float64]
 SELF = "self"  # the policy that learns
@@ -64,7 +65,7 @@ class Match(NamedTuple):
     num_episodes: int
 
 
-class Matchmaker(Protocol):
+class Matchmaker(Stateful, Protocol):
     """Chooses who plays each seat of each start, and which seats learn.
 
     Every process has a matchmaker, and all of them get the same calls. So a matchmaker
@@ -121,23 +122,12 @@ class Matchmaker(Protocol):
         """Takes the results of the batch that was played at a step, or of matches."""
         ...
 
-    def state_dict(self) -> dict[str, Any]:
-        """The changes by `update`, as JSON holds it."""
-        ...
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state that `state_dict` gave."""
-        ...
-
-
-class BaseMatchmaker:
+class BaseMatchmaker(Stateless):
     """A matchmaker without snapshots, matches and state, for subclasses with `assign`."""
 
     policies: Sequence[str] = ()
     max_live: int = 0
-
-    def prepare(self, games: Mapping[str, AnyGame]) -> None:
-        """Takes every game."""
 
     def snapshots(self, step: int) -> Sequence[int]:
         """None."""
@@ -149,13 +139,6 @@ class BaseMatchmaker:
 
     def update(self, results: Sequence[Result], step: int) -> None:
         """Ignores the results."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """No state."""
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Takes the empty state."""
 
 
 def snapshot_name(step: int) -> str:

@@ -70,6 +70,7 @@ def known_config(model: str, folder: Path | None) -> Any:
 CHARACTERS_PER_TOKEN = 4.0
 TEMPLATE_TOKENS = 8  # of a message's markup
 REPLY_SHARE = 0.5  # of the longest allowed reply
+SUITE = "mars"
 NUM_SAMPLED = 32  # episodes of random play for each game
 
 
@@ -557,8 +558,8 @@ def memory_table(method: Method, load: Load) -> list[str]:
 
 
 def suite_table(games: Sequence[GamePlan], model: str) -> list[str]:
-    """The table of the suite `mars` that a run on several of its games is to fill."""
-    suite, trained = load_suite("mars"), {game.name for game in games}
+    """The table of the paper's suite that a run on several of its games is to fill."""
+    suite, trained = load_suite(SUITE), {game.name for game in games}
     if len(trained) < 2 or not trained <= {*suite.games}:
         return []
     rows = [("game", "against", "level", "episodes", "base", "trained")]
@@ -567,9 +568,7 @@ def suite_table(games: Sequence[GamePlan], model: str) -> list[str]:
     ).items():
         level = "trained" if game in trained else "held out"
         rows.append((game, opponent, level, f"{num:,}", "-", "-"))
-    command = (
-        f"to fill after the run: arena compare lm:{model} lm:RUN/model --suite mars"
-    )
+    command = f"to fill: arena eval lm:{model} --suite {SUITE}, then lm:RUN/model"
     return ["", *textwrap.wrap(command, WIDTH), *_table(rows)]
 
 
