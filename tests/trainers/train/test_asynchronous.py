@@ -1,5 +1,7 @@
 """Play beside training: the same records from the same seeds, corrected for their age."""
 
+from multiprocessing import active_children
+
 import pytest
 import torch
 from peft import LoraConfig
@@ -85,10 +87,10 @@ def test_a_player_that_is_killed_ends_training_with_what_to_do(make_trainer, tmp
     trainer = make_trainer(**STEPS | SAVING | {"save_steps": 1}, asynchronous=AHEAD)
     fill = trainer.ahead._fill
 
-    def kill(first, step):
-        fill(first, step)
+    def kill(step):
+        fill(step)
         if step == 1:
-            (process,) = trainer.ahead._processes
+            (process,) = active_children()
             process.kill()
 
     trainer.ahead._fill = kill
@@ -121,12 +123,16 @@ def test_settings_that_cannot_run_beside_training_are_refused(
 
 
 def test_ratios_and_effective_sample_size_are_of_the_counted_tokens(make_trainer):
-    ahead = make_trainer(asynchronous=AHEAD).ahead
+    trainer = make_trainer(asynchronous=AHEAD)
     sampled = torch.tensor([[-0.5, -1.0, -9.0]])
     counted = torch.tensor([[True, True, False]])
     given = {"sampling_per_token_logps": sampled}
-    ahead.measure(torch.zeros(1, 3), counted, given)
-    found, ratios = ahead.read(), (-sampled[0, :2]).exp()
-    assert found["arena/asynchronous/ratio"] == pytest.approx(float(ratios.mean()))
+    trainer.ahead.measure(torch.zeros(1, 3), counted, given)
+    trainer.ahead.measure(torch.zeros(1, 3), ~counted & counted, given)  # none
+    ratios = (-sampled[0, :2]).exp()
     size = float(ratios.sum() ** 2 / (2 * (ratios**2).sum()))
-    assert found["arena/asynchronous/effective_sample_size"] == pytest.approx(size)
+    found = [
+        trainer.noted(f"arena/asynchronous/{name}")
+        for name in ("ratio", "effective_sample_size")
+    ]
+    assert found == [[pytest.approx(float(ratios.mean()))], [pytest.approx(size)]]

@@ -459,10 +459,10 @@ def test_a_server_that_dies_during_play_ahead_ends_training(make, start):
     trainer = make(server, **AHEAD, save_strategy="steps", save_steps=1)
     fill = trainer.ahead._fill
 
-    def stop(first, step):
+    def stop(step):
         if step == 1:
             server.stop()
-        fill(first, step)
+        fill(step)
 
     trainer.ahead._fill = stop
     with pytest.raises(ServerError, match=r"no server answers|broke off"):

@@ -82,13 +82,12 @@ class ServerWeights(TrainerCallback):
             base = Path(model.get_base_model().name_or_path)
             folder = base.absolute() if base.is_dir() else base  # an id of the hub
             self._load(folder, is_adapter=False)
-        if self.trainer.ahead is None:
-            self.send(state.global_step)
+        self.send(state.global_step)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         is_last = state.global_step >= state.max_steps
         plays = state.global_step % args.window == 0 or control.should_evaluate
-        if (plays or is_last) and self.trainer.ahead is None:
+        if plays or is_last:
             self.send(state.global_step)
 
     def on_pre_optimizer_step(
@@ -109,6 +108,8 @@ class ServerWeights(TrainerCallback):
 
     def send(self, step: int) -> None:
         """Gives the server the weights of a step; all processes have to call it."""
+        if self.trainer.ahead is not None:
+            return  # it does, when nothing is in flight
         accelerator, model = self.trainer.accelerator, self._model
         weights = accelerator.get_state_dict(self.trainer.model_wrapped)
         root = Path(self.trainer.args.output_dir).absolute() / FOLDER
@@ -119,12 +120,6 @@ class ServerWeights(TrainerCallback):
             for other in root.glob("step-*"):
                 if other != folder:
                     shutil.rmtree(other)
-
-    def write(self, folder: Path) -> None:
-        """Writes the weights of this moment, for `take`."""
-        accelerator = self.trainer.accelerator
-        weights = accelerator.get_state_dict(self.trainer.model_wrapped)
-        self._model.save_pretrained(folder, state_dict=weights)
 
     def take(self, folder: Path) -> None:
         """Gives the server the weights in a folder."""

@@ -71,16 +71,18 @@ weights that play what is in flight, and a resumed run plays it again with them.
 import copy
 import hashlib
 import math
+import pickle
 import shutil
 import signal
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent import futures
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from itertools import dropwhile, islice
-from multiprocessing import active_children, get_context
+from itertools import islice
+from multiprocessing import Pipe, get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -88,8 +90,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
-from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from arena_trainers.credit import Credit, TurnBatch
 from arena_trainers.credit.batch import Bools, Floats, Ints
@@ -102,7 +103,7 @@ from arena_trainers.matchmaking import SELF, Seats
 from arena_trainers.rewards import Part
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import Critic
-from arena_trainers.train.games import makers_of
+from arena_trainers.train.games import opponents
 from arena_trainers.train.matching import EVAL, TRAIN, Matching, PreparedGames, Tasks
 from arena_trainers.train.metrics import (
     Clock,
@@ -129,7 +130,7 @@ from arena_trainers.train.records import (
     with_supplied,
 )
 from arena_trainers.train.settings import estimate_credit, part_weights
-from arena_wrappers import Episode, EpisodePlan, Policy, make_policy, play_plans
+from arena_wrappers import Episode, EpisodePlan, play_plans
 from arena_wrappers.play import EnvCaches
 from arena_wrappers.policies import without_noise
 
@@ -655,7 +656,7 @@ FOLDER, WEIGHTS = "player", "weights.safetensors"  # of runs and checkpoints
 
 
 class Job(NamedTuple):
-    """A batch without episodes, to be played with the weights of a step in a file."""
+    """A batch without episodes, to be played with the weights of a step in a folder."""
 
     played: Played
     version: int
@@ -664,78 +665,60 @@ class Job(NamedTuple):
 
 # episodes, tokens that were generated, seconds by part
 Done = tuple[list[Episode], int, dict[str, Spent]]
+# settings, games, what makes an agent of the policy, and sizes of groups
+Setup = tuple[TurnGRPOConfig, PreparedGames, Any, tuple[int, int]]
 
 
-class Setup(NamedTuple):
-    """What a player's process needs."""
+def job_player(
+    setup: Setup, policy: LMPolicy, accelerator: Any, load: Callable[[Path], None]
+) -> Callable[[Job], Done]:
+    """Plays jobs with a policy, to which `load` gives the weights of a folder."""
+    (args, games, agent, sizes), clock, loaded = setup, Clock(), Path()
+    for one in (policy, *games.models):
+        one.backend = TimedBackend(one.backend, clock)
+    matching = Matching(games, args, accelerator, policy, clock, agent)
+    player = Player(args, games, matching, Tasks(games, args), 0, sizes, clock)
 
-    args: TurnGRPOConfig
-    games: PreparedGames  # without the language models among the opponents
-    models: Sequence[str]  # their policy strings
-    agent: Callable[[Policy], Policy] | None
-    folder: Path  # of a model with the learner's architecture
-    options: Mapping[str, Any]  # of the learner's policy
-    precision: str
-    group_sizes: tuple[int, int]
-    num_threads: int
+    def play(job: Job) -> Done:
+        nonlocal loaded
+        clock.restart()
+        if job.weights != loaded:
+            load(job.weights)
+            loaded = job.weights
+        with clock.part("environment"):
+            found = player.episodes(job.played, range(len(job.played.starts)))
+        return found, clock.counts["generated"], clock.spent
 
-
-class JobPlayer:
-    """Plays jobs, with weights that `load` takes from theirs."""
-
-    load: Callable[[Job], None]
-
-    def __init__(self, given: Setup, policy: LMPolicy, accelerator: Any) -> None:
-        self.clock, self.version = Clock(), -1
-        for one in (policy, *given.games.models):
-            one.backend = TimedBackend(one.backend, self.clock)
-        own = given.args, given.games
-        seated = accelerator, policy, self.clock, given.agent
-        parts = Matching(given.games, given.args, *seated), Tasks(*own[::-1])
-        self.player = Player(*own, *parts, 0, given.group_sizes, self.clock)
-
-    def __call__(self, job: Job) -> Done:
-        self.clock.restart()
-        if job.version != self.version:
-            self.load(job)
-            self.version = job.version
-        with self.clock.part("environment"):
-            starts = range(len(job.played.starts))
-            episodes = self.player.episodes(job.played, starts)
-        return episodes, self.clock.counts["generated"], self.clock.spent
+    return play
 
 
-PLAYERS: list[JobPlayer] = []  # one, in the player's process
-
-
-def make_player(given: Setup) -> None:
-    """Makes what plays in the player's process, with a model of its own."""
+def play_jobs(
+    line: Connection, setup: Setup, folder: Path, dtype: Any, num_threads: int
+) -> None:
+    """Plays jobs in a process of its own, with a model of its own, until training ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trainer ends this process
-    torch.set_num_threads(given.num_threads)
-    makers = makers_of(given.args)
-    made = {name: make_policy(name, makers) for name in given.models}
-    games = replace(given.games, opponents={**given.games.opponents, **made})
-    accelerator = Accelerator(cpu=True, mixed_precision=given.precision)
-    policy = LMPolicy.from_pretrained(given.folder, device="cpu", **given.options)
+    torch.set_num_threads(num_threads)
+    args, games, *rest = setup
+    seated = opponents(games.plans, args, games.opponents, games.matchmaker)
+    games = replace(games, opponents=seated)
+    options = {"dtype": dtype, "name": "self", "prompt": args.prompt}
+    options |= {"with_entropy": "tokens.entropy" in games.columns}
+    options |= args.sampling_options
+    policy = LMPolicy.from_pretrained(folder, device="cpu", **options)
     games.place_opponents(policy, "cpu")
     weights = dict(policy.model.named_parameters())
+    precision = "bf16" if args.bf16 else "no"
+    accelerator = Accelerator(cpu=True, mixed_precision=precision)
     accelerator.prepare_model(policy.model, evaluation_mode=True)
 
-    def load(job: Job) -> None:
-        with safe_open(job.weights / WEIGHTS, framework="pt") as file:
-            if (found := (file.metadata() or {}).get("step")) != str(job.version):
-                raise ValueError(f"want weights of step {job.version}, got {found}")
-            for name in file.keys():  # noqa: SIM118 # it is no mapping
-                weights[name].data.copy_(file.get_tensor(name))
+    def load(folder: Path) -> None:
+        for name, tensor in load_file(folder / WEIGHTS).items():
+            weights[name].data.copy_(tensor)
 
-    player = JobPlayer(given._replace(games=games), policy, accelerator)
-    player.load = load
-    PLAYERS.append(player)
-
-
-def play_job(job: Job) -> Done:
-    """Plays a job in the player's process."""
-    return PLAYERS[0](job)
+    play = job_player((args, games, *rest), policy, accelerator, load)
+    with suppress(EOFError, BrokenPipeError):  # the trainer has ended
+        while True:
+            line.send(play(line.recv()))
 
 
 class Ahead:
@@ -745,7 +728,8 @@ class Ahead:
         trainer: with its parts that play.
 
     Raises:
-        ValueError: play would need the device or the model that trains.
+        ValueError: play would need the device or the model that trains, or what another
+            process cannot get.
     """
 
     def __init__(self, trainer: Any) -> None:
@@ -753,206 +737,183 @@ class Ahead:
         self.in_flight = self.args.asynchronous.get("in_flight", 2)
         self.folder = Path(str(self.args.output_dir)).absolute() / FOLDER
         self.serves = by_server(self.args)
+        games, sizes = trainer.games, trainer.player.group_sizes
         is_cpu, own = self.args.device.type == "cpu", trainer.policy.model
-        on_base = any(one.model is own for one in trainer.games.models)
+        on_base = any(one.model is own for one in games.models)
         refused = [
             ("transformers on a GPU", not (self.serves or is_cpu), "training needs it"),
             ("adapters on the learner's base", self.serves and on_base, "it trains"),
         ]
         refuse("asynchronous", refused)
-        self._jobs: deque[tuple[Job, futures.Future[Done]]] = deque()
-        # of the batch that trains, and after it
-        self._starts: deque[list[Any]] = deque()
-        self._order: Iterator[list[Any]] = iter(())
-        self._number = 0  # of the batch that trains
+        if not self.serves:  # the other process loads models itself
+            named = games.opponents.items()
+            rest = {n: p for n, p in named if without_noise(p) not in games.models}
+            games = replace(games, opponents=rest, functions={}, curriculum=None)
+        self._setup = self.args, games, trainer._agent, sizes
+        try:
+            pickle.dumps(None if self.serves else self._setup)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise ValueError(
+                "asynchronous wants policies and an agent that pickle can send to another "
+                f"process, got others ({error}); define them at the top of a module"
+            ) from error
+        if self.serves:
+            trainer.policy.backend.before = self.settle
         self._per_step = int(self.args.generations_per_step)
+        self._loader: Any = None
+        self._read: deque[list[Any]] = deque()  # batches of the loader
+        self._starts: deque[list[Any]] = deque()  # of the batch that is next, and later
+        self._number = 0  # of the batch that is next
+        self._jobs: deque[tuple[Job, futures.Future[Done]]] = deque()  # in flight
         self._resumed: int | None = None  # version that plays what was in flight
-        self._seen: list[list[float]] = []  # sums of micro-batches, see `measure`
-        self._player: JobPlayer | None = None  # of a server
-        self._pool: futures.Executor | None = None
-        self._processes: set[Any] = set()
+        self._pool: Any = None
+        self._play: Callable[[Job], Done]
 
     @contextmanager
     def running(self) -> Iterator[None]:
         """The player lives in this context."""
         shutil.rmtree(self.folder, ignore_errors=True)  # of a run that was killed
-        self._starts.clear()
+        self._pool = futures.ThreadPoolExecutor(1)
         try:
-            yield
-            self.settle(self.trainer.state.global_step)
+            with self._player() as self._play:
+                yield
+                self.settle()
         finally:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
             self._jobs.clear()
-            for process in self._processes:
-                process.kill()
-            if self._pool is not None:
-                self._pool.shutdown(cancel_futures=True)
-            self._pool, self._player = None, None
-            shutil.rmtree(self.folder, ignore_errors=True)
+            if not self.serves:
+                shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextmanager
+    def _player(self) -> Iterator[Callable[[Job], Done]]:
+        trainer, policy = self.trainer, self.trainer.policy
+        if self.serves:
+            own = copy.copy(policy)
+            own._memo, own._texts = {}, {}  # another thread reads them
+            yield job_player(self._setup, own, trainer.accelerator, trainer.sender.take)
+            return
+        model = self.folder / "model"
+        policy.save_pretrained(model)
+        line, theirs = Pipe()
+        given = theirs, self._setup, model, policy.model.dtype, torch.get_num_threads()
+        # spawned, as a fork after torch's threads have run may hang
+        spawn = get_context("spawn").Process
+        process = spawn(target=play_jobs, args=given, daemon=True)
+        process.start()
+        theirs.close()  # so that the end of the process is noticed
+
+        def play(job: Job) -> Done:
+            try:
+                line.send(job)
+                done: Done = line.recv()
+            except (EOFError, OSError) as error:
+                raise RuntimeError(
+                    "the process that plays has ended; what it printed is above. Resume the "
+                    "run from its last checkpoint"
+                ) from error
+            return done
+
+        try:
+            yield play
+        finally:
+            process.kill()
+
+    def read(self, loader: Iterator[Any], num_batches: int) -> Iterator[Any]:
+        """The loader's batches of a step; those of the step after it are known from here."""
+        if loader is not self._loader:  # of another epoch
+            self._loader, self._read = loader, deque()
+        self._read.extend(islice(loader, 2 * num_batches - len(self._read)))
+        times = self.args.steps_per_generation * self.args.num_iterations
+        self._starts = deque(islice(self._read, 0, None, times))
+        own = min(num_batches, len(self._read))
+        return iter([self._read.popleft() for _ in range(own)])
 
     def play(self, starts: list[Any], step: int, trains: bool) -> Played:
         """As `Player.play`; where the batch is trained, those after it are submitted."""
         player, clock = self.trainer.player, self.trainer.clock
         if not trains:
-            self.settle(step)
             played: Played = player.play(starts, step, trains)
             return played
         with clock.part("environment"):
-            self._number = player.generation_number(step)
-            self._align(starts)
-            resumed, self._resumed = self._resumed, None
-            if resumed is not None:
-                self._fill(0, resumed)
-            dropped = len(starts) * len(self._jobs) if resumed is not None else 0
+            self._number, dropped = player.generation_number(step), 0
+            if self._resumed is not None:
+                self._fill(self._resumed)
+                dropped, self._resumed = len(starts) * len(self._jobs), None
             if not self._jobs:
-                self._submit(0, step)
-            job, future = self._jobs.popleft()
-            began = time.perf_counter()
-            try:
-                episodes, tokens, spent = future.result()
-            except futures.BrokenExecutor as error:
-                raise RuntimeError(
-                    "the process that plays has ended; what it printed is above. Resume the "
-                    "run from its last checkpoint"
-                ) from error
+                self._submit(step)
+            (job, future), began = self._jobs.popleft(), time.perf_counter()
+            episodes, tokens, spent = future.result()
             waited = time.perf_counter() - began
             player.end(job.played, episodes, step)
-            self._fill(1, step)
-        clock.counts.update(num_played(episodes), generated=tokens)
-        clock.counts["milliseconds_beside"] += round(1000 * spent["generation"].wall)
-        logged = {
-            "staleness": step - job.version,
-            "dropped_episodes": dropped,
-            "play_seconds": sum(part.wall for part in spent.values()),
-            "play_cpu_seconds": sum(part.cpu for part in spent.values()),
-            "wait_seconds": waited,
-        }
-        for name, value in logged.items():
-            self.trainer._metrics["train"][f"arena/asynchronous/{name}"].append(value)
+            self._starts.popleft()
+            self._number += 1
+            self._fill(step)
+        beside = round(1000 * spent["generation"].wall)
+        clock.counts.update(num_played(episodes), generated=tokens, beside=beside)
+        self._note(
+            staleness=step - job.version,
+            dropped_episodes=dropped,
+            play_seconds=sum(part.wall for part in spent.values()),
+            play_cpu_seconds=sum(part.cpu for part in spent.values()),
+            wait_seconds=waited,
+        )
         return job.played
 
-    def settle(self, step: int) -> None:
-        """Has a server that plays nothing more serve the weights of this step."""
-        if self.serves:
-            futures.wait([future for _, future in self._jobs])
-            self.trainer.sender.send(step)
-            if self._player is not None:
-                self._player.version = -1
-
-    def _align(self, starts: list[Any]) -> None:
-        """Has `_starts` begin with these; raises ValueError if TRL's sampler has others."""
-        if self._starts:
-            self._starts.popleft()
-        else:
-            size, data = self.args.generation_batch_size, self.trainer.train_dataset
-            epoch = len(data) * self.trainer.num_generations // size
-            most = epoch + round(self.trainer.state.max_steps * self._per_step)
-            order = islice(self._batches(), most)
-            self._order = dropwhile(lambda batch: batch != starts, order)
-        self._extend(0)
-        if self._starts[0] != starts:
-            raise ValueError(
-                "asynchronous needs the starts in the order of TRL's sampler, got others; "
-                "leave it out"
+    def settle(self) -> None:
+        """Waits for what is in flight; then a server has the weights of this moment."""
+        if self.serves and self._pool is not None:
+            step = self.trainer.state.global_step
+            nothing = Job(
+                Played([], [], [], [], [], 0, False), step, self._weights(step)
             )
+            self._pool.submit(self._play, nothing).result()
 
-    def _extend(self, ahead: int) -> None:
-        while len(self._starts) <= ahead:
-            self._starts.append(next(self._order, []))
-
-    def _batches(self) -> Iterator[list[Any]]:
-        """The starts of all generation batches, epoch after epoch, as TRL's loader has them."""
-        size, data = self.args.generation_batch_size, self.trainer.train_dataset
-        times = self.args.steps_per_generation * self.args.num_iterations
-        sampler = self.trainer._get_train_sampler()
-        while True:
-            indices = iter(sampler)
-            while chunk := list(islice(indices, size * times))[:size]:
-                rows = {i: data[i] for i in set(chunk)}
-                yield [rows[i] for i in chunk]
-
-    def _fill(self, first: int, version: int) -> None:
-        """Submits batches from this one on, as far as staleness and queue allow."""
+    def _fill(self, version: int) -> None:
+        """Submits the next batches, as far as staleness and queue allow."""
         last = min(version + 1, self.trainer.state.max_steps - 1)
-        for ahead in range(first + len(self._jobs), first + self.in_flight - 1):
-            if (self._number + ahead) // self._per_step <= last:
-                self._submit(ahead, version)
+        most = min((last + 1) * self._per_step - self._number, len(self._starts))
+        while len(self._jobs) < min(most, self.in_flight - 1):
+            self._submit(version)
 
-    def _submit(self, ahead: int, version: int) -> None:
-        """Has the batch after so many others played with the weights of a step."""
-        number = self._number + ahead
-        self._extend(ahead)
-        given = self._starts[ahead], number // self._per_step, number, True
-        job = Job(self.trainer.player.begin(*given), version, self._weights(version))
-        if self._pool is None:
-            self._pool = self._start()
-        self._jobs.append((job, self._pool.submit(self._player or play_job, job)))
+    def _submit(self, version: int) -> None:
+        """Has the first batch that is not in flight played with the weights of a step."""
+        place = len(self._jobs)
+        number, starts = self._number + place, self._starts[place]
+        begin, weights = self.trainer.player.begin, self._weights(version)
+        job = Job(
+            begin(starts, number // self._per_step, number, True), version, weights
+        )
+        self._jobs.append((job, self._pool.submit(self._play, job)))
 
     def _weights(self, version: int) -> Path:
-        """The file or folder of a version, which is written if it is that of this moment."""
-        path = self.folder / f"step-{version}"
+        """The folder of a version, which is written if it is that of this moment."""
+        path, model = self.folder / f"step-{version}", self.trainer.policy.model
         if not path.exists():
             needed = {job.weights for job, _ in self._jobs}
             for old in {*self.folder.glob("step-*")} - needed:
                 shutil.rmtree(old)
-            part = path.with_suffix(".part")
             if self.serves:
-                self.trainer.sender.write(part)
+                model.save_pretrained(path)
             else:
-                part.mkdir(parents=True)
-                named = self.trainer.policy.model.named_parameters()
+                named = model.named_parameters()
+                path.mkdir(parents=True)
                 own = {name: p.detach() for name, p in named if p.requires_grad}
-                save_file(own, part / WEIGHTS, {"step": str(version)})
-            part.rename(path)
+                save_file(own, path / WEIGHTS)
         return path
-
-    def _start(self) -> futures.Executor:
-        trainer, games, policy = self.trainer, self.trainer.games, self.trainer.policy
-        opponents = games.opponents.items()
-        models = [name for name, one in opponents if without_noise(one) in games.models]
-        own_prompt, entropy = self.args.prompt, policy.sampling.with_entropy
-        options = {"name": "self", "prompt": own_prompt, "with_entropy": entropy}
-        setup = Setup(
-            self.args,
-            games,
-            models,
-            trainer._agent,
-            self.folder / "model",
-            {"dtype": policy.model.dtype, **options, **self.args.sampling_options},
-            trainer.accelerator.mixed_precision,
-            trainer.player.group_sizes,
-            torch.get_num_threads(),
-        )
-        if self.serves:
-            own = copy.copy(policy)
-            own._memo, own._texts = {}, {}  # another thread reads them
-            self._player = JobPlayer(setup, own, trainer.accelerator)
-            self._player.load = lambda job: trainer.sender.take(job.weights)
-            return futures.ThreadPoolExecutor(1)
-        policy.save_pretrained(setup.folder)
-        others = {name: one for name, one in opponents if name not in models}
-        setup = setup._replace(games=replace(games, opponents=others, functions={}))
-        # spawned, as a fork after torch's threads have run may hang
-        spawn, before = get_context("spawn"), {*active_children()}
-        pool = futures.ProcessPoolExecutor(1, spawn, make_player, (setup,))
-        pool.submit(int)  # starts the process
-        self._processes = {*active_children()} - before
-        return pool
 
     def measure(
         self, logprobs: torch.Tensor, counted: torch.Tensor, inputs: Mapping[str, Any]
     ) -> None:
-        """Notes the importance ratios of a micro-batch; arguments as `Agreement`'s."""
-        ratio = (logprobs.detach() - inputs["sampling_per_token_logps"]).exp()
-        ratio = ratio[counted & ~ratio.isnan()].double()  # vLLM may give none
-        self._seen.append([float(ratio.sum()), float((ratio**2).sum()), len(ratio)])
+        """Logs the importance ratios of a micro-batch; arguments as `Agreement`'s."""
+        ratio = (logprobs.detach() - inputs["sampling_per_token_logps"])[counted].exp()
+        if len(ratio):
+            mean, square = float(ratio.mean()), float((ratio**2).mean())
+            self._note(ratio=mean, effective_sample_size=mean**2 / square)
 
-    def read(self) -> dict[str, float]:
-        """The metrics of the importance ratios since the last call."""
-        total, squares, count = map(sum, zip((0.0, 0.0, 0), *self._seen, strict=True))
-        self._seen.clear()
-        found = {"ratio": 1, "effective_sample_size": total / (squares or 1.0)}
-        mean = total / max(count, 1)
-        return {f"arena/asynchronous/{name}": x * mean for name, x in found.items()}
+    def _note(self, **found: float) -> None:
+        for name, value in found.items():  # also where the model is in eval mode
+            self.trainer._metrics["train"][f"arena/asynchronous/{name}"].append(value)
 
     def save(self, checkpoint: Path) -> None:
         """Keeps the weights that play what is in flight."""

@@ -672,9 +672,7 @@ class Forward:
                 kinds = args.gradient_checkpointing_kwargs
                 off = disable_gradient_checkpointing(trainer.model, kinds)
                 stack.enter_context(off)
-            if trainer.ahead is not None and not bool(
-                sampled.isnan().any()
-            ):  # vLLM may give none
+            if trainer.ahead is not None:
                 found["old_per_token_logps"] = old = sampled
             elif args.gradient_accumulation_steps % updates or corrects:
                 old = self.score(trainer.model, *_joined(batch), False).logprobs

@@ -88,7 +88,7 @@ sampled, and `num_tokens` counts these and the prompts' since the start.
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -120,8 +120,8 @@ class Clock:
 
     Attributes:
         counts: `"episodes"` and `"turns"` that were played, tokens that were `"generated"`,
-            and tokens of rows that were `"trained"`; of this process. Milliseconds in which a
-            player generated beside it.
+            and tokens of rows that were `"trained"`; of this process. Milliseconds of
+            generation in a player `"beside"` it.
     """
 
     def __init__(self) -> None:
@@ -183,10 +183,12 @@ class Meter:
         wall = {name: spent[name].wall - last[name].wall for name in TIMES}
         total = sum(wall.values())
         found = {"arena/episodes_per_second": _rate(counts, done, "episodes", total)}
-        played = counts["milliseconds_beside"] - done["milliseconds_beside"]
-        beside = {"generation": played / 1000, "training": 0.0}
-        for part, tokens in (("generation", "generated"), ("training", "trained")):
-            speed = _rate(counts, done, tokens, wall[part] + beside[part])
+        rates = {
+            ("generation", "generated"): (counts["beside"] - done["beside"]) / 1000,
+            ("training", "trained"): 0.0,
+        }
+        for (part, tokens), beside in rates.items():
+            speed = _rate(counts, done, tokens, wall[part] + beside)
             found[f"arena/tokens_per_second/{part}"] = speed
         for name, seconds in wall.items():
             found[f"arena/time/{name}"] = seconds / total if total > 0 else 0.0
@@ -205,6 +207,9 @@ class TimedBackend:
     Args:
         inner: the backend.
         clock: counts.
+
+    Attributes:
+        before: called before it generates.
     """
 
     def __init__(self, inner: Backend, clock: Clock) -> None:
@@ -212,10 +217,12 @@ class TimedBackend:
         self.inner: Backend = inner.inner if isinstance(inner, TimedBackend) else inner
         self.runs_model = self.inner.runs_model
         self.clock = clock
+        self.before: Callable[[], None] = lambda: None
 
     def generate(
         self, prompt_ids: Prompts, seeds: Sequence[int], sampling: Sampling
     ) -> Generated:
+        self.before()
         with self.clock.part("generation"):
             made = self.inner.generate(prompt_ids, seeds, sampling)
             self.clock.counts["generated"] += sum(map(len, made.token_ids))

@@ -354,6 +354,13 @@ class TurnGRPOTrainer(GRPOTrainer):
         with _frozen(), nullcontext() if self.ahead is None else self.ahead.running():
             return super().train(checkpoint, *args, **kwargs)
 
+    def get_batch_samples(
+        self, epoch_iterator: Iterator[Any], num_batches: int, device: Any
+    ) -> Any:
+        if self.ahead is not None:
+            epoch_iterator = self.ahead.read(epoch_iterator, num_batches)
+        return super().get_batch_samples(epoch_iterator, num_batches, device)
+
     def get_train_dataloader(self) -> Any:
         """TRL's, without a search for tensors in the starts, which have none."""
         loader = super().get_train_dataloader()
@@ -363,7 +370,6 @@ class TurnGRPOTrainer(GRPOTrainer):
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         if "loss" in logs:  # not the summary at the end
             logs.update(self._meter.read() | self.forward.agreement.read())
-            logs.update({} if self.ahead is None else self.ahead.read())
         super().log(logs, start_time)
 
     def save_model(
