@@ -67,6 +67,17 @@ def test_targets_of_the_makefile_exist():
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
 
 
+def test_blocks_after_one_that_fails_are_run(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    block = "```{}\n{}\n```\n"
+    codes = ["false", "touch ran"]
+    page.write_text("".join(block.format("sh", code) for code in codes))
+    failed = SCRIPT["run_page"](str(page), tmp_path, {}, sys.executable)
+    assert failed == [f"{page}:1"]
+    assert (tmp_path / "ran").exists()
+    assert "exit status 1: false" in capsys.readouterr().out
+
+
 def run(command, folder):
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(

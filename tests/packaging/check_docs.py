@@ -5,7 +5,8 @@
 
 The last commit is cloned, an environment is made by the README's own commands (`make train`
 makes it), and the blocks of each page run one after the other from the clone's root. Where a
-command names something that a reader has (a model, a recipe), it is put in place first.
+command names something that a reader has (a model, a recipe), it is put in place first. All
+blocks are run, whichever fail; the exit status is then 1.
 
 A comment above a block says how it runs: `<!-- run: no, REASON -->` leaves it out, and
 `<!-- run: slow -->` leaves it out of the fast tests alone (`tests/test_readme.py`).
@@ -120,43 +121,62 @@ def main(pages: list[str]) -> None:
         run(["make", str(made.relative_to(clone))], clone, env)
         python = str(clone / ".venv" / "bin" / "python")
         run([python, "-c", PREPARE, str(cache)], clone, env)
-        for page in pages:
-            run_page(page, clone, env, python)
+        failed = [at for page in pages for at in run_page(page, clone, env, python)]
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
     sys.stdout.write("every block runs\n")
 
 
-def run_page(page: str, clone: Path, env: dict[str, str], python: str) -> None:
-    found = list(blocks(page))
+def run_page(page: str, clone: Path, env: dict[str, str], python: str) -> list[str]:
+    """Runs the blocks of a page; where those stand that failed."""
+    found, failed = list(blocks(page)), []
     for block in found:
         if not block.runs:
             sys.stdout.write(f"{page}:{block.line}: left out: {block.how[4:]}\n")
         elif block.language == "sh":
             began = time.monotonic()
-            run(["bash", "-euo", "pipefail", "-c", block.code], clone, env)
+            command = ["bash", "-euo", "pipefail", "-c", block.code]
+            why = complaint(command, clone, env)
+            if why:
+                failed.append(f"{page}:{block.line}")
             seconds = time.monotonic() - began
-            sys.stdout.write(f"{page}:{block.line}: runs, {seconds:.0f} s\n")
+            sys.stdout.write(f"{page}:{block.line}: {why or 'runs'}, {seconds:.0f} s\n")
             sys.stdout.flush()
     code = [block for block in found if block.language == "python" and block.runs]
     if code:
-        run([python, "-c", as_program(code)], clone, env)
-        sys.stdout.write(f"{page}: {len(code)} Python blocks run\n")
+        why = complaint([python, "-c", as_program(code)], clone, env)
+        if why:
+            failed.append(f"{page} (Python)")
+        sys.stdout.write(f"{page}: {len(code)} Python blocks: {why or 'run'}\n")
+        sys.stdout.flush()
+    return failed
 
 
 def run(command: list[str], cwd: Path, env: dict[str, str]) -> None:
+    if why := complaint(command, cwd, env):
+        sys.exit(why)
+
+
+def complaint(command: list[str], cwd: Path, env: dict[str, str]) -> str:
+    """Runs a command; the exit status and the end of what it wrote where it fails, else ""."""
     outer = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env={**outer, **env},
-        input=TYPED,
-        capture_output=True,
-        text=True,
-        timeout=MAX_SECONDS,
-        check=False,
-    )
-    if done.returncode:
-        shown = f"{command[-1]}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-        sys.exit(f"exit status {done.returncode}: {shown}")
+    try:
+        done = subprocess.run(
+            command,
+            cwd=cwd,
+            env={**outer, **env},
+            input=TYPED,
+            capture_output=True,
+            text=True,
+            timeout=MAX_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"took over {MAX_SECONDS} s: {command[-1]}\n"
+    if done.returncode == 0:
+        return ""
+    shown = f"{command[-1]}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return f"exit status {done.returncode}: {shown}"
 
 
 if __name__ == "__main__":
