@@ -734,7 +734,7 @@ class Ahead:
 
     def __init__(self, trainer: Any) -> None:
         self.trainer, self.args = trainer, trainer.args
-        self.in_flight = self.args.asynchronous.get("in_flight", 2)
+        self.in_flight = self.args.asynchronous["in_flight"]
         self.folder = Path(str(self.args.output_dir)).absolute() / FOLDER
         self.serves = by_server(self.args)
         games, sizes = trainer.games, trainer.player.group_sizes

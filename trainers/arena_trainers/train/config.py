@@ -63,12 +63,6 @@ class TurnGRPOConfig(SelfPlay, GRPOConfig):
         return self.gradient_accumulation_steps / reuse
 
     @property
-    def plays_ahead(self) -> bool:
-        """Whether the next step is played while one trains."""
-        given = self.asynchronous
-        return given is not None and given.get("max_staleness", 1) > 0
-
-    @property
     def window(self) -> int:
         """Optimizer steps that share a generation batch; `save_steps` is a multiple."""
         return round(1 / min(self.generations_per_step, 1.0))

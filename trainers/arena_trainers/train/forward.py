@@ -1020,21 +1020,21 @@ class Agreement:
         if not is_wide or found <= 2 * self._warned:
             return
         self._warned = found
-        numbers = f"{mean:.2g} nats on average and {largest:.2g} at most"
+        why = (
+            ": the policy that plays is not quite the one that is trained; train in float32, "
+            "or with another backend, and see arena/sampling_gap in the metrics"
+        )
         if cut is not None:
-            text = (
-                f"sampled and trained log-probabilities differ by {numbers}, because {cut} "
-                "changes what is drawn, and the loss is that of the whole distribution: "
-                "what is cut is never played, so training does not lower it. Play the "
-                f"trained model with the same {cut}, or leave it out"
+            why = (
+                f", because {cut} changes what is drawn, and the loss is that of the whole "
+                "distribution: what is cut is never played, so training does not lower it. "
+                f"Play the trained model with the same {cut}, or leave it out"
             )
-        else:
-            text = (
-                f"sampled and trained log-probabilities differ by {numbers}: the policy that "
-                "plays is not quite the one that is trained; train in float32, or with "
-                "another backend, and see arena/sampling_gap in the metrics"
-            )
-        warnings.warn(text, stacklevel=2)
+        warnings.warn(
+            f"sampled and trained log-probabilities differ by {mean:.2g} nats on average and "
+            f"{largest:.2g} at most{why}",
+            stacklevel=2,
+        )
 
 
 def checked_rows(rows: Sequence[TrainingRow], most: int) -> list[TrainingRow]:
@@ -1269,22 +1269,14 @@ def importance_ratio(
         mask: bool[B, T], tokens that are trained.
     """
     mode, gap = trainer.vllm_importance_sampling_mode, (old - sampled).nan_to_num(0.0)
-    given = (
-        trainer.vllm_importance_sampling_clip_min,
-        trainer.vllm_importance_sampling_clip_max,
-    )
+    low = trainer.vllm_importance_sampling_clip_min or 0.0
     whole = mode.startswith("sequence")
     ratio = (
         (gap * mask).sum(dim=-1, keepdim=True).exp() if whole else (gap * mask).exp()
     )
-    if mode.endswith("truncate"):
-        ratio = ratio.clamp(*given)
-    else:
-        low, high = (
-            b if x is None else x
-            for x, b in zip(given, (-math.inf, math.inf), strict=True)
-        )
-        ratio = ratio.masked_fill((ratio < low) | (ratio > high), 0.0)
+    cut = ratio.clamp(low, trainer.vllm_importance_sampling_clip_max)
+    truncates = mode.endswith("truncate")
+    ratio = cut if truncates else ratio.masked_fill(cut != ratio, 0.0)
     known = gap.abs()[mask & ~sampled.isnan()]
     parts = {
         "sampling/sampling_logp_difference": known,

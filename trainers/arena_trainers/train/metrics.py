@@ -26,8 +26,7 @@
 | `arena/asynchronous/ratio` | mean importance ratio ρ of the n trained tokens, before the weights move | near 1 |
 | `arena/asynchronous/effective_sample_size` | (Σ ρ)² / (n Σ ρ²) | above 0.5 |
 | `arena/asynchronous/dropped_episodes` | episodes in flight that a resumed run discarded and played again | 0 |
-| `arena/asynchronous/play_seconds` | seconds that the player took for the batch; `play_cpu_seconds`: of CPU | below those of training |
-| `arena/asynchronous/wait_seconds` | seconds that training waited for the batch | near 0 |
+| `arena/asynchronous/play_seconds` | seconds that the player took for the batch (`play_cpu_seconds`: of CPU); `wait_seconds`: that training waited for it | below those of training; near 0 |
 | `arena/rows` | turns of the generation batch that are trained | at least 1 |
 | `arena/rows_run` | distinct rows that run through the model / rows, mean over micro-batches | low in small games |
 | `arena/rows_dropped` | rows without gradient, which do not run / rows | below 0.9 |
@@ -183,12 +182,10 @@ class Meter:
         wall = {name: spent[name].wall - last[name].wall for name in TIMES}
         total = sum(wall.values())
         found = {"arena/episodes_per_second": _rate(counts, done, "episodes", total)}
-        rates = {
-            ("generation", "generated"): (counts["beside"] - done["beside"]) / 1000,
-            ("training", "trained"): 0.0,
-        }
-        for (part, tokens), beside in rates.items():
-            speed = _rate(counts, done, tokens, wall[part] + beside)
+        beside = {"generation": (counts["beside"] - done["beside"]) / 1000}
+        for part, tokens in (("generation", "generated"), ("training", "trained")):
+            seconds = wall[part] + beside.get(part, 0.0)
+            speed = _rate(counts, done, tokens, seconds)
             found[f"arena/tokens_per_second/{part}"] = speed
         for name, seconds in wall.items():
             found[f"arena/time/{name}"] = seconds / total if total > 0 else 0.0
@@ -207,9 +204,6 @@ class TimedBackend:
     Args:
         inner: the backend.
         clock: counts.
-
-    Attributes:
-        before: called before it generates.
     """
 
     def __init__(self, inner: Backend, clock: Clock) -> None:
@@ -217,7 +211,7 @@ class TimedBackend:
         self.inner: Backend = inner.inner if isinstance(inner, TimedBackend) else inner
         self.runs_model = self.inner.runs_model
         self.clock = clock
-        self.before: Callable[[], None] = lambda: None
+        self.before: Callable[[], None] = lambda: None  # it generates
 
     def generate(
         self, prompt_ids: Prompts, seeds: Sequence[int], sampling: Sampling

@@ -174,11 +174,15 @@ def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
 
 def check_asynchronous(args: Any) -> None:
     """Raises ValueError for settings with which play cannot run beside training."""
-    given = args.asynchronous or {}
-    refuse_unknown("asynchronous", given, ("max_staleness", "in_flight"))
-    check_int("max_staleness in asynchronous", given.get("max_staleness", 1), 0, 1)
-    check_int("in_flight in asynchronous", given.get("in_flight", 2), 2, 64)
-    if not args.plays_ahead:
+    if args.asynchronous is None:
+        return
+    limits = {"max_staleness": (0, 1), "in_flight": (2, 64)}
+    refuse_unknown("asynchronous", args.asynchronous, limits)
+    given = {"max_staleness": 1, "in_flight": 2, **args.asynchronous}
+    for name, limit in limits.items():
+        check_int(f"{name} in asynchronous", given[name], *limit)
+    args.asynchronous = given if given["max_staleness"] else None
+    if args.asynchronous is None:
         return
     who, tasks, cut = args.opponents, args.curriculum, changes_draws(args)
     past = names_matchmaker(who) and make_matchmaker(who).max_live > 0
@@ -774,9 +778,7 @@ ABSENT = {
     "action_value": "set critic='exact', for games that can be enumerated, or "
     + FUNCTION,
     "tokens.value": "no critic gives values of tokens; choose another option",
-    "parent": "episodes do not branch; set branch",
-    "branch": "episodes do not branch; set branch",
-    "unselected": "episodes do not branch; set branch",
+    **dict.fromkeys(BRANCH_COLUMNS, "episodes do not branch; set branch"),
     "stratum": f"games define no strata; {FUNCTION}",
     "rollout": "trajectories are not cut into segments; choose another column",
 }

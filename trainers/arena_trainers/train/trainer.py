@@ -255,7 +255,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         self.player = Player(args, games, *seating, process, sizes, clock)
         most = self.forward.max_tokens
         self.credit = BatchCredit(args, games, critic, models, clock, most)
-        self.ahead = Ahead(self) if args.plays_ahead else None
+        self.ahead = Ahead(self) if args.asynchronous else None
         self.filter = Filter(args, games, self.player, self.credit, process, clock)
 
     def _learner(self) -> LMPolicy:
