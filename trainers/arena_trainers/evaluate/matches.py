@@ -307,12 +307,7 @@ class EvaluationPlan:
         self._policy = prepared(policy, rules)
         self._base = None if base is None else prepared(base, rules)
         self._is_same = base == policy
-        if not opponents:
-            raise ValueError("want at least one opponent, got none")
-        used = opponents if rules.num_players > 1 else opponents[:1]
-        self._opponents: list[Policy | Literal["self"]] = [
-            "self" if one == "self" else prepared(one, rules) for one in used
-        ]
+        self._opponents = _prepared_opponents(opponents, rules)
         self._baselines, self._constants = dict[Role, Policy](), list[Policy]()
         if baselines:
             self._add_baselines(with_solver=base is None)
@@ -566,6 +561,15 @@ def _plurality(episodes: Sequence[Episode]) -> Episode:
     if not valid:
         return episodes[0]
     return max(valid, key=lambda one: votes[str(one.turns[-1].action)])
+
+
+def _prepared_opponents(
+    given: Sequence[Policy | str], game: AnyGame
+) -> list[Policy | Literal["self"]]:
+    if not given:
+        raise ValueError("want at least one opponent, got none")
+    used = given if game.num_players > 1 else given[:1]
+    return ["self" if one == "self" else prepared(one, game) for one in used]
 
 
 def _replayed(game: AnyGame, episodes: Episodes) -> Episodes:
