@@ -1,5 +1,7 @@
 """Self-play of tables in lockstep: episodes, rewards, credit and steps are right."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -152,10 +154,20 @@ def test_samples_of_a_start_are_dealt_alike():
 @pytest.mark.slow
 def test_a_run_does_not_depend_on_what_the_graph_knows():
     """Runs of a process share a graph; a fresh graph, and one that forgets, give the same."""
-    known = learn("kuhn3", "mars", 1)
-    assert learn("kuhn3", "gigpo", 0) != known
+    known = learn("kuhn3", ["mars"], 1)
+    assert learn("kuhn3", ["gigpo"], 0) != known
     graph_of.cache_clear()
-    assert learn("kuhn3", "mars", 1) == known
+    assert learn("kuhn3", ["mars"], 1) == known
+
+
+@pytest.mark.parametrize("setting", ["kuhn", "mini_hanabi"])
+def test_runs_in_lockstep_are_those_that_variants_have_alone(setting, monkeypatch):
+    short = dataclasses.replace(SETTINGS[setting], num_batches=20)
+    monkeypatch.setitem(SETTINGS, setting, short)
+    names = ["mars", "random_effects", "gae"]
+    together = learn(setting, names, 3)
+    assert together == [learn(setting, [name], 3)[0] for name in names]
+    assert len({str(run) for run in together}) == 3
 
 
 def test_a_full_graph_forgets_its_nodes_and_keeps_its_rows(monkeypatch):
@@ -179,6 +191,7 @@ def test_a_step_is_the_gradient_written_out():
     table, played = play()
     rng, used = np.random.default_rng(0), slice(len(table.graph.rows))
     table.logits[used] = rng.normal(size=(len(table.graph.rows), 2))
+    table.remember(np.arange(used.stop))
     before, chances = table.logits.copy(), table.probabilities(played.row)
     advantage = rng.normal(size=len(played.row))
     table.update(played, advantage, 0.5, 0.1)
