@@ -148,7 +148,7 @@ class EpisodePlan:
         sample: number of the episode among those with the same seed: same chance outcomes,
             other choices of the policies.
         options: for `reset`.
-        branch: where more episodes branch from this one; None for nowhere.
+        branch: how further episodes branch off from this one; None if none do.
         prompts: prompt options by seat, instead of the policies' own; None in a seat stands
             for the environment's.
         probes: by seat, what its policy is asked after each turn, with the same messages: objects
