@@ -42,6 +42,8 @@ class Graph:
     Args:
         game: the rules; actions must be numbered, and draws of chance limited.
         key_of: key of a row, by state and seat; None for the information state.
+        merged: an equal state of the rules for all states that differ only in what neither
+            the rules nor `key_of` read, such as the past; None if there are none.
 
     Attributes:
         player: int64[nodes], seat to move, `CHANCE` or `TERMINAL`.
@@ -57,7 +59,12 @@ class Graph:
         ValueError: a language game, or one without a limit of draws of chance.
     """
 
-    def __init__(self, game: AnyGame, key_of: KeyOf | None = None) -> None:
+    def __init__(
+        self,
+        game: AnyGame,
+        key_of: KeyOf | None = None,
+        merged: Callable[[Any], Any] | None = None,
+    ) -> None:
         if game.num_actions is None or game.max_chance_nodes is None:
             raise ValueError(
                 f"want a game with numbered actions and at most a given number of draws "
@@ -69,6 +76,7 @@ class Graph:
         self.rows: dict[tuple[int, Hashable], int] = {}
         self.legal = np.zeros((64, self.num_actions), bool)
         self._key_of = key_of or game.information_state
+        self._merged = merged or (lambda state: state)
         self._distributions: dict[tuple[float, ...], int] = {}
         self.chances = np.full((4, self.num_actions), SURE)
         self._start()
@@ -119,6 +127,7 @@ class Graph:
         return child
 
     def _node(self, state: Any) -> int:
+        state = self._merged(state)
         node = self._index.setdefault(state, len(self._states))
         if node < len(self._states):
             return node

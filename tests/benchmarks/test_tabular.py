@@ -9,7 +9,13 @@ from arena_envs import make_game
 from arena_trainers.credit import estimate, estimator_names
 from arena_trainers.credit.proofs import ExactGame
 from credit_runs import learn
-from credit_settings import SETTINGS, PaidByRound, graph_of
+from credit_settings import (
+    SETTINGS,
+    PaidByRound,
+    graph_of,
+    hints_and_fireworks,
+    without_history,
+)
 from tabular import COLUMNS, ExactPolicy, Graph, TabularPolicy
 
 GAMES = {
@@ -179,6 +185,23 @@ def test_a_full_graph_forgets_its_nodes_and_keeps_its_rows(monkeypatch):
     assert small[0].graph.rows == large[0].graph.rows == known[0].graph.rows
     second = [t.play(20, 4, np.random.default_rng(1)).row for t, _ in (small, large)]
     np.testing.assert_array_equal(*second)
+
+
+def test_states_of_hanabi_that_differ_only_in_the_past_are_one():
+    game = make_game("mini_hanabi")
+    key = hints_and_fireworks(game)
+    graphs = Graph(game, key), Graph(game, key, without_history)
+    all_played = []
+    for graph in graphs:
+        table = TabularPolicy(graph)
+        all_played.append(
+            [table.play(16, 8, rng) for rng in map(np.random.default_rng, range(5))]
+        )
+    for one, other in zip(*all_played, strict=True):
+        np.testing.assert_array_equal(one.action, other.action)
+        np.testing.assert_array_equal(one.row, other.row)
+        np.testing.assert_array_equal(one.turns.reward, other.turns.reward)
+    assert (graphs[1].row > 0).sum() < (graphs[0].row > 0).sum()
 
 
 def test_a_game_without_numbered_actions_is_refused():
