@@ -1,30 +1,43 @@
 """`vllm_mode: server`: the trainer's weights reach a vLLM server, and are those that it plays.
 
 Every process takes part: the weights of a sharded model are gathered from all of them. The
-main one writes them to `output_dir/server/step-N` and tells the server. This happens when
-training begins and after each optimizer step that a generation batch or an evaluation
+main one writes them to `output_dir/server/step-N` and tells the server, or transfers them
+by vLLM's interface if the server was started with `--weight-transfer-config`. This happens
+when training begins and after each optimizer step that a generation batch or an evaluation
 follows, and after the last step. So play always has the trained weights. Where an
-adapter is trained, the server first gets the weights of its base model, once.
+adapter is trained, the server first gets the weights of its base model, once, and adapters
+as files, each under a name of its own.
 
-Two checks notice a server with other weights. After each call of the backend, the server's
-version must be the folder that was sent. Before each optimizer step, the log-probabilities
-that the server reported must be those that TRL computes for its importance ratios.
+Three checks notice a server with other weights. After each call of the backend, the server's
+version must be the folder that was sent. After the first transfer and each `CHECK_EVERY`th,
+the bits of the weights must add up to the same sum in trainer and server. Before each
+optimizer step, the log-probabilities that the server reported must be those that TRL
+computes for its importance ratios.
 """
 
+import math
 import shutil
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import torch
 from transformers import TrainerCallback
+from transformers.core_model_loading import revert_weight_conversion
 
+from arena_envs.checks import check_known
 from arena_trainers.engines.precision import training_dtype, warn_of_precision
+from arena_trainers.extras import import_extra
 from arena_trainers.lm.backends.server import (
+    RESTART,
     Server,
     ServerBackend,
     ServerError,
     check_shapes,
     served_by,
 )
+from arena_trainers.lm.backends.vllm import bit_sum
 from arena_trainers.processes import raised_everywhere
 
 FOLDER = "server"  # in the run folder
@@ -32,6 +45,65 @@ DIFFERENCE = "sampling/sampling_logp_difference/mean"
 # largest mean difference of log-probabilities in nats: in float32, and in half precision
 TOLERANCE = 0.01
 HALF_TOLERANCE = 0.2
+CHECK_EVERY = 10  # transfers, from one comparison of sums to the next
+
+
+class Weight(NamedTuple):
+    """What vLLM is told of a weight before it is sent, as its `ParamMeta`."""
+
+    name: str
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+
+
+class Source:
+    """Gathered weights as a `WeightSource` of vLLM.
+
+    Attributes:
+        weights: of the next transfer, by the names of the model's files.
+        dtype: that they are sent in.
+        device: that they are sent from.
+    """
+
+    def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
+        self.weights: Mapping[str, torch.Tensor] = {}
+        self.dtype, self.device = dtype, device
+
+    def metadata(self) -> list[Weight]:
+        """The weights in the order in which they are sent."""
+        named = self.weights.items()
+        return [Weight(name, self.dtype, tuple(w.shape)) for name, w in named]
+
+    def __iter__(self) -> Iterator[tuple[str, torch.Tensor]]:
+        for name, weight in self.weights.items():
+            yield name, weight.detach().to(self.device, self.dtype)
+
+
+def _nccl(trainer: Any, server: Server) -> Any:
+    """The trainer's main process and the server's workers are one group of NCCL."""
+    module = import_extra("vllm.distributed.weight_transfer.nccl_engine", "vllm")
+    return module.NCCLTrainerInitInfo(
+        master_address=server.own_address(),
+        master_port=trainer.args.vllm_group_port,
+        world_size=1 + server.get("/get_world_size")["world_size"],
+        rank=0,
+    )
+
+
+def _ipc(trainer: Any, server: Server) -> Any:
+    """Trainer and server share a GPU, and the server reads the trainer's memory."""
+    if trainer.accelerator.num_processes > 1:
+        raise ServerError(
+            f"want one process of training with the server at {server.url}, which takes "
+            f"weights by 'ipc', got {trainer.accelerator.num_processes}; start the server "
+            """with --weight-transfer-config '{"backend": "nccl"}' on GPUs of its own"""
+        )
+    module = import_extra("vllm.distributed.weight_transfer.ipc_engine", "vllm")
+    return module.IPCTrainerInitInfo(packed=True, rank=0)
+
+
+# by backend of vLLM's weight transfer: the trainer's part, which names that backend
+TRANSFERS: dict[str, Callable[[Any, Server], Any]] = {"nccl": _nccl, "ipc": _ipc}
 
 
 def server_backend(trainer: Any, server: Server) -> ServerBackend:
@@ -41,6 +113,9 @@ def server_backend(trainer: Any, server: Server) -> ServerBackend:
         ServerError: the server cannot be reached, or serves another model.
     """
     served = served_by(server)
+    if served.transfer is not None:
+        told = f"the server at {server.url} takes weights by {served.transfer!r}"
+        check_known(served.transfer, TRANSFERS, f"{told}, which no run sends")
     warn_of_precision(served.dtype, trainer)
     model = trainer.accelerator.unwrap_model(trainer.model)
     check_shapes(server, served, model.config)
@@ -73,6 +148,10 @@ class ServerWeights(TrainerCallback):
 
     def __init__(self, trainer: Any, backend: ServerBackend) -> None:
         self.trainer, self.backend = trainer, backend
+        self.num_sent = 0
+        device = trainer.accelerator.device
+        self.source = Source(getattr(torch, backend.served.dtype), device)
+        self.engine: Any = None  # of vLLM, which sends the source's weights
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         model = self._model
@@ -126,10 +205,67 @@ class ServerWeights(TrainerCallback):
         """Has the server load a folder, into which `weights` are written first, if given."""
         with raised_everywhere():
             if self.trainer.accelerator.is_main_process:
-                if weights is not None:
+                send = None
+                if (
+                    weights is not None
+                    and not is_adapter
+                    and self.backend.served.transfer
+                ):
+                    send = partial(self._transfer, weights)
+                elif weights is not None:
                     _write(self._model, weights, folder)
-                self.backend.load(folder, is_adapter=is_adapter)
+                self.backend.load(folder, is_adapter=is_adapter, send=send)
+                if weights is not None:
+                    self._check_sum(weights, is_adapter=is_adapter)
         self.backend.expect(folder, is_adapter=is_adapter)
+
+    def _transfer(self, weights: Mapping[str, torch.Tensor]) -> None:
+        """Sends whole weights by vLLM's interface: start, update, finish."""
+        server, kind = self.backend.server, str(self.backend.served.transfer)
+        transfer = import_extra("vllm.distributed.weight_transfer", "vllm")
+        # tied weights once; transformers may merge weights that files hold apart
+        named = {name: weights[name] for name, _ in self._model.named_parameters()}
+        self.source.weights = revert_weight_conversion(self._model, named)
+        try:
+            if self.engine is None:
+                self.engine = transfer.WeightTransferTrainerFactory.trainer_init(
+                    TRANSFERS[kind](self.trainer, server),
+                    client=transfer.HTTPVLLMWeightSyncClient(
+                        server.url, server.timeout
+                    ),
+                    source=self.source,
+                )
+            self.engine.send_weights()
+        except (OSError, RuntimeError) as error:
+            raise ServerError(
+                f"the server at {server.url} did not take the weights by {kind!r} ({error}); "
+                f"look into its log, and {RESTART}, or without --weight-transfer-config"
+            ) from error
+        self.source.weights = {}
+
+    def _check_sum(self, weights: Mapping[str, Any], *, is_adapter: bool) -> None:
+        """Compares the sum of what was sent with the server's, if its turn has come."""
+        served, model = self.backend.served, self._model
+        self.num_sent += 1
+        is_due = (self.num_sent - 1) % CHECK_EVERY == 0
+        if not is_due or ("adapter" if is_adapter else "model") not in served.sums:
+            return
+        named = [
+            (name, weights[name])
+            for name, _ in model.named_parameters()
+            if name in weights
+        ]
+        if is_adapter:
+            (config,) = model.peft_config.values()
+            root = math.sqrt(config.r) if config.use_rslora else config.r
+            precision = self.source.dtype
+            named = [(n, w.to(precision)) for n, w in named if ".lora_" in n]
+            named = [
+                (n, w * (config.lora_alpha / root) if ".lora_B." in n else w)
+                for n, w in named
+            ]
+        found = bit_sum((weight for _, weight in named), served.dtype)
+        self.backend.check_sum(found, is_adapter=is_adapter)
 
 
 def _write(model: Any, weights: Any, folder: Path) -> None:
