@@ -23,12 +23,10 @@ from typing import Annotated, Any
 import typer
 
 from arena_envs.game import bounds_of
-from arena_trainers.cli.evaluate import EvalEpisodes, FirstSeed, Timeout
 from arena_trainers.cli.options import (
-    AsJson,
     PolicyOptions,
+    as_command,
     running,
-    takes_policy_options,
     usage_errors,
 )
 from arena_trainers.evaluate.exploit import given_prompts
@@ -146,10 +144,10 @@ def _records(
         yield {"seat": seat, **ends, "num_seeds": len(each)}
 
 
-@takes_policy_options
+@as_command
 def attribute(
-    policy: Annotated[str, typer.Argument(metavar="POLICY")],
-    game: Annotated[str, typer.Argument(metavar="GAME")],
+    policy: str,
+    game: str,
     base: Annotated[str, typer.Option(help="Who plays instead.")] = "random",
     against: Annotated[str, typer.Option(help="Who plays other seats.")] = "random",
     seats: Annotated[
@@ -158,12 +156,14 @@ def attribute(
     permutations: Annotated[
         int | None, typer.Option(min=1, help="Sample so many orders for each seed.")
     ] = None,
-    num_episodes: EvalEpisodes = 100,
-    seed: FirstSeed = 0,
+    num_episodes: Annotated[
+        int, typer.Option("--episodes", "-n", help="Episodes per opponent and seat.")
+    ] = 100,
+    seed: int = 0,
     *,
     how: PolicyOptions,
-    timeout: Timeout = None,
-    as_json: AsJson = False,
+    timeout: float | None = None,
+    as_json: bool = False,
 ) -> None:
     """Attribute the difference of two policies to seats."""
     with usage_errors():

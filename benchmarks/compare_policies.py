@@ -24,20 +24,12 @@ from arena_envs.game import AnyGame
 from arena_envs.transforms import Transform
 from arena_trainers.cli.episodes import report as write_page
 from arena_trainers.cli.evaluate import (
-    AsCsv,
-    AsLatex,
-    EpisodesFile,
-    EvalEpisodes,
-    FirstSeed,
-    Timeout,
     _end,
     _kept,
 )
 from arena_trainers.cli.options import (
-    AsJson,
-    MoreGames,
-    Opponents,
     PolicyOptions,
+    as_command,
     latex,
     listed,
     one_form,
@@ -46,7 +38,6 @@ from arena_trainers.cli.options import (
     read_env,
     running,
     show_warnings,
-    takes_policy_options,
     usage_errors,
 )
 from arena_trainers.evaluate.matches import (
@@ -271,6 +262,18 @@ Suite = Annotated[
         help="A suite of arena board, or a YAML file. [default: transfer]",
     ),
 ]
+MoreGames = Annotated[
+    list[str] | None,
+    typer.Option(
+        *("--games", "-g"),
+        metavar="GAME,GAME",
+        callback=listed,
+        help="Games by commas, in place of GAME; repeatable.",
+    ),
+]
+EvalEpisodes = Annotated[
+    int, typer.Option("--episodes", "-n", help="Episodes per opponent and seat.")
+]
 EqualTokens = Annotated[
     bool,
     typer.Option(
@@ -287,25 +290,25 @@ Page = Annotated[
 ]
 
 
-@takes_policy_options
+@as_command
 def compare(
     base: Annotated[str, typer.Argument(metavar="BASE")],
     trained: Annotated[str, typer.Argument(metavar="TRAINED")],
     suite: Suite = None,
     games: MoreGames = None,
-    against: Opponents = None,
+    against: list[str] | None = None,
     num_episodes: EvalEpisodes = 100,
-    seed: FirstSeed = 0,
+    seed: int = 0,
     equal_tokens: EqualTokens = False,
     trained_on: TrainedOn = None,
     *,
     how: PolicyOptions,
-    timeout: Timeout = None,
-    out: EpisodesFile = None,
+    timeout: float | None = None,
+    out: Path | None = None,
     report: Page = None,
-    as_json: AsJson = False,
-    as_csv: AsCsv = False,
-    as_latex: AsLatex = False,
+    as_json: bool = False,
+    as_csv: bool = False,
+    as_latex: bool = False,
 ) -> None:
     """Compare two policies on the same seeds and seats.
 
@@ -335,7 +338,7 @@ def compare(
     _show_compared([{**row, "trained_on": told} for row in rows], form)
     if report and out is not None:
         with redirect_stdout(sys.stderr):
-            write_page([out], report)
+            write_page(paths=[out], out=report)
     _end(plan.unanswered, out)
 
 
@@ -355,15 +358,10 @@ def _show_compared(records: Sequence[Mapping[str, Any]], form: str) -> None:
         typer.echo(json.dumps(records, indent=1))
     elif form == "csv":
         print_csv(records)
+    elif form == "latex":
+        typer.echo(latex(comparison_table(records)))
     else:
-        _print_tables([comparison_table(records)], form)
-
-
-def _print_tables(tables: "Sequence[Table]", form: str) -> None:
-    if form == "latex":
-        typer.echo("\n\n".join(map(latex, tables)))
-    else:
-        print_tables(tables)
+        print_tables([comparison_table(records)])
 
 
 def _compared_games(

@@ -28,7 +28,7 @@ from rich.table import Table
 from arena_envs.doors import split as split_values
 from arena_trainers.checkpoint import newest_checkpoint
 from arena_trainers.cli.main import _check as check_request
-from arena_trainers.cli.options import AsJson, print_tables, usage_errors
+from arena_trainers.cli.options import as_command, print_tables, usage_errors
 from arena_trainers.cli.train import read_request
 from arena_trainers.evaluate.intervals import mean_interval
 from arena_trainers.evaluate.tables import interval_text
@@ -44,12 +44,13 @@ NumSeeds = Annotated[int, typer.Option("--seeds", min=1, help="Seeds, from 0.")]
 SWEEP = "sweep.json"
 
 
+@as_command
 def sweep(
     arguments: Annotated[list[str], typer.Argument(metavar="RECIPE [--key value]...")],
     vary: Vary,
     output_dir: Annotated[Path, typer.Option(help="Folder of all runs.")],
     num_seeds: NumSeeds = 3,
-    as_json: AsJson = False,
+    as_json: bool = False,
 ) -> None:
     """Train with all combinations of options, and compare them over seeds.
 

@@ -67,6 +67,31 @@ def test_targets_of_the_makefile_exist():
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
 
 
+def test_blocks_run_in_their_order_whichever_fail(tmp_path, capsys):
+    page = tmp_path / "page.md"
+    blocks = [("sh", "false"), ("python", "open('a', 'w')"), ("sh", "mv a b")]
+    page.write_text("".join(f"```{name}\n{code}\n```\n" for name, code in blocks))
+    failed = SCRIPT["run_page"](str(page), tmp_path, {}, sys.executable)
+    assert failed == [f"{page}:1"]
+    assert (tmp_path / "b").exists()
+    assert "exit status 1: false" in capsys.readouterr().out
+
+
+def test_trainings_of_a_short_block_have_few_steps():
+    lines = """arena train tic_tac_toe --seed 0  # a minute
+arena train --resume run \\
+    --max_steps 800
+arena train spiral --dry-run
+arena eval random nim"""
+    found = [" ".join(line.split()) for line in SCRIPT["shortened"](lines).split("\n")]
+    assert found == [
+        "arena train tic_tac_toe --seed 0 --max_steps 4 --max_completion_length 16",
+        "arena train --resume run --max_steps 8",
+        "arena train spiral --dry-run",
+        "arena eval random nim",
+    ]
+
+
 def run(command, folder):
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(

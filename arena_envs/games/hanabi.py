@@ -34,13 +34,14 @@ once the last life is lost, as in OpenSpiel.
 """
 
 import random
+import struct
 from bisect import bisect
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, cached_property, lru_cache, partial
-from itertools import accumulate
+from itertools import accumulate, count
 from math import perm
-from operator import getitem
+from operator import getitem, truediv
 from typing import Any, NamedTuple, TypeVar
 
 from arena_envs.game import (
@@ -127,6 +128,11 @@ class Pieces(dict[K, V]):
         return piece
 
 
+def pieces(make: Callable[[Any, K], V]) -> cached_property[Pieces[K, V]]:
+    """A method of one argument as the `Pieces` of a game."""
+    return cached_property(lambda game: Pieces(partial(make, game)))
+
+
 @lru_cache(MAX_PIECES)
 def places(bits: int, first: int) -> tuple[int, ...]:
     """Places of the bits that are set, the lowest place being `first`.
@@ -145,143 +151,16 @@ def latest(state: State, seat: int) -> tuple[Turn, ...]:
     return turns + (NO_TURN,) * (num_players - 1 - len(turns))
 
 
-class Texts:
-    """The texts of a game; most lines are made once."""
+@lru_cache(MAX_PIECES)
+def _fireworks_text(tops: bytes) -> str:
+    pairs = zip(COLORS, tops, strict=False)
+    return f"Fireworks: {', '.join(f'{color} {top}' for color, top in pairs)}."
 
-    def __init__(self, game: "Hanabi") -> None:
-        self._game = game
-        seats, cards = range(game.num_players), range(len(game.copies))
-        slots = range(game.cards_per_hand)
-        self._fireworks = Pieces(self._write_fireworks)
-        self._discards = [
-            Pieces(partial(self._write_discards, color))
-            for color in COLORS[: game.num_colors]
-        ]
-        self._own = [Pieces(partial(self._write_own, slot)) for slot in slots]
-        self._titles = [
-            f"Cards of player_{seat} (as far as player_{seat} knows):" for seat in seats
-        ]
-        self._cards = [
-            [Pieces(partial(self._write_card, slot, card)) for card in cards]
-            for slot in slots
-        ]
-        self._news = [Pieces(partial(self._write_news, seat)) for seat in seats]
 
-    def observation(self, state: State, seat: int) -> str:
-        """The table, all hands but the own one, hints, and the latest turns."""
-        _, _, size, hands, hints, tops, discards, tokens, lives, left, _ = state
-        end = "" if size else f" Turns left: {left}."
-        cards = ", ".join(filter(None, map(getitem, self._discards, discards)))
-        lines = [
-            f"You are player_{seat}. {self._turn(state, seat)} Life tokens: {lives}. "
-            f"Information tokens: {tokens}. Deck: {size}.{end}",
-            self._fireworks[tops],
-            f"Discards: {cards or 'none'}.",
-            "Your cards, as far as you know:",
-        ]
-        lines += map(getitem, self._own, hints[seat])
-        others = self._game.others[seat]
-        for other in others:
-            lines.append(self._titles[other])
-            cards_seen = map(getitem, self._cards, hands[other])
-            lines += map(getitem, cards_seen, hints[other])
-        turns = zip(others, latest(state, seat), strict=True)
-        news = [self._news[who][turn] for who, turn in turns if turn is not NO_TURN]
-        if news:
-            lines += ["Since your last turn:", *news]
-        return "\n".join(lines)
-
-    def _turn(self, state: State, seat: int) -> str:
-        """The seat to move, or the score."""
-        if state.player == seat:
-            return "You are to move."
-        if state.player == CHANCE:
-            return "A card is being drawn."
-        if state.player != TERMINAL:
-            return f"player_{state.player} is to move."
-        score = sum(state.fireworks) if state.life_tokens else 0
-        return f"The game is over: the score is {score}."
-
-    def action(self, seat: int, action: int) -> str:
-        """Canonical text of an action of this seat."""
-        verb, where, bit = self._game.moves[action]
-        if verb != "reveal":
-            return f"{verb} {where}"
-        value, first_rank = bit.bit_length() - 1, self._game.num_colors
-        is_color = value < first_rank
-        name = COLORS[value] if is_color else f"rank {value - first_rank + 1}"
-        return f"reveal {name} to player_{(seat + where) % self._game.num_players}"
-
-    def rules(self, seat: int) -> str:
-        """The rules of the game, with examples of actions of this seat."""
-        game = self._game
-        told = f"player_{(seat + 1) % game.num_players}"
-        per_color = enumerate(game.copies[: game.num_ranks], start=1)
-        copies = ", ".join(f"{num} of rank {rank}" for rank, num in per_color)
-        colors = "color is" if game.num_colors == 1 else "colors are"
-        hand = counted(game.cards_per_hand, "card")
-        lives = counted(game.max_life_tokens, "life token")
-        tokens = counted(game.max_information_tokens, "information token")
-        return (
-            f"This is Hanabi, a cooperative card game with {game.num_players} players. The "
-            f"{colors} {', '.join(COLORS[: game.num_colors])}; in each color, the deck has "
-            f"{copies}. Each player holds {hand}, numbered from 0, and "
-            "sees the cards of the others but not their own. Together you build a firework in "
-            "each color, one card of each rank, from rank 1 upwards. In turn, from player_0 "
-            'on, each player does one of three things. "play 0" plays your card 0: if it has '
-            "the next rank of its color's firework, it is added there, otherwise it is "
-            'discarded and you all lose a life token. "discard 0" discards your card 0 and '
-            "regains an information token; this is not allowed while none is missing. "
-            f'"reveal {COLORS[0]} to {told}" or "reveal rank 1 to {told}" costs an '
-            f"information token and points out all cards of {told} that have this color or "
-            "rank, of which there must be at least one. Completing a firework regains an "
-            "information token, too, if one is missing. Life tokens are never regained. When "
-            "a card leaves a hand, the cards behind it move down by one number and a new card "
-            "is drawn as the last, until the deck is empty. All of you together start with "
-            f"{lives} and {tokens}, the most that you can have. The game ends when all fireworks "
-            "are complete, when no life token is left, or when each player has had one more "
-            "turn after the last card was drawn. The score of everybody is the number of "
-            "cards in the fireworks, or 0 if no life token is left."
-        )
-
-    def _write_fireworks(self, tops: bytes) -> str:
-        pairs = zip(COLORS, tops, strict=False)
-        return f"Fireworks: {', '.join(f'{color} {top}' for color, top in pairs)}."
-
-    def _write_discards(self, color: str, row: bytes) -> str:
-        copies = enumerate(row, start=1)
-        return ", ".join(f"{color} {rank}" for rank, num in copies for _ in range(num))
-
-    def _write_own(self, slot: int, hint: int) -> str:
-        return f"{slot}: {self._hint(hint)}"
-
-    def _write_card(self, slot: int, card: int, hint: int) -> str:
-        return f"{slot}: {self._card(card)} ({self._hint(hint)})"
-
-    def _write_news(self, seat: int, turn: Turn) -> str:
-        """A turn as the others read it."""
-        played = f"player_{seat}: {self.action(seat, turn.action)}"
-        verb = self._game.moves[turn.action].verb
-        if verb == "reveal":
-            every = range(self._game.cards_per_hand)
-            slots = [str(slot) for slot in every if turn.touched >> slot & 1]
-            cards = "card" if len(slots) == 1 else "cards"
-            return f"{played} ({cards} {', '.join(slots)})"
-        how = {"discard": "", "play": ", added" if turn.scored else ", life lost"}[verb]
-        return f"{played} ({self._card(turn.card)}{how})"
-
-    def _card(self, card: int) -> str:
-        color, rank = divmod(card, self._game.num_ranks)
-        return f"{COLORS[color]} {rank + 1}"
-
-    def _hint(self, hint: int) -> str:
-        """Possible colors and ranks, such as "red/blue, rank 1"."""
-        num_colors, num_ranks = self._game.num_colors, self._game.num_ranks
-        colors = [COLORS[c] for c in range(num_colors) if hint >> c & 1]
-        ranks = [str(r + 1) for r in range(num_ranks) if hint >> num_colors + r & 1]
-        color = "any color" if len(colors) == num_colors else "/".join(colors)
-        rank = "any rank" if len(ranks) == num_ranks else f"rank {'/'.join(ranks)}"
-        return f"{color}, {rank}"
+@lru_cache(MAX_PIECES)
+def _discards_text(color: str, row: bytes) -> str:
+    copies = enumerate(row, start=1)
+    return ", ".join(f"{color} {rank}" for rank, num in copies for _ in range(num))
 
 
 def sample_hand(
@@ -331,85 +210,12 @@ def _placements(slots: int, copies: int) -> list[tuple[int, int]]:
         chosen = (chosen - 1) & slots
 
 
-class Features:
-    """The knowledge of the text as numbers, seats counted from the own one.
-
-    They are joined from pieces, each of them some float32 as bytes.
-    """
-
-    def __init__(self, game: "Hanabi") -> None:
-        self._game = game
-        n, num_cards = game.num_players, len(game.copies)
-        num_values = game.num_colors + game.num_ranks
-        missing = range(game.cards_per_hand, -1, -1)  # by number of cards
-        self._seats = [_one_hot(seat, n) for seat in (*range(n), -1)]
-        self._deck = _shares(sum(game.copies))
-        self._information_tokens = _shares(game.max_information_tokens)
-        self._life_tokens = _shares(game.max_life_tokens)
-        self._turns_left = _shares(n)
-        self._fireworks = [
-            _one_hot(top, game.num_ranks + 1) for top in range(game.num_ranks + 1)
-        ]
-        self._discards = Pieces(self._make_discards)
-        self._hints: Pieces[int, bytes] = Pieces(lambda hint: _bits(hint, num_values))
-        self._no_hints = [bytes(4 * num_values * num) for num in missing]
-        self._cards = [_one_hot(card, num_cards) for card in range(num_cards)]
-        self._no_cards = [bytes(4 * num_cards * num) for num in missing]
-        self._turns = Pieces(self._make_turn)
-
-    def __call__(self, state: State, seat: int) -> Vector:
-        player, _, size, hands, hints, tops, discards, tokens, lives, left, _ = state
-        to_move = (player - seat) % self._game.num_players if player >= 0 else -1
-        pieces = [
-            self._seats[seat],
-            self._seats[to_move],
-            self._deck[size],
-            self._information_tokens[tokens],
-            self._life_tokens[lives],
-            self._turns_left[left],
-            *map(self._fireworks.__getitem__, tops),
-            *map(self._discards.__getitem__, discards),
-            *map(self._hints.__getitem__, hints[seat]),
-            self._no_hints[len(hints[seat])],
-        ]
-        for other in self._game.others[seat]:
-            hand = hands[other]
-            pieces += map(self._hints.__getitem__, hints[other])
-            pieces.append(self._no_hints[len(hand)])
-            pieces += map(self._cards.__getitem__, hand)
-            pieces.append(self._no_cards[len(hand)])
-        pieces += map(self._turns.__getitem__, latest(state, seat))
-        return np.frombuffer(bytearray(b"".join(pieces)), np.float32)
-
-    def _make_discards(self, row: bytes) -> bytes:
-        copies = self._game.copies[: len(row)]
-        return _floats(num / of for num, of in zip(row, copies, strict=True))
-
-    def _make_turn(self, turn: Turn) -> bytes:
-        action, card, scored, touched = turn
-        return (
-            _one_hot(action, len(self._game.moves))
-            + _one_hot(card, len(self._game.copies))
-            + _floats([scored])
-            + _bits(touched, self._game.cards_per_hand)
-        )
-
-
-def _floats(values: Iterable[float]) -> bytes:
-    return np.array(list(values), np.float32).tobytes()
-
-
 def _one_hot(index: int, size: int) -> bytes:
-    return _floats(i == index for i in range(size))
+    return struct.pack(f"{size}f", *(i == index for i in range(size)))
 
 
 def _bits(number: int, size: int) -> bytes:
-    return _floats(number >> i & 1 for i in range(size))
-
-
-def _shares(of: int) -> list[bytes]:
-    """The numbers from 0 to the largest, as shares of it."""
-    return [_floats([number / max(1, of)]) for number in range(of + 1)]
+    return struct.pack(f"{size}f", *(number >> i & 1 for i in range(size)))
 
 
 T = TypeVar("T")
@@ -486,11 +292,6 @@ class Hanabi(BaseGame[State, int]):
         return tuple(1 << color | 1 << rank for color in colors for rank in ranks)
 
     @cached_property
-    def any_card(self) -> int:
-        """The hint that all colors and ranks are possible."""
-        return (1 << self.num_colors + self.num_ranks) - 1
-
-    @cached_property
     def moves(self) -> tuple[Move, ...]:
         """The effect of each action."""
         slots, first = range(self.cards_per_hand), self.num_colors
@@ -543,16 +344,6 @@ class Hanabi(BaseGame[State, int]):
         left = sum(self.copies) - self.num_players * self.cards_per_hand
         before = 2 * left + self.max_information_tokens - 1 if left else 0
         return before + self.num_players
-
-    @cached_property
-    def texts(self) -> Texts:
-        """The texts of these settings."""
-        return Texts(self)
-
-    @cached_property
-    def numbers(self) -> Features:
-        """The features of the players."""
-        return Features(self)
 
     @property
     def max_chance_nodes(self) -> int:
@@ -624,7 +415,73 @@ class Hanabi(BaseGame[State, int]):
         return {"score_share": self.returns(state)[0] / self.max_return}
 
     def observe(self, state: State, seat: int) -> str:
-        return self.texts.observation(state, seat)
+        """The table, all hands but the own one, hints, and the latest turns."""
+        _, _, size, hands, hints, tops, discards, tokens, lives, left, _ = state
+        end = "" if size else f" Turns left: {left}."
+        gone = ", ".join(filter(None, map(_discards_text, COLORS, discards)))
+        lines = [
+            f"You are player_{seat}. {self._turn_text(state, seat)} Life tokens: {lives}. "
+            f"Information tokens: {tokens}. Deck: {size}.{end}",
+            _fireworks_text(tops),
+            f"Discards: {gone or 'none'}.",
+            "Your cards, as far as you know:",
+            *map(self._own_text.__getitem__, enumerate(hints[seat])),
+        ]
+        others = self.others[seat]
+        for other in others:
+            lines.append(f"Cards of player_{other} (as far as player_{other} knows):")
+            cards = zip(count(), hands[other], hints[other])
+            lines += map(self._card_text.__getitem__, cards)
+        turns = zip(others, latest(state, seat), strict=True)
+        news = [self._news[turn] for turn in turns if turn[1] is not NO_TURN]
+        if news:
+            lines += ["Since your last turn:", *news]
+        return "\n".join(lines)
+
+    @pieces
+    def _own_text(self, card: tuple[int, int]) -> str:
+        """A slot, and possible colors and ranks, such as "0: red/blue, rank 1"."""
+        slot, hint = card
+        num_colors, num_ranks = self.num_colors, self.num_ranks
+        colors = [COLORS[c] for c in range(num_colors) if hint >> c & 1]
+        ranks = [str(r + 1) for r in range(num_ranks) if hint >> num_colors + r & 1]
+        color = "any color" if len(colors) == num_colors else "/".join(colors)
+        rank = "any rank" if len(ranks) == num_ranks else f"rank {'/'.join(ranks)}"
+        return f"{slot}: {color}, {rank}"
+
+    @pieces
+    def _card_text(self, seen: tuple[int, int, int]) -> str:
+        slot, card, hint = seen
+        _, known = self._own_text[slot, hint].split(": ")
+        return f"{slot}: {self._name(card)} ({known})"
+
+    def _name(self, card: int) -> str:
+        color, rank = divmod(card, self.num_ranks)
+        return f"{COLORS[color]} {rank + 1}"
+
+    def _turn_text(self, state: State, seat: int) -> str:
+        """The seat to move, or the score."""
+        if state.player == seat:
+            return "You are to move."
+        if state.player == CHANCE:
+            return "A card is being drawn."
+        if state.player != TERMINAL:
+            return f"player_{state.player} is to move."
+        score = sum(state.fireworks) if state.life_tokens else 0
+        return f"The game is over: the score is {score}."
+
+    @pieces
+    def _news(self, seat_turn: tuple[int, Turn]) -> str:
+        """A turn as the others read it."""
+        seat, turn = seat_turn
+        played = f"player_{seat}: {self.seat_action_text(seat, turn.action)}"
+        verb = self.moves[turn.action].verb
+        if verb == "reveal":
+            slots = list(map(str, places(turn.touched, 0)))
+            cards = "card" if len(slots) == 1 else "cards"
+            return f"{played} ({cards} {', '.join(slots)})"
+        how = {"discard": "", "play": ", added" if turn.scored else ", life lost"}[verb]
+        return f"{played} ({self._name(turn.card)}{how})"
 
     def information_state(self, state: State, seat: int) -> Hashable:
         """All turns and the hands of the others, which also determine their earlier hands."""
@@ -632,13 +489,104 @@ class Hanabi(BaseGame[State, int]):
         return (seat, len(state.hands[seat]), others, state.history)
 
     def features(self, state: State, seat: int) -> Vector:
-        return self.numbers(state, seat)
+        """The knowledge of the text as numbers, seats counted from the own one."""
+        player, _, size, hands, hints, tops, discards, tokens, lives, left, _ = state
+        to_move = (player - seat) % self.num_players if player >= 0 else -1
+        hint_size = 4 * (self.num_colors + self.num_ranks)
+        missing = self.cards_per_hand - len(hints[seat])
+        numbers = [
+            self._seat_numbers[seat],
+            self._seat_numbers[to_move],
+            struct.pack("4f", *map(truediv, (size, tokens, lives, left), self._most)),
+            *map(self._height_numbers.__getitem__, tops),
+            *map(self._discard_numbers.__getitem__, discards),
+            *map(self._hint_numbers.__getitem__, hints[seat]),
+            bytes(hint_size * missing),
+        ]
+        for other in self.others[seat]:
+            missing = self.cards_per_hand - len(hints[other])
+            numbers += map(self._hint_numbers.__getitem__, hints[other])
+            numbers.append(bytes(hint_size * missing))
+            numbers += map(self._card_numbers.__getitem__, hands[other])
+            numbers.append(bytes(4 * len(self.copies) * missing))
+        numbers += map(self._turn_numbers.__getitem__, latest(state, seat))
+        return np.frombuffer(bytearray().join(numbers), np.float32)
+
+    @cached_property
+    def _most(self) -> list[int]:
+        """Cards in the deck, tokens of both kinds and turns left, or 1 where there are none."""
+        tokens = (self.max_information_tokens, self.max_life_tokens)
+        return [number or 1 for number in (sum(self.copies), *tokens, self.num_players)]
+
+    @pieces
+    def _seat_numbers(self, seat: int) -> bytes:
+        return _one_hot(seat, self.num_players)
+
+    @pieces
+    def _height_numbers(self, top: int) -> bytes:
+        return _one_hot(top, self.num_ranks + 1)
+
+    @pieces
+    def _discard_numbers(self, row: bytes) -> bytes:
+        pairs = zip(row, self.copies, strict=False)
+        return struct.pack(f"{len(row)}f", *(num / of for num, of in pairs))
+
+    @pieces
+    def _hint_numbers(self, hint: int) -> bytes:
+        return _bits(hint, self.num_colors + self.num_ranks)
+
+    @pieces
+    def _card_numbers(self, card: int) -> bytes:
+        return _one_hot(card, len(self.copies))
+
+    @pieces
+    def _turn_numbers(self, turn: Turn) -> bytes:
+        action, card, scored, touched = turn
+        ones = _one_hot(action, len(self.moves)) + self._card_numbers[card]
+        return ones + _bits(scored, 1) + _bits(touched, self.cards_per_hand)
 
     def action_text(self, state: State, action: int) -> str:
-        return self.texts.action(state.player, action)
+        return self.seat_action_text(state.player, action)
+
+    def seat_action_text(self, seat: int, action: int) -> str:
+        """Canonical text of an action of a seat."""
+        verb, where, bit = self.moves[action]
+        if verb != "reveal":
+            return f"{verb} {where}"
+        value, first_rank = bit.bit_length() - 1, self.num_colors
+        is_color = value < first_rank
+        name = COLORS[value] if is_color else f"rank {value - first_rank + 1}"
+        return f"reveal {name} to player_{(seat + where) % self.num_players}"
 
     def rules(self, seat: int) -> str:
-        return self.texts.rules(seat)
+        told = f"player_{(seat + 1) % self.num_players}"
+        per_color = enumerate(self.copies[: self.num_ranks], start=1)
+        copies = ", ".join(f"{num} of rank {rank}" for rank, num in per_color)
+        colors = "color is" if self.num_colors == 1 else "colors are"
+        hand = counted(self.cards_per_hand, "card")
+        lives = counted(self.max_life_tokens, "life token")
+        tokens = counted(self.max_information_tokens, "information token")
+        return (
+            f"This is Hanabi, a cooperative card game with {self.num_players} players. The "
+            f"{colors} {', '.join(COLORS[: self.num_colors])}; in each color, the deck has "
+            f"{copies}. Each player holds {hand}, numbered from 0, and "
+            "sees the cards of the others but not their own. Together you build a firework in "
+            "each color, one card of each rank, from rank 1 upwards. In turn, from player_0 "
+            'on, each player does one of three things. "play 0" plays your card 0: if it has '
+            "the next rank of its color's firework, it is added there, otherwise it is "
+            'discarded and you all lose a life token. "discard 0" discards your card 0 and '
+            "regains an information token; this is not allowed while none is missing. "
+            f'"reveal {COLORS[0]} to {told}" or "reveal rank 1 to {told}" costs an '
+            f"information token and points out all cards of {told} that have this color or "
+            "rank, of which there must be at least one. Completing a firework regains an "
+            "information token, too, if one is missing. Life tokens are never regained. When "
+            "a card leaves a hand, the cards behind it move down by one number and a new card "
+            "is drawn as the last, until the deck is empty. All of you together start with "
+            f"{lives} and {tokens}, the most that you can have. The game ends when all fireworks "
+            "are complete, when no life token is left, or when each player has had one more "
+            "turn after the last card was drawn. The score of everybody is the number of "
+            "cards in the fireworks, or 0 if no life token is left."
+        )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Deals the own hand again; all deals that fit the hints are equally likely."""
@@ -657,11 +605,12 @@ class Hanabi(BaseGame[State, int]):
 
     def _deal(self, state: State, card: int) -> State:
         _, deck, size, hands, hints, tops, discards, tokens, lives, left, past = state
+        any_card = (1 << self.num_colors + self.num_ranks) - 1
         seat, hand_size = 0, self.cards_per_hand
         while len(hands[seat]) == hand_size:
             seat += 1
         deck = deck[:card] + BYTES[deck[card] - 1] + deck[card + 1 :]
-        hand, hint = hands[seat] + BYTES[card], (*hints[seat], self.any_card)
+        hand, hint = hands[seat] + BYTES[card], (*hints[seat], any_card)
         hands = (*hands[:seat], hand, *hands[seat + 1 :])
         hints = (*hints[:seat], hint, *hints[seat + 1 :])
         is_ready = len(hands[-1]) == hand_size
@@ -925,7 +874,7 @@ def _latest(game: Hanabi, state: State) -> Any:
         if turn == NO_TURN:
             continue
         seat = number % game.num_players
-        text = game.texts.action(seat, turn.action)
+        text = game.seat_action_text(seat, turn.action)
         if turn.card >= 0:
             color, rank = divmod(turn.card, game.num_ranks)
             text += f" ({COLORS[color]} {rank + 1})"

@@ -5,10 +5,13 @@
 
 The last commit is cloned, an environment is made by the README's own commands (`make train`
 makes it), and the blocks of each page run one after the other from the clone's root. Where a
-command names something that a reader has (a model, a recipe), it is put in place first.
+command names something that a reader has (a model, a recipe), it is put in place first. All
+blocks are run, whichever fail; the exit status is then 1.
 
-A comment above a block says how it runs: `<!-- run: no, REASON -->` leaves it out, and
-`<!-- run: slow -->` leaves it out of the fast tests alone (`tests/test_readme.py`).
+A comment above a block says how it runs: `<!-- run: no, REASON -->` leaves it out,
+`<!-- run: slow -->` leaves it out of the fast tests alone (`tests/test_readme.py`), and
+`<!-- run: short -->` does so, too, and gives each training of the block four steps (eight where
+it names their number) with replies of at most 16 tokens.
 """
 
 import os
@@ -61,6 +64,7 @@ reference.mkdir()
 (reference / "main").write_text("0")
 Path("recipe.yaml").write_text("{max_steps: 2, warm_start_steps: 10}")
 """
+RUN = "arena train recipe.yaml --output-dir runs/20261121-103000"  # to be resumed
 
 
 class Block(NamedTuple):
@@ -68,7 +72,7 @@ class Block(NamedTuple):
 
     page: str
     line: int
-    how: str  # "", "slow" or "no, REASON"
+    how: str  # "", "slow", "short" or "no, REASON"
     language: str
     code: str
 
@@ -84,6 +88,21 @@ def blocks(page: str) -> Iterator[Block]:
         line = text.count("\n", 0, found.start()) + 1
         language = "python" if found["language"] == "python" else "sh"
         yield Block(page, line, found["how"] or "", language, found["code"])
+
+
+def shortened(code: str) -> str:
+    """The commands, each training with few steps and short replies."""
+    lines = []
+    for line in code.replace("\\\n", " ").splitlines():
+        command = line.partition(" #")[0]
+        trains = re.search(r"\barena(_trainers)? train ", command)
+        if trains and not re.search("--(dry-run|help)", command):
+            command, named = re.subn(r"--max_steps \d+", "--max_steps 8", command)
+            command += "" if named else " --max_steps 4"
+            if "--resume" not in command:
+                command += " --max_completion_length 16"
+        lines.append(command)
+    return "\n".join(lines)
 
 
 def as_program(found: list[Block]) -> str:
@@ -120,43 +139,65 @@ def main(pages: list[str]) -> None:
         run(["make", str(made.relative_to(clone))], clone, env)
         python = str(clone / ".venv" / "bin" / "python")
         run([python, "-c", PREPARE, str(cache)], clone, env)
-        for page in pages:
-            run_page(page, clone, env, python)
+        run(["bash", "-c", RUN], clone, env)
+        failed = [at for page in pages for at in run_page(page, clone, env, python)]
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
     sys.stdout.write("every block runs\n")
 
 
-def run_page(page: str, clone: Path, env: dict[str, str], python: str) -> None:
-    found = list(blocks(page))
-    for block in found:
-        if not block.runs:
-            sys.stdout.write(f"{page}:{block.line}: left out: {block.how[4:]}\n")
-        elif block.language == "sh":
-            began = time.monotonic()
-            run(["bash", "-euo", "pipefail", "-c", block.code], clone, env)
-            seconds = time.monotonic() - began
-            sys.stdout.write(f"{page}:{block.line}: runs, {seconds:.0f} s\n")
-            sys.stdout.flush()
-    code = [block for block in found if block.language == "python" and block.runs]
-    if code:
-        run([python, "-c", as_program(code)], clone, env)
-        sys.stdout.write(f"{page}: {len(code)} Python blocks run\n")
+def run_page(page: str, clone: Path, env: dict[str, str], python: str) -> list[str]:
+    """Runs the blocks of a page in their order; where those stand that failed.
+
+    Python blocks below commands run in a new process, after the Python blocks above these.
+    """
+    found = [block for block in blocks(page) if block.runs]
+    code: list[Block] = []
+    failed = []
+    for block, then in zip(found, [*found[1:], None], strict=True):
+        if block.language == "python":
+            code.append(block)
+            if then and then.language == "python":
+                continue
+            command = [python, "-c", as_program(code)]
+        else:
+            text = shortened(block.code) if block.how == "short" else block.code
+            command = ["bash", "-euo", "pipefail", "-c", text]
+        began = time.monotonic()
+        why = complaint(command, clone, env)
+        seconds = time.monotonic() - began
+        at = f"{page}:{block.line}"
+        sys.stdout.write(f"{at}: {why or 'runs'}, {seconds:.0f} s\n")
+        sys.stdout.flush()
+        failed += [at] if why else []
+    return failed
 
 
 def run(command: list[str], cwd: Path, env: dict[str, str]) -> None:
+    if why := complaint(command, cwd, env):
+        sys.exit(why)
+
+
+def complaint(command: list[str], cwd: Path, env: dict[str, str]) -> str:
+    """Runs a command; the exit status and the end of what it wrote where it fails, else ""."""
     outer = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env={**outer, **env},
-        input=TYPED,
-        capture_output=True,
-        text=True,
-        timeout=MAX_SECONDS,
-        check=False,
-    )
-    if done.returncode:
-        shown = f"{command[-1]}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-        sys.exit(f"exit status {done.returncode}: {shown}")
+    try:
+        done = subprocess.run(
+            command,
+            cwd=cwd,
+            env={**outer, **env},
+            input=TYPED,
+            capture_output=True,
+            text=True,
+            timeout=MAX_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"took over {MAX_SECONDS} s: {command[-1]}\n"
+    if done.returncode == 0:
+        return ""
+    shown = f"{command[-1]}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    return f"exit status {done.returncode}: {shown}"
 
 
 if __name__ == "__main__":

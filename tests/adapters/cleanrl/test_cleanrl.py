@@ -1,4 +1,4 @@
-"""A trainer in one file learns on Gymnasium's vector environments."""
+"""A trainer in one file learns on Gymnasium's vector environments, and its agent comes back."""
 
 import runpy
 from pathlib import Path
@@ -13,3 +13,11 @@ def test_it_learns(record_property) -> None:
     first, last = runpy.run_path(str(Path(__file__).with_name("example.py")))["main"]()
     record_property("learned", f"mean return against random {first:.2f} -> {last:.2f}")
     assert last > first + 0.2
+
+
+@pytest.mark.slow
+def test_the_nash_conv_of_a_saved_agent_falls(record_property) -> None:
+    nash_conv = runpy.run_path(str(Path(__file__).with_name("example.py")))["nash_conv"]
+    before, after = nash_conv(0), nash_conv(60)
+    record_property("learned", f"NashConv of Kuhn poker {before:.2f} -> {after:.2f}")
+    assert after < before - 0.2

@@ -7,11 +7,23 @@ from pathlib import Path
 import pytest
 
 import arena_envs
+from arena_trainers.evaluate import exploitability
+from arena_wrappers import ArrayPolicy, make_policy
 
 pytest.importorskip("torchrl", reason="torchrl is not installed: make adapters")
 
+import torch
+from tensordict.nn import TensorDictModule
+from torchrl.data import OneHot
 from torchrl.envs import ActionMask, GymEnv, PettingZooWrapper, TransformedEnv
 from torchrl.envs.utils import check_env_specs
+from torchrl.modules import (
+    MLP,
+    MaskedCategorical,
+    MaskedOneHotCategorical,
+    ProbabilisticActor,
+    QValueActor,
+)
 
 from arena_wrappers.adapters import OpenMasks
 
@@ -63,3 +75,34 @@ def test_one_seat_plays_by_its_gymnasium_id_without_forfeits() -> None:
     num_episodes = int(steps["next", "done"].sum())
     mean = float(steps["next", "reward"].sum()) / num_episodes
     assert abs(mean - 0.125) < 5 * 1.5 / num_episodes**0.5
+
+
+def test_the_nash_conv_of_a_saved_actor_falls(record_property) -> None:
+    nash_conv = runpy.run_path(str(Path(__file__).with_name("example.py")))["nash_conv"]
+    before, after = nash_conv(0), nash_conv(20)
+    record_property("learned", f"NashConv of Kuhn poker {before:.2f} -> {after:.2f}")
+    assert after < before - 0.3
+
+
+@pytest.mark.parametrize("drawn", [MaskedCategorical, MaskedOneHotCategorical, None])
+def test_a_saved_actor_is_a_policy_with_its_probabilities(drawn, tmp_path) -> None:
+    """Without a distribution, a Q-value actor: it plays its best legal action."""
+    torch.manual_seed(1)
+    game, net = arena_envs.make_game("leduc_poker"), MLP(51, 3, num_cells=[8])
+
+    def probs(features, masks):
+        out = net(torch.as_tensor(features))
+        out = out.masked_fill(torch.as_tensor(masks) == 0, -1e9).detach()
+        return out.softmax(1) if drawn else torch.eye(3)[out.argmax(1)]
+
+    if drawn:
+        keys = {"logits": "logits", "mask": "action_mask"}
+        logits = TensorDictModule(net, ["observation"], ["logits"])
+        actor = ProbabilisticActor(logits, in_keys=keys, distribution_class=drawn)
+    else:
+        actor = QValueActor(net, spec=OneHot(3), action_mask_key="action_mask")
+    torch.save(actor, tmp_path / "actor.pt")
+    saved = exploitability(make_policy(f"array:torchrl:{tmp_path / 'actor.pt'}"), game)
+    assert saved.illegal_mass == pytest.approx(0, abs=1e-6)
+    own = exploitability(ArrayPolicy(probs), game)
+    assert saved.nash_conv == pytest.approx(own.nash_conv, abs=1e-4)

@@ -147,7 +147,7 @@ def test_the_tables_fit_a_terminal_of_80_columns(game, args):
             )
             for row in found.evaluation.rows
         ]
-        found = found._replace(evaluation=replace(found.evaluation, rows=rows))
+        found = replace(found, evaluation=replace(found.evaluation, rows=rows))
     text = page(found)
     assert "…" not in text
     assert "and an equilibrium" in text

@@ -11,8 +11,7 @@ from arena_trainers.data import Rollout, TurnCredit, read_rollouts
 from arena_trainers.runs.watch import (
     MAX_EPISODES,
     markdown_table,
-    trace_of,
-    tracked_turns,
+    traces_of,
 )
 from arena_wrappers import ScriptedPolicy, play
 
@@ -33,11 +32,12 @@ def log_to(name, folder, monkeypatch, **environment):
 def turns_of(folder):
     """(step, reply, reward, advantage) of each turn that is tracked, from the record."""
     return [
-        (step, turn.turn.reply, turn.turn.reward, turn.advantage)
+        (step, turn["messages"][-1]["content"], told["reward"], told["advantage"])
         for step in (1, 2)
-        for turn in tracked_turns(
-            list(read_rollouts(folder / "first" / "rollouts" / f"step-{step}.jsonl"))
+        for turn in traces_of(
+            [*read_rollouts(folder / "first" / "rollouts" / f"step-{step}.jsonl")], step
         )
+        for told in [turn["metadata"]]
     ]
 
 
@@ -46,16 +46,16 @@ def test_turns_of_players_have_no_effect_in_markdown():
     policies = [ScriptedPolicy([attack]), ScriptedPolicy(["pass"])]
     (episode,) = play("kuhn_poker", policies, [0])
     credit = TurnCredit("mars", [0.5, -0.25])
-    found = tracked_turns([Rollout(episode, [credit])] * (MAX_EPISODES + 1))
+    found = traces_of([Rollout(episode, [credit])] * (MAX_EPISODES + 1), 7)
     assert len(found) == MAX_EPISODES
-    assert found[0].advantage == 0.125
+    assert found[0]["metadata"]["advantage"] == 0.125
     table = markdown_table(found)
     assert len(table.splitlines()) == 2 + MAX_EPISODES
     assert all(line.count("|") == 11 for line in table.splitlines())
     assert not set("<>`[*") & set(table.replace("<br>", ""))
     assert "&#60;img src&#61;x" in table
     assert "| +0.125 | mars |" in table
-    trace = trace_of(found[0], 7)
+    trace = found[0]
     assert trace["messages"][-1] == {"role": "assistant", "content": attack}
     assert trace["metadata"]["step"] == 7
     assert trace["metadata"]["reward"] == episode.turns[0].reward

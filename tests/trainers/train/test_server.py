@@ -8,6 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import torch
 from transformers.trainer_utils import IntervalStrategy
 
 from arena_trainers import TurnGRPOConfig
@@ -425,3 +426,45 @@ def test_settings_that_a_server_does_not_take_are_refused(settings, overrides, m
     given = {"use_vllm": True, "vllm_mode": "server", **overrides}
     with pytest.raises(ValueError, match=message):
         TurnGRPOConfig(**settings, **given)
+
+
+AHEAD = {"asynchronous": {"max_staleness": 1, "in_flight": 2}, "max_steps": 4}
+
+
+def test_a_server_plays_the_next_step_with_the_weights_of_this_one(make, vllm):
+    trainer = make(**AHEAD)
+    trainer.train()
+    sent = [body["new_version"] for path, body in vllm.calls if "update_w" in path]
+    names = [Path(folder).name for folder in sent]
+    assert names == ["step-0", "step-1", "step-2", "step-4"]  # and the last weights
+    found = [record["arena/asynchronous/staleness"] for record in steps(trainer)]
+    assert found == [0, 1, 1, 1]
+
+
+def test_a_run_beside_a_server_resumes_with_the_weights_that_played(
+    make, vllm, start, tmp_path
+):
+    options = AHEAD | {"save_strategy": "steps", "save_steps": 2}
+    unbroken = make(**options)
+    unbroken.train()
+    resumed = make(start(), **options, output_dir=str(tmp_path / "resumed"))
+    resumed.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-2"))
+    weights = resumed.model.state_dict()
+    for name, tensor in unbroken.model.state_dict().items():
+        torch.testing.assert_close(weights[name], tensor, msg=name)
+
+
+def test_a_server_that_dies_during_play_ahead_ends_training(make, start):
+    server = start()
+    trainer = make(server, **AHEAD, save_strategy="steps", save_steps=1)
+    fill = trainer.ahead._fill
+
+    def stop(step):
+        if step == 1:
+            server.stop()
+        fill(step)
+
+    trainer.ahead._fill = stop
+    with pytest.raises(ServerError, match=r"no server answers|broke off"):
+        trainer.train()
+    assert (Path(trainer.args.output_dir) / "checkpoint-2").is_dir()

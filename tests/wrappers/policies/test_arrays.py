@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 from arena_envs import make_game
 from arena_envs.solvers import uniform_table
@@ -73,6 +74,59 @@ def test_what_are_no_probabilities_is_refused(probs, game, reason) -> None:
 def test_an_unknown_format_is_refused(spec) -> None:
     with pytest.raises(ValueError, match="want array:FORMAT:PATH"):
         make_policy(spec)
+
+
+class Agent(torch.nn.Module):
+    """The networks of CleanRL's `ppo.py`, or of its `dqn.py`."""
+
+    def __init__(self, num_actions: int, **parts: type[torch.nn.Module]) -> None:
+        super().__init__()
+        for name, bend in parts.items():
+            layers = torch.nn.Linear(11, 8), torch.nn.Linear(8, num_actions)
+            setattr(self, name, torch.nn.Sequential(layers[0], bend(), layers[1]))
+
+
+def nash_conv_of(agent: Agent, path) -> float:
+    torch.save(agent.state_dict(), path)
+    policy = make_policy(f"array:cleanrl:{path}")
+    return exploitability(policy, make_game("kuhn_poker")).nash_conv
+
+
+def test_an_actor_of_cleanrl_is_a_policy_with_its_probabilities(tmp_path) -> None:
+    torch.manual_seed(0)
+    agent = Agent(2, critic=torch.nn.Tanh, actor=torch.nn.Tanh)
+
+    def probs(features, masks):
+        return agent.actor(torch.as_tensor(features)).softmax(1).detach()
+
+    own = exploitability(ArrayPolicy(probs), make_game("kuhn_poker")).nash_conv
+    assert nash_conv_of(agent, tmp_path / "ppo") == pytest.approx(own)
+
+
+def test_the_nash_conv_of_a_uniform_actor_of_cleanrl_is_known(tmp_path) -> None:
+    agent = Agent(2, actor=torch.nn.Tanh)
+    (
+        torch.nn.init.zeros_(agent.actor[2].weight),
+        torch.nn.init.zeros_(agent.actor[2].bias),
+    )
+    assert nash_conv_of(agent, tmp_path / "ppo") == pytest.approx(11 / 12)
+
+
+def test_a_q_network_of_cleanrl_plays_greedily(tmp_path) -> None:
+    """Both seats always bet: each best response wins 1/3 by folding the jack alone."""
+    agent = Agent(2, network=torch.nn.ReLU)
+    torch.nn.init.zeros_(agent.network[2].weight)
+    agent.network[2].bias.data = torch.tensor([0.0, 1.0])
+    assert nash_conv_of(agent, tmp_path / "dqn") == pytest.approx(2 / 3)
+
+
+def test_weights_of_another_network_are_refused(tmp_path) -> None:
+    torch.save(torch.nn.Linear(2, 2).state_dict(), tmp_path / "net")
+    wanted = (
+        r"want the weights of ppo.py or dqn.py of CleanRL.*got \['weight', 'bias'\]"
+    )
+    with pytest.raises(ValueError, match=wanted):
+        make_policy(f"array:cleanrl:{tmp_path / 'net'}")
 
 
 def test_the_uniform_table_is_found_again() -> None:

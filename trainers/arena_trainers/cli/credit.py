@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.table import Table
@@ -12,8 +12,7 @@ from rich.table import Table
 from arena_envs import make_game
 from arena_envs.doors import imported
 from arena_trainers.cli.options import (
-    GameIds,
-    GameName,
+    as_command,
     print_tables,
     usage_errors,
 )
@@ -40,15 +39,11 @@ NUM_SAMPLES = 8  # of a start in `arena train`, by default
 
 
 @credit_app.command("check")
+@as_command
 def check(
-    name: Annotated[str, typer.Argument(metavar="ESTIMATOR")],
-    num_batches: Annotated[
-        int, typer.Option(min=1, help="Number of random batches.")
-    ] = 40,
-    variance: Annotated[
-        bool,
-        typer.Option(help="Enumerate the variance, too, and check its claim."),
-    ] = False,
+    name: str,
+    num_batches: int = 40,
+    variance: bool = False,
 ) -> None:
     """Check the claims of an estimator.
 
@@ -127,16 +122,11 @@ def _words(verdict: "Verdict") -> tuple[str, str, str]:
 
 
 @credit_app.command("suggest")
+@as_command
 def suggest(
-    games: GameIds = None,
-    recipe: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Take the games of a recipe, name or file."),
-    ] = None,
-    directory: Annotated[
-        Path | None,
-        typer.Option(help="Folder with your own advice.json; default: this package's."),
-    ] = None,
+    games: list[str] | None = None,
+    recipe: str | None = None,
+    directory: Path | None = None,
 ) -> None:
     """Suggest the credit for some games, with the figures of the comparison.
 
@@ -190,11 +180,10 @@ def _games_to_advise(
 
 
 @audit_app.command("credit")
+@as_command
 def audit_credit(
-    function: Annotated[str, typer.Argument(metavar="MODULE:FUNCTION")],
-    signature: Annotated[
-        str, typer.Option(help="How it is called: turns, trl, verl or episodes.")
-    ] = "turns",
+    function: str,
+    signature: str = "turns",
 ) -> None:
     """Compare an advantage function with the exact policy gradient.
 
@@ -235,23 +224,12 @@ def audit_credit(
 
 
 @audit_app.command("game")
+@as_command
 def audit_game(
-    name: GameName,
-    twin: Annotated[
-        str,
-        typer.Option(help="The other game: an id, openspiel:NAME or module:Class."),
-    ],
-    num_episodes: Annotated[
-        int,
-        typer.Option("--episodes", "-n", min=1, help="Random episodes of large games."),
-    ] = 200,
-    actions: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODULE:FUNCTION",
-            help="Action of the twin for (state, action); by default the same.",
-        ),
-    ] = None,
+    name: str,
+    twin: str,
+    num_episodes: int = 200,
+    actions: str | None = None,
 ) -> None:
     """Play two games side by side, and print the first difference with a script that shows it.
 

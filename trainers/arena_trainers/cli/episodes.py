@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from arena_trainers.cli.options import (
+    as_command,
     check_out,
     print_tables,
     read_params,
@@ -67,35 +68,17 @@ PRINTED, IN_PAGE = 4, 200  # episodes, unless --episodes is given
 MAX_WARNINGS = 5
 REPLAY_PAGE = (b"<!doctype html>", b"Made by arena replay.")  # what our files hold
 PICTURE = (b"<svg ", b'class="f-paper"')
-HOW_MANY = (
-    f"Number of lines to show [default: {IN_PAGE} in a page, {PRINTED} printed, all in "
-    "a terminal]."
-)
 
 
+@as_command
 def replay(
-    file: Annotated[Path, typer.Argument(metavar="FILE")],
-    html: Annotated[
-        Path | None, typer.Option(metavar="OUT", help="Write a page of replays.")
-    ] = None,
-    svg: Annotated[
-        Path | None,
-        typer.Option(metavar="OUT", help="Draw all turns of one episode."),
-    ] = None,
-    num_episodes: Annotated[
-        int | None, typer.Option("--episodes", "-n", min=1, help=HOW_MANY)
-    ] = None,
-    first: Annotated[
-        int, typer.Option(min=1, help="First line to show, counted from 1.")
-    ] = 1,
-    seen_by: Annotated[
-        str,
-        typer.Option(metavar="AGENT", help="Whose view --svg draws: all, or player_0."),
-    ] = "all",
-    full: Annotated[
-        bool,
-        typer.Option("--full", help="Show whole prompts, not only the last message."),
-    ] = False,
+    file: Path,
+    html: Path | None = None,
+    svg: Path | None = None,
+    num_episodes: int | None = None,
+    first: int = 1,
+    seen_by: str = "all",
+    full: bool = False,
 ) -> None:
     """Replay recorded episodes: in the terminal, as a page, or as a picture.
 
@@ -220,39 +203,9 @@ IN_FOLDER = "report.html"
 REPORT_PAGE = (b"<!doctype html>", b"Made by arena report.")  # what our files hold
 
 
-Paths = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="PATH...",
-        help="Folders of runs, a folder of a tournament, or a file of episodes.",
-    ),
-]
-Page = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="OUT",
-        help="The page [default: report.html in the folder, or FILE.html].",
-    ),
-]
-Groups = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        help="Groups of episodes to show of each step; of evaluations and "
-        f"tournaments, {EVALUATED} episodes for each.",
-    ),
-]
-Follow = Annotated[
-    bool,
-    typer.Option(
-        "--follow",
-        help=f"Write the page anew, at most every {SECONDS} s, until the runs end.",
-    ),
-]
-
-
+@as_command
 def report(
-    paths: Paths, out: Page = None, groups: Groups = 2, go_on: Follow = False
+    paths: list[Path], out: Path | None = None, groups: int = 2, go_on: bool = False
 ) -> None:
     """Write a page about runs, an evaluation or a tournament: results, curves, replays.
 
@@ -373,60 +326,17 @@ CARD = (b"---\n# arena data", b"---")  # what our dataset cards hold
 OTHER = ", held out"  # what the title of a table says
 
 
-Files = Annotated[
-    list[Path] | None, typer.Argument(metavar="EPISODES...", show_default=False)
-]
-Selector = Annotated[
-    str | None, typer.Option("--select", metavar="NAME", help="The selector.")
-]
-Options = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--option", "-o", metavar="NAME=VALUE", help="Its option; repeatable."
-    ),
-]
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE.parquet",
-        help="Write the rows here; with --held-out a folder, for its splits.",
-    ),
-]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the choice.")]
-Share = Annotated[
-    float,
-    typer.Option(
-        "--held-out",
-        metavar="SHARE",
-        help="Share of the seeds whose rows are the split test of the folder --out.",
-    ),
-]
-Model = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PATH",
-        help="Model whose tokenizer encodes text without tokens, or 'tiny' for the model "
-        "that arena train makes; without it, rows without tokens are messages alone.",
-    ),
-]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Count rows and tokens; write nothing.")
-]
-ShowList = Annotated[
-    bool, typer.Option("--list", help="List the selectors and their options.")
-]
-
-
+@as_command
 def data(
-    files: Files = None,
-    selector: Selector = None,
-    option: Options = None,
-    out: Out = None,
-    seed: Seed = 0,
-    share: Share = 0.0,
-    model: Model = None,
-    dry_run: DryRun = False,
-    show_list: ShowList = False,
+    files: list[Path] | None = None,
+    selector: str | None = None,
+    option: list[str] | None = None,
+    out: Path | None = None,
+    seed: int = 0,
+    share: float = 0.0,
+    model: str | None = None,
+    dry_run: bool = False,
+    show_list: bool = False,
 ) -> None:
     """Choose rows to train on from recorded episodes.
 
@@ -609,18 +519,11 @@ def _card(splits: Sequence[str], train: Selection, origin: Origin) -> str:
     )
 
 
+@as_command
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN")],
-    merged: Annotated[
-        bool,
-        typer.Option(
-            "--merged", help="Write one whole model, adapters merged into it."
-        ),
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder to make. [RUN/merged]", show_default=False),
-    ] = None,
+    run: Path,
+    merged: bool = False,
+    out: Path | None = None,
 ) -> None:
     """Write a trained model so that other programs load it: transformers, vLLM, llama.cpp.
 

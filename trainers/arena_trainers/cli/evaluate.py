@@ -7,22 +7,15 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from arena_envs import GameEnv, game_infos
 from arena_envs.game import AnyGame
 from arena_trainers.cli.options import (
-    AsJson,
-    GameName,
-    Games,
-    MaxTurns,
-    Measures,
-    MoreGames,
-    Opponents,
-    Params,
     PolicyOptions,
+    as_command,
     latex,
     one_form,
     print_csv,
@@ -31,7 +24,6 @@ from arena_trainers.cli.options import (
     read_envs,
     running,
     show_warnings,
-    takes_policy_options,
     terminal_width,
     usage_errors,
     wanted_folder,
@@ -59,60 +51,26 @@ if TYPE_CHECKING:
     Measure = Callable[[], dict[str, float]]
     from arena_trainers.tournament import Tournament
 
-Baselines = Annotated[bool, typer.Option(help="Also evaluate the game's baselines.")]
-SelfPairs = Annotated[
-    bool,
-    typer.Option("--self", help="Include self-play (always on in cooperative games)."),
-]
-Timeout = Annotated[
-    float | None, typer.Option(help="Longest call of a policy, in seconds.")
-]
-Hint = Annotated[
-    str | None, typer.Option(metavar="POLICY", help="Policy that gives hints.")
-]
-EvalEpisodes = Annotated[
-    int, typer.Option("--episodes", "-n", help="Episodes per opponent and seat.")
-]
-PairEpisodes = Annotated[
-    int,
-    typer.Option("--episodes", "-n", help="Episodes of each pair in each seat."),
-]
-FirstSeed = Annotated[int, typer.Option(help="Seed of the first episode.")]
-EpisodeSeed = Annotated[
-    int | None, typer.Option(help="Seed of the episode; random by default.")
-]
-EpisodesFile = Annotated[
-    Path | None, typer.Option(help="Append the episodes to this file.")
-]
-ResultsFolder = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Folder of the results; required.")
-]
-AsCsv = Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each row.")]
-AsLatex = Annotated[
-    bool, typer.Option("--latex", help="Print tables for LaTeX, with booktabs.")
-]
-PolicyName = Annotated[str, typer.Argument(metavar="POLICY")]
 
-
-@takes_policy_options
+@as_command
 def evaluate(
-    policy: PolicyName,
-    game: Annotated[str | None, typer.Argument(metavar="GAME")] = None,
-    against: Opponents = None,
-    num_episodes: EvalEpisodes = 100,
-    seed: FirstSeed = 0,
+    policy: str,
+    game: str | None = None,
+    against: list[str] | None = None,
+    num_episodes: int = 100,
+    seed: int = 0,
     *,
     how: PolicyOptions,
-    baselines: Baselines = True,
-    measure: Measures = None,
-    timeout: Timeout = None,
-    params: Params = None,
-    max_turns: MaxTurns = None,
-    out: EpisodesFile = None,
-    games: MoreGames = None,
-    as_json: AsJson = False,
-    as_csv: AsCsv = False,
-    as_latex: AsLatex = False,
+    baselines: bool = True,
+    measure: list[str] | None = None,
+    timeout: float | None = None,
+    params: list[str] | None = None,
+    max_turns: int | None = None,
+    out: Path | None = None,
+    games: list[str] | None = None,
+    as_json: bool = False,
+    as_csv: bool = False,
+    as_latex: bool = False,
 ) -> None:
     """Measure a policy against opponents.
 
@@ -303,10 +261,6 @@ def _print(
 
 
 MODEL = re.compile("(lm|api|vllm):")  # policies with a limit of tokens
-Suite = Annotated[
-    str, typer.Option(metavar="SUITE", help="standard, mars, gtbench, or a YAML file.")
-]
-Submissions = Annotated[list[Path], typer.Argument(metavar="FILE...")]
 
 board_app = typer.Typer(
     name="board",
@@ -317,13 +271,14 @@ board_app = typer.Typer(
 
 
 @board_app.command("run")
+@as_command
 def run_board(
-    policy: PolicyName,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The submission.")],
-    suite: Suite = "standard",
-    name: Annotated[str, typer.Option(help="Name in the table.")] = "",
+    policy: str,
+    out: Path,
+    suite: str = "standard",
+    name: str = "",
     *,
-    timeout: Timeout = None,
+    timeout: float | None = None,
 ) -> None:
     """Play a suite, and write a submission.
 
@@ -351,7 +306,8 @@ def run_board(
 
 
 @board_app.command("verify")
-def verify_board(files: Submissions, suite: Suite = "standard") -> None:
+@as_command
+def verify_board(files: list[Path], suite: str = "standard") -> None:
     """Play the episodes of submissions again; status 1 if one does not hold.
 
     For example: arena board verify cfr.jsonl
@@ -370,7 +326,8 @@ def verify_board(files: Submissions, suite: Suite = "standard") -> None:
 
 
 @board_app.command("page")
-def page_board(files: Submissions, suite: Suite = "standard") -> None:
+@as_command
+def page_board(files: list[Path], suite: str = "standard") -> None:
     """Verify submissions, and print their table as Markdown.
 
     For example: arena board page *.jsonl
@@ -384,21 +341,21 @@ def page_board(files: Submissions, suite: Suite = "standard") -> None:
 RESULTS, SUMMARY, PICTURE = "results.jsonl", "summary.json", "matrix.png"
 
 
-@takes_policy_options
+@as_command
 def tournament(
-    policies: Annotated[list[str], typer.Argument(metavar="POLICY POLICY...")],
-    games: Games,
-    out: ResultsFolder = None,
-    num_episodes: PairEpisodes = 50,
-    seed: FirstSeed = 0,
-    self_pairs: SelfPairs = False,
+    policies: list[str],
+    games: list[str],
+    out: Path | None = None,
+    num_episodes: int = 50,
+    seed: int = 0,
+    self_pairs: bool = False,
     *,
     how: PolicyOptions,
-    timeout: Timeout = None,
-    params: Params = None,
-    as_json: AsJson = False,
-    as_csv: AsCsv = False,
-    as_latex: AsLatex = False,
+    timeout: float | None = None,
+    params: list[str] | None = None,
+    as_json: bool = False,
+    as_csv: bool = False,
+    as_latex: bool = False,
 ) -> None:
     """Rate policies that play against each other.
 
@@ -466,18 +423,18 @@ def _text(found: "Tournament") -> str:
 LOADED = re.compile(r"\b(lm|past|vllm|best_of):")  # in strings of policies
 
 
-@takes_policy_options
+@as_command
 def play(
-    game: GameName,
-    against: Opponents = None,
-    seat: Annotated[int, typer.Option(help="Your seat, from 0.")] = 0,
-    hint: Hint = None,
-    seed: EpisodeSeed = None,
+    game: str,
+    against: list[str] | None = None,
+    seat: int = 0,
+    hint: str | None = None,
+    seed: int | None = None,
     *,
     how: PolicyOptions,
-    params: Params = None,
-    max_turns: MaxTurns = None,
-    out: EpisodesFile = None,
+    params: list[str] | None = None,
+    max_turns: int | None = None,
+    out: Path | None = None,
 ) -> None:
     """Play a game yourself, in the terminal.
 

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -23,9 +23,7 @@ from arena_envs.checks import install_advice
 from arena_envs.game import AnyGame
 from arena_envs.solvers import refuse_hopeless
 from arena_trainers.cli.options import (
-    AsJson,
-    GameName,
-    Params,
+    as_command,
     print_tables,
     read_params,
     running,
@@ -34,16 +32,9 @@ from arena_trainers.cli.options import (
 
 SKELETONS = Path(__file__).with_name("skeletons")
 
-PolicyFile = Annotated[
-    Path | None, typer.Option(help="Write the policy to this JSON file.")
-]
-Solver = Annotated[str, typer.Option(help="auto, minimax, lp, cfr, cfr+ or joint.")]
-MaxStates = Annotated[
-    int, typer.Option(min=1, help="Refuse games with more states than this.")
-]
 
-
-def list_games(as_json: AsJson = False) -> None:
+@as_command
+def list_games(as_json: bool = False) -> None:
     """List all games.
 
     Pays: whether rewards come at the end or on the way. Longest: most turns of an episode, all
@@ -121,9 +112,10 @@ def _row(info: arena_envs.GameInfo) -> dict[str, Any]:
     return row
 
 
+@as_command
 def show_game(
-    game: GameName,
-    params: Params = None,
+    game: str,
+    params: list[str] | None = None,
 ) -> None:
     """Print the page of a game and a prompt of every player.
 
@@ -136,12 +128,11 @@ def show_game(
     typer.echo(page_text(env.game, [str(env.id)]))
 
 
+@as_command
 def check(
-    game: GameName,
-    params: Params = None,
-    num_episodes: Annotated[
-        int, typer.Option("--episodes", "-n", min=1, help="Most random episodes.")
-    ] = 40,
+    game: str,
+    params: list[str] | None = None,
+    num_episodes: int = 40,
 ) -> None:
     """Check that a game obeys the contract of games.
 
@@ -167,16 +158,13 @@ def check(
     typer.echo(f"{rules!r} keeps the contract")
 
 
+@as_command
 def new_game(
-    name: Annotated[str, typer.Argument(metavar="NAME")],
-    out: Annotated[Path, typer.Option(help="Folder of the two files.")] = Path(),
-    hidden: Annotated[
-        bool, typer.Option("--hidden", help="Players do not see each other's cards.")
-    ] = False,
-    talk: Annotated[
-        bool, typer.Option("--talk", help="Players say something with their moves.")
-    ] = False,
-    players: Annotated[int, typer.Option(min=2, max=8, help="Number of players.")] = 2,
+    name: str,
+    out: Path = Path(),
+    hidden: bool = False,
+    talk: bool = False,
+    players: int = 2,
 ) -> None:
     """Write a small game with its page and its test, as a start for yours.
 
@@ -250,14 +238,15 @@ def _class_name(name: str) -> str:
 MAX_SHOWN = 40  # information states; a larger policy is not printed
 
 
+@as_command
 def solve(
-    game: GameName,
-    solver: Solver = "auto",
-    iterations: Annotated[int, typer.Option(min=1, help="Iterations of CFR.")] = 1000,
-    max_states: MaxStates = solvers.MAX_STATES,
-    params: Params = None,
-    out: PolicyFile = None,
-    as_json: AsJson = False,
+    game: str,
+    solver: str = "auto",
+    iterations: int = 1000,
+    max_states: int = solvers.MAX_STATES,
+    params: list[str] | None = None,
+    out: Path | None = None,
+    as_json: bool = False,
 ) -> None:
     """Solve a game exactly, if it is small enough to enumerate.
 

@@ -4,14 +4,15 @@ import csv
 import inspect
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, field, fields
-from functools import partial, wraps
+from dataclasses import dataclass
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_origin
 
 import typer
 import yaml
@@ -28,6 +29,9 @@ from arena_trainers.matchmaking import is_past
 from arena_wrappers import NoReplyError, Policy, make_policy
 from arena_wrappers.policies import names_person, wrapped
 from arena_wrappers.prompts import PROMPT_OPTIONS
+
+# arguments and options: of several commands, or by module and function
+_TOLD = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
 class UsageError(Exception):
@@ -229,56 +233,12 @@ def check_out(out: Path, marks: Sequence[bytes], command: str) -> None:
         )
 
 
-GameName = Annotated[str, typer.Argument(metavar="GAME")]
-
-Params = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--param",
-        "-p",
-        metavar="NAME=VALUE",
-        help="Game parameter; repeatable. With several games also GAME.NAME=VALUE.",
-    ),
-]
-MaxTurns = Annotated[
-    int | None,
-    typer.Option(min=1, help="Truncate episodes after this many turns of all seats."),
-]
-
-
 def listed(values: list[str] | None) -> list[str] | None:
     """The items of a repeatable option, in which commas separate items, too."""
     try:
         return values and [item for value in values for item in split(value)]
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-
-
-_named = partial(typer.Option, "--games", "-g", metavar="GAME,GAME", callback=listed)
-Games = Annotated[list[str], _named(help="Games to play, by commas; repeatable.")]
-MoreGames = Annotated[
-    list[str] | None, _named(help="Games by commas, in place of GAME; repeatable.")
-]
-GameIds = Annotated[
-    list[str] | None, _named(help="Ids of games, by commas; repeatable.")
-]
-
-Opponents = Annotated[
-    list[str] | None,
-    typer.Option("--against", "-a", metavar="POLICY", help="Opponent; repeatable."),
-]
-Measures = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--measure",
-        "--probe",
-        metavar="NAME",
-        help="Also measure choice_bias, action_entropy, serial_dependence, "
-        "mutual_information, regret, profile_accuracy, cost, or ask for the belief; repeatable.",
-    ),
-]
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 def read_env(game: str, params: list[str] | None, max_turns: int | None) -> GameEnv:
@@ -354,32 +314,21 @@ def read_params(params: list[str] | None) -> dict[str, Any]:
 SAMPLING = ("max_new_tokens", "temperature")  # arguments of `LMPolicy`
 
 
-def told(text: str, default: Any = None, **limits: int) -> Any:
-    """A field of `PolicyOptions`, with its help."""
-    return field(default=default, metadata={"help": text, **limits})
-
-
 @dataclass(frozen=True)
 class PolicyOptions:
     """Options that a command was given; None keeps the policy's own."""
 
-    reply_format: str | None = told(
-        "answer, boxed, bracket or bare; by default the policy's own."
-    )
-    rules: bool | None = told("Whether prompts tell the rules.")
-    show_legal_actions: bool | None = told("Whether prompts list the legal actions.")
-    history: str | None = told("state, or transcript for the whole conversation.")
-    parsing: str | None = told("How replies are read: tolerant or strict.")
-    persona: str | None = told("Who the player is, in a sentence of its prompt.")
-    language: str | None = told("Language of the prompts: en, de, es or zh.")
-    on_invalid: str = told(
-        "What follows an invalid reply: forfeit, retry or random.", "forfeit"
-    )
-    max_retries: int = told("Retries per turn with --on-invalid retry.", 2, min=0)
-    max_new_tokens: int | None = told(
-        "Longest reply of language models, in tokens.", min=1
-    )
-    temperature: float | None = told("Sampling temperature of language models.", min=0)
+    reply_format: str | None = None
+    rules: bool | None = None
+    show_legal_actions: bool | None = None
+    history: str | None = None
+    parsing: str | None = None
+    persona: str | None = None
+    language: str | None = None
+    on_invalid: str = "forfeit"
+    max_retries: int = 2
+    max_new_tokens: int | None = None
+    temperature: float | None = None
 
     @property
     def prompt(self) -> dict[str, Any]:
@@ -475,35 +424,47 @@ class PolicyOptions:
         return {name: value for name, value in values.items() if value is not None}
 
 
-def takes_policy_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the options of `PolicyOptions` to a command, which gets them as argument `how`.
+def as_command(function: Callable[..., None]) -> Callable[..., None]:
+    """A function as a command, whose arguments and options `options.toml` describes.
 
-    The help lists them at the place of `how`.
+    A parameter `how` stands for the options of `PolicyOptions`, which the help lists at its
+    place. Parameters that are `Annotated` are as they say.
     """
-    own = inspect.signature(command, eval_str=True).parameters
-    declared = [
-        inspect.Parameter(
-            one.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=one.default,
-            annotation=Annotated[one.type, typer.Option(**one.metadata)],
-        )
-        for one in fields(PolicyOptions)
-    ]
-    names = [parameter.name for parameter in declared]
+    parts = (function.__module__.rpartition(".")[2], function.__name__)
+    told = _TOLD["shared"] | _TOLD.get(parts[0], {}).get(parts[1], {})
+    own = inspect.signature(function, eval_str=True).parameters
+    of_policies = inspect.signature(PolicyOptions, eval_str=True).parameters
+    declared = []
+    for one in own.values():
+        for part in of_policies.values() if one.name == "how" else (one,):
+            kind = part.annotation
+            if get_origin(kind) is not Annotated:
+                kind = Annotated[kind, _typer(told[part.name], function.__globals__)]
+            keyword = inspect.Parameter.KEYWORD_ONLY
+            declared.append(part.replace(kind=keyword, annotation=kind))
 
-    @wraps(command)
-    def with_options(**given: Any) -> None:
-        how = PolicyOptions(**{name: given.pop(name) for name in names})
-        command(**given, how=how)
+    @wraps(function)
+    def run(**given: Any) -> None:
+        if "how" in own:
+            how = {name: given.pop(name) for name in of_policies}
+            given["how"] = PolicyOptions(**how)
+        function(**given)
 
-    parameters = []
-    for name, parameter in own.items():
-        keyword = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        parameters += declared if name == "how" else [keyword]
-    with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    with_options.__annotations__ = {p.name: p.annotation for p in parameters}
-    return with_options
+    run.__signature__ = inspect.Signature(declared)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in declared}
+    return run
+
+
+def _typer(told: Mapping[str, Any], names: Mapping[str, Any]) -> Any:
+    """The argument or option of an entry; `names` are those of the module in its help."""
+    given = dict(told)
+    if "help" in given:
+        given["help"] = given["help"].format_map(names)
+    if given.pop("commas", False):
+        given["callback"] = listed
+    if "argument" in given:
+        return typer.Argument(metavar=given.pop("argument"), **given)
+    return typer.Option(*given.pop("names", ()), **given)
 
 
 def show_warnings(texts: Sequence[str]) -> None:

@@ -8,40 +8,19 @@ import shlex
 import socket
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from arena_trainers import extras
 from arena_trainers.cli.options import (
-    GameName,
-    MaxTurns,
-    Opponents,
-    Params,
+    as_command,
     read_params,
     usage_errors,
 )
 from arena_trainers.lm import smollm2
 from arena_trainers.lm.backends.vllm import RANKS, engine_rank
 from arena_trainers.lm.models import ADAPTER, adapter_base, find_model, model_folder
-
-Host = Annotated[str, typer.Option(help="Address to listen at; clients need no key.")]
-Offered = Annotated[
-    list[str] | None,
-    typer.Option(
-        *("--against", "-a"),
-        metavar="POLICY",
-        help="A policy that every game offers as opponent; repeatable.",
-    ),
-]
-Export = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="Write a folder for openenv push, a Space of Hugging Face, and stop.",
-    ),
-]
-Port = Annotated[int, typer.Option(help="Port to listen at.")]
 
 
 def add_serve(app: typer.Typer) -> None:
@@ -56,13 +35,11 @@ def add_serve(app: typer.Typer) -> None:
     app.add_typer(serve, name="serve")
 
 
+@as_command
 def mcp(
-    against: Opponents = None,
-    host: Host = "127.0.0.1",
-    port: Annotated[
-        int | None,
-        typer.Option(help="Port to listen at; without it, stdin and stdout."),
-    ] = None,
+    against: list[str] | None = None,
+    host: str = "127.0.0.1",
+    port: int | None = None,
 ) -> None:
     """Serve all games to agents as tools of MCP.
 
@@ -83,26 +60,19 @@ def mcp(
         server.run("streamable-http", host=host, port=port)
 
 
+@as_command
 def openenv(
-    game: GameName,
-    seat: Annotated[
-        str, typer.Option(help="The client's seat: a number, random or all.")
-    ] = "all",
-    against: Opponents = None,
-    reply_format: Annotated[
-        str, typer.Option(help="answer, boxed, bracket or bare.")
-    ] = "answer",
-    host: Host = "127.0.0.1",
-    port: Port = 8000,
-    sessions: Annotated[
-        int, typer.Option(min=1, help="Largest number of sessions at once.")
-    ] = 64,
-    timeout: Annotated[
-        float, typer.Option(help="Seconds after which a silent client's session ends.")
-    ] = 3600.0,
-    params: Params = None,
-    max_turns: MaxTurns = None,
-    export: Export = None,
+    game: str,
+    seat: str = "all",
+    against: list[str] | None = None,
+    reply_format: str = "answer",
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    sessions: int = 64,
+    timeout: float = 3600.0,
+    params: list[str] | None = None,
+    max_turns: int | None = None,
+    export: Path | None = None,
 ) -> None:
     """Serve a game to OpenEnv's clients, with a page for people at /web.
 
@@ -156,25 +126,14 @@ def _opponents(against: list[str] | None) -> str | list[str]:
     return named[0] if len(named) == 1 else named
 
 
+@as_command
 def web(
-    against: Offered = None,
-    file: Annotated[
-        Path, typer.Option(help="SQLite file that keeps the games.")
-    ] = Path("arena-web.sqlite"),
-    host: Annotated[
-        str,
-        typer.Option(help="Address to listen at; beyond this machine with a token."),
-    ] = "127.0.0.1",
-    port: Port = 8000,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            help="What visitors must know; drawn if it is needed and not given."
-        ),
-    ] = None,
-    tables: Annotated[
-        int, typer.Option(min=1, help="Largest number of games that are kept.")
-    ] = 10_000,
+    against: list[str] | None = None,
+    file: Path = Path("arena-web.sqlite"),
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    token: str | None = None,
+    tables: int = 10_000,
 ) -> None:
     """Play any game in a browser, alone or with others by link.
 
@@ -215,17 +174,14 @@ def _checked_token(token: str | None, is_wanted: bool) -> str | None:
     return token
 
 
+@as_command
 def policy(
-    model: Annotated[str, typer.Argument(metavar="MODEL")],
-    options: Annotated[list[str] | None, typer.Argument(metavar="-- OPTION")] = None,
-    host: Host = "127.0.0.1",
-    port: Port = 8000,
-    lora_r: Annotated[
-        int, typer.Option(help="Largest rank of adapters that training sends; 0: none.")
-    ] = 0,
-    start: Annotated[
-        bool, typer.Option("--start", help="Start the server instead.")
-    ] = False,
+    model: str,
+    options: list[str] | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    lora_r: int = 0,
+    start: bool = False,
 ) -> None:
     """Print the command of a vLLM server that generates for training.
 

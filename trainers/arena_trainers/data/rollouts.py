@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from arena_trainers.credit import Credit, TurnBatch
+from arena_trainers.data import rows
 from arena_trainers.options import is_number
 from arena_trainers.train.records import TurnRecord, turn_weights
 from arena_wrappers import Episode
@@ -257,11 +258,7 @@ def trees_of(rollouts: Sequence[Rollout]) -> list[list[Rollout]]:
 
 def joined(trees: Iterable[Sequence[Rollout]]) -> list[Rollout]:
     """The rollouts of all trees in one list; `parent` counts within the list."""
-    found: list[Rollout] = []
-    for tree in trees:
-        first = len(found)
-        for episode, credit in tree:
-            if episode.parent is not None:
-                episode = replace(episode, parent=episode.parent + first)
-            found.append(Rollout(episode, credit))
-    return found
+    whole = [*trees]
+    episodes = rows.joined([episode for episode, _ in tree] for tree in whole)
+    credit = (credit for tree in whole for _, credit in tree)
+    return [Rollout(*pair) for pair in zip(episodes, credit, strict=True)]

@@ -10,6 +10,7 @@ own client is never made: it sends weights by NCCL, from GPU to GPU.
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from importlib.metadata import packages_distributions, version
 from typing import Any, NamedTuple
 
@@ -244,17 +245,14 @@ def _server_backend(trainer: Any) -> Backend:
 def _vllm_backend(trainer: Any) -> Backend:
     if plays_adapters(trainer.args, trainer.games.matchmaker):
         return adapter_backend(trainer)
-    generation, loaded = trainer.vllm_generation, -1
+    generation = trainer.vllm_generation
 
-    def refresh() -> None:
-        nonlocal loaded
-        step = trainer.state.global_step
-        if loaded != step:
-            generation.sync_weights()  # resets the prefix cache, too
-            loaded = step
+    @lru_cache(1)
+    def load(step: int) -> None:
+        generation.sync_weights()  # resets the prefix cache, too
 
     warn_of_precision(engine_dtype(generation.llm), trainer)
-    return VLLMBackend(generation.llm, refresh)
+    return VLLMBackend(generation.llm, lambda: load(trainer.state.global_step))
 
 
 ENGINES = {

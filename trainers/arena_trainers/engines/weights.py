@@ -122,7 +122,8 @@ def server_backend(trainer: Any, server: Server) -> ServerBackend:
     check_adapter(server, served.max_lora_rank, model)
     backend = ServerBackend(server, served)
     trainer.use_vllm = True  # so TRL's loss reads the importance ratio
-    trainer.add_callback(ServerWeights(trainer, backend))
+    trainer.sender = ServerWeights(trainer, backend)
+    trainer.add_callback(trainer.sender)
     return backend
 
 
@@ -186,6 +187,8 @@ class ServerWeights(TrainerCallback):
 
     def send(self, step: int) -> None:
         """Gives the server the weights of a step; all processes have to call it."""
+        if self.trainer.ahead is not None:
+            return  # it does, when nothing is in flight
         accelerator, model = self.trainer.accelerator, self._model
         weights = accelerator.get_state_dict(self.trainer.model_wrapped)
         root = Path(self.trainer.args.output_dir).absolute() / FOLDER
@@ -196,6 +199,10 @@ class ServerWeights(TrainerCallback):
             for other in root.glob("step-*"):
                 if other != folder:
                     shutil.rmtree(other)
+
+    def take(self, folder: Path) -> None:
+        """Gives the server the weights in a folder."""
+        self._load(folder, is_adapter=hasattr(self._model, "peft_config"))
 
     @property
     def _model(self) -> Any:

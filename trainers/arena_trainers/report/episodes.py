@@ -127,13 +127,8 @@ def outcome_of(episode: Episode) -> str:
     best = max(episode.returns, default=0.0)
     leading = [f"player_{seat}" for seat, r in enumerate(episode.returns) if r == best]
     if len(episode.returns) == 1:
-        return (
-            "return above 0"
-            if best > 0
-            else "return 0"
-            if best == 0
-            else "return below 0"
-        )
+        signs = "return 0", "return above 0", "return below 0"
+        return signs[(best > 0) - (best < 0)]
     if len(leading) == len(episode.returns):
         return "equal returns"
     return f"{', '.join(leading)} ahead"
@@ -451,27 +446,20 @@ def value_lines(solved: Solved, place: int) -> list[str]:
 
 
 KEYS = {  # what a key does; arrows and their kin as terminals send them
-    "\x1b[C": "next",
-    " ": "next",
-    "n": "next",
-    "\x1b[D": "back",
-    "p": "back",
-    "\x1b[B": "next episode",
-    "j": "next episode",
-    "\x1b[A": "previous episode",
-    "k": "previous episode",
-    "\x1b[H": "first",
-    "\x1b[1~": "first",
-    "0": "first",
-    "\x1b[F": "last",
-    "\x1b[4~": "last",
-    "$": "last",
-    "r": "next regret",
-    "R": "previous regret",
-    "v": "viewer",
-    "q": "quit",
-    "\x03": "quit",
-    "\x04": "quit",
+    key: does
+    for does, keys in {
+        "next": ("\x1b[C", " ", "n"),
+        "back": ("\x1b[D", "p"),
+        "next episode": ("\x1b[B", "j"),
+        "previous episode": ("\x1b[A", "k"),
+        "first": ("\x1b[H", "\x1b[1~", "0"),
+        "last": ("\x1b[F", "\x1b[4~", "$"),
+        "next regret": "r",
+        "previous regret": "R",
+        "viewer": "v",
+        "quit": ("q", "\x03", "\x04"),
+    }.items()
+    for key in keys
 }
 HELP = "right/left: turn  down/up: episode  0/$: ends  r/R: large regret  v: viewer  q: quit"
 

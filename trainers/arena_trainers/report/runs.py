@@ -146,7 +146,7 @@ def _check_folders(folders: Sequence[Path]) -> None:
 def _run(
     folder: Path, name: str, stored: Sequence[Stored], shown: Sequence[Stored]
 ) -> RunFiles:
-    metrics, broken = _metrics(folder / METRICS)
+    metrics, broken = metric_records(folder / METRICS)
     results, config = _results(folder / "results.json"), folder / "config.yaml"
     bad = [(METRICS, line) for line in broken]
     bad += [(file.name, line) for file in stored for line in file.bad]
@@ -170,7 +170,8 @@ def _run(
     return RunFiles(name, metrics, results, text, episodes, sources, left, bad, missing)
 
 
-def _metrics(path: Path) -> tuple[list[dict[str, Any]], list[BadLine]]:
+def metric_records(path: Path) -> tuple[list[dict[str, Any]], list[BadLine]]:
+    """The records of a metrics file, and its lines that are none."""
     records, bad = [], []
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         if not line.strip():
@@ -299,22 +300,6 @@ def _thinned(stored: Sequence[Sequence[Stored]]) -> list[list[Stored]]:
     return [[*run, *others] for run, others in zip(shown, rest, strict=True)]
 
 
-class GroupStart(NamedTuple):
-    """The facts that the episodes of a group share.
-
-    Attributes:
-        moment: when they were played, such as `"step 40"`.
-        game: id of the game.
-        params: its parameters, as text.
-        seed: seed of the environment.
-    """
-
-    moment: str
-    game: str
-    params: str
-    seed: int
-
-
 def named(runs: Sequence[RunFiles]) -> list[RunFiles]:
     """The runs of a comparison; sources of episodes begin with the name of their run.
 
@@ -411,20 +396,15 @@ def _settings(config: str) -> Mapping[str, Any]:
 
 def start_table(runs: Sequence[RunFiles]) -> TextTable:
     """The starts of which several runs have episodes, with the mean returns of each run."""
-    found: dict[GroupStart, dict[int, list[Recorded]]] = {}
+    found: dict[tuple[str, ...], dict[int, list[Recorded]]] = {}
     for number, run in enumerate(runs):
         for line in run.episodes:
             episode = line.rollout.episode
             params = str(dict(episode.params))
-            start = GroupStart(line.moment, episode.game, params, episode.seed)
+            start = line.moment, episode.game, str(episode.seed), params
             found.setdefault(start, {}).setdefault(number, []).append(line)
     rows = [
-        [
-            start.moment,
-            start.game,
-            str(start.seed),
-            *(_start_cell(groups.get(number, [])) for number in range(len(runs))),
-        ]
+        [*start[:3], *(_start_cell(groups.get(n, [])) for n in range(len(runs)))]
         for start, groups in found.items()
         if len(groups) > 1
     ]

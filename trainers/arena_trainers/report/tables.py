@@ -14,6 +14,7 @@ from arena_trainers.evaluate.tables import (
     title,
 )
 from arena_trainers.options import is_number
+from arena_trainers.tournament.round_robin import mean_cell, payoff_caption, rankings
 
 NONE = "-"
 SHARES = ("won", "drawn", "lost")  # columns of a page; a terminal has no room for them
@@ -192,22 +193,8 @@ def percent(value: Any) -> str:
     return f"{100 * value:.1f} %" if is_number(value) else NONE
 
 
-def interval(found: Mapping[str, Any], digits: int = 3) -> str:
-    """A mean with its interval, such as "0.645 (-0.080 to 1.330)"."""
-    mean, low, high = (found.get(name) for name in ("mean", "low", "high"))
-    if low is None or high is None:
-        return number(mean, digits)
-    ends = f"{number(low, digits)} to {number(high, digits)}"
-    return f"{number(mean, digits)} ({ends})"
-
-
 UNKNOWN = "?"  # the policy of a seat without a turn
 HEATS = 5  # shades of a color
-PAYOFF = (
-    "Mean return of the row's policy in one seat, with the column's in all other seats; "
-    "95 % interval. A click opens episodes of the two."
-)
-ELO = "Elo and OpenSkill count wins; they ignore the size of returns."
 
 
 def lineup_name(game: str, lineup: Sequence[str]) -> str:
@@ -283,11 +270,9 @@ def tournament_tables(
         sources: sources of the episodes in the page, to which payoffs link.
     """
     tables = [_payoffs(found["policies"], game, sources) for game in found["games"]]
-    policies = found["policies"]
-    for game in found["games"]:
-        tables.append(_ranking(policies, game["game"], game))
-    if len(found["games"]) > 1:
-        tables.append(_ranking(policies, "all games", found))
+    for ranking, columns, notes in rankings(found):
+        rows = [[*map(_one_line, row)] for row in zip(*columns.values(), strict=True)]
+        tables.append(TextTable(ranking, [*columns], rows, notes))
     forfeits = [
         [policy, str(count), reason]
         for policy, reasons in found["forfeits"].items()
@@ -315,48 +300,14 @@ def _payoffs(
             if source not in sources:  # its form depends on the number of seats
                 source = match_name(game["game"], [name, other, other])
             heat = round(HEATS * payoff["mean"] / most)
-            row.append(TableCell(interval(payoff), _link(source, sources), heat))
+            row.append(
+                TableCell(_one_line(mean_cell(payoff)), _link(source, sources), heat)
+            )
         rows.append(row)
-    notes = [PAYOFF]
-    if cross := game["cross_play"]:
-        gap = interval(
-            {"mean": cross["gap"], "low": cross["low"], "high": cross["high"]}
-        )
-        notes.append(
-            f"Self-play {number(cross['self_play'])} less cross-play "
-            f"{number(cross['cross_play'])}: {gap}"
-        )
+    notes = [*payoff_caption(game).splitlines(), "a click opens episodes of the two"]
     return TextTable(f"{game['game']}: payoffs", ["against", *policies], rows, notes)
 
 
-def _ranking(
-    policies: Sequence[str], title: str, found: Mapping[str, Any]
-) -> TextTable:
-    """The policies of a game, or of all by their mean rank; the best first."""
-    nash, ratings, notes = found.get("nash"), found["ratings"], []
-    columns: dict[str, list[str]] = {}
-    if ranks := found.get("mean_ranks"):
-        columns["mean rank"] = [number(rank, 2) for rank in ranks]
-    else:
-        ranks = [found["ranking"].index(name) for name in policies]
-        columns["return (95 %)"] = [interval(mean) for mean in found["means"]]
-        notes.append("Return: the mean over the other policies.")
-    if nash:
-        columns |= {
-            f"Nash {name}": [number(value) for value in nash[key]]
-            for name, key in (("average", "ratings"), ("weight", "weights"))
-        }
-        notes.append("Ordered by Nash average, then by return.")
-    if ratings:
-        columns["Elo (95 %)"] = [
-            interval({"mean": x["elo"], "low": x["elo_low"], "high": x["elo_high"]}, 0)
-            for x in ratings
-        ]
-        columns["OpenSkill"] = [number(x["mu"], 2) for x in ratings]
-        columns["sigma"] = [number(x["sigma"], 2) for x in ratings]
-        notes.append(ELO)
-    rows = [
-        [policies[place], *(column[place] for column in columns.values())]
-        for place in sorted(range(len(policies)), key=ranks.__getitem__)
-    ]
-    return TextTable(f"Ranking: {title}", ["policy", *columns], rows, notes)
+def _one_line(cell: str) -> str:
+    value, _, more = cell.partition("\n")
+    return f"{value} ({more})" if more else value

@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from accelerate.utils import gather_object
@@ -41,7 +41,7 @@ from transformers import TrainerControl, TrainerState
 
 from arena_envs.game import AnyGame
 from arena_envs.solvers import Table, nash_conv
-from arena_trainers.data import Rollout, TurnCredit, write_rollouts
+from arena_trainers.data import Rollout, write_rollouts
 from arena_trainers.data.rollouts import joined, trees_of, turn_credits
 from arena_trainers.evaluate import tabular
 from arena_trainers.extras import import_extra
@@ -56,7 +56,6 @@ from arena_wrappers import (
     Policy,
     PromptOptions,
     ScoringPolicy,
-    Turn,
     play,
     play_plans,
 )
@@ -82,49 +81,10 @@ def escaped(text: str) -> str:
 MAX_EPISODES = 4  # at each log
 MAX_TURNS = 40  # of each episode
 MAX_TEXT = 2000  # characters of a text in a table
-COLUMNS = (
-    *("episode", "turn", "seat", "policy", "prompt", "reply"),
-    *("reward", "advantage", "estimator", "return"),
-)
-
-
-class TrackedTurn(NamedTuple):
-    """A turn of a training episode.
-
-    Attributes:
-        title: game, parameters and seed of the episode.
-        place: number of the turn in the episode.
-        turn: the turn.
-        credit: its credit; None for a turn that is not trained.
-        seat_return: return of its seat.
-    """
-
-    title: str
-    place: int
-    turn: Turn
-    credit: TurnCredit | None
-    seat_return: float
-
-    @property
-    def advantage(self) -> float | None:
-        """The advantage; the mean over the tokens where these are credited."""
-        if self.credit is None:
-            return None
-        found = self.credit.advantage
-        if isinstance(found, Sequence):
-            return sum(found) / len(found) if found else 0.0
-        return found
-
-
-def tracked_turns(rollouts: Sequence[Rollout]) -> list[TrackedTurn]:
-    """The first turns of the first episodes."""
-    return [
-        TrackedTurn(title_of(episode), place, turn, earned, episode.returns[turn.seat])
-        for episode, credit in rollouts[:MAX_EPISODES]
-        for place, (turn, earned) in enumerate(
-            zip(episode.turns[:MAX_TURNS], credit, strict=False)
-        )
-    ]
+COLUMNS = {
+    **dict.fromkeys(("episode", "turn", "seat", "policy", "prompt", "reply"), ""),
+    **{"reward": "g", "advantage": "+.4g", "estimator": "", "return": "g"},
+}  # of a table of turns, with their formats
 
 
 def track(
@@ -140,7 +100,7 @@ def track(
         step: the optimizer step.
         rollouts: training episodes with their credit.
     """
-    turns = tracked_turns(rollouts)
+    turns = traces_of(rollouts, step)
     for callback in callbacks:
         name = type(callback).__name__
         writer = getattr(callback, "tb_writer", None)
@@ -148,46 +108,54 @@ def track(
             writer.add_text("turns", markdown_table(turns), step)
         elif name == "TrackioCallback":
             trackio = import_extra("trackio", "track")
-            traces = [trackio.Trace(**trace_of(turn, step)) for turn in turns]
+            traces = [trackio.Trace(**turn) for turn in turns]
             trackio.log({"turns": traces, "train/global_step": step})
 
 
-def trace_of(tracked: TrackedTurn, step: int) -> dict[str, Any]:
-    """The prompt and the reply as messages, and the rest as metadata."""
-    turn, credit = tracked.turn, tracked.credit
-    messages = [dict(message) for message in turn.messages]
-    return {
-        "messages": [*messages, {"role": "assistant", "content": turn.reply}],
-        "metadata": {
-            "step": step,
-            "episode": tracked.title,
-            "turn": tracked.place,
-            "seat": turn.seat,
-            "policy": turn.policy,
-            "reward": turn.reward,
-            "rewards": dict(turn.rewards),
-            "advantage": tracked.advantage,
-            "estimator": None if credit is None else credit.estimator,
-            "return": tracked.seat_return,
-            "invalid": turn.invalid,
-        },
-    }
+def traces_of(rollouts: Sequence[Rollout], step: int) -> list[dict[str, Any]]:
+    """The first turns of the first episodes: prompt and reply as messages, the rest as metadata.
+
+    The advantage is the mean over the tokens where these are credited. A turn that is not
+    trained has none.
+    """
+    traces = []
+    for episode, credit in rollouts[:MAX_EPISODES]:
+        turns = zip(episode.turns[:MAX_TURNS], credit, strict=False)
+        for place, (turn, earned) in enumerate(turns):
+            reply = {"role": "assistant", "content": turn.reply}
+            advantage = None if earned is None else earned.advantage
+            if isinstance(advantage, Sequence):
+                advantage = sum(advantage) / max(len(advantage), 1)
+            told = {
+                "step": step,
+                "episode": title_of(episode),
+                "turn": place,
+                "seat": turn.seat,
+                "policy": turn.policy,
+                "reward": turn.reward,
+                "rewards": dict(turn.rewards),
+                "advantage": advantage,
+                "estimator": None if earned is None else earned.estimator,
+                "return": episode.returns[turn.seat],
+                "invalid": turn.invalid,
+            }
+            messages = [*map(dict, turn.messages), reply]
+            traces.append({"messages": messages, "metadata": told})
+    return traces
 
 
-def markdown_table(turns: Sequence[TrackedTurn]) -> str:
+def markdown_table(traces: Sequence[Mapping[str, Any]]) -> str:
     """A table of turns in Markdown, in which texts of players have no effect."""
-    lines = [COLUMNS, ["---"] * len(COLUMNS), *map(_row, turns)]
+    lines = [COLUMNS, ["---"] * len(COLUMNS), *map(_row, traces)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _row(tracked: TrackedTurn) -> list[str]:
-    turn, credit = tracked.turn, tracked.credit
-    prompt = turn.messages[-1]["content"] if turn.messages else ""
-    cells = [tracked.title, str(tracked.place), str(turn.seat), turn.policy]
-    cells += [prompt[-MAX_TEXT:], turn.reply[:MAX_TEXT], f"{turn.reward:g}"]
-    signed = "" if tracked.advantage is None else f"{tracked.advantage:+.4g}"
-    cells += [signed, "" if credit is None else credit.estimator]
-    return [_entities(cell) for cell in [*cells, f"{tracked.seat_return:g}"]]
+def _row(trace: Mapping[str, Any]) -> list[str]:
+    *asked, reply = (message["content"] for message in trace["messages"])
+    texts = {"prompt": "".join(asked[-1:])[-MAX_TEXT:], "reply": reply[:MAX_TEXT]}
+    told = trace["metadata"] | texts
+    cells = [(told[name], look) for name, look in COLUMNS.items()]
+    return [_entities("" if x is None else format(x, look)) for x, look in cells]
 
 
 def _entities(text: str) -> str:
@@ -198,16 +166,47 @@ def _entities(text: str) -> str:
     )
 
 
-class NashConvCallback(Callback):
+class Measuring(Callback):
+    """Measures the policy every so many steps, and adds the figures to the log of the step.
+
+    Args:
+        every: steps between measurements.
+        weights: makes a context in which the main process can use the policy by itself;
+            every process enters it.
+    """
+
+    def __init__(
+        self, every: int, weights: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self.every, self.weights = every, weights
+        self._found: tuple[int, dict[str, float]] = (-1, {})
+
+    def stepped(self, state: TrainerState, control: TrainerControl) -> None:
+        if state.global_step % self.every == 0:
+            with self.weights():
+                if state.is_world_process_zero:  # the others only log when it does
+                    self._found = state.global_step, self.measure(state)
+            control.should_log = True
+
+    def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
+        step, found = self._found
+        if step == state.global_step:
+            logs.update(found)
+
+    def measure(self, state: TrainerState) -> dict[str, float]:
+        """The figures at this step, by their names in the log."""
+        raise NotImplementedError
+
+
+class NashConvCallback(Measuring):
     """Measures the exact NashConv of a policy every so many steps.
 
     Args:
         policy: the policy that learns.
         game: the rules.
         options: what its prompts contain.
-        every: steps between measurements.
-        whole_weights: makes a context in which the main process can use the policy by
-            itself; every process enters it.
+        every: as for `Measuring`.
+        weights: as for `Measuring`.
 
     Attributes:
         history: (step, NashConv) pairs.
@@ -220,36 +219,28 @@ class NashConvCallback(Callback):
         game: AnyGame,
         options: PromptOptions,
         every: int,
-        whole_weights: Callable[[], AbstractContextManager[None]] = nullcontext,
+        weights: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
+        super().__init__(every, weights)
         self.policy, self.game, self.options = policy, game, options
-        self.every, self.whole_weights = every, whole_weights
         # a resumed run adds the measurements before it
         self.history: list[tuple[int, float]] = []
         self.tables: dict[int, Table] = {}
         self._last_step = 0
+
+    def begun(self, state: TrainerState) -> None:
+        self._last_step = state.max_steps
 
     def last_quarter_mean(self) -> float | None:
         """Mean over the measurements in the last quarter of the steps."""
         late = [conv for step, conv in self.history if step > 0.75 * self._last_step]
         return sum(late) / len(late) if late else None
 
-    def stepped(self, state: TrainerState, control: TrainerControl) -> None:
-        self._last_step = state.max_steps
-        if state.global_step % self.every == 0:
-            with self.whole_weights():
-                if state.is_world_process_zero:  # the others only log when it does
-                    self._measure(state.global_step)
-            control.should_log = True
-
-    def _measure(self, step: int) -> None:
+    def measure(self, state: TrainerState) -> dict[str, float]:
         table, _ = tabular(self.policy, self.game, self.options)
-        self.history.append((step, nash_conv(self.game, table)))
-        self.tables = {step: table}
-
-    def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
-        if self.history and self.history[-1][0] == state.global_step:
-            logs["arena/nash_conv"] = self.history[-1][1]
+        self.history.append((state.global_step, nash_conv(self.game, table)))
+        self.tables = {state.global_step: table}
+        return {NASH_CONV: self.history[-1][1]}
 
 
 class MetricsFile(Callback):
@@ -336,14 +327,7 @@ def training_groups(trainer: "TurnGRPOTrainer", num_groups: int) -> list[Rollout
 SCORE = "against_start"  # of metrics: arena/<game>/against_start
 
 
-class Score(NamedTuple):
-    """A mean difference of returns, and its standard error."""
-
-    mean: float
-    error: float
-
-
-class AgainstStart(Callback):
+class AgainstStart(Measuring):
     """Measures the learner against the start every so many steps.
 
     Every process has it; the main one plays. The start's model stays in its memory.
@@ -362,37 +346,25 @@ class AgainstStart(Callback):
         every: int,
         num_episodes: int,
     ) -> None:
-        self.trainer, self.start = trainer, start
-        self.every, self.num_episodes = every, num_episodes
-        self._found: tuple[int, dict[str, float]] = (-1, {})
+        super().__init__(every, trainer.shards.weights_for_play)
+        self.trainer, self.start, self.num_episodes = trainer, start, num_episodes
 
-    def stepped(self, state: TrainerState, control: TrainerControl) -> None:
-        if state.global_step % self.every == 0:
-            with self.trainer.shards.weights_for_play():
-                if self.start is not None:
-                    self._found = state.global_step, self._measure(self.start)
-            control.should_log = True
-
-    def logged(self, state: TrainerState, logs: dict[str, Any]) -> None:
-        step, found = self._found
-        if step == state.global_step:
-            logs.update(found)
-
-    def _measure(self, start: LMPolicy) -> dict[str, float]:
-        found = {}
+    def measure(self, state: TrainerState) -> dict[str, float]:
+        agent, start = self.trainer.args.agent, self.start
+        found: dict[str, float] = {}
         for plan in different_games(self.trainer.games.plans):
-            own, agent = self.trainer.matching.learner, self.trainer.args.agent
-            other = agent_of(agent)(start) if agent else start
-            score = score_against(plan, own, other, self.num_episodes)
-            found[f"arena/{plan.name}/{SCORE}"] = score.mean
-            found[f"arena/{plan.name}/{SCORE}_error"] = score.error
+            own = self.trainer.matching.learner
+            other: Any = agent_of(agent)(start) if agent and start else start
+            mean, error = score_against(plan, own, other, self.num_episodes)
+            name = f"arena/{plan.name}/{SCORE}"
+            found |= {name: mean, f"{name}_error": error}
         return found
 
 
 def score_against(
     plan: GamePlan, learner: Policy, start: Policy, num_episodes: int
-) -> Score:
-    """The score of one policy against another in a game."""
+) -> tuple[float, float]:
+    """The score of one policy against another in a game, with its standard error."""
     num_seats, seeds = plan.game.num_players, range(num_episodes)
     if num_seats == 1 or plan.game.kind == "cooperative":
         one, other = (
@@ -416,7 +388,7 @@ def score_against(
             own = returns.pop(seed % num_seats)
             values.append(own - float(np.mean(returns)))
     error = float(np.std(values, ddof=1)) / num_episodes**0.5
-    return Score(float(np.mean(values)), error)
+    return float(np.mean(values)), error
 
 
 FOLDER, FILE = "best", "best.json"

@@ -7,7 +7,7 @@ a picture and as tables.
 import json
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -972,21 +972,23 @@ def tournament_tables(found: Tournament, width: int | None = None) -> list[Table
 
     A matrix that is wider than `width` characters is split into several tables.
     """
-    tables = [table for game in found.games for table in _payoffs(found, game, width)]
+    told, names = found.to_dict(), found.policies
+    tables = [table for game in told["games"] for table in _payoffs(names, game, width)]
     tables += [nash_conv_table(g.game, g.nash_conv) for g in found.games if g.nash_conv]
-    tables += [_ranking(found, game) for game in found.games]
-    if len(found.games) > 1:
-        tables.append(_ranking(found, None))
+    tables += [_drawn(*ranking) for ranking in rankings(told)]
     if found.forfeits:
         tables.append(_forfeit_table(found))
     return tables
 
 
-def _payoffs(found: Tournament, game: GameSummary, width: int | None) -> list[Table]:
+def _payoffs(
+    names: Sequence[str], game: Mapping[str, Any], width: int | None
+) -> list[Table]:
     """A column for each opponent; each table has as many as fit into `width`."""
-    names = found.policies
-    cells = [[_cell(payoff) for payoff in row] for row in game.payoffs]
-    lines = (line for row in cells for cell in row for line in cell.split("\n"))
+    cells = [
+        [payoff and mean_cell(payoff) for payoff in row] for row in game["payoffs"]
+    ]
+    lines = (line for row in cells for cell in row if cell for line in cell.split("\n"))
     first = min(max(map(len, names)), NAME)
     wide = max(first, *map(len, lines))
     size = len(names)
@@ -994,7 +996,7 @@ def _payoffs(found: Tournament, game: GameSummary, width: int | None) -> list[Ta
         size = max(1, (width - first) // (wide + GAP))
     tables = []
     for start in range(0, len(names), size):
-        title = game.game + (", continued" if start else "")
+        title = game["game"] + (", continued" if start else "")
         table = Table(title=escape(title), **STYLE)
         table.add_column("", overflow="fold", width=first)
         for name in names[start : start + size]:
@@ -1004,61 +1006,80 @@ def _payoffs(found: Tournament, game: GameSummary, width: int | None) -> list[Ta
         for name, row in zip(names, cells, strict=True):
             table.add_row(escape(name), *row[start : start + size])
         tables.append(table)
-    tables[-1].caption = _caption(game)
+    tables[-1].caption = payoff_caption(game)
     return tables
 
 
-def _caption(game: GameSummary) -> str:
+def payoff_caption(game: Mapping[str, Any]) -> str:
+    """What the payoffs of a game are; the gap between self-play and cross-play, if measured."""
     text = "mean return of the row, with the column in all other seats; 95 % interval"
-    if game.cross_play is None:
-        return text
-    cross = game.cross_play
-    return text + (
-        f"\nself-play {cross.self_play:z.3f} - cross-play {cross.cross_play:z.3f} "
-        f"= {cross.gap:z.3f} ({cross.low:z.3f} to {cross.high:z.3f})"
-    )
+    if cross := game["cross_play"]:
+        text += (
+            f"\nself-play {cross['self_play']:z.3f} - cross-play {cross['cross_play']:z.3f} "
+            f"= {cross['gap']:z.3f} ({cross['low']:z.3f} to {cross['high']:z.3f})"
+        )
+    return text
 
 
-def _cell(payoff: Payoff | None) -> str:
-    if payoff is None:
-        return ""
-    return f"{payoff.mean:z.3f}\n{payoff.low:z.3f} to {payoff.high:z.3f}"
+def mean_cell(mean: Mapping[str, float]) -> str:
+    """A mean, and in a second line its interval."""
+    return f"{mean['mean']:z.3f}\n{mean['low']:z.3f} to {mean['high']:z.3f}"
 
 
-def _ranking(found: Tournament, game: GameSummary | None) -> Table:
-    """The policies of a game, the best first; None: of all games, by their mean rank."""
-    one = found if game is None else game
-    columns: dict[str, Sequence[str]] = {}
-    if game is None:
-        columns["mean rank"] = [f"{rank:.2f}" for rank in found.mean_ranks]
-        order, caption = found.mean_ranks, ["ordered by the mean rank over all games"]
-    else:
-        order = tuple(float(game.ranking.index(name)) for name in found.policies)
-        caption = ["return: mean over the other policies, with its 95 % interval"]
-        if game.nash is not None:
-            caption[0] = f"ordered by Nash average, then return; {caption[0]}"
-            columns["Nash average"] = [f"{x:z.3f}" for x in game.nash.ratings]
-            columns["Nash weight"] = [f"{x:z.3f}" for x in game.nash.weights]
-        columns["return"] = [_cell(mean) for mean in game.means]
-    if one.ratings is not None:
-        columns["Elo (95 %)"] = [
-            f"{one.elo:z.0f}\n{one.elo_low:z.0f} to {one.elo_high:z.0f}"
-            for one in one.ratings
-        ]
-        columns["OpenSkill"] = [f"{x.mu:z.2f}\n± {x.sigma:.2f}" for x in one.ratings]
-        caption.append("Elo and OpenSkill count wins; they ignore the size of returns")
-    where = "all games" if game is None else game.game
-    title = escape(f"Ranking: {where}")
-    table = Table(title=title, caption="\n".join(caption), **STYLE)
-    width = min(max(map(len, found.policies)), NAME)
+def rankings(
+    found: Mapping[str, Any],
+) -> Iterator[tuple[str, dict[str, list[str]], list[str]]]:
+    """Title, columns and notes of each game's ranking, and of that of several games.
+
+    The policies are the first column, the best first. A cell may have a second line, such as
+    an interval.
+
+    Args:
+        found: what `Tournament.to_dict` gave.
+    """
+    names, games = found["policies"], found["games"]
+    for one in [*games, *([found] if len(games) > 1 else [])]:
+        columns: dict[str, list[str]] = {"policy": list(names)}
+        if "mean_ranks" in one:
+            order, notes = (
+                one["mean_ranks"],
+                ["ordered by the mean rank over all games"],
+            )
+            columns["mean rank"] = [f"{rank:.2f}" for rank in order]
+        else:
+            order = [one["ranking"].index(name) for name in names]
+            notes = ["return: mean over the other policies, with its 95 % interval"]
+            if nash := one["nash"]:
+                notes[0] = f"ordered by Nash average, then return; {notes[0]}"
+                columns["Nash average"] = [f"{x:z.3f}" for x in nash["ratings"]]
+                columns["Nash weight"] = [f"{x:z.3f}" for x in nash["weights"]]
+            columns["return"] = [mean_cell(mean) for mean in one["means"]]
+        if ratings := one["ratings"]:
+            columns["Elo (95 %)"] = [
+                f"{x['elo']:z.0f}\n{x['elo_low']:z.0f} to {x['elo_high']:z.0f}"
+                for x in ratings
+            ]
+            columns["OpenSkill"] = [
+                f"{x['mu']:z.2f}\n± {x['sigma']:.2f}" for x in ratings
+            ]
+            notes.append(
+                "Elo and OpenSkill count wins; they ignore the size of returns"
+            )
+        best = sorted(range(len(names)), key=order.__getitem__)
+        ordered = {head: [cells[i] for i in best] for head, cells in columns.items()}
+        yield f"Ranking: {one.get('game', 'all games')}", ordered, notes
+
+
+def _drawn(title: str, columns: Mapping[str, list[str]], notes: Sequence[str]) -> Table:
+    table = Table(title=escape(title), caption="\n".join(notes), **STYLE)
+    width = min(max(map(len, columns["policy"])), NAME)
     table.add_column("policy", overflow="fold", min_width=width)
-    for name, cells in columns.items():
+    for name, cells in [*columns.items()][1:]:
         lines = [line for cell in cells for line in cell.split("\n")]
         widest = max(map(len, [*name.split(), *lines]))
         table.add_column(name, justify="right", min_width=widest, max_width=widest)
-    for index in sorted(range(len(order)), key=order.__getitem__):
-        cells = [column[index] for column in columns.values()]
-        table.add_row(escape(found.policies[index]), *cells)
+    for name, *others in zip(*columns.values(), strict=True):
+        table.add_row(escape(name), *others)
     return table
 
 

@@ -75,15 +75,18 @@ class ArrayPolicy:
 
 
 def load(argument: str) -> ArrayPolicy:
-    """The policy of `array:FORMAT:PATH`; reading `sb3` runs the code that its file names.
+    """The policy of `array:FORMAT:PATH`; reading `sb3` or `torchrl` runs the code that its file names.
 
     | Format | Path |
     |---|---|
     | `sb3` | a zip file of Stable-Baselines3 or sb3-contrib, trained on `SeatEnv`; Q-networks play greedily |
     | `rllib` | the folder of a module that RLlib saved, trained on `RLlibEnv` |
+    | `cleanrl` | the weights that `ppo.py` or `dqn.py` of CleanRL saved; networks as there |
+    | `torchrl` | an actor or a Q-value actor of one seat, saved whole by `torch.save` |
 
     Raises:
-        ValueError: the format is unknown, or the path is missing.
+        ValueError: the format is unknown, the path is missing, or its weights are of another
+            network.
         ModuleNotFoundError: the framework is not installed.
     """
     form, _, path = argument.partition(":")
@@ -113,7 +116,7 @@ def _sb3(path: str) -> Probabilities:
         given = (masks,) if hasattr(net.action_dist, "apply_masking") else ()
         with torch.no_grad():
             found = net.get_distribution(net.obs_to_tensor(seen)[0], *given)
-        return found.distribution.probs.numpy()
+        return found.distribution.probs
 
     return probs
 
@@ -129,9 +132,58 @@ def _rllib(path: str) -> Probabilities:
         seen["action_mask"] = torch.as_tensor(masks, dtype=torch.float32)
         with torch.no_grad():
             logits = module.forward_inference({"obs": seen})["action_dist_inputs"]
-        return logits.softmax(-1).numpy()
+        return logits.softmax(-1)
 
     return probs
 
 
-_FORMATS: dict[str, Callable[[str], Probabilities]] = {"sb3": _sb3, "rllib": _rllib}
+def _cleanrl(path: str) -> Probabilities:
+    """`actor` of `ppo.py` has tanh layers and is drawn from; `network` of `dqn.py` has ReLU."""
+    import torch
+
+    saved = torch.load(path, map_location="cpu", weights_only=True)
+    part = "actor." if "actor.0.weight" in saved else "network."
+    layers = [saved[name].numpy() for name in saved if name.startswith(part)]
+    if not layers:
+        raise ValueError(
+            f"want the weights of ppo.py or dqn.py of CleanRL, named actor.0.weight or "
+            f"network.0.weight and so on, got {list(saved)} in {path}"
+        )
+
+    def probs(features: Vector, masks: Mask) -> Any:
+        out = features @ layers[0].T + layers[1]
+        for weight, bias in zip(layers[2::2], layers[3::2], strict=True):
+            hidden = np.tanh(out) if part == "actor." else out.clip(0)
+            out = hidden @ weight.T + bias
+        return _greedy(out) if part == "network." else torch.tensor(out).softmax(1)
+
+    return probs
+
+
+def _torchrl(path: str) -> Probabilities:
+    import torch
+    from tensordict import TensorDict
+
+    actor = torch.load(path, map_location="cpu", weights_only=False).eval()
+
+    def probs(features: Vector, masks: Mask) -> Any:
+        seen = {"observation": features, "action_mask": masks.astype(bool)}
+        told = TensorDict(seen, [len(masks)])
+        with torch.no_grad():
+            if hasattr(actor, "get_dist"):
+                return actor.get_dist(told).probs
+            return _greedy(actor(told)["action_value"])
+
+    return probs
+
+
+def _greedy(values: Any) -> Any:
+    return np.eye(values.shape[1])[values.argmax(1)]
+
+
+_FORMATS: dict[str, Callable[[str], Probabilities]] = {
+    "sb3": _sb3,
+    "rllib": _rllib,
+    "cleanrl": _cleanrl,
+    "torchrl": _torchrl,
+}

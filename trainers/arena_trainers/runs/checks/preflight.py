@@ -4,6 +4,7 @@ They take less than a second. The job checks everything again, with TRL's own ch
 """
 
 import difflib
+import json
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -39,22 +40,11 @@ NEEDED = (
     *("torch", "transformers", "trl", "accelerate", "datasets"),
     *("jinja2", "matplotlib", "scipy"),
 )
-REPORTERS = {
-    "azure_ml": ("azureml.core",),
-    "clearml": ("clearml",),
-    "codecarbon": ("codecarbon",),
-    "comet_ml": ("comet_ml",),
-    "dagshub": ("dagshub",),
-    "dvclive": ("dvclive",),
-    "flyte": ("flytekit",),
-    "kubeflow": (),  # the trainer finds out by itself
-    "mlflow": ("mlflow",),
-    "neptune": ("neptune",),
-    "swanlab": ("swanlab",),
-    "tensorboard": ("tensorboard", "tensorboardX"),
-    "trackio": ("trackio",),
-    "wandb": ("wandb",),
-}  # by name in `report_to`: the packages of which one must be installed
+# by name in `report_to`: the packages of which one must be installed; without any, the trainer
+# finds out by itself
+REPORTERS: dict[str, list[str]] = json.loads(
+    Path(__file__).with_name("reporters.json").read_text("utf-8")
+)
 TRACKED = ("tensorboard", "trackio")  # those of the extra `track`
 
 

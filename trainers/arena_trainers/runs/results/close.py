@@ -22,6 +22,7 @@ import arena_envs
 from arena_envs.game import bounds_of
 from arena_trainers.evaluate.baselines import solver_of
 from arena_trainers.report.charts import PICTURED, charts_of, figure_of
+from arena_trainers.report.runs import metric_records
 from arena_trainers.report.tables import SHARES, TextTable, result_tables
 from arena_trainers.runs.folder import METRICS, RESULTS
 from arena_trainers.runs.results.measure import (
@@ -47,18 +48,13 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
     Raises:
         ValueError: another line is no record; names the line.
     """
-    records: list[dict[str, Any]] = []
-    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
-        try:
-            record = json.loads(line)
-        except ValueError:
-            record = None
-        if isinstance(record, dict) and isinstance(record.get("step"), int):
-            records.append(record)
-        elif line.endswith(b"\n"):
+    records, bad = metric_records(path)
+    num_ends = path.read_bytes().count(b"\n")
+    for line in bad:
+        if line.line <= num_ends:
             raise ValueError(
-                f"{path}, line {number}: want a JSON object with its step, got "
-                f"{line[:60]!r}; remove the line"
+                f"{path}, line {line.line}: {line.reason}, got {line.text[:60]!r}; remove "
+                "the line"
             )
     return records
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from arena_envs import GameEnv
 from arena_envs.game import AnyGame
@@ -43,7 +43,8 @@ MAX_EPISODES = 500  # per opponent and seat at the end; 3 s for a tiny model
 EXACT_SOLVERS = ("minimax", "cfr")  # a search would take minutes
 
 
-class Decision(NamedTuple):
+@dataclass(frozen=True)
+class Decision:
     """A policy's action probabilities in one information state.
 
     Attributes:
@@ -61,7 +62,8 @@ class Decision(NamedTuple):
     equilibrium: list[float] | None
 
 
-class Comparison(NamedTuple):
+@dataclass(frozen=True)
+class Comparison:
     """A policy and an equilibrium of a game.
 
     Attributes:
@@ -118,7 +120,8 @@ def beside_equilibrium(
     )
 
 
-class Interval(NamedTuple):
+@dataclass(frozen=True)
+class Interval:
     """A mean with its 95 % interval; an end is None if it cannot be estimated."""
 
     mean: float
@@ -289,7 +292,8 @@ class GameMeter:
         return GameOutcome(self.plan.name, self.stages, evaluation, comparison)
 
 
-class GameOutcome(NamedTuple):
+@dataclass(frozen=True)
+class GameOutcome:
     """The results of a run in one of its games."""
 
     name: str
@@ -299,23 +303,7 @@ class GameOutcome(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """The outcome as JSON can hold it."""
-        rows = [] if self.evaluation is None else self.evaluation.rows
-        policy = self.comparison and self.comparison._asdict()
-        if policy is not None:
-            policy["decisions"] = [one._asdict() for one in policy["decisions"]]
-        return {
-            "stages": [_plain(stage) for stage in self.stages],
-            "evaluation": [
-                {**asdict(row), "measures": {n: [*i] for n, i in row.measures.items()}}
-                for row in rows
-            ],
-            "policy": policy,
-        }
-
-
-def _plain(stage: Measurement) -> dict[str, Any]:
-    return {
-        **asdict(stage),
-        "returns": [interval._asdict() for interval in stage.returns],
-        "measures": {name: i._asdict() for name, i in stage.measures.items()},
-    }
+        told = asdict(self)
+        rows = (told["evaluation"] or {"rows": ()})["rows"]
+        policy = told["comparison"]
+        return {"stages": told["stages"], "evaluation": [*rows], "policy": policy}
