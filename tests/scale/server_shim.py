@@ -29,20 +29,20 @@ if find_spec("vllm") is not None:
     ops._supports_onednn = False
 
     @dataclass
-    class Init(base.WeightTransferInitInfo):
+    class Init(base.WeightTransferInitInfo):  # type: ignore[misc] # vLLM has no types here
         pass
 
     @dataclass
-    class TrainerInit(base.TrainerInitInfo):
+    class TrainerInit(base.TrainerInitInfo):  # type: ignore[misc] # vLLM has no types here
         backend: ClassVar[str] = "cpu"
 
     @dataclass
-    class Update(base.WeightTransferUpdateInfo):
+    class Update(base.WeightTransferUpdateInfo):  # type: ignore[misc] # vLLM has no types here
         names: list[str] = field(default_factory=list)
         shapes: list[list[int]] = field(default_factory=list)
         path: str = ""
 
-    class Receiver(WeightTransferEngine):
+    class Receiver(WeightTransferEngine):  # type: ignore[misc] # vLLM has no types here
         init_info_cls, update_info_cls = Init, Update
 
         def init_transfer_engine(self, init_info):
@@ -62,7 +62,7 @@ if find_spec("vllm") is not None:
         def shutdown(self):
             """Nothing to disconnect."""
 
-    class Sender(TrainerWeightTransferEngine):
+    class Sender(TrainerWeightTransferEngine):  # type: ignore[misc] # vLLM has no types here
         init_info_cls = TrainerInit
         num_sent = 0
 

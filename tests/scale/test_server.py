@@ -109,33 +109,13 @@ def test_vllm_takes_what_the_trainer_tells_of_nccl_and_ipc(vllm):
     assert (ipc.backend, ipc.packed, ipc.is_sender) == ("ipc", True, True)
 
 
-@pytest.mark.parametrize("lora", [False, True])
-def test_a_server_with_other_weights_is_told_by_their_sum(
-    make_trainer, lora, monkeypatch
-):
-    from peft import LoraConfig
-
-    options = {"r": 4, "lora_alpha": 7, "target_modules": "all-linear"}
-    peft = LoraConfig(**options, task_type="CAUSAL_LM") if lora else None
-    monkeypatch.setattr(weights, "CHECK_EVERY", 1)
-    trainer = make_trainer(peft)
-    check_in_step(trained(trainer))
-    (sender,) = (
-        c for c in trainer.callback_handler.callbacks if hasattr(c, "num_sent")
-    )
-    assert sender.num_sent == 5
-    parameter = next(p for p in trainer.model.parameters() if p.requires_grad)
-    parameter.data[0, 0] += 2**-20 * parameter.data[0, 0].abs()
-    with pytest.raises(ServerError, match="got others: their bits add up"):
-        sender._check_sum(trainer.model.state_dict(), is_adapter=lora)
-
-
 def skip_the_weights(monkeypatch):
     """The mutant: the server is told to load weights, and does not."""
     post = Server.post
 
     def skipped(self, path, body=None):
-        return None if path == "/collective_rpc" else post(self, path, body)
+        skips = path == "/collective_rpc" and body["method"] == "reload_weights"
+        return None if skips else post(self, path, body)
 
     monkeypatch.setattr(Server, "post", skipped)
 
@@ -174,6 +154,25 @@ def test_an_adapter_is_served_beside_its_base(make_trainer, vllm):
     prompts = PLAYED.prompts_of(trainer.policy, 4)
     replies = trainer.policy.generate(prompts, range(len(prompts)))
     PLAYED.assert_logprobs_of_the_loss(trainer.policy, replies)
+
+
+@pytest.mark.parametrize("lora", [False, True])
+def test_a_server_with_other_weights_is_told_by_their_sum(
+    make_trainer, lora, monkeypatch
+):
+    from peft import LoraConfig
+
+    options = {"r": 4, "lora_alpha": 7, "target_modules": "all-linear"}
+    peft = LoraConfig(**options, task_type="CAUSAL_LM") if lora else None
+    monkeypatch.setattr(weights, "CHECK_EVERY", 1)
+    trainer = make_trainer(peft)
+    check_in_step(trained(trainer))
+    sender = trainer.sender
+    assert sender.num_sent == 5
+    parameter = next(p for p in trainer.model.parameters() if p.requires_grad)
+    parameter.data[0, 0] += 2**-20 * parameter.data[0, 0].abs()
+    with pytest.raises(ServerError, match="got others: their bits add up"):
+        sender._check_sum(trainer.model.state_dict, is_adapter=lora)
 
 
 def test_another_run_on_the_same_server_is_noticed(make_trainer, tmp_path):

@@ -15,14 +15,15 @@ optimizer step, the log-probabilities that the server reported must be those tha
 computes for its importance ratios.
 """
 
-import math
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from transformers import TrainerCallback
 from transformers.core_model_loading import revert_weight_conversion
 
@@ -45,15 +46,8 @@ DIFFERENCE = "sampling/sampling_logp_difference/mean"
 # largest mean difference of log-probabilities in nats: in float32, and in half precision
 TOLERANCE = 0.01
 HALF_TOLERANCE = 0.2
+Weights = Mapping[str, torch.Tensor]  # by name
 CHECK_EVERY = 10  # transfers, from one comparison of sums to the next
-
-
-class Weight(NamedTuple):
-    """What vLLM is told of a weight before it is sent, as its `ParamMeta`."""
-
-    name: str
-    dtype: torch.dtype
-    shape: tuple[int, ...]
 
 
 class Source:
@@ -66,13 +60,15 @@ class Source:
     """
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
-        self.weights: Mapping[str, torch.Tensor] = {}
+        self.weights: Weights = {}
         self.dtype, self.device = dtype, device
 
-    def metadata(self) -> list[Weight]:
-        """The weights in the order in which they are sent."""
-        named = self.weights.items()
-        return [Weight(name, self.dtype, tuple(w.shape)) for name, w in named]
+    def metadata(self) -> list[SimpleNamespace]:
+        """What is sent, in its order, as vLLM's `ParamMeta`."""
+        return [
+            SimpleNamespace(name=name, dtype=self.dtype, shape=tuple(weight.shape))
+            for name, weight in self.weights.items()
+        ]
 
     def __iter__(self) -> Iterator[tuple[str, torch.Tensor]]:
         for name, weight in self.weights.items():
@@ -155,10 +151,9 @@ class ServerWeights(TrainerCallback):
         self.engine: Any = None  # of vLLM, which sends the source's weights
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        model = self._model
-        if hasattr(model, "peft_config"):
+        if self._is_adapter:
             # what the server began with may be another model, as before a supervised start
-            base = Path(model.get_base_model().name_or_path)
+            base = Path(self._model.get_base_model().name_or_path)
             folder = base.absolute() if base.is_dir() else base  # an id of the hub
             self._load(folder, is_adapter=False)
         self.send(state.global_step)
@@ -189,12 +184,11 @@ class ServerWeights(TrainerCallback):
         """Gives the server the weights of a step; all processes have to call it."""
         if self.trainer.ahead is not None:
             return  # it does, when nothing is in flight
-        accelerator, model = self.trainer.accelerator, self._model
+        accelerator = self.trainer.accelerator
         weights = accelerator.get_state_dict(self.trainer.model_wrapped)
         root = Path(self.trainer.args.output_dir).absolute() / FOLDER
         folder = root / f"step-{step}"
-        is_adapter = hasattr(model, "peft_config")
-        self._load(folder, is_adapter=is_adapter, weights=weights)
+        self._load(folder, lambda: weights, writes=True, is_adapter=self._is_adapter)
         if accelerator.is_main_process:
             for other in root.glob("step-*"):
                 if other != folder:
@@ -202,37 +196,65 @@ class ServerWeights(TrainerCallback):
 
     def take(self, folder: Path) -> None:
         """Gives the server the weights in a folder."""
-        self._load(folder, is_adapter=hasattr(self._model, "peft_config"))
+
+        def read() -> dict[str, torch.Tensor]:
+            parts = (load_file(path) for path in sorted(folder.glob("*.safetensors")))
+            return {name: weight for part in parts for name, weight in part.items()}
+
+        self._load(folder, read, is_adapter=self._is_adapter)
 
     @property
     def _model(self) -> Any:
         return self.trainer.accelerator.unwrap_model(self.trainer.model)
 
-    def _load(self, folder: Path, *, is_adapter: bool, weights: Any = None) -> None:
-        """Has the server load a folder, into which `weights` are written first, if given."""
+    @property
+    def _is_adapter(self) -> bool:
+        return hasattr(self._model, "peft_config")
+
+    def _load(
+        self,
+        folder: Path,
+        weights: Callable[[], Weights] | None = None,
+        *,
+        is_adapter: bool,
+        writes: bool = False,
+    ) -> None:
+        """Gives the server the weights of a folder.
+
+        Args:
+            folder: of the weights, whose name is their version.
+            weights: gives them to this process; None for those of a base model.
+            is_adapter: whether they are an adapter.
+            writes: whether the folder is still to be written.
+        """
         with raised_everywhere():
             if self.trainer.accelerator.is_main_process:
                 send = None
-                if (
-                    weights is not None
-                    and not is_adapter
-                    and self.backend.served.transfer
-                ):
-                    send = partial(self._transfer, weights)
-                elif weights is not None:
-                    _write(self._model, weights, folder)
+                if weights and self.backend.served.transfer and not is_adapter:
+                    send = partial(self._transfer, weights, is_gathered=writes)
+                elif weights and writes:
+                    _write(self._model, weights(), folder)
                 self.backend.load(folder, is_adapter=is_adapter, send=send)
-                if weights is not None:
+                if weights:
                     self._check_sum(weights, is_adapter=is_adapter)
         self.backend.expect(folder, is_adapter=is_adapter)
 
-    def _transfer(self, weights: Mapping[str, torch.Tensor]) -> None:
+    def _once(self, weights: Weights) -> dict[str, torch.Tensor]:
+        """The parameters among weights, tied ones once."""
+        model = self._model
+        others = model.state_dict().keys() - {
+            name for name, _ in model.named_parameters()
+        }
+        return {name: weight for name, weight in weights.items() if name not in others}
+
+    def _transfer(self, weights: Callable[[], Weights], *, is_gathered: bool) -> None:
         """Sends whole weights by vLLM's interface: start, update, finish."""
         server, kind = self.backend.server, str(self.backend.served.transfer)
         transfer = import_extra("vllm.distributed.weight_transfer", "vllm")
-        # tied weights once; transformers may merge weights that files hold apart
-        named = {name: weights[name] for name, _ in self._model.named_parameters()}
-        self.source.weights = revert_weight_conversion(self._model, named)
+        named = self._once(weights())
+        if is_gathered:  # transformers may merge weights that files hold apart
+            named = revert_weight_conversion(self._model, named)
+        self.source.weights = named
         try:
             if self.engine is None:
                 self.engine = transfer.WeightTransferTrainerFactory.trainer_init(
@@ -250,28 +272,24 @@ class ServerWeights(TrainerCallback):
             ) from error
         self.source.weights = {}
 
-    def _check_sum(self, weights: Mapping[str, Any], *, is_adapter: bool) -> None:
+    def _check_sum(self, weights: Callable[[], Weights], *, is_adapter: bool) -> None:
         """Compares the sum of what was sent with the server's, if its turn has come."""
-        served, model = self.backend.served, self._model
+        served, is_due = self.backend.served, self.num_sent % CHECK_EVERY == 0
         self.num_sent += 1
-        is_due = (self.num_sent - 1) % CHECK_EVERY == 0
         if not is_due or ("adapter" if is_adapter else "model") not in served.sums:
             return
-        named = [
-            (name, weights[name])
-            for name, _ in model.named_parameters()
-            if name in weights
-        ]
+        named = self._once(weights())
         if is_adapter:
-            (config,) = model.peft_config.values()
-            root = math.sqrt(config.r) if config.use_rslora else config.r
-            precision = self.source.dtype
-            named = [(n, w.to(precision)) for n, w in named if ".lora_" in n]
-            named = [
-                (n, w * (config.lora_alpha / root) if ".lora_B." in n else w)
-                for n, w in named
-            ]
-        found = bit_sum((weight for _, weight in named), served.dtype)
+            (config,) = self._model.peft_config.values()
+            scale = config.lora_alpha / (
+                config.r**0.5 if config.use_rslora else config.r
+            )
+            parts = {
+                n: w.to(self.source.dtype) for n, w in named.items() if ".lora_" in n
+            }
+            # as vLLM, which multiplies B by the scale
+            named = {n: w * scale if ".lora_B." in n else w for n, w in parts.items()}
+        found = bit_sum(named.values(), served.dtype)
         self.backend.check_sum(found, is_adapter=is_adapter)
 
 
