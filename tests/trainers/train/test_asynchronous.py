@@ -100,7 +100,7 @@ def test_an_agent_plays_in_the_process_and_each_epoch_begins_with_its_own_weight
 
 def test_an_agent_that_pickle_cannot_send_is_refused(model_folder, settings):
     args = TurnGRPOConfig(**settings, asynchronous=AHEAD)
-    with pytest.raises(ValueError, match="pickle can send .* top of a module"):
+    with pytest.raises(ValueError, match=r"pickle can send .* top of a module"):
         TurnGRPOTrainer(str(model_folder), args, agent=lambda model: model)
 
 
