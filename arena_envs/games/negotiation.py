@@ -366,7 +366,9 @@ class Negotiator(talk.Scripted):
 
     def _wanted(self, game: Negotiation, state: State, seat: int) -> int | None:
         """The price to ask for; None if no sale can pay."""
-        first, last = _asked(game, state, seat), _worst(game, state, seat)
+        better, last = max if seat == SELLER else min, _worst(game, state, seat)
+        # the best price among the values that the other seat may have, but none at a loss
+        first = better(round(game.unit * better(game.factors[1 - seat])), last)
         is_last = len(state.said) == game.max_turns - 1
         if self.style == "greedy":
             return last if is_last else first
@@ -395,18 +397,6 @@ def _worst(game: Negotiation, state: State, seat: int) -> int:
 
 def _outside(game: Negotiation, seat: int) -> int:
     return round(game.outside[seat] * game.unit)
-
-
-def _best(game: Negotiation, seat: int) -> int:
-    """The best price for a seat among the values that the other one may have."""
-    factors = game.factors[1 - seat]
-    return round(game.unit * (max(factors) if seat == SELLER else min(factors)))
-
-
-def _asked(game: Negotiation, state: State, seat: int) -> int:
-    """The best price, but none at a loss."""
-    better = max if seat == SELLER else min
-    return better(_best(game, seat), _worst(game, state, seat))
 
 
 def scene(game: Negotiation, state: State, viewer: int | None) -> Scene:

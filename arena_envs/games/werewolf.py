@@ -331,7 +331,9 @@ def _night(
 ) -> list[Event]:
     """Moves of a night for the drawn roles, with the same victim if the night is over."""
     day = moves[0].day
-    then = drawn._replace(living=_living(drawn, day))
+    gone = {death.seat for death in drawn.deaths if death.day < day}
+    living = tuple(seat for seat in range(len(drawn.roles)) if seat not in gone)
+    then = drawn._replace(living=living)  # when the night began
     is_over = drawn.day > day or drawn.phase != NIGHT
     dead = [d.seat for d in drawn.deaths if d.day == day and d.phase == NIGHT]
     last_wolf = [e.seat for e in moves if drawn.roles[e.seat] == WOLF][-1:]
@@ -364,12 +366,6 @@ def _night(
     return night
 
 
-def _living(state: State, day: int) -> tuple[int, ...]:
-    """The players that lived when a night began."""
-    gone = {death.seat for death in state.deaths if death.day < day}
-    return tuple(seat for seat in range(len(state.roles)) if seat not in gone)
-
-
 KILL, *DAY_SPEECH = (talk.Move(name) for name in SPOKEN)
 VOTING = talk.Move("vote", message="no")
 BUDGET = 12_000  # characters of quoted messages in a text; each takes at most 12 per character
@@ -393,8 +389,7 @@ PAST = {
 }
 
 
-def observed(state: State, seat: int, player: int, max_message: int) -> Iterator[str]:
-    """The lines of an observation."""
+def _observed(state: State, seat: int, player: int, max_message: int) -> Iterator[str]:
     known = known_roles(state, seat)
     role = f", {article(known[seat])}" if len(known) > seat else ""
     alive = " and alive" if seat in state.living else " and dead"
@@ -527,7 +522,13 @@ def rules_text(roles: Sequence[str], num_statements: int) -> str:
         "no wolf lives. The wolves win when they are at least as many as the others. Members of "
         "the team that wins score 1, dead or alive, and the others -1."
     )
-    return " ".join([start, *_night_rules(roles), *_talk_rules(num_statements), end])
+    by_day = (
+        f"By day every living player speaks {TIMES[num_statements]} in the order "
+        'of the numbers: "accuse player_1" says that this is a wolf, "clear player_1" that it '
+        'is none, and "pass" says neither. None of it needs to be true.'
+    )
+    talks = [by_day] if num_statements else []
+    return " ".join([start, *_night_rules(roles), *talks, end])
 
 
 def _night_rules(roles: Sequence[str]) -> Iterator[str]:
@@ -553,15 +554,6 @@ def _night_rules(roles: Sequence[str]) -> Iterator[str]:
             "is the victim, nobody dies."
         )
     yield 'Villagers answer "sleep".'
-
-
-def _talk_rules(num_statements: int) -> Iterator[str]:
-    if num_statements:
-        yield (
-            f"By day every living player speaks {TIMES[num_statements]} in the order "
-            'of the numbers: "accuse player_1" says that this is a wolf, "clear player_1" that it '
-            'is none, and "pass" says neither. None of it needs to be true.'
-        )
 
 
 def how_to_write(num_statements: int, num_wolves: int, max_message: int) -> str:
@@ -743,7 +735,7 @@ class Werewolf(talk.TalkGame[State, Action]):
 
     def observe(self, state: State, seat: int) -> str:
         player = self.current_player(state)
-        return "\n".join(observed(state, seat, player, self.max_message))
+        return "\n".join(_observed(state, seat, player, self.max_message))
 
     def information_state(self, state: State, seat: int) -> Any:
         known = known_roles(state, seat)
@@ -827,7 +819,9 @@ class WerewolfPlayer(talk.Scripted):
         if self.style == "silent":
             return legal[-1] if state.phase == TALK else rng.choice(legal)
         if state.phase == NIGHT:
-            wanted = _wanted_at_night(state, seat)
+            roles = known_roles(state, seat)
+            unknown = [other for other, role in enumerate(roles) if not role]
+            wanted = unknown if roles[seat] == SEER else list(_claims(state))
             return rng.choice(_naming(legal, wanted) or legal)
         if state.phase == TALK:
             return self._speak(game, state, seat, rng)
@@ -875,13 +869,6 @@ def _suspects_of_seer(state: State, seat: int) -> list[int]:
     known = known_roles(state, seat)
     liars = _claims(state).keys() - {seat}
     return [s for s in state.living if known[s] == WOLF or s in liars]
-
-
-def _wanted_at_night(state: State, seat: int) -> list[int]:
-    known = known_roles(state, seat)
-    if known[seat] == SEER:
-        return [other for other, role in enumerate(known) if not role]
-    return list(_claims(state))
 
 
 def _claims(state: State) -> Claims:
