@@ -11,6 +11,8 @@ from types import ModuleType
 
 import pytest
 import torch
+from peft import LoraConfig
+from transformers import TrainerCallback
 from transformers.trainer_utils import IntervalStrategy
 
 from arena_trainers import TurnGRPOConfig
@@ -322,8 +324,6 @@ def test_an_unreachable_server_is_refused_before_anything_is_written(
 
 
 def test_a_server_that_cannot_take_the_weights_is_refused(make, vllm, model_folder):
-    from peft import LoraConfig
-
     vllm.mode = "raw_logprobs"
     with pytest.raises(ServerError, match="--logprobs-mode processed_logprobs"):
         make()
@@ -466,8 +466,6 @@ def test_sums_tell_weights_apart_by_a_bit(make, vllm, monkeypatch, lora):
 
 
 def test_an_adapter_is_loaded_beside_the_model(make, vllm):
-    from peft import LoraConfig
-
     lora = LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")
     trainer = make(peft_config=lora)
     trainer.train()
@@ -478,8 +476,6 @@ def test_an_adapter_is_loaded_beside_the_model(make, vllm):
 
 def test_an_adapter_that_the_server_knows_is_read_again_once(make, vllm):
     """A resumed run sends a step that the server may have, and prefixes go by its name."""
-    from peft import LoraConfig
-
     lora = LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")
     trainer = make(peft_config=lora)
     trainer.train()
@@ -618,3 +614,31 @@ def test_a_server_that_dies_during_play_ahead_ends_training(make, start):
     with pytest.raises(ServerError, match=r"no server answers|broke off"):
         trainer.train()
     assert (Path(trainer.args.output_dir) / "checkpoint-2").is_dir()
+
+
+class Asks(TrainerCallback):
+    """Has the learner generate after each step, as measurements in training do."""
+
+    def __init__(self, trainer, server):
+        self.trainer, self.server, self.found = trainer, server, []
+
+    def on_step_end(self, args, state, control, **_):
+        self.trainer.policy.generate([[1, 2]], [0])
+        body = [b for path, b in self.server.calls if "completions" in path][-1]
+        whole = body["model"] == "policy"
+        version = self.server.version if whole else body["model"]
+        self.found.append((Path(version).name, state.global_step))
+
+
+@pytest.mark.parametrize("adapter", [None, {"r": 2, "target_modules": "all-linear"}])
+def test_what_is_measured_in_training_is_played_with_the_weights_of_its_step(
+    make, vllm, adapter
+):
+    """Also while the next step is played with older weights."""
+    config = adapter and LoraConfig(**adapter, task_type="CAUSAL_LM")
+    trainer = make(**AHEAD, peft_config=config)
+    asks = Asks(trainer, vllm)
+    trainer.add_callback(asks)
+    trainer.train()
+    assert asks.found == [(f"step-{n}", n) for n in (1, 2, 3, 4)]
+    assert [r["arena/asynchronous/staleness"] for r in steps(trainer)] == [0, 1, 1, 1]
