@@ -1,7 +1,7 @@
 """`ServerBackend`: tokens by a server of vLLM or SGLang, to which a trainer sends its weights.
 
 A vLLM server is `python -m vllm.entrypoints.openai.api_server` with the options that
-`arena serve policy` prints. Weights reach it as files, so it must see the folder. Whole
+`arena serve policy` prints. Weights reach it as files, which it must see, or by its transfer. Whole
 weights replace those of the served model; an adapter is loaded beside it. The folder is the
 version: the server keeps the folder's name with whole weights, and serves an adapter under it.
 """
