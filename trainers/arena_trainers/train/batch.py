@@ -696,7 +696,8 @@ def play_jobs(
     line: Connection, setup: Setup, folder: Path, dtype: Any, num_threads: int
 ) -> None:
     """Plays jobs in a process of its own, with a model of its own, until training ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trainer ends this process
+    for sent_to_all in (signal.SIGINT, signal.SIGTERM):  # the trainer stops in order
+        signal.signal(sent_to_all, signal.SIG_IGN)
     torch.set_num_threads(num_threads)
     args, games, *rest = setup
     seated = opponents(games.plans, args, games.opponents, games.matchmaker)
