@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.table import Table
 
 from arena_envs import GameEnv, game_infos
 from arena_envs.game import AnyGame
@@ -17,15 +18,12 @@ from arena_trainers.cli.options import (
     PolicyOptions,
     as_command,
     group,
-    latex,
     one_form,
-    print_csv,
-    print_tables,
     read_env,
     read_envs,
     running,
+    show,
     show_warnings,
-    terminal_width,
     usage_errors,
     wanted_folder,
 )
@@ -113,12 +111,12 @@ def evaluate(
         specs = [policy, *(against or [])]
         envs = _envs(policy, named, params, max_turns)
         plans, measures = _game_plans(how, specs, envs, options)
-    with running(_kept(out), policies=specs) as bar:
+    with running(kept(out), policies=specs) as bar:
         found = _run(plans, bar)
         convs = [measure() for measure in measures]
     show_warnings([text for one in found for text in one.warnings])
     _show(found, convs, form)
-    _end([text for plan in plans for text in plan.unanswered()], out)
+    end([text for plan in plans for text in plan.unanswered()], out)
 
 
 def _show(
@@ -126,22 +124,30 @@ def _show(
     convs: Sequence[Mapping[str, float]],
     form: str,
 ) -> None:
-    """Prints all evaluations, as tables if `form` is empty."""
-    from arena_trainers.evaluate.tables import records_of
+    """Prints all evaluations in a form of `one_form`."""
+    from arena_trainers.evaluate.tables import (
+        evaluation_tables,
+        nash_conv_table,
+        records_of,
+    )
+
+    def tables(width: int | None) -> list[Table]:
+        return [
+            table
+            for one, conv in pairs
+            for table in (
+                *evaluation_tables(one, width),
+                *([nash_conv_table(one.game, conv)] if conv else ()),
+            )
+        ]
 
     pairs = list(zip(found, convs, strict=True))
-    if form == "json":
-        several = [
-            one.to_dict() | ({"nash_conv": dict(conv)} if conv else {})
-            for one, conv in pairs
-        ]
-        shown = several[0] if len(several) == 1 else {"evaluations": several}
-        typer.echo(json.dumps(shown, indent=1))
-    elif form == "csv":
-        print_csv([row for pair in pairs for row in records_of(*pair)])
-    else:
-        for one, conv in pairs:
-            _print(one, conv, as_latex=form == "latex")
+    several = [
+        one.to_dict() | ({"nash_conv": dict(conv)} if conv else {})
+        for one, conv in pairs
+    ]
+    document = several[0] if len(several) == 1 else {"evaluations": several}
+    show(form, document, [row for pair in pairs for row in records_of(*pair)], tables)
 
 
 def _run(
@@ -213,7 +219,7 @@ def _game_plans(
     return plans, measures
 
 
-def _kept(out: Path | None) -> Callable[[], str]:
+def kept(out: Path | None) -> Callable[[], str]:
     """Says of a stopped evaluation, which is about to begin, which episodes were kept."""
     before = _num_lines(out)
 
@@ -232,7 +238,7 @@ def _num_lines(path: Path | None) -> int:
     return count_lines(path) if path is not None and path.is_file() else 0
 
 
-def _end(lost: Sequence[str], out: Path | None) -> None:
+def end(lost: Sequence[str], out: Path | None) -> None:
     """Ends with status 1 if episodes are lost."""
     for text in lost:
         typer.echo(f"error: {text}", err=True)
@@ -242,23 +248,6 @@ def _end(lost: Sequence[str], out: Path | None) -> None:
             again = "--out FILE keeps the others, and then the same command plays them again"
         typer.echo(f"error: no figure includes the lost episodes; {again}", err=True)
         raise typer.Exit(1)
-
-
-def _print(
-    found: "Evaluation",
-    convs: Mapping[str, float],
-    as_latex: bool,
-) -> None:
-    from arena_trainers.evaluate.tables import evaluation_tables, nash_conv_table
-
-    width = None if as_latex else terminal_width()
-    tables = evaluation_tables(found, width)
-    if convs:
-        tables.append(nash_conv_table(found.game, convs))
-    if as_latex:
-        typer.echo("\n\n".join(map(latex, tables)))
-    else:
-        print_tables(tables)
 
 
 MODEL = re.compile("(lm|api|vllm):")  # policies with a limit of tokens
@@ -377,7 +366,11 @@ def tournament(
     """
     from arena_trainers.extras import import_extra
     from arena_trainers.tournament import TournamentPlan
-    from arena_trainers.tournament.round_robin import draw_matrix
+    from arena_trainers.tournament.round_robin import (
+        draw_matrix,
+        records_of,
+        tournament_tables,
+    )
 
     import_extra("matplotlib", "eval")  # fails before hours of play
     with usage_errors():
@@ -399,21 +392,8 @@ def tournament(
         (out / SUMMARY).write_text(_text(found) + "\n")
         draw_matrix(found, out / PICTURE)
     show_warnings(found.warnings)
-    _show_tournament(found, form)
-
-
-def _show_tournament(found: "Tournament", form: str) -> None:
-    """Prints the results, as tables if `form` is empty."""
-    from arena_trainers.tournament.round_robin import records_of, tournament_tables
-
-    if form == "json":
-        typer.echo(_text(found))
-    elif form == "csv":
-        print_csv(records_of(found))
-    elif form == "latex":
-        typer.echo("\n\n".join(map(latex, tournament_tables(found))))
-    else:
-        print_tables(tournament_tables(found, terminal_width()))
+    tables = partial(tournament_tables, found)
+    show(form, found.to_dict(), records_of(found), tables)
 
 
 def _text(found: "Tournament") -> str:
