@@ -16,7 +16,7 @@ from rich.console import Console
 from arena_envs.doors import find_modules_here, missing_extra
 from arena_trainers import extras
 from arena_trainers.checkpoint import newest_checkpoint, step_of
-from arena_trainers.cli import compare, episodes, evaluate, games
+from arena_trainers.cli import episodes, evaluate, games
 from arena_trainers.cli.credit import audit_app, credit_app
 from arena_trainers.cli.options import UsageError, as_command, usage_errors
 from arena_trainers.cli.serve import add_serve
@@ -219,7 +219,7 @@ for name, command in (
     *(("play", evaluate.play), ("replay", episodes.replay)),
     *(("report", episodes.report), ("data", episodes.data)),
     *(("export", episodes.export), ("solve", games.solve)),
-    *(("tournament", evaluate.tournament), ("compare", compare.compare)),
+    *(("tournament", evaluate.tournament), ("compare", evaluate.compare)),
 ):
     app.command(name)(command)
 add_serve(app)
