@@ -302,9 +302,8 @@ def compare(
         options["equal_tokens"] = equal_tokens
         plan = ComparisonPlan(*_two(how, base, trained), opponents, **options)
     with running(_kept(out), policies=[base, trained]) as bar:
-        rows = plan.run(bar)
+        records = [{**row, "trained_on": told} for row in plan.run(bar)]
     show_warnings([*plan.warnings])
-    records = [{**row, "trained_on": told} for row in rows]
     show(form, records, records, lambda _: [comparison_table(records)])
     if report and out is not None:
         with redirect_stdout(sys.stderr):
@@ -479,12 +478,7 @@ def tournament(
     arena tournament human cfr -g kuhn_poker -n 5 --out runs/c
     """
     from arena_trainers.extras import import_extra
-    from arena_trainers.tournament import TournamentPlan
-    from arena_trainers.tournament.round_robin import (
-        draw_matrix,
-        records_of,
-        tournament_tables,
-    )
+    from arena_trainers.tournament import TournamentPlan, round_robin
 
     import_extra("matplotlib", "eval")  # fails before hours of play
     with usage_errors():
@@ -504,10 +498,10 @@ def tournament(
     with running(advice, policies=policies) as bar:
         found = plan.run(bar)
         (out / SUMMARY).write_text(_text(found) + "\n")
-        draw_matrix(found, out / PICTURE)
+        round_robin.draw_matrix(found, out / PICTURE)
     show_warnings(found.warnings)
-    tables = partial(tournament_tables, found)
-    show(form, found.to_dict(), records_of(found), tables)
+    tables = partial(round_robin.tournament_tables, found)
+    show(form, found.to_dict(), round_robin.records_of(found), tables)
 
 
 def _text(found: "Tournament") -> str:
