@@ -408,6 +408,14 @@ class Door(Generic[T]):
         return f"no {self.kind} {name!r}; {did_you_mean(name, known)}"
 
 
+def signature_of(maker: Callable[..., Any]) -> inspect.Signature:
+    """The signature of a function or class; those of functions are kept, as they take long."""
+    return (_kept if inspect.isfunction(maker) else inspect.signature)(maker)
+
+
+_kept = functools.lru_cache(maxsize=256)(inspect.signature)
+
+
 def check_options(
     what: str,
     maker: Callable[..., Any],
@@ -429,7 +437,7 @@ def check_options(
     Raises:
         ValueError: an unknown option, or one that is missing.
     """
-    parameters = [*inspect.signature(maker).parameters.values()][len(arguments) :]
+    parameters = [*signature_of(maker).parameters.values()][len(arguments) :]
     variadic = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     known = [
         p.name for p in parameters if p.name not in given and p.kind not in variadic

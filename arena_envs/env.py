@@ -240,7 +240,9 @@ class GameEnv(AECEnv[str, Any, Any]):
         self._cumulative_rewards[self.agent_selection] = 0.0
         self._enter(node)
         if self.max_turns is not None and self.num_turns >= self.max_turns:
-            self._truncate(node.player)
+            mid_round = self.game.simultaneous and node.player != 0
+            if node.player != TERMINAL and not mid_round:
+                self._end(self.truncations)
         if self.render_mode == "human":
             self.render()
 
@@ -351,11 +353,6 @@ class GameEnv(AECEnv[str, Any, Any]):
             self._end(self.terminations)
         else:
             self.agent_selection = self.possible_agents[node.player]
-
-    def _truncate(self, player: int) -> None:
-        mid_round = self.game.simultaneous and player != 0
-        if player != TERMINAL and not mid_round:
-            self._end(self.truncations)
 
     def _end(self, flags: dict[str, bool]) -> None:
         for agent in flags:

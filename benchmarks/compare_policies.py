@@ -358,15 +358,10 @@ def _show_compared(records: Sequence[Mapping[str, Any]], form: str) -> None:
         typer.echo(json.dumps(records, indent=1))
     elif form == "csv":
         print_csv(records)
+    elif form == "latex":
+        typer.echo(latex(comparison_table(records)))
     else:
-        _print_tables([comparison_table(records)], form)
-
-
-def _print_tables(tables: "Sequence[Table]", form: str) -> None:
-    if form == "latex":
-        typer.echo("\n\n".join(map(latex, tables)))
-    else:
-        print_tables(tables)
+        print_tables([comparison_table(records)])
 
 
 def _compared_games(

@@ -114,15 +114,15 @@ def _line(name: str, seeds: Mapping[int, Any]) -> str:
 
 
 def do_runs(
-    todo: Sequence[Task],
-    do: Callable[[str, str, int], Any],
-    keep: Callable[[Task, Any, int], None],
+    todo: Sequence[tuple[str, Any, int]],
+    do: Callable[..., Any],
+    keep: Callable[[Any, Any, int], None],
     num_jobs: int,
 ) -> None:
     """Does runs in several processes. Ctrl-C ends them.
 
     Args:
-        todo: the runs.
+        todo: the runs; of a variant, or of several that are done together.
         do: does a run of setting, variant and seed, in another process.
         keep: called with each run as it ends, its result, and how many have ended.
         num_jobs: number of processes.

@@ -1,5 +1,6 @@
 """One run of the comparison of credit, tabular or of the tiny model, and the file of all runs."""
 
+import itertools
 import json
 import subprocess
 import sys
@@ -29,10 +30,10 @@ from credit_settings import (
 )
 from tabular import (
     EXACT,
-    ActionValues,
     ExactPolicy,
     Floats,
     Played,
+    TabularPolicies,
     TabularPolicy,
     summed,
     with_exact_values,
@@ -59,64 +60,74 @@ class Run(NamedTuple):
     direction: float | None
 
 
-def learn(setting: str, name: str, seed: int) -> Run:
-    """A run of a variant.
+def learn(setting: str, names: Sequence[str], seed: int) -> list[Run]:
+    """Runs of variants, in lockstep; each is the same, to the last digit, as alone.
 
     Args:
         setting: a key of `SETTINGS`.
-        name: a key of `variants()`.
+        names: keys of `variants()`.
         seed: of all random numbers.
     """
-    variant = variants()[name]
+    chosen = [variants()[name] for name in names]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FlatPoolWarning)
-        learner = Learner(setting, variant, seed)
+        learner = Learner(setting, chosen, seed)
         learner.train(SETTINGS[setting].num_batches)
         if not SETTINGS[setting].exact:
-            return Run(learner.curve, None, None, None)
-        return Run(learner.curve, *gradient_of(setting, variant, seed))
+            return [Run(curve, None, None, None) for curve in learner.curves]
+        return [
+            Run(curve, *gradient_of(setting, variant, seed))
+            for curve, variant in zip(learner.curves, chosen, strict=True)
+        ]
 
 
 class Learner:
-    """A policy in training.
+    """Policies in training, in lockstep: one for each variant.
 
     Attributes:
-        table: the policy.
-        curve: the points so far.
+        tables: the policies.
+        curves: the points so far, of each.
     """
 
-    def __init__(self, setting: str, variant: Variant, seed: int) -> None:
+    def __init__(self, setting: str, chosen: Sequence[Variant], seed: int) -> None:
         self.setting = SETTINGS[setting]
-        self.table = TabularPolicy(graph_of(setting))
-        self.curve: list[float] = []
-        self._credit = Crediting(variant)
-        self._rng = np.random.default_rng(seed)
+        self.tables = TabularPolicies(graph_of(setting), len(chosen))
+        self.curves: list[list[float]] = [[] for _ in chosen]
+        self._credits = [Crediting(variant) for variant in chosen]
+        self._rngs = [np.random.default_rng(seed) for _ in chosen]
         self._number = 0
-        self._since: list[float] = []
+        self._since: list[list[float]] = [[] for _ in chosen]
 
-    def play(self) -> Played:
-        """The next batch."""
+    def play(self) -> list[Played]:
+        """The next batch of each policy."""
         setting = self.setting
-        return self.table.play(setting.num_starts, setting.num_samples, self._rng)
+        return self.tables.play(setting.num_starts, setting.num_samples, self._rngs)
 
     def train(self, num_batches: int) -> None:
         """Trains on some batches; the step falls to 0 over those of the setting."""
         chosen = self.setting
         for _ in range(num_batches):
-            played = self.play()
-            self._since.append(played.mean_return)
-            advantage = self._credit(self.table, played)
+            batches = self.play()
+            advantages = [
+                credit(self.tables[number], played)
+                for number, (credit, played) in enumerate(
+                    zip(self._credits, batches, strict=True)
+                )
+            ]
             step = chosen.step * (1 - self._number / chosen.num_batches)
-            self.table.update(played, advantage, step, chosen.bonus)
+            self.tables.update(batches, advantages, step, chosen.bonus)
             self._number += 1
+            for since, played in zip(self._since, batches, strict=True):
+                since.append(played.mean_return)
             if self._number % (chosen.num_batches // NUM_POINTS) == 0:
-                self.curve.append(round(self._point(), 4))
-                self._since.clear()
+                for number, curve in enumerate(self.curves):
+                    curve.append(round(self._point(number), 4))
+                    self._since[number].clear()
 
-    def _point(self) -> float:
+    def _point(self, number: int) -> float:
         if not self.setting.exact:
-            return float(np.mean(self._since))
-        exact = ExactPolicy(self.table)
+            return float(np.mean(self._since[number]))
+        exact = ExactPolicy(self.tables[number])
         if self.setting.measure == "return":
             return float(exact.returns().mean())
         return exact.nash_conv()
@@ -142,44 +153,53 @@ class Crediting:
 
 
 class _Looked(NamedTuple):
-    """A policy on the way, batches that it played, and its exact values."""
+    """A policy on the way, batches that it played, and its exact values and gradient.
+
+    true: the exact advantage of each turn of each batch.
+    """
 
     table: TabularPolicy
     batches: list[Played]
-    exact: ActionValues
+    true: list[Floats]
+    gradient: Floats
+    chances: Floats
 
 
 @lru_cache(maxsize=2)
 def _looked_at(setting: str, seed: int) -> _Looked:
     """The policy of the reference after a quarter of its batches; all variants share it."""
-    learner = Learner(setting, variants()[REFERENCE], seed)
+    learner = Learner(setting, [variants()[REFERENCE]], seed)
     learner.train(SETTINGS[setting].num_batches // 4)
-    exact = ExactPolicy(learner.table).action_values()
-    batches = [learner.play() for _ in range(NUM_WARM + NUM_LOOKED_AT)]
-    return _Looked(learner.table, batches, exact)
+    table = learner.tables[0]
+    exact = ExactPolicy(table).action_values()
+    batches = [learner.play()[0] for _ in range(NUM_WARM + NUM_LOOKED_AT)]
+    true = [
+        exact.action_value[played.row, played.action] - exact.value[played.row]
+        for played in batches
+    ]
+    chances = table.probabilities(np.arange(len(table.graph.rows)))
+    return _Looked(table, batches, true, exact.gradient, chances)
 
 
 def gradient_of(
     setting: str, variant: Variant, seed: int
 ) -> tuple[float | None, float, float]:
     """Variance, cosine and direction of a variant, as in `Run`."""
-    table, batches, exact = _looked_at(setting, seed)
+    looked = _looked_at(setting, seed)
     credit = Crediting(variant)
     squares, products, gradients = [], [], []
-    for number, played in enumerate(batches):
-        advantage = credit(table, played)
+    for number, played in enumerate(looked.batches):
+        advantage, true = credit(looked.table, played), looked.true[number]
         if number < NUM_WARM:
             continue
-        row, action = played.row, played.action
-        true = exact.action_value[row, action] - exact.value[row]
         squares.append((np.mean(advantage**2), np.mean(true**2)))
         products.append(np.mean(advantage * true))
-        gradients.append(_gradient(table, played, advantage))
+        gradients.append(summed(played.row, played.action, advantage, looked.chances))
     (own, ideal), slope = np.mean(squares, axis=0), float(np.mean(products))
     variance = float(own * ideal / slope**2) if slope > 0 else None
-    cosines = [_cosine(found, exact.gradient) for found in gradients]
+    cosines = [_cosine(found, looked.gradient) for found in gradients]
     mean = np.mean(gradients, axis=0)
-    found = float(np.mean(cosines)), _cosine(mean, exact.gradient)
+    found = float(np.mean(cosines)), _cosine(mean, looked.gradient)
     return variance and round(variance, 3), round(found[0], 4), round(found[1], 4)
 
 
@@ -187,12 +207,6 @@ def _cosine(one: Floats, other: Floats) -> float:
     """The cosine of two gradients; 0 if one is 0."""
     size = float(np.sqrt((one**2).sum() * (other**2).sum()))
     return float((one * other).sum()) / size if size else 0.0
-
-
-def _gradient(table: TabularPolicy, played: Played, advantage: Floats) -> Floats:
-    """float64[rows, num_actions]: the gradient that a batch estimates."""
-    rows = np.arange(len(table.graph.rows))
-    return summed(played.row, played.action, advantage, table.probabilities(rows))
 
 
 NUM_MODEL_SEEDS = 5
@@ -293,7 +307,7 @@ def train(setting: str, name: str, seed: int) -> Run:
 
 
 NUM_SEEDS = 10
-WRITE_EVERY = 20  # runs
+TOGETHER = 22  # tabular runs in lockstep; an interruption repeats those in progress
 Found = dict[str, dict[str, dict[int, Run]]]  # by setting, variant, seed
 
 
@@ -359,21 +373,34 @@ def run_missing(
     path: Path, todo: Sequence[Task], num_jobs: int, tell: Callable[[str], None]
 ) -> Found:
     """Does runs in several processes; writes the file now and then, and at the end."""
-    runs = read_runs(path)
+    runs, done = read_runs(path), itertools.count(1)
 
-    def keep(task: Task, run: Run, count: int) -> None:
-        setting, name, seed = task
-        add(runs, task, run)
-        if count % WRITE_EVERY == 0 or setting in MODELS:
-            write_runs(path, runs)
-        tell(f"{count}/{len(todo)} {setting} {name} seed {seed}")
+    def keep(task: Task, found: Sequence[Run], _: int) -> None:
+        setting, names, seed = task
+        for name, run in zip(names, found, strict=True):
+            add(runs, (setting, name, seed), run)
+            tell(f"{next(done)}/{len(todo)} {setting} {name} seed {seed}")
+        write_runs(path, runs)
 
     try:
-        comparing.do_runs(todo, _run, keep, num_jobs)
+        comparing.do_runs(_together(todo), _run, keep, num_jobs)
     finally:
         write_runs(path, runs)
     return runs
 
 
-def _run(setting: str, name: str, seed: int) -> Run:
-    return (learn if setting in SETTINGS else train)(setting, name, seed)
+def _together(todo: Sequence[Task]) -> list[tuple[str, tuple[str, ...], int]]:
+    """The runs of a setting and seed that follow each other, at most `TOGETHER` of a table."""
+    found = []
+    for (setting, seed), tasks in itertools.groupby(todo, lambda one: (one[0], one[2])):
+        names = [name for _, name, _ in tasks]
+        most = TOGETHER if setting in SETTINGS else 1
+        for start in range(0, len(names), most):
+            found.append((setting, tuple(names[start : start + most]), seed))
+    return found
+
+
+def _run(setting: str, names: Sequence[str], seed: int) -> list[Run]:
+    if setting in SETTINGS:
+        return learn(setting, names, seed)
+    return [train(setting, name, seed) for name in names]

@@ -125,10 +125,17 @@ def graph_of(setting: str) -> Graph:
     """The graph of a setting, shared by all runs of this process."""
     chosen = SETTINGS[setting]
     game = chosen.game()
-    graph = Graph(game, hints_and_fireworks(game) if chosen.coarse else None)
+    coarse = (hints_and_fireworks(game), without_history) if chosen.coarse else ()
+    graph = Graph(game, *coarse)
     if chosen.exact:
         tree_columns(graph)  # rows in an order that does not depend on play
     return graph
+
+
+def without_history(state: Any) -> Any:
+    """A state of Hanabi with as many turns as decide whose turn it is; 2.5 times fewer states."""
+    past = state.history
+    return type(state)._make((*state[:-1], past[: len(past) % len(state.hands)]))
 
 
 def hints_and_fireworks(game: Any) -> KeyOf:

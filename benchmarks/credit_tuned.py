@@ -137,12 +137,13 @@ def learn_game(
     chosen: SelfPlay, variant: Variant, seed: int, step: float, bonus: float
 ) -> Outcome:
     """A run of a game with its step and bonus times these factors."""
-    learner = Learner(chosen.setting, variant, seed)
+    learner = Learner(chosen.setting, [variant], seed)
     base: Setting = learner.setting
     learner.setting = replace(base, step=base.step * step, bonus=base.bonus * bonus)
     learner.train(base.num_batches)
-    last = comparing.final(learner.curve)
-    return Outcome(0, round(last, 4), round(float(np.mean(learner.curve)), 4))
+    [curve] = learner.curves
+    last = comparing.final(curve)
+    return Outcome(0, round(last, 4), round(float(np.mean(curve)), 4))
 
 
 class Tried(NamedTuple):

@@ -1,4 +1,4 @@
-"""Predicts what playing the next step while this one trains gains for a model of 4 B parameters.
+"""Predicts the speed-up from playing the next step's episodes while this step trains, for a 4 B model.
 
 Nothing here was measured on a GPU: the lengths of episodes are recorded, the rates are published.
 

@@ -1,8 +1,8 @@
 """Tabular softmax self-play: the learner of the comparison of credit, and its exact values.
 
-`Graph` numbers the states that play visits, so that episodes run in lockstep. `TabularPolicy`
-plays and learns from the advantages of any estimator. `ExactPolicy` has the exact values,
-gradients and NashConv of a policy.
+`Graph` numbers the states that play visits, so that episodes run in lockstep. `TabularPolicies`
+play and learn in lockstep from the advantages of any estimators; `TabularPolicy` is one of them.
+`ExactPolicy` has the exact values, gradients and NashConv of a policy.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -42,6 +42,8 @@ class Graph:
     Args:
         game: the rules; actions must be numbered, and draws of chance limited.
         key_of: key of a row, by state and seat; None for the information state.
+        merged: an equal state of the rules for all states that differ only in what neither
+            the rules nor `key_of` read, such as the past; None if there are none.
 
     Attributes:
         player: int64[nodes], seat to move, `CHANCE` or `TERMINAL`.
@@ -57,7 +59,12 @@ class Graph:
         ValueError: a language game, or one without a limit of draws of chance.
     """
 
-    def __init__(self, game: AnyGame, key_of: KeyOf | None = None) -> None:
+    def __init__(
+        self,
+        game: AnyGame,
+        key_of: KeyOf | None = None,
+        merged: Callable[[Any], Any] | None = None,
+    ) -> None:
         if game.num_actions is None or game.max_chance_nodes is None:
             raise ValueError(
                 f"want a game with numbered actions and at most a given number of draws "
@@ -69,6 +76,7 @@ class Graph:
         self.rows: dict[tuple[int, Hashable], int] = {}
         self.legal = np.zeros((64, self.num_actions), bool)
         self._key_of = key_of or game.information_state
+        self._merged = merged or (lambda state: state)
         self._distributions: dict[tuple[float, ...], int] = {}
         self.chances = np.full((4, self.num_actions), SURE)
         self._start()
@@ -91,7 +99,10 @@ class Graph:
     def row_of(self, state: Any, seat: int) -> int:
         """The row of a seat that is to move; a new one if its key is new."""
         key = seat, self._key_of(state, seat)
-        row = self.rows.setdefault(key, len(self.rows))
+        row = self.rows.get(key)
+        if row is not None:
+            return row
+        row = self.rows[key] = len(self.rows)
         if row == len(self.legal):
             self.legal = np.concatenate([self.legal, np.zeros_like(self.legal)])
         self.legal[row, list(self.game.legal_actions(state))] = True
@@ -116,6 +127,7 @@ class Graph:
         return child
 
     def _node(self, state: Any) -> int:
+        state = self._merged(state)
         node = self._index.setdefault(state, len(self._states))
         if node < len(self._states):
             return node
@@ -218,32 +230,305 @@ class _Taken(NamedTuple):
         return _Taken(*columns)
 
 
+class TabularPolicies:
+    """Softmax policies over one graph that play and learn in lockstep, each with a critic.
+
+    Each plays and learns, to the last digit, as it does alone.
+
+    Args:
+        graph: of the game; others can share it.
+        num: number of policies.
+
+    Attributes:
+        logits: float64[policies, rows, num_actions]; those of illegal actions are not read.
+            Call `remember` after a change.
+        chances: float64[policies, rows, num_actions], the policies; 0 for illegal actions.
+        value: float64[policies, rows], of the critics.
+    """
+
+    def __init__(self, graph: Graph, num: int = 1) -> None:
+        self.graph = graph
+        self.num = num
+        self.logits = np.zeros((num, 0, graph.num_actions))
+        self.value = np.zeros((num, 0))
+        self.chances = np.zeros_like(self.logits)
+        self._cumulative = np.zeros_like(self.logits)
+        self._logs = np.zeros_like(self.logits)
+        self._entropy = np.zeros_like(self.value)
+        self._numbers = np.zeros((num, 0), np.int64)  # of rows, by their first visit
+        self._num_rows = 0
+        self.grow()
+
+    def __getitem__(self, number: int) -> "TabularPolicy":
+        return TabularPolicy(self.graph, self, number)
+
+    def play(
+        self,
+        num_starts: int,
+        num_samples: int,
+        rngs: Sequence[np.random.Generator],
+        shared: bool = True,
+    ) -> list[Played]:
+        """Plays a batch with each policy.
+
+        Args:
+            num_starts: number of groups.
+            num_samples: episodes of a group.
+            rngs: draw all random numbers, one for each policy.
+            shared: whether the episodes of a group share the draws of chance.
+        """
+        drawn = num_samples if shared else 1  # episodes by the same draws
+        num = num_starts * num_samples // drawn
+        size = num, max(self.graph.num_draws, 1)
+        luck = [np.repeat(rng.random(size), drawn, axis=0) for rng in rngs]
+        taken, last = self._walk(np.concatenate(luck), rngs)
+        taken = taken.take(np.argsort(taken.episode, kind="stable"))
+        played = self._played(taken, num_samples, self.graph.paid[last])
+        self.graph.forget_if_full()
+        return played
+
+    def update(
+        self,
+        played: Sequence[Played],
+        advantages: Sequence[Floats],
+        step: float,
+        bonus: float,
+    ) -> None:
+        """A step of gradient ascent, and a step of the critic to the returns-to-go.
+
+            θ ← θ + step · mean_episodes Σₖ (Aₖ / rms A + bonus · -(log π + H)) ∇log π
+
+        The entropy part is its expectation over the actions of the visited rows. The
+        division by the root mean square makes steps of all estimators equal in size.
+
+        Args:
+            played: the batch of each policy.
+            advantages: float64[T] each, of its turns.
+            step: size of the step.
+            bonus: weight of the entropy.
+        """
+        place, seen, index = self._seen(played)
+        weight = np.concatenate([_rescaled(advantage) for advantage in advantages])
+        action = np.concatenate([one.action for one in played])
+        width = self.graph.num_actions
+        chances = self.chances.reshape(-1, width)[seen]
+        change = summed(index, action, weight, chances)
+        logs = self._logs.reshape(-1, width)[seen]
+        entropy = self._entropy.reshape(-1)[seen]
+        visits = np.bincount(index)
+        change -= bonus * visits[:, None] * chances * (logs + entropy[:, None])
+        self.logits.reshape(-1, width)[seen] += step / len(played[0].returns) * change
+        self._remember(seen, place)
+        self._fit(played, seen, index)
+
+    def fit_critics(self, played: Sequence[Played]) -> None:
+        """A step of each critic to the returns-to-go of its batch."""
+        _, seen, index = self._seen(played)
+        self._fit(played, seen, index)
+
+    def remember(self, rows: Ints) -> None:
+        """Stores what play reads of the policies in these rows; call it after a change."""
+        starts = np.arange(self.num)[:, None] * self.logits.shape[1]
+        self._remember((starts + rows).ravel(), np.tile(rows, self.num))
+
+    def grow(self) -> None:
+        """Adds rows that the graph has got, with equal logits."""
+        old, num = self._num_rows, len(self.graph.rows)
+        if num > self.logits.shape[1]:
+            more = len(self.graph.legal) - self.logits.shape[1]
+            wide = ((0, 0), (0, more))
+            for name in ("logits", "chances", "_cumulative", "_logs"):
+                setattr(self, name, np.pad(getattr(self, name), (*wide, (0, 0))))
+            for name in ("value", "_entropy"):
+                setattr(self, name, np.pad(getattr(self, name), wide))
+            self._numbers = np.pad(self._numbers, wide, constant_values=-1)
+        if num > old:
+            self._num_rows = num
+            found = _remembered(self.logits[0, old:num], self.graph.legal[old:num])
+            for name, column in zip(_REMEMBERED, found, strict=True):
+                getattr(self, name)[:, old:num] = column
+
+    def _seen(self, played: Sequence[Played]) -> tuple[Ints, Ints, Ints]:
+        """The visited rows; their places among the rows of all policies; those of turns."""
+        num_rows = self.logits.shape[1]
+        flat = np.concatenate([k * num_rows + one.row for k, one in enumerate(played)])
+        visited = np.zeros(self.num * num_rows, bool)
+        visited[flat] = True
+        seen = np.flatnonzero(visited)
+        place = np.empty(len(visited), np.int64)
+        place[seen] = np.arange(len(seen))
+        return seen % num_rows, seen, place[flat]
+
+    def _fit(self, played: Sequence[Played], seen: Ints, index: Ints) -> None:
+        visits = np.bincount(index)
+        to_go = np.concatenate([one.to_go for one in played])
+        mean = np.bincount(index, to_go) / visits
+        value = self.value.reshape(-1)
+        value[seen] += (1 - KEPT**visits) * (mean - value[seen])
+
+    def _remember(self, seen: Ints, row: Ints) -> None:
+        logits = self.logits.reshape(-1, self.graph.num_actions)[seen]
+        found = _remembered(logits, self.graph.legal[row])
+        for name, column in zip(_REMEMBERED, found, strict=True):
+            whole = getattr(self, name)
+            whole.reshape(-1, *whole.shape[2:])[seen] = column
+
+    def _walk(
+        self, luck: Floats, rngs: Sequence[np.random.Generator]
+    ) -> tuple[_Taken, Ints]:
+        """Plays all episodes at once: their turns by time, and their last nodes."""
+        graph, num = self.graph, len(luck)
+        each, width = num // self.num, graph.num_actions
+        node, draws = np.zeros(num, np.int64), np.zeros(num, np.int64)
+        live, turns = np.arange(num), []
+        bounds = each * np.arange(self.num + 1)
+        while len(live):
+            here = node[live]
+            player = graph.player[here]
+            counts = np.diff(np.searchsorted(live, bounds)).tolist()
+            u = np.concatenate(
+                [rng.random(count) for rng, count in zip(rngs, counts, strict=True)]
+            )
+            at = np.zeros(len(live), np.int64)
+            drawn = player == CHANCE
+            any_drawn = drawn.any()
+            if any_drawn:
+                lucky = live[drawn]
+                u[drawn] = luck[lucky, draws[lucky]]
+                draws[lucky] += 1
+                sums = graph.chances[graph.row[here[drawn]]]
+                at[drawn] = (sums <= u[drawn, None]).sum(axis=1)
+            if not (any_drawn and drawn.all()):
+                moves = ~drawn if any_drawn else slice(None)
+                episode, seat, place = live[moves], player[moves], here[moves]
+                row = graph.row[place]
+                flat = episode // each * self.logits.shape[1] + row
+                sums = self._cumulative.reshape(-1, width)[flat]
+                action = at[moves] = (sums <= u[moves, None]).sum(axis=1)
+                turns.append((episode, seat, row, action, graph.paid[place, seat]))
+            after = node[live] = graph.expand(here, at)
+            self.grow()
+            live = live[graph.player[after] != TERMINAL]
+        columns = (np.concatenate(column) for column in zip(*turns, strict=True))
+        return _Taken(*columns), node
+
+    def _played(self, taken: _Taken, num_samples: int, returns: Floats) -> list[Played]:
+        """The batch of each policy, from the turns of all in order."""
+        whole, seat, row, action, paid = taken
+        each, num_rows = len(returns) // self.num, self.logits.shape[1]
+        who, episode = np.divmod(whole, each)
+        turn, reward, last = _rewards(taken, returns)
+        flat = who * num_rows + row
+        logs = self._logs.reshape(len(self.value) * num_rows, -1)[flat, action]
+        columns = {
+            "reward": reward,
+            "episode": episode,
+            "seat": seat,
+            "turn": turn,
+            "group": episode // num_samples,
+            "team": np.array(self.graph.game.teams)[seat],
+            "state_key": self._numbered(flat),
+            "action": action,
+            "terminated": last,
+            "value": self.value.reshape(-1)[flat],
+        }
+        entropy = self._entropy.reshape(-1)[flat]
+        to_go = returns[whole, seat] - paid
+        ends = np.searchsorted(whole, each * np.arange(self.num + 1)).tolist()
+        found = []
+        for k, part in enumerate(map(slice, ends[:-1], ends[1:])):
+            own = {name: column[part] for name, column in columns.items()}
+            tokens = {"entropy": entropy[part], "logprob": logs[part]}
+            of = returns[k * each : (k + 1) * each]
+            about = row[part], action[part], to_go[part], paid[part], of
+            found.append(Played(_turns(own, tokens), *about))
+        return found
+
+    def _numbered(self, flat: Ints) -> Ints:
+        """Numbers of rows by their first visit in a run, whatever the graph knew."""
+        numbers = self._numbers.reshape(-1)
+        found = numbers[flat]
+        unknown = found < 0
+        if unknown.any():
+            new, first = np.unique(flat[unknown], return_index=True)
+            who = new // self._numbers.shape[1]
+            for k in np.unique(who):
+                own = who == k
+                start = int(self._numbers[k].max(initial=-1)) + 1
+                ordered = new[own][np.argsort(first[own])]
+                numbers[ordered] = np.arange(start, start + len(ordered))
+            found = numbers[flat]
+        return found
+
+
+_REMEMBERED = "chances", "_cumulative", "_logs", "_entropy"
+
+
+def _remembered(logits: Floats, legal: NDArray[np.bool_]) -> tuple[Floats, ...]:
+    """What `_REMEMBERED` names, of some rows; cumulative probabilities draw actions."""
+    logits = np.where(legal, logits, -np.inf)
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    chances = weights / weights.sum(axis=1, keepdims=True)
+    cumulative = np.cumsum(chances, axis=1)
+    beyond = np.cumsum(chances[:, ::-1], axis=1)[:, ::-1] - chances <= 0
+    cumulative[beyond] = SURE  # rounding must not reach an illegal action
+    logs = np.log(np.where(chances > 0, chances, 1.0))
+    return chances, cumulative, logs, -(chances * logs).sum(axis=1)
+
+
+def _rescaled(advantage: Floats) -> Floats:
+    """An advantage divided by its root mean square; 0 if that is 0."""
+    size = float(np.sqrt(np.mean(advantage**2)))
+    return advantage / size if size > 1e-9 else np.zeros_like(advantage)
+
+
+def _turns(columns: dict[str, Any], tokens: dict[str, Floats]) -> TurnBatch:
+    """The turn batch of a policy: one token for each turn, and nothing branched."""
+    zeros = np.zeros(len(columns["reward"]), np.int64)
+    return TurnBatch(
+        **columns,
+        game=zeros,
+        rewards={"game": columns["reward"]},
+        truncated=np.zeros(len(zeros), bool),
+        next_value=np.zeros(len(zeros)),
+        parent=zeros - 1,
+        branch=zeros,
+        num_tokens=zeros + 1,
+        row_length=zeros + 2,
+        tokens={**tokens, "value": columns["value"]},
+    )
+
+
 class TabularPolicy:
     """A softmax policy with a row of logits for each row of a graph, and a critic.
 
     Args:
         graph: of the game; several policies can share one.
-
-    Attributes:
-        logits: float64[rows, num_actions]; those of illegal actions are not read.
-        value: float64[rows], of the critic.
+        among: the policies of which this is one; None for a policy of its own.
+        number: which of them.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(
+        self, graph: Graph, among: TabularPolicies | None = None, number: int = 0
+    ) -> None:
         self.graph = graph
-        self.logits = np.zeros((0, graph.num_actions))
-        self.value = np.zeros(0)
-        self._cumulative = np.zeros((0, graph.num_actions))
-        self._numbers = np.zeros(0, np.int64)  # of rows, by their first visit
-        self._num_rows = 0
-        self._grow()
+        self._among = among or TabularPolicies(graph)
+        self._number = number
+
+    @property
+    def logits(self) -> Floats:
+        """float64[rows, num_actions]; call `remember` after a change."""
+        return np.asarray(self._among.logits[self._number])
+
+    @property
+    def value(self) -> Floats:
+        """float64[rows], of the critic."""
+        return np.asarray(self._among.value[self._number])
 
     def probabilities(self, row: Ints) -> Floats:
         """float64[len(row), num_actions]: the policy in some rows; 0 for illegal actions."""
-        self._grow()
-        logits = np.where(self.graph.legal[row], self.logits[row], -np.inf)
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True), np.float64)
+        self._among.grow()
+        return np.asarray(self._among.chances[self._number, row])
 
     def table(self) -> dict[tuple[int, Hashable], list[float]]:
         """The policy as a table of `arena_envs.solvers`: legal actions only."""
@@ -260,153 +545,22 @@ class TabularPolicy:
         rng: np.random.Generator,
         shared: bool = True,
     ) -> Played:
-        """Plays episodes of self-play.
-
-        Args:
-            num_starts: number of groups.
-            num_samples: episodes of a group.
-            rng: draws all random numbers.
-            shared: whether the episodes of a group share the draws of chance.
-        """
-        drawn = num_samples if shared else 1  # episodes by the same draws
-        num = num_starts * num_samples // drawn
-        luck = rng.random((num, max(self.graph.num_draws, 1)))
-        taken, last = self._walk(np.repeat(luck, drawn, axis=0), rng)
-        order = np.argsort(taken.episode, kind="stable")
-        taken = taken.take(order)
-        played = self._played(taken, num_samples, self.graph.paid[last])
-        self.graph.forget_if_full()
-        return played
+        """Plays a batch; see `TabularPolicies.play`. Only a policy of its own can."""
+        return self._among.play(num_starts, num_samples, [rng], shared)[0]
 
     def update(
         self, played: Played, advantage: Floats, step: float, bonus: float
     ) -> None:
-        """A step of gradient ascent, and a step of the critic to the returns-to-go.
-
-            θ ← θ + step · mean_episodes Σₖ (Aₖ / rms A + bonus · -(log π + H)) ∇log π
-
-        The entropy part is its expectation over the actions of the visited rows. The
-        division by the root mean square makes steps of all estimators equal in size.
-
-        Args:
-            played: the batch.
-            advantage: float64[T], of its turns.
-            step: size of the step.
-            bonus: weight of the entropy.
-        """
-        size = float(np.sqrt(np.mean(advantage**2)))
-        weight = advantage / size if size > 1e-9 else np.zeros_like(advantage)
-        seen, index = np.unique(played.row, return_inverse=True)
-        chances = self.probabilities(seen)
-        change = summed(index, played.action, weight, chances)
-        logs = np.log(np.where(chances > 0, chances, 1.0))
-        entropy = -(chances * logs).sum(axis=1, keepdims=True)
-        visits = np.bincount(index)
-        change -= bonus * visits[:, None] * chances * (logs + entropy)
-        self.logits[seen] += step / len(played.returns) * change
-        self.remember(seen)
-        self.fit_critic(played)
+        """A step; see `TabularPolicies.update`."""
+        self._among.update([played], [advantage], step, bonus)
 
     def fit_critic(self, played: Played) -> None:
         """A step of the critic to the returns-to-go of a batch."""
-        seen, index = np.unique(played.row, return_inverse=True)
-        visits = np.bincount(index)
-        mean = np.bincount(index, played.to_go) / visits
-        self.value[seen] += (1 - KEPT**visits) * (mean - self.value[seen])
-
-    def _walk(self, luck: Floats, rng: np.random.Generator) -> tuple[_Taken, Ints]:
-        """Plays all episodes at once: their turns by time, and their last nodes."""
-        graph, num = self.graph, len(luck)
-        node, draws = np.zeros(num, np.int64), np.zeros(num, np.int64)
-        live = np.arange(num)
-        turns = []
-        while len(live):
-            here = node[live]
-            player = graph.player[here]
-            u = rng.random(len(live))
-            at = np.zeros(len(live), np.int64)
-            drawn = player == CHANCE
-            if drawn.any():
-                lucky = live[drawn]
-                u[drawn] = luck[lucky, draws[lucky]]
-                draws[lucky] += 1
-                sums = graph.chances[graph.row[here[drawn]]]
-                at[drawn] = (sums <= u[drawn, None]).sum(axis=1)
-            if not drawn.all():
-                moves = ~drawn
-                row, seat = graph.row[here[moves]], player[moves]
-                at[moves] = (self._cumulative[row] <= u[moves, None]).sum(axis=1)
-                paid = graph.paid[here[moves], seat]
-                turns.append((live[moves], seat, row, at[moves], paid))
-            after = node[live] = graph.expand(here, at)
-            self._grow()
-            live = live[graph.player[after] != TERMINAL]
-        columns = (np.concatenate(column) for column in zip(*turns, strict=True))
-        return _Taken(*columns), node
-
-    def _played(self, taken: _Taken, num_samples: int, returns: Floats) -> Played:
-        episode, seat, row, action, paid = taken
-        turn, reward, last = _rewards(taken, returns)
-        chances = self.probabilities(row)
-        logs = np.log(np.where(chances > 0, chances, 1.0))
-        zeros = np.zeros(len(row), np.int64)
-        value = self.value[row]
-        batch = TurnBatch(
-            reward=reward,
-            game=zeros,
-            episode=episode,
-            seat=seat,
-            turn=turn,
-            group=episode // num_samples,
-            rewards={"game": reward},
-            team=np.array(self.graph.game.teams)[seat],
-            state_key=self._numbered(row),
-            action=action,
-            terminated=last,
-            truncated=np.zeros(len(row), bool),
-            value=value,
-            next_value=np.zeros(len(row)),
-            parent=zeros - 1,
-            branch=zeros,
-            num_tokens=zeros + 1,
-            row_length=zeros + 2,
-            tokens={
-                "entropy": -(chances * logs).sum(axis=1),
-                "logprob": logs[np.arange(len(row)), action],
-                "value": value,
-            },
-        )
-        to_go = returns[episode, seat] - paid
-        return Played(batch, row, action, to_go, paid, returns)
-
-    def _numbered(self, row: Ints) -> Ints:
-        """Numbers of rows by their first visit in this run, whatever the graph knew."""
-        new, first = np.unique(row[self._numbers[row] < 0], return_index=True)
-        start = int(self._numbers.max(initial=-1)) + 1
-        self._numbers[new[np.argsort(first)]] = np.arange(start, start + len(new))
-        return self._numbers[row]
-
-    def _grow(self) -> None:
-        """Adds rows that the graph has got, with equal logits."""
-        old, num = self._num_rows, len(self.graph.rows)
-        if num > len(self.logits):
-            more = len(self.graph.legal) - len(self.logits)
-            wide = ((0, more), (0, 0))
-            self.logits = np.pad(self.logits, wide)
-            self._cumulative = np.pad(self._cumulative, wide)
-            self.value = np.pad(self.value, (0, more))
-            self._numbers = np.pad(self._numbers, (0, more), constant_values=-1)
-        if num > old:
-            self._num_rows = num
-            self.remember(np.arange(old, num))
+        self._among.fit_critics([played])
 
     def remember(self, rows: Ints) -> None:
-        """Stores the cumulative probabilities of rows, to draw actions."""
-        chances = self.probabilities(rows)
-        cumulative = np.cumsum(chances, axis=1)
-        beyond = np.cumsum(chances[:, ::-1], axis=1)[:, ::-1] - chances <= 0
-        cumulative[beyond] = SURE  # rounding must not reach an illegal action
-        self._cumulative[rows] = cumulative
+        """Stores what play reads of the policy in these rows; call it after a change."""
+        self._among.remember(rows)
 
 
 def summed(index: Ints, action: Ints, weight: Floats, chances: Floats) -> Floats:
@@ -500,6 +654,7 @@ class ExactPolicy:
         """Values and gradient; see `arena_envs.solvers.action_values`."""
         tree, seats = self.tree, range(self.tree.num_players)
         worth, mass, own = np.zeros((3, tree.num_columns))
+        whole = reach_of(tree, self._weights)
         for seat in seats:
             others = edge_weights(tree, self.policy, [s for s in seats if s != seat])
             edges = tree.decisions[seat]
@@ -508,8 +663,7 @@ class ExactPolicy:
             after = values_of(tree, self._weights, seat)[tree.target[edges]]
             worth += np.bincount(column, reach * after, tree.num_columns)
             mass += np.bincount(column, reach, tree.num_columns)
-            whole = reach_of(tree, self._weights)[source]
-            own += np.bincount(column, whole, tree.num_columns)
+            own += np.bincount(column, whole[source], tree.num_columns)
         found = np.zeros((2, *self.chances.shape))
         found[0][self.columns] = np.divide(worth, mass, where=mass > 0, out=0 * worth)
         found[1][self.columns] = own

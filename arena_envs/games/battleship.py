@@ -174,12 +174,9 @@ def _score(board: "Battleship") -> str:
     worth = f"Every sunk ship counts {values[0]}."
     if len(set(values)) > 1:
         worth = f"The ships count {', '.join(values)} when sunk, in the order above."
-    if board.loss_multiplier == 1:
-        return f"{worth} Your score is the count of the ships you sank less those you lost."
-    return (
-        f"{worth} Your score is the count of the ships you sank less "
-        f"{board.loss_multiplier:.10g} times that of those you lost."
-    )
+    times = f"{board.loss_multiplier:.10g} times that of "
+    less = f"{'' if board.loss_multiplier == 1 else times}those you lost"
+    return f"{worth} Your score is the count of the ships you sank less {less}."
 
 
 def _now(board: "Battleship", state: State, seat: int) -> str:
@@ -449,7 +446,10 @@ class Battleship(BaseGame[State, int]):
     def returns(self, state: State) -> Sequence[float]:
         if not self.is_over(state):
             return (0.0, 0.0)
-        lost = [self._value_lost(state, seat) for seat in (0, 1)]
+        lost = [
+            sum((v for v, out in zip(self.values, sunk, strict=True) if out), 0.0)
+            for sunk in (self.is_sunk(state, seat) for seat in (0, 1))
+        ]
         weight = self.loss_multiplier
         return (lost[1] - weight * lost[0], lost[0] - weight * lost[1])
 
@@ -560,12 +560,7 @@ class Battleship(BaseGame[State, int]):
     def _next_placements(self, state: State) -> dict[int, int]:
         return self.placements[self.ship_sizes[len(state.placed) // 2]]
 
-    def _value_lost(self, state: State, seat: int) -> float:
-        sunk = zip(self.values, self.is_sunk(state, seat), strict=True)
-        return sum((value for value, is_sunk in sunk if is_sunk), 0.0)
 
-
-SHIPS = "ABCDE"
 SHOTS = {MISS: Cell("o", "gone"), HIT: Cell("x", "red"), SUNK: Cell("#", "dark")}
 
 
@@ -582,15 +577,13 @@ def _board(game: Battleship, state: State, seat: int, shows_ships: bool) -> Grid
     ships, shots = game.ships(state, seat), state.shots[1 - seat :: 2]
     cells = [Cell()] * game.num_squares
     if shows_ships:
-        for name, ship in zip(SHIPS, ships, strict=False):
+        for name, ship in zip(LETTERS, ships, strict=False):
             for square in game.squares[ship]:
                 cells[square] = Cell(name, f"seat{seat}")
     for square, told in zip(shots, game.outcomes(ships, shots), strict=True):
         cell = SHOTS[told]
         name = cells[square].text if shows_ships and told != MISS else ""
-        cells[square] = cell._replace(
-            text=name if name in SHIPS and name else cell.text
-        )
+        cells[square] = cell._replace(text=name or cell.text)
     width = game.board_width
     rows = [cells[i : i + width] for i in range(0, len(cells), width)]
     sunk, fired = sum(game.is_sunk(state, seat)), len(shots)

@@ -120,8 +120,9 @@ class Breakthrough(TwoPlayerGame[State]):
     def observe(self, state: State, seat: int) -> str:
         rows = self.grid.row_texts("BW.", state.black, state.white)
         lines = [f"{self.rows - i} {row}" for i, row in enumerate(rows)]
-        headline, letters = self._headline(state, seat), f"  {self.grid.header}"
-        return "\n".join([headline, letters, *lines])
+        own = ("You are B and move down.", "You are W and move up.")[seat]
+        headline = f"{own} {turn_text(state.player, seat, self.returns(state))}"
+        return "\n".join([headline, f"  {self.grid.header}", *lines])
 
     def features(self, state: State, seat: int) -> Vector:
         """Two numbers per square, from the top: own piece, other's; then two flags.
@@ -178,10 +179,6 @@ class Breakthrough(TwoPlayerGame[State]):
     def _last_rows(self) -> int:
         squares = self.grid.bits
         return sum(squares[: self.columns] + squares[-self.columns :])
-
-    def _headline(self, state: State, seat: int) -> str:
-        own = ("You are B and move down.", "You are W and move up.")[seat]
-        return f"{own} {turn_text(state.player, seat, self.returns(state))}"
 
 
 @cache

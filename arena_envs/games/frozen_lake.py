@@ -133,10 +133,7 @@ def random_lake(size: int, number: int, split: str = "train") -> Lake:
             return lake
 
 
-@lru_cache(100)
-def fixed_lake(rows: tuple[str, ...]) -> Lake:
-    """The map of these rows."""
-    return Lake(rows)
+fixed_lake = lru_cache(100)(Lake)  # by rows
 
 
 def check_rows(name: str, rows: Sequence[str], max_size: int) -> None:

@@ -35,7 +35,7 @@ Measures of an episode: `success`, 1 if the number was found and 0 otherwise; `i
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -151,8 +151,11 @@ class GuessNumber(SecretGame):
 
     def best_value(self) -> Fraction:
         """Expected return of optimal play."""
-        most = self.max_guesses
-        paid = sum(num * (most + 1 - turn) for turn, num in self._found_by_turn())
+        most, left, paid = self.max_guesses, self.num_numbers, 0
+        for turn in range(1, most + 1):
+            num = min(2 ** (turn - 1), left)  # numbers found with this guess
+            paid += num * (most + 1 - turn)
+            left -= num
         return Fraction(paid, most * self.num_numbers)
 
     @property
@@ -212,14 +215,6 @@ class GuessNumber(SecretGame):
             "cannot guess a number twice. The game ends when you guess the number, or after "
             f"{number}. {self.scores_text('guess number t is right')}"
         )
-
-    def _found_by_turn(self) -> Iterator[tuple[int, int]]:
-        """Guesses t and how many numbers optimal play finds with guess t."""
-        left = self.num_numbers
-        for turn in range(1, self.max_guesses + 1):
-            num = min(2 ** (turn - 1), left)
-            yield turn, num
-            left -= num
 
 
 def scene(game: GuessNumber, state: State, viewer: int | None) -> Scene:

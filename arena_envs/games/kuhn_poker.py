@@ -74,7 +74,8 @@ class KuhnPoker(BaseGame[State, int]):
     def current_player(self, state: State) -> int:
         if len(state.cards) < self.num_players:
             return CHANCE
-        num_bets, first = len(state.bets), self._first_bettor(state)
+        num_bets = len(state.bets)
+        first = state.bets.index(BET) if BET in state.bets else None
         last = self.num_players if first is None else first + self.num_players
         return TERMINAL if num_bets == last else num_bets % self.num_players
 
@@ -189,9 +190,6 @@ class KuhnPoker(BaseGame[State, int]):
         )
         shown = f"Shown: {others}. " if others else ""
         return shown + over_text(self.returns(state))
-
-    def _first_bettor(self, state: State) -> int | None:
-        return state.bets.index(BET) if BET in state.bets else None
 
     def _paid(self, state: State) -> list[int]:
         paid = [1] * self.num_players

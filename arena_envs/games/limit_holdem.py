@@ -132,6 +132,10 @@ class LimitHoldem(FixedLimit):
         n = self.num_players
         small, big = ("player_1", "player_0") if n == 2 else ("player_0", "player_1")
         early = "after" if self.max_bets == 1 else "before and after"
+        limit = f"There are at most {self.max_bets} raises in a round; the big blind counts as "
+        limit += "the first one before the flop."
+        if self.max_bets == 1:
+            limit = "Nobody can raise before the flop; later there is at most 1 raise in a round."
         return (
             f"This is limit Texas hold'em with {n} players. Every player is dealt two "
             f"cards, which the others do not see. {small} pays a small blind of "
@@ -145,21 +149,13 @@ class LimitHoldem(FixedLimit):
             'if all have paid the same, which is a check), "raise" to pay '
             f"{counted(self.small_bet, 'chip')} more than that {early} the flop "
             f'and {self.big_bet} more after the turn and the river, or "fold" to give up, '
-            f"which is possible if a call costs something. {self._limit_text()} A round "
+            f"which is possible if a call costs something. {limit} A round "
             "ends when all players who have not folded have paid "
             "the same and had a turn. If all but one fold, that one wins the pot. "
             "Otherwise the best poker hand of five among a player's two cards and the "
             "board wins it; equal hands share it. Cards are written as rank (2 to 9, T, "
             "J, Q, K, A) and suit (c, d, h, s). Nobody can run out of chips. Your "
             "score is the number of chips that you win or lose."
-        )
-
-    def _limit_text(self) -> str:
-        if self.max_bets == 1:
-            return "Nobody can raise before the flop; later there is at most 1 raise in a round."
-        return (
-            f"There are at most {self.max_bets} raises in a round; the big blind counts as "
-            "the first one before the flop."
         )
 
     def visible(

@@ -92,9 +92,8 @@ from arena_envs.talk import Utterance
 
 SHIPPED = "attributes"  # arena_envs/words/attributes.csv
 HELD_OUT = 50  # objects from which on half of them are held out
-SKIP = (
-    "skip"  # the move that stands for the pick after a refused message, with the fault
-)
+# the move that stands for the pick after a refused message, with the fault
+SKIP = "skip"
 _WORD = re.compile("[a-z]{1,20}")
 
 
@@ -306,7 +305,9 @@ class Referential(talk.PairedTurns[State, Action]):
     def apply(self, state: State, action: Action) -> State:
         if isinstance(action, Utterance):
             is_message = len(state.said) % 2 == DESCRIBER
-            if is_message and (fault := self._fault(action.message)):
+            if is_message and (
+                fault := fault_of(action.message, allowed=self.words, numbers=0)
+            ):
                 refused = action._replace(audience=(DESCRIBER,))
                 skipped = Utterance(SKIP, (fault,))
                 return state._replace(said=(*state.said, refused, skipped))
@@ -314,9 +315,6 @@ class Referential(talk.PairedTurns[State, Action]):
         if len(state.objects) < self.num_objects:
             return state._replace(objects=(*state.objects, action))
         return state._replace(targets=(*state.targets, action))
-
-    def _fault(self, message: str) -> str:
-        return fault_of(message, allowed=self.words, numbers=0)
 
     def returns(self, state: State) -> tuple[float, float]:
         rounds = zip(state.targets, state.picked, state.said[::2], strict=False)
@@ -507,15 +505,6 @@ def _names_few(game: Referential, state: State, target: int) -> str:
     return " ".join(next(few for few in sets if not any({*few} <= o for o in others)))
 
 
-def _names_one(game: Referential, state: State, target: int) -> str:
-    names = [game.names[number].split() for number in state.objects]
-
-    def num_fitting(value: str) -> int:
-        return sum(value in name for name in names)
-
-    return min(game.names[target].split(), key=num_fitting)
-
-
 class Referrer(talk.Scripted):
     """Plays the referential game in one of four styles, as the describer and as the picker.
 
@@ -544,7 +533,8 @@ class Referrer(talk.Scripted):
         if self.style == "honest":
             return _names_few(game, state, target)
         if self.style == "greedy":
-            return _names_one(game, state, target)
+            values = [v for n in state.objects for v in game.names[n].split()]
+            return min(game.names[target].split(), key=values.count)
         code = sorted(state.objects).index(target) if self.style == "optimal" else 0
         return game.words[code]
 

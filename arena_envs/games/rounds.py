@@ -226,11 +226,9 @@ class Rounds(BaseGame[State, int]):
         answers = f"right answers in this round so far: {state.right}"
         lines.append(f"The symbol is {chr(65 + state.symbol)}; {answers}.")
         player = self.current_player(state)
-        lines.append("Luck is being drawn." if player < 0 else self._turn(seat, player))
+        now = "You are to answer." if player == seat else f"player_{player} answers."
+        lines.append("Luck is being drawn." if player < 0 else now)
         return "\n".join(lines)
-
-    def _turn(self, seat: int, player: int) -> str:
-        return "You are to answer." if seat == player else f"player_{player} answers."
 
     def features(self, state: State, seat: int) -> Vector:
         """The symbol one-hot, then the numbers of the state."""

@@ -160,7 +160,11 @@ def shortest(
             )
         done.add(position)
         if room.goals.issuperset(position[1]):
-            return _moves_to(position, came)
+            moves = []
+            while position in came:
+                position, direction = came[position]
+                moves.append(direction)
+            return moves[::-1]
         num_moves = best[position] + 1
         for direction in range(4):
             after = room.after(*position, direction)
@@ -169,16 +173,6 @@ def shortest(
                 total = num_moves + room.bound(after[1])
                 heapq.heappush(heap, (total, -next(order), after))
     return None
-
-
-def _moves_to(
-    position: Position, came: dict[Position, tuple[Position, int]]
-) -> list[int]:
-    moves = []
-    while position in came:
-        position, direction = came[position]
-        moves.append(direction)
-    return moves[::-1]
 
 
 WALL, FLOOR, PLAYER, PLAYER_ON_GOAL = "#", "_", "@", "+"
@@ -555,23 +549,18 @@ class SokobanSearch:
         for action in legal:
             after = room.after(state.player, state.boxes, action)
             if after != (state.player, state.boxes):
-                length = self._length(room, *after)
-                if length is not None:
-                    lengths[action] = length
+                try:
+                    path = shortest(room, *after, max_nodes=self.max_nodes)
+                except TooManyNodes as error:
+                    advice = "use the bot 'mcts', or an easier level"
+                    raise ValueError(f"{error}; {advice}") from error
+                if path is not None:
+                    lengths[action] = len(path)
         least = min(lengths.values(), default=None)
         best = [
             action for action in legal if action in lengths and lengths[action] == least
         ]
         return rng.choice(best or list(legal))
-
-    def _length(self, room: Room, player: int, boxes: tuple[int, ...]) -> int | None:
-        try:
-            path = shortest(room, player, boxes, max_nodes=self.max_nodes)
-        except TooManyNodes as error:
-            raise ValueError(
-                f"{error}; use the bot 'mcts', or an easier level"
-            ) from error
-        return None if path is None else len(path)
 
 
 ROOM = {

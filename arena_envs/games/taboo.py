@@ -294,7 +294,7 @@ class Taboo(talk.PairedTurns[State, Action]):
         return len(state.said) % 2
 
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
-        return self._outcomes
+        return [(word, 1 / self.num_cards) for word in self.deck]
 
     def legal_actions(self, state: State) -> Sequence[Utterance]:
         player = self.current_player(state)
@@ -328,10 +328,6 @@ class Taboo(talk.PairedTurns[State, Action]):
     def _places(self) -> tuple[dict[Utterance, int], ...]:
         """The place of each utterance of the core, by seat."""
         return tuple({said: n for n, said in enumerate(core)} for core in self.core)
-
-    @cached_property
-    def _outcomes(self) -> list[tuple[Action, float]]:
-        return [(word, 1 / self.num_cards) for word in self.deck]
 
     def _end(self, word: str, said: Sequence[Utterance]) -> str:
         """The end that the last utterance brings, one of `ENDS`; empty if it brings none."""

@@ -168,8 +168,11 @@ def advanced(state: State, num_statements: int) -> State:
     if state.turn < count:
         return state
     if state.phase == NIGHT:
-        victim = victim_of(state.past[-count:])
-        after = state if victim is None else _died(state, victim)
+        said = [each.said for each in state.past[-count:]]
+        named = {each.move: each.values[0] for each in said if each.values}
+        # dies whom the last wolf named, unless the doctor saved it
+        is_saved = named.get("save") == named["kill"]
+        after = state if is_saved else _died(state, named["kill"])
         if after.phase == OVER:
             return after
         return after._replace(phase=TALK if num_statements else VOTE, turn=0)
@@ -177,13 +180,6 @@ def advanced(state: State, num_statements: int) -> State:
     if len(leading) > 1:
         return state._replace(phase=TIE)
     return voted_out(state, leading[0])
-
-
-def victim_of(moves: Sequence[Event]) -> int | None:
-    """The player that dies in a night: the one that the last wolf named, unless the doctor saved it."""
-    named = {each.said.move: each.said.values[0] for each in moves if each.said.values}
-    victim: int = named["kill"]
-    return None if named.get("save") == victim else victim
 
 
 def most_voted(state: State) -> list[int]:
@@ -258,33 +254,6 @@ def known_events(state: State, seat: int) -> tuple[Event, ...]:
     )
 
 
-def redrawn(state: State, seat: int, roles: Sequence[str], rng: random.Random) -> State:
-    """A state that the seat cannot tell from this one.
-
-    Roles are uniform over those that fit what the seat knows. Then hidden moves are drawn that
-    lead to the same deaths.
-    """
-    drawn = state._replace(roles=_roles(state, seat, roles, rng))
-    if len(state.roles) < len(roles):
-        return drawn
-    kept = set(known_events(state, seat))
-    past: list[Event] = []
-    for each in state.past:
-        if each.phase != NIGHT and each not in kept:  # a running vote
-            others = targets(drawn, each.seat, "vote")
-            each = each._replace(said=Utterance("vote", (rng.choice(others),)))
-        past.append(each)
-    start = 0
-    while start < len(past):
-        end = start
-        while end < len(past) and past[end][:2] == past[start][:2]:
-            end += 1
-        if past[start].phase == NIGHT:
-            past[start:end] = _night(drawn, past[start:end], kept, rng)
-        start = end
-    return drawn._replace(past=tuple(past))
-
-
 def _roles(
     state: State, seat: int, roles: Sequence[str], rng: random.Random
 ) -> tuple[str, ...]:
@@ -331,7 +300,9 @@ def _night(
 ) -> list[Event]:
     """Moves of a night for the drawn roles, with the same victim if the night is over."""
     day = moves[0].day
-    then = drawn._replace(living=_living(drawn, day))
+    gone = {death.seat for death in drawn.deaths if death.day < day}
+    living = tuple(seat for seat in range(len(drawn.roles)) if seat not in gone)
+    then = drawn._replace(living=living)  # when the night began
     is_over = drawn.day > day or drawn.phase != NIGHT
     dead = [d.seat for d in drawn.deaths if d.day == day and d.phase == NIGHT]
     last_wolf = [e.seat for e in moves if drawn.roles[e.seat] == WOLF][-1:]
@@ -364,12 +335,6 @@ def _night(
     return night
 
 
-def _living(state: State, day: int) -> tuple[int, ...]:
-    """The players that lived when a night began."""
-    gone = {death.seat for death in state.deaths if death.day < day}
-    return tuple(seat for seat in range(len(state.roles)) if seat not in gone)
-
-
 KILL, *DAY_SPEECH = (talk.Move(name) for name in SPOKEN)
 VOTING = talk.Move("vote", message="no")
 BUDGET = 12_000  # characters of quoted messages in a text; each takes at most 12 per character
@@ -393,8 +358,7 @@ PAST = {
 }
 
 
-def observed(state: State, seat: int, player: int, max_message: int) -> Iterator[str]:
-    """The lines of an observation."""
+def _observed(state: State, seat: int, player: int, max_message: int) -> Iterator[str]:
     known = known_roles(state, seat)
     role = f", {article(known[seat])}" if len(known) > seat else ""
     alive = " and alive" if seat in state.living else " and dead"
@@ -504,32 +468,6 @@ def _transcript(shown: Sequence[Event], seat: int, latest: int) -> Iterator[str]
     )
 
 
-def rules_text(roles: Sequence[str], num_statements: int) -> str:
-    """The rules, but for how to write a reply."""
-    others = [role for role in ("seer", "doctor") if role in roles]
-    special = "".join(f" a {role}," for role in others)
-    num_wolves = roles.count(WOLF)
-    wolves = (
-        "a wolf," if num_wolves == 1 else f"{num_wolves} wolves, who know each other,"
-    )
-    villagers = counted(roles.count("villager"), "villager")
-    others_know = "Everybody knows" if num_wolves == 1 else "Everybody else knows"
-    start = (
-        f"This is Werewolf, for {len(roles)} players. Chance draws who is who: "
-        f"{wolves}{special} and {villagers}. {others_know} only its own role. "
-        "Night 1 comes first, then day 1, night 2 and so on."
-    )
-    end = (
-        ("Then" if num_statements else "By day")
-        + ' all vote, such as "vote player_1"; votes are shown when all have voted. The '
-        "player with the most votes is out; chance chooses among the tied. The role of a dead player is "
-        "told to all, and the dead do not move. The village, that is all but the wolves, wins when "
-        "no wolf lives. The wolves win when they are at least as many as the others. Members of "
-        "the team that wins score 1, dead or alive, and the others -1."
-    )
-    return " ".join([start, *_night_rules(roles), *_talk_rules(num_statements), end])
-
-
 def _night_rules(roles: Sequence[str]) -> Iterator[str]:
     has_pack = roles.count(WOLF) > 1
     yield "At night every living player moves, in the order of the numbers."
@@ -553,15 +491,6 @@ def _night_rules(roles: Sequence[str]) -> Iterator[str]:
             "is the victim, nobody dies."
         )
     yield 'Villagers answer "sleep".'
-
-
-def _talk_rules(num_statements: int) -> Iterator[str]:
-    if num_statements:
-        yield (
-            f"By day every living player speaks {TIMES[num_statements]} in the order "
-            'of the numbers: "accuse player_1" says that this is a wolf, "clear player_1" that it '
-            'is none, and "pass" says neither. None of it needs to be true.'
-        )
 
 
 def how_to_write(num_statements: int, num_wolves: int, max_message: int) -> str:
@@ -743,7 +672,7 @@ class Werewolf(talk.TalkGame[State, Action]):
 
     def observe(self, state: State, seat: int) -> str:
         player = self.current_player(state)
-        return "\n".join(observed(state, seat, player, self.max_message))
+        return "\n".join(_observed(state, seat, player, self.max_message))
 
     def information_state(self, state: State, seat: int) -> Any:
         known = known_roles(state, seat)
@@ -791,12 +720,64 @@ class Werewolf(talk.TalkGame[State, Action]):
         return said._replace(audience=state.wolves) if is_private else said
 
     def rules(self, seat: int) -> str:
-        rules = rules_text(self.roles, self.num_statements)
-        return f"{rules} {how_to_write(self.num_statements, self.num_wolves, self.longest)}"
+        roles, num_statements = self.roles, self.num_statements
+        others = [role for role in ("seer", "doctor") if role in roles]
+        special = "".join(f" a {role}," for role in others)
+        num_wolves = roles.count(WOLF)
+        wolves = (
+            "a wolf,"
+            if num_wolves == 1
+            else f"{num_wolves} wolves, who know each other,"
+        )
+        villagers = counted(roles.count("villager"), "villager")
+        others_know = "Everybody knows" if num_wolves == 1 else "Everybody else knows"
+        start = (
+            f"This is Werewolf, for {len(roles)} players. Chance draws who is who: "
+            f"{wolves}{special} and {villagers}. {others_know} only its own role. "
+            "Night 1 comes first, then day 1, night 2 and so on."
+        )
+        end = (
+            ("Then" if num_statements else "By day")
+            + ' all vote, such as "vote player_1"; votes are shown when all have voted. The '
+            "player with the most votes is out; chance chooses among the tied. The role of a dead player is "
+            "told to all, and the dead do not move. The village, that is all but the wolves, wins when "
+            "no wolf lives. The wolves win when they are at least as many as the others. Members of "
+            "the team that wins score 1, dead or alive, and the others -1."
+        )
+        by_day = (
+            f"By day every living player speaks {TIMES[num_statements]} in the order "
+            'of the numbers: "accuse player_1" says that this is a wolf, "clear player_1" that it '
+            'is none, and "pass" says neither. None of it needs to be true.'
+        )
+        talks = [by_day] if num_statements else []
+        how = how_to_write(num_statements, self.num_wolves, self.longest)
+        return " ".join([start, *_night_rules(roles), *talks, end, how])
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
-        """Draws roles and moves again that the seat does not know."""
-        return redrawn(state, seat, self.roles, rng)
+        """Draws roles and moves again that the seat does not know.
+
+        Roles are uniform over those that fit what the seat knows. Then hidden moves are drawn that
+        lead to the same deaths.
+        """
+        drawn = state._replace(roles=_roles(state, seat, self.roles, rng))
+        if len(state.roles) < self.num_players:
+            return drawn
+        kept = set(known_events(state, seat))
+        past: list[Event] = []
+        for each in state.past:
+            if each.phase != NIGHT and each not in kept:  # a running vote
+                others = targets(drawn, each.seat, "vote")
+                each = each._replace(said=Utterance("vote", (rng.choice(others),)))
+            past.append(each)
+        start = 0
+        while start < len(past):
+            end = start
+            while end < len(past) and past[end][:2] == past[start][:2]:
+                end += 1
+            if past[start].phase == NIGHT:
+                past[start:end] = _night(drawn, past[start:end], kept, rng)
+            start = end
+        return drawn._replace(past=tuple(past))
 
 
 CLAIM = "I am the seer."
@@ -827,7 +808,9 @@ class WerewolfPlayer(talk.Scripted):
         if self.style == "silent":
             return legal[-1] if state.phase == TALK else rng.choice(legal)
         if state.phase == NIGHT:
-            wanted = _wanted_at_night(state, seat)
+            roles = known_roles(state, seat)
+            unknown = [other for other, role in enumerate(roles) if not role]
+            wanted = unknown if roles[seat] == SEER else list(_claims(state))
             return rng.choice(_naming(legal, wanted) or legal)
         if state.phase == TALK:
             return self._speak(game, state, seat, rng)
@@ -875,13 +858,6 @@ def _suspects_of_seer(state: State, seat: int) -> list[int]:
     known = known_roles(state, seat)
     liars = _claims(state).keys() - {seat}
     return [s for s in state.living if known[s] == WOLF or s in liars]
-
-
-def _wanted_at_night(state: State, seat: int) -> list[int]:
-    known = known_roles(state, seat)
-    if known[seat] == SEER:
-        return [other for other, role in enumerate(known) if not role]
-    return list(_claims(state))
 
 
 def _claims(state: State) -> Claims:

@@ -82,7 +82,9 @@ class CFR:
         edges, columns = tree.decisions[seat], tree.columns[seat]
         source, local = tree.source[edges], tree.column[edges] - columns.start
         size = columns.stop - columns.start
-        own, others = self._own[seat], self._reach_of_others(seat)
+        rest = [other for other in range(tree.num_players) if other != seat]
+        own = self._own[seat]
+        others = self._own[rest[0]] if len(rest) == 1 else self._reach(rest)
         values = values_of(
             tree, edge_weights(tree, self._policy, range(tree.num_players)), seat
         )
@@ -101,10 +103,6 @@ class CFR:
 
     def _reach(self, seats: list[int]) -> Floats:
         return reach_of(self._tree, edge_weights(self._tree, self._policy, seats))
-
-    def _reach_of_others(self, seat: int) -> Floats:
-        others = [s for s in range(self._tree.num_players) if s != seat]
-        return self._own[others[0]] if len(others) == 1 else self._reach(others)
 
 
 class CFRPlus(CFR):

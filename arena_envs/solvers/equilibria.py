@@ -139,7 +139,11 @@ def _sequences(
             if seat >= 0:
                 known = before[seat].setdefault(infoset_of[column], after[seat])
                 if known != after[seat]:
-                    raise _forgetful(game)
+                    raise ValueError(
+                        f"want perfect recall, got states of one information state of {game!r} "
+                        "that follow different own actions; use minimax if the game has perfect "
+                        "information"
+                    )
                 own = column - starts[seat]
                 after = (own, second) if seat == 0 else (first, own)
             paths[target][after] = paths[target].get(after, 0.0) + weight * chance
@@ -193,13 +197,6 @@ def _solve(payoffs: Any, plans: list[Any]) -> tuple[float, Floats, Floats]:
         raise RuntimeError(f"the linear program was not solved: {result.message}")
     x, y = result.x[:num_x], -result.ineqlin.marginals
     return 0.0 - float(result.fun), np.maximum(x, 0), np.maximum(y, 0)
-
-
-def _forgetful(game: AnyGame) -> ValueError:
-    return ValueError(
-        f"want perfect recall, got states of one information state of {game!r} that "
-        "follow different own actions; use minimax if the game has perfect information"
-    )
 
 
 def _scipy() -> tuple[Any, Any]:

@@ -212,18 +212,14 @@ class _AlphaBeta:
         if horizon < math.inf:
             return dict.fromkeys(best := self._best(state, horizon), 1 / len(best))
         if state not in self.policies:
-            self.policies[state] = self._weighted(state)
+            best = self._best(state, horizon)
+            alone = {best[0]: 1.0} if len(best) == 1 else None
+            self.policies[state] = alone or self.ties.weights(state, best)
         return self.policies[state]
 
     def _best(self, state: Any, horizon: float) -> list[Any]:
         value, _ = self._search(state, -math.inf, math.inf, horizon)
         return self._reaching(state, value, horizon)
-
-    def _weighted(self, state: Any) -> dict[Any, float]:
-        best = self._best(state, math.inf)
-        if len(best) == 1:
-            return {best[0]: 1.0}
-        return self.ties.weights(state, best)
 
     def _reaching(self, state: Any, value: float, horizon: float) -> list[Any]:
         """Actions of the seat to move that are worth this much to it, or more."""

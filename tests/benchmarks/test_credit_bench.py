@@ -64,7 +64,7 @@ def test_a_variant_without_its_columns_is_not_run():
 
 def test_a_run_learns_and_is_measured():
     """Uniform play of Kuhn poker has NashConv .917."""
-    result = credit_runs.learn("kuhn", "mars_loo (group, seat)", 0)
+    [result] = credit_runs.learn("kuhn", ["mars_loo (group, seat)"], 0)
     assert len(result.curve) == NUM_POINTS
     assert result.curve[-1] < 0.4
     assert result.variance > 1
@@ -88,7 +88,7 @@ def test_the_exact_advantage_has_variance_1_and_the_largest_cosine():
 
 def test_small_groups_have_more_starts_and_as_many_episodes():
     batches = {
-        name: credit_runs.Learner(name, credit_settings.Variant("mars"), 0).play()
+        name: credit_runs.Learner(name, [credit_settings.Variant("mars")], 0).play()[0]
         for name in ("kuhn", "kuhn_small_groups")
     }
     for played in batches.values():
@@ -126,7 +126,7 @@ def test_runs_of_other_settings_or_options_are_not_kept(tmp_path):
 
 def test_what_is_done_is_kept_if_a_run_fails(tmp_path):
     path = tmp_path / "bench.json"
-    todo = [("kuhn", "mars", 0), ("kuhn", "no such variant", 0)]
+    todo = [("kuhn", "mars", 0), ("tiny_hanabi", "no such variant", 0)]
     with pytest.raises(KeyError, match="no such variant"):
         credit_runs.run_missing(path, todo, 1, lambda line: None)
     assert list(credit_runs.read_runs(path)["kuhn"]) == ["mars"]
@@ -231,7 +231,7 @@ def test_the_committed_results_are_those_of_this_code(name):
     """Run the others again with benchmarks/credit_bench.py, after taking out what has changed."""
     known = credit_runs.read_runs(DOCS / "bench.json")
     for setting in SETTINGS.keys() & known.keys():  # the others are of a model
-        assert credit_runs.learn(setting, name, 0) == known[setting][name][0]
+        assert credit_runs.learn(setting, [name], 0) == [known[setting][name][0]]
 
 
 def test_the_committed_page_is_that_of_the_committed_results():

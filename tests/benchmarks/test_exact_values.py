@@ -14,6 +14,7 @@ def random_table(game):
     table = TabularPolicy(Graph(game))
     ExactPolicy(table)  # adds all rows
     table.logits[:] = np.random.default_rng(0).normal(size=table.logits.shape)
+    table.remember(np.arange(len(table.graph.rows)))
     return table
 
 

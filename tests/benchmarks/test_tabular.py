@@ -1,5 +1,7 @@
 """Self-play of tables in lockstep: episodes, rewards, credit and steps are right."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,13 @@ from arena_envs import make_game
 from arena_trainers.credit import estimate, estimator_names
 from arena_trainers.credit.proofs import ExactGame
 from credit_runs import learn
-from credit_settings import SETTINGS, PaidByRound, graph_of
+from credit_settings import (
+    SETTINGS,
+    PaidByRound,
+    graph_of,
+    hints_and_fireworks,
+    without_history,
+)
 from tabular import COLUMNS, ExactPolicy, Graph, TabularPolicy
 
 GAMES = {
@@ -152,10 +160,20 @@ def test_samples_of_a_start_are_dealt_alike():
 @pytest.mark.slow
 def test_a_run_does_not_depend_on_what_the_graph_knows():
     """Runs of a process share a graph; a fresh graph, and one that forgets, give the same."""
-    known = learn("kuhn3", "mars", 1)
-    assert learn("kuhn3", "gigpo", 0) != known
+    known = learn("kuhn3", ["mars"], 1)
+    assert learn("kuhn3", ["gigpo"], 0) != known
     graph_of.cache_clear()
-    assert learn("kuhn3", "mars", 1) == known
+    assert learn("kuhn3", ["mars"], 1) == known
+
+
+@pytest.mark.parametrize("setting", ["kuhn", "mini_hanabi"])
+def test_runs_in_lockstep_are_those_that_variants_have_alone(setting, monkeypatch):
+    short = dataclasses.replace(SETTINGS[setting], num_batches=20)
+    monkeypatch.setitem(SETTINGS, setting, short)
+    names = ["mars", "random_effects", "gae"]
+    together = learn(setting, names, 3)
+    assert together == [learn(setting, [name], 3)[0] for name in names]
+    assert len({str(run) for run in together}) == 3
 
 
 def test_a_full_graph_forgets_its_nodes_and_keeps_its_rows(monkeypatch):
@@ -169,6 +187,23 @@ def test_a_full_graph_forgets_its_nodes_and_keeps_its_rows(monkeypatch):
     np.testing.assert_array_equal(*second)
 
 
+def test_states_of_hanabi_that_differ_only_in_the_past_are_one():
+    game = make_game("mini_hanabi")
+    key = hints_and_fireworks(game)
+    graphs = Graph(game, key), Graph(game, key, without_history)
+    all_played = []
+    for graph in graphs:
+        table = TabularPolicy(graph)
+        all_played.append(
+            [table.play(16, 8, rng) for rng in map(np.random.default_rng, range(5))]
+        )
+    for one, other in zip(*all_played, strict=True):
+        np.testing.assert_array_equal(one.action, other.action)
+        np.testing.assert_array_equal(one.row, other.row)
+        np.testing.assert_array_equal(one.turns.reward, other.turns.reward)
+    assert (graphs[1].row > 0).sum() < (graphs[0].row > 0).sum()
+
+
 def test_a_game_without_numbered_actions_is_refused():
     with pytest.raises(ValueError, match="want a game with numbered actions"):
         Graph(make_game("bargaining"))
@@ -179,6 +214,7 @@ def test_a_step_is_the_gradient_written_out():
     table, played = play()
     rng, used = np.random.default_rng(0), slice(len(table.graph.rows))
     table.logits[used] = rng.normal(size=(len(table.graph.rows), 2))
+    table.remember(np.arange(used.stop))
     before, chances = table.logits.copy(), table.probabilities(played.row)
     advantage = rng.normal(size=len(played.row))
     table.update(played, advantage, 0.5, 0.1)

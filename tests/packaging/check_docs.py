@@ -10,7 +10,8 @@ blocks are run, whichever fail; the exit status is then 1.
 
 A comment above a block says how it runs: `<!-- run: no, REASON -->` leaves it out,
 `<!-- run: slow -->` leaves it out of the fast tests alone (`tests/test_readme.py`), and
-`<!-- run: short -->` does so, too, and gives each training of the block four steps.
+`<!-- run: short -->` does so, too, and gives each training of the block four steps (eight where
+it names their number) with replies of at most 16 tokens.
 """
 
 import os
@@ -90,13 +91,16 @@ def blocks(page: str) -> Iterator[Block]:
 
 
 def shortened(code: str) -> str:
-    """The commands, each training with four steps."""
+    """The commands, each training with few steps and short replies."""
     lines = []
     for line in code.replace("\\\n", " ").splitlines():
         command = line.partition(" #")[0]
         trains = re.search(r"\barena(_trainers)? train ", command)
         if trains and not re.search("--(dry-run|help)", command):
-            command = re.sub(r" --max_steps \d+", "", command) + " --max_steps 4"
+            command, named = re.subn(r"--max_steps \d+", "--max_steps 8", command)
+            command += "" if named else " --max_steps 4"
+            if "--resume" not in command:
+                command += " --max_completion_length 16"
         lines.append(command)
     return "\n".join(lines)
 

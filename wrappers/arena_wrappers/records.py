@@ -212,13 +212,9 @@ class Episode:
 
 def _turn_json(turn: Turn) -> dict[str, Any]:
     values = {name: getattr(turn, name) for name in _TURN_FIELDS}
-    if turn.generations:
-        values["generations"] = [vars(one) for one in turn.generations]
-    else:
-        del values["generations"]
-    if not turn.probes:
-        del values["probes"]
-    return values
+    values["generations"] = [vars(one) for one in turn.generations]
+    optional = ("generations", "probes")  # left out where there are none
+    return {k: v for k, v in values.items() if v or k not in optional}
 
 
 def _read_turn(where: str, values: Any) -> Turn:
@@ -265,10 +261,6 @@ def _is_int(value: Any) -> bool:
     return type(value) is int  # True is no integer
 
 
-def _is_sample(value: Any) -> bool:
-    return _is_int(value) and 0 <= value < 2**64
-
-
 def _is_finite_dict(value: Any) -> bool:
     try:
         json.dumps(value, allow_nan=False)
@@ -301,11 +293,10 @@ def _optional(check: Check) -> Check:
     return lambda value: value is None or check(value)
 
 
-def _list_of(check: Check) -> Check:
-    return lambda value: isinstance(value, list) and all(map(check, value))
-
-
-_SPECIAL = {"action": _optional(_is_action), "sample": _is_sample}  # fields
+_SPECIAL = {
+    "action": _optional(_is_action),
+    "sample": lambda value: _is_int(value) and 0 <= value < 2**64,
+}  # fields
 _KINDS: dict[Any, Check] = {  # by annotation
     **{Any: _is_action, int: _is_int, float: _is_number, Message: _is_message},
     dict[str, float]: _is_rewards,
@@ -320,7 +311,8 @@ def _check_of(hint: Any) -> Check:
         return _KINDS[hint]
     kind, (inner, *_) = get_origin(hint), (*get_args(hint), None)
     if kind is Sequence:
-        return _list_of(_check_of(inner))
+        of = _check_of(inner)
+        return lambda value: isinstance(value, list) and all(map(of, value))
     if kind is not None:  # X | None
         return _optional(_check_of(inner))
     wanted = dict if is_dataclass(hint) else hint

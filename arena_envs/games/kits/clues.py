@@ -130,7 +130,8 @@ def _fault_alone(
         if times > 2 and word not in SMALL:
             return f"it says {word!r} {times} times"
     for word in words if secret else ():
-        if word not in SMALL and _edits(word, secret):
+        is_near = abs(len(word) - len(secret)) == 1 == _distance(word, secret)
+        if word not in SMALL and is_near:
             return f"{word!r} is spelled like {secret!r}"
     return ""
 
@@ -222,11 +223,6 @@ def _distance(one: str, other: str) -> int:
                 least = min(least, last[j - 2] + 1)
             row.append(least)
     return min(row[-1], 3)
-
-
-def _edits(word: str, secret: str) -> bool:
-    """Whether a word is a secret with one letter more or less, or with two swapped."""
-    return abs(len(word) - len(secret)) == 1 and _distance(word, secret) == 1
 
 
 def _spells(past: str, words: Sequence[str], banned: str) -> bool:

@@ -1,9 +1,11 @@
-"""The commands of docs/howto.md: the guide to a game of one's own, and the other how-tos."""
+"""The commands of docs/howto.md: the guide to a game of one's own, and the other how-tos.
+
+`make blocks` runs them with their trainings.
+"""
 
 import re
 import runpy
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,20 +72,3 @@ def test_other_how_tos_are_right_up_to_the_training(
     done = planned(guide("## Train on two", ""), folder, arena_here)
     assert done.count("train") == 6
     assert {"eval", "tournament", "audit"} <= {*done}
-
-
-@pytest.mark.slow
-def test_the_guide_runs_to_two_trained_models(tmp_path: Path) -> None:
-    """As a shell runs it, each command in a process of its own."""
-    arena = f'arena() {{ {shlex.quote(sys.executable)} -m arena_trainers "$@"; }}'
-    script = f"set -e\n{arena}\n{guide()}"
-    done = subprocess.run(
-        ["bash", "-c", script],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    for name in ("high-card", "card-talk"):
-        assert (tmp_path / "runs" / name / "model").is_dir()

@@ -206,8 +206,8 @@ BAD = {
     "no matchmaker 'every'; known are": {"every": {}},
     "want one name with its options": {"every": 3},
     "'mixture' names itself": {"mixture": {"weights": {"mixture": 1}}},
-    "whose sum is above 0, got {'self': 0}": {"mixture": {"weights": {"self": 0}}},
-    "the weight of 'self' as a number of at least 0, got -1": {
+    "one of them above 0, got {'self': 0}": {"mixture": {"weights": {"self": 0}}},
+    "opponents of at least 0, one of them above 0, got {'self': -1": {
         "mixture": {"weights": {"self": -1}}
     },
     "got options of 'psro'": {"mixture": {"options": {"psro": {}}}},

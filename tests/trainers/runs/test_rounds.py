@@ -5,6 +5,7 @@ import json
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
@@ -165,9 +166,10 @@ def test_scores_raise_where_an_opponent_gives_no_reply(model_folder, tmp_path):
 
     args = TurnGRPOConfig(str(tmp_path), use_cpu=True, bf16=False)
     loop = SimpleNamespace(evaluate=SimpleNamespace(opponents=[Failing()], episodes=8))
-    given = loop, [GamePlan("kuhn_poker", args)], args
+    plans = [GamePlan("kuhn_poker", args)]
+    given: Any = SimpleNamespace(loop=loop, plans=plans, args=args)
     with pytest.raises(NoReplyError, match="status 502"):
-        write_scores(model_folder, tmp_path / "scores.json", *given)
+        write_scores(given, model_folder, tmp_path / "scores.json")
     assert not (tmp_path / "scores.json").exists()
 
 

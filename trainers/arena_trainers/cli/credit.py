@@ -13,6 +13,7 @@ from arena_envs import make_game
 from arena_envs.doors import imported
 from arena_trainers.cli.options import (
     as_command,
+    group,
     print_tables,
     usage_errors,
 )
@@ -21,19 +22,10 @@ if TYPE_CHECKING:
     from arena_trainers.credit.proofs.findings import Verdict
     from arena_trainers.credit.testing import Evidence
 
-credit_app = typer.Typer(
-    name="credit",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Check credit estimators, and choose one.",
+credit_app = group(
+    "credit", "Check credit estimators, and choose one.", rich_markup_mode=None
 )
-
-
-audit_app = typer.Typer(
-    name="audit",
-    no_args_is_help=True,
-    help="Check anyone's credit or game against exact ones.",
-)
+audit_app = group("audit", "Check anyone's credit or game against exact ones.")
 
 NUM_SAMPLES = 8  # of a start in `arena train`, by default
 

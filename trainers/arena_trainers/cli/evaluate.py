@@ -16,6 +16,7 @@ from arena_envs.game import AnyGame
 from arena_trainers.cli.options import (
     PolicyOptions,
     as_command,
+    group,
     latex,
     one_form,
     print_csv,
@@ -262,11 +263,10 @@ def _print(
 
 MODEL = re.compile("(lm|api|vllm):")  # policies with a limit of tokens
 
-board_app = typer.Typer(
-    name="board",
-    no_args_is_help=True,
+board_app = group(
+    "board",
+    "Measure models on suites of games, in a form that anyone can verify.",
     rich_markup_mode=None,
-    help="Measure models on suites of games, in a form that anyone can verify.",
 )
 
 

@@ -8,7 +8,7 @@ import sys
 import warnings
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
@@ -18,7 +18,7 @@ from arena_trainers import extras
 from arena_trainers.checkpoint import newest_checkpoint, step_of
 from arena_trainers.cli import episodes, evaluate, games
 from arena_trainers.cli.credit import audit_app, credit_app
-from arena_trainers.cli.options import UsageError, usage_errors
+from arena_trainers.cli.options import UsageError, as_command, usage_errors
 from arena_trainers.cli.serve import add_serve
 from arena_trainers.cli.train import (
     HELP,
@@ -49,11 +49,8 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=True)
-def arena(
-    show_version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.")
-    ] = False,
-) -> None:
+@as_command
+def arena(show_version: bool = False) -> None:
     """Text games for language models: play, evaluate, train by self-play."""
     # no output and no telemetry of libraries
     warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
@@ -71,11 +68,8 @@ def arena(
     add_help_option=False,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )
-def train(
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[RECIPE.yaml] [--key value]...")
-    ] = None,
-) -> None:
+@as_command
+def train(arguments: list[str] | None = None) -> None:
     """Train a language model by self-play."""
     arguments = arguments or []
     if any(word in HELP for word in arguments):

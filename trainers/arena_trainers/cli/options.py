@@ -424,6 +424,11 @@ class PolicyOptions:
         return {name: value for name, value in values.items() if value is not None}
 
 
+def group(name: str, text: str, **options: Any) -> typer.Typer:
+    """A group of commands."""
+    return typer.Typer(name=name, no_args_is_help=True, help=text, **options)
+
+
 def as_command(function: Callable[..., None]) -> Callable[..., None]:
     """A function as a command, whose arguments and options `options.toml` describes.
 

@@ -5,6 +5,7 @@ import os
 import re
 import textwrap
 import time
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -47,63 +48,10 @@ WIDTH = 80
 _COLUMN = 30  # column in which the help of an option begins
 _OF_TRL = {name: text for names in OF_TRL.values() for name, text in names.items()}
 
-USAGE = """\
-Usage: arena train [RECIPE] [--key value]...
-
-Trains a language model by self-play. Without arguments it makes a tiny model,
-which learns Kuhn poker on a CPU in minutes.
-
-RECIPE is a YAML file of options, or one of
-{recipes}.
-The default is {default!r}; with --model it is {model!r}.
-Options override the recipe. Values are YAML; lists may be written a,b.
-
-  arena train --seed 1 --output-dir runs/seed1
-  arena train --model Qwen/Qwen3-0.6B --games kuhn_poker,tic_tac_toe
-  arena train my_recipe.yaml --credit episode --max_steps 200
-  arena train --trainer sft --data rows.parquet    learns from rows of data
-  arena train --resume runs/seed1                  after Ctrl-C or SIGTERM
-  arena train --resume runs/seed1 --max_steps 800  trains longer
-
-Brackets show the defaults of the recipe {recipe!r}.
-"""
-
-ROWS_USAGE = """\
-Usage: arena train --trainer {trainer} --data FILE.parquet [--key value]...
-
-Trains a language model on rows that arena data chose. --model is a folder, an
-id of the Hugging Face hub, or 'tiny', which is made on the spot."""
-
-LOOP_USAGE = """\
-Usage: arena train {recipe} [--key value]...
-
-Repeats the stages of `rounds` in the recipe: play, select, train, evaluate. The
-page docs/loops.md names their options. A loop goes on after a stop, or to N
-rounds in all, by arena train --resume RUN [--rounds N].
-
-  arena train {recipe} --rounds 2 --rounds.play.episodes 20   changes the stages
-
-The recipe has these stages:
-
-{rounds}
-Other options are:
-"""
-
-RUN = (
-    Option(
-        *("output_dir", (), (), "runs/<time>"),
-        *("Run folder: new or empty.", "arena", "Run"),
-    ),
-    Option(
-        *("resume", (), (), None),
-        "Run folder to resume from its last checkpoint; only --max_steps may be given "
-        "besides, or --rounds where the recipe has rounds.",
-        *("arena", "Run"),
-    ),
-    Option(
-        *("dry-run", (), (), None),
-        *("Prints the plan of the run; takes no value.", "arena", "Run"),
-    ),
+_TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+RUN = tuple(
+    Option(one["name"], (), (), one.get("default"), one["help"], "arena", "Run")
+    for one in _TEXTS["run"]
 )
 
 
@@ -292,7 +240,7 @@ def loop_help(recipe: str) -> str:
         json.dumps(settings[ROUNDS])
     )  # without shared objects: no aliases
     shown = textwrap.indent(yaml.safe_dump(rounds, sort_keys=False), "  ")
-    usage = LOOP_USAGE.format(recipe=recipe, rounds=shown)
+    usage = _TEXTS["rounds"].format(recipe=recipe, rounds=shown)
     return "\n".join([usage, *_group(options, settings)])
 
 
@@ -309,7 +257,7 @@ def train_help(recipe: str, *, all_options: bool = False) -> str:
         for name, option in {**options_of(JobConfig), **listed_options()}.items()
         if name not in ("output_dir", "resume_from_checkpoint")
     }
-    usage = USAGE.format(
+    usage = _TEXTS["usage"].format(
         recipes=textwrap.fill(", ".join(recipes()), WIDTH, break_on_hyphens=False),
         default=DEFAULT_RECIPE,
         model=MODEL_RECIPE,
@@ -347,7 +295,7 @@ def rows_help(trainer: str, *, all_options: bool = False) -> str:
     check_name(trainer)
     options = {o.name: o for o in RUN if o.name != "dry-run"} | row_options()
     defaults = {"trainer": trainer, "data": None}  # nobody's default
-    lines = [ROWS_USAGE.format(trainer=trainer), "", "Shared options:"]
+    lines = [_TEXTS["rows"].format(trainer=trainer), "", "Shared options:"]
     lines += _group(options.values(), defaults)
     if not all_options:
         more = f"arena train --trainer {trainer} --help-all adds the trainer's own options."

@@ -161,7 +161,7 @@ class TurnBatch:
 
         Branches of one parent are in one tree, also if the parent is not in the batch.
         """
-        if self.parent is None:
+        if self.parent is None or not (self.parent >= 0).any():
             return self.unit
         episodes, own, first = _first_ancestors(self.episode, self.parent)
         unit_of = episodes.copy()
@@ -333,8 +333,7 @@ def ints(name: str, column: Any, num: int) -> NDArray[np.int64]:
 def bools(name: str, column: Any, num: int) -> NDArray[np.bool_]:
     """bool[num], a copy; 0 and 1 are accepted."""
     array = _shaped(name, column, num)
-    odd = array[(array != 0) & (array != 1)].tolist()
-    if odd:
+    if array.dtype != np.bool_ and (odd := array[(array != 0) & (array != 1)].tolist()):
         raise ValueError(f"want true or false in {name}, got {odd[0]!r}")
     return array.astype(np.bool_)
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+from arena_envs.doors import signature_of
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -101,4 +103,4 @@ def needs_of(estimator: Callable[..., Any]) -> Needs:
 
 def keeps_state(estimator: Callable[..., Any]) -> bool:
     """True if an estimator takes the state that it returned for the batch before."""
-    return "state" in inspect.signature(estimator).parameters
+    return "state" in signature_of(estimator).parameters

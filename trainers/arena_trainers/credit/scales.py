@@ -12,6 +12,7 @@ import numpy as np
 
 from arena_trainers.credit.batch import Floats, Ints
 from arena_trainers.credit.pools import (
+    Credit,
     Moments,
     Pools,
     beyond_rounding,
@@ -19,6 +20,7 @@ from arena_trainers.credit.pools import (
     check_range,
     moments,
     number,
+    with_report,
 )
 from arena_trainers.credit.trajectories import (
     Trajectories,
@@ -34,6 +36,15 @@ def unit_scale(std: Floats, eps: float) -> Floats:
     """float64[P]: 1 / (std + eps), and 0 where a pool is flat (`beyond_rounding`)."""
     known = beyond_rounding(std)
     return 1.0 / (np.where(known > 0, known, np.inf) + eps)
+
+
+def scaled_credit(
+    advantage: Floats, pools: Pools, stats: Moments, scale: str, eps: float
+) -> Credit:
+    """Advantages with the report on their pools, divided by its deviation if `scale` is `"std"`."""
+    if scale == "std":
+        advantage = advantage * unit_scale(stats.std, eps)[pools.of]
+    return with_report(advantage, pools, stats)
 
 
 def relative(

@@ -40,6 +40,7 @@ from arena_trainers.curricula.protocol import (
     Outcome,
     Task,
     check_games,
+    check_weights,
 )
 
 
@@ -59,10 +60,12 @@ class Weights(BaseCurriculum):
         self, *, start: Mapping[str, float], end: Mapping[str, float], steps: int
     ) -> None:
         check_count("steps", steps)
+        for name, weights in (("start", start), ("end", end)):
+            check_weights(f"{name} as weights of games", weights, "kuhn_poker")
         self.steps = steps
-        self.games = list(dict.fromkeys([*_checked("start", start), *end]))
+        self.games = list(dict.fromkeys([*start, *end]))
         self._start = self._shares(start)
-        self._end = self._shares(_checked("end", end))
+        self._end = self._shares(end)
 
     def prepare(self, games: Mapping[str, AnyGame]) -> None:
         check_games(self.games, games)
@@ -76,19 +79,6 @@ class Weights(BaseCurriculum):
         values = np.array([weights.get(name, 0.0) for name in self.games], float)
         shares: NDArray[np.float64] = values / values.sum()
         return shares
-
-
-def _checked(name: str, weights: Mapping[str, float]) -> Mapping[str, float]:
-    wanted = f"want {name} as weights of games of at least 0, one of them above 0"
-    if not isinstance(weights, Mapping) or not weights:
-        raise ValueError(f"{wanted}, got {weights!r}; write {{kuhn_poker: 1}}")
-    for weight in weights.values():
-        is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
-        if not is_number or not 0 <= weight < math.inf:
-            raise ValueError(f"{wanted}, got {weights!r}")
-    if not sum(weights.values()) > 0:
-        raise ValueError(f"{wanted}, got {weights!r}")
-    return weights
 
 
 class Stages(BaseCurriculum):

@@ -1,5 +1,6 @@
 """The protocol of a curriculum, and the records that it reads and returns."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -8,6 +9,7 @@ import numpy as np
 from arena_envs.checks import check_known
 from arena_envs.doors import Door
 from arena_envs.game import AnyGame
+from arena_trainers.options import is_number
 
 
 class Task(NamedTuple):
@@ -119,6 +121,16 @@ def check_games(named: Iterable[str], games: Mapping[str, AnyGame]) -> None:
     for name in named:
         told = f"the curriculum names {name!r}, which is no game of the run"
         check_known(name, games, told)
+
+
+def check_weights(what: str, weights: Any, such_as: str) -> None:
+    """Raises ValueError for anything but weights of at least 0 with a sum above 0."""
+    wanted = f"want {what} of at least 0, one of them above 0"
+    if not isinstance(weights, Mapping) or not weights:
+        raise ValueError(f"{wanted}, got {weights!r}; write {{{such_as}: 1}}")
+    fit = [is_number(weight) and weight >= 0 for weight in weights.values()]
+    if not all(fit) or not math.fsum(weights.values()) > 0:
+        raise ValueError(f"{wanted}, got {dict(weights)!r}")
 
 
 _HERE = "arena_trainers.curricula"

@@ -8,7 +8,7 @@ def test_my_selector_keeps_its_promises():
 
 import copy
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +16,8 @@ import arena_envs
 from arena_envs.doors import BrokenPromise, broken
 from arena_trainers.data.rows import (
     GENERAL,
-    Completion,
     Dropped,
     Heard,
-    Pair,
     Row,
     content_of,
     draw,
@@ -180,11 +178,6 @@ def _told(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
 
 
 def _told_row(row: Row) -> tuple[Any, ...]:
-    numbers: Iterator[float] = iter(())
-    if isinstance(row, Completion):
-        numbers = iter((row.weight,))
-    if isinstance(row, Pair):
-        numbers = iter((row.margin,))
     ids = [list(p.ids or ()) for text in row.texts for p in text]
     return (
         content_of(row),
@@ -192,5 +185,5 @@ def _told_row(row: Row) -> tuple[Any, ...]:
         row.reason,
         list(row.prompt_ids or ()),
         ids,
-        list(numbers),
+        [vars(row)[name] for name in ("weight", "margin") if name in vars(row)],
     )

@@ -8,7 +8,7 @@ reads from the model's folder, and the learner's adapter is loaded beside those 
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -82,17 +82,12 @@ def adapter_backend(trainer: Any) -> VLLMBackend:
     model = trainer.accelerator.unwrap_model(trainer.model)
     llm = trainer.vllm_generation.llm
     adapters = EngineAdapters(llm, model)
-    loaded = -1
 
-    def refresh() -> Any:
-        nonlocal loaded
-        step = trainer.state.global_step
-        if loaded != step:
-            named = model.named_parameters()
-            weights = {name: p.detach() for name, p in named if p.requires_grad}
-            adapters.put(SELF, weights)
-            loaded = step
-        return adapters.get(SELF)
+    @lru_cache(1)
+    def load(step: int) -> Any:
+        named = model.named_parameters()
+        weights = {name: p.detach() for name, p in named if p.requires_grad}
+        return adapters.put(SELF, weights)
 
     warn_of_precision(engine_dtype(llm), trainer)
-    return VLLMBackend(llm, refresh, adapters)
+    return VLLMBackend(llm, lambda: load(trainer.state.global_step), adapters)

@@ -5,11 +5,12 @@ after play, when its own generation begins; here they are copied before the firs
 follows an optimizer step.
 
 `vllm_mode: server`: a vLLM server generates, see `arena_trainers.engines.weights`. TRL's
-own client is never made: it sends weights by NCCL, from GPU to GPU.
+own client is never made: it sends weights by NCCL alone.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from importlib.metadata import packages_distributions, version
 from typing import Any, NamedTuple
 
@@ -22,7 +23,6 @@ from arena_trainers.lm.backends.server import Server, served_by
 from arena_trainers.lm.backends.vllm import VLLMBackend
 
 MODES = {"colocate": "vllm", "server": "server"}  # of vllm_mode, with use_vllm
-GROUP_PORT = 51216  # TRL's default
 VERSIONS = ("0.22", "0.34")  # from, and below; of vLLM
 
 
@@ -138,14 +138,12 @@ def _of_a_server(args: Any) -> list[tuple[str, object, str]]:
         "ratios show whether the server has the trainer's weights, and a run with "
         "vllm_mode 'server' needs them"
     )
-    files = "it is of TRL's transfer by NCCL, and weights reach the server as files"
     tokens = "that loss needs 'token_truncate' or 'token_mask'"
     whole = args.vllm_importance_sampling_mode in ("sequence_mask", "sequence_truncate")
     vespo, corrected = args.loss_type == "vespo", "vllm_importance_sampling_correction"
     mode = "vllm_importance_sampling_mode of sequences with loss_type 'vespo'"
     return [
         *((name, used, own) for name, used, _ in _of_an_engine(args)),
-        ("vllm_group_port", args.vllm_group_port != GROUP_PORT, files),
         (f"{corrected} false", not getattr(args, corrected), probe),
         (mode, vespo and whole, tokens),
     ]
@@ -244,17 +242,14 @@ def _server_backend(trainer: Any) -> Backend:
 def _vllm_backend(trainer: Any) -> Backend:
     if plays_adapters(trainer.args, trainer.games.matchmaker):
         return adapter_backend(trainer)
-    generation, loaded = trainer.vllm_generation, -1
+    generation = trainer.vllm_generation
 
-    def refresh() -> None:
-        nonlocal loaded
-        step = trainer.state.global_step
-        if loaded != step:
-            generation.sync_weights()  # resets the prefix cache, too
-            loaded = step
+    @lru_cache(1)
+    def load(step: int) -> None:
+        generation.sync_weights()  # resets the prefix cache, too
 
     warn_of_precision(engine_dtype(generation.llm), trainer)
-    return VLLMBackend(generation.llm, refresh)
+    return VLLMBackend(generation.llm, lambda: load(trainer.state.global_step))
 
 
 ENGINES = {

@@ -84,7 +84,12 @@ def prepared(policy: Policy | str, game: AnyGame) -> Policy:
     made = make_policy(policy) if isinstance(policy, str) else policy
     inner = without_noise(made)
     if isinstance(inner, BotPolicy):
-        inner.act([_first_turn(game)])
+        states = random_states(game, random.Random(0))
+        state, seat = next((one for one in states if one[1] >= 0), (None, -1))
+        if seat < 0:
+            raise ValueError(f"{game!r} ended before the first turn")
+        legal = legal_texts(game, state)
+        inner.act([TurnRequest(0, 0, seat, game, state, [], (), legal, seed=0)])
     return made
 
 
@@ -99,12 +104,3 @@ def _is_enumerable(game: AnyGame) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _first_turn(game: AnyGame) -> TurnRequest:
-    states = random_states(game, random.Random(0))
-    state, seat = next(((s, player) for s, player in states if player >= 0), (None, -1))
-    if seat < 0:
-        raise ValueError(f"{game!r} ended before the first turn")
-    legal = legal_texts(game, state)
-    return TurnRequest(0, 0, seat, game, state, [], (), legal, seed=0)

@@ -323,7 +323,12 @@ class EvaluationPlan:
         return range(stop, stop + min(TRIAL, len(self._seeds)))
 
     def _add_baselines(self, with_solver: bool) -> None:
-        _refuse_people(self._opponents)
+        for one in self._opponents:
+            if one != "self" and getattr(one, "is_person", False):
+                raise ValueError(
+                    f"want baselines=False (--no-baselines) with opponent {one.name!r}, "
+                    "because each baseline plays all episodes against it"
+                )
         self._baselines["uniform"] = make_policy("random")
         if with_solver and (solver := solver_of(self.rules)) is not None:
             self._baselines["solver"] = prepared(solver, self.rules)
@@ -518,14 +523,15 @@ class EvaluationPlan:
     def _found(self, plan: EpisodePlan) -> Episode | None:
         """The episode of a plan among those that an unfinished evaluation wrote."""
         names = [policy.name for policy in plan.policies]
-        header = EnvCache(plan.env_fn, plan.own_prompts).header
+        # as a record holds it
+        header = json.loads(json.dumps(EnvCache(plan.env_fn, plan.own_prompts).header))
         return next(
             (
                 episode
                 for episode in self._kept.get(plan.seed, ())
                 if episode.sample == plan.sample
                 and all(turn.policy == names[turn.seat] for turn in episode.turns)
-                and all(_is_equal(getattr(episode, k), v) for k, v in header.items())
+                and all(getattr(episode, k) == v for k, v in header.items())
             ),
             None,
         )
@@ -607,16 +613,3 @@ def _unfinished(log: EpisodeLog) -> dict[int, list[Episode]]:
         last = {json.dumps([one["game"], one["params"]]): one["rows"] for one in lines}
         num_lost = sum(row["num_lost"] for rows in last.values() for row in rows)
     return kept if num_lost else {}
-
-
-def _is_equal(recorded: Any, value: Any) -> bool:
-    return bool(recorded == json.loads(json.dumps(value)))
-
-
-def _refuse_people(opponents: Sequence[Policy | Literal["self"]]) -> None:
-    for opponent in opponents:
-        if getattr(opponent, "is_person", False):
-            raise ValueError(
-                f"want baselines=False (--no-baselines) with opponent {opponent.name!r}, "  # type: ignore[union-attr]
-                "because each baseline plays all episodes against it"
-            )

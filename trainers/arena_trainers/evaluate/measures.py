@@ -381,24 +381,20 @@ def cost(episodes: Episodes, game: AnyGame, seat: int) -> Found:
     a turn count in tokens. Answers to probes do not count.
     """
     every = _each(episodes, game, seat, lambda turn, _: turn)
-    counted: dict[str, Callable[[Turn], int]] = {
+    counted: dict[str, Callable[[Any], int]] = {
         "reply_characters": lambda turn: len(turn.reply),
         "prompt_characters": lambda turn: sum(len(m["content"]) for m in turn.messages),
     }
     if all(token_ids(turn) for turns in every for turn in turns):
         counted["reply_tokens"] = lambda turn: sum(map(len, token_ids(turn)))
-        counted["prompt_tokens"] = _prompt_tokens
+        counted["prompt_tokens"] = lambda turn: sum(
+            len(one.prompt_ids or ()) for one in turn.generations or [turn]
+        )
     found = {}
     for name, size in counted.items():
         sums = [[float(sum(map(size, turns)))] for turns in every]
         found[f"cost.{name}"] = estimated(sums, fmean, 0.0)
     return _named(**found)
-
-
-def _prompt_tokens(turn: Turn) -> int:
-    if turn.generations:
-        return sum(len(one.prompt_ids) for one in turn.generations)
-    return len(turn.prompt_ids or ())
 
 
 class Belief:

@@ -85,18 +85,16 @@ def caption(found: Evaluation) -> str:
             value, low, high, num = measured
             ends = interval_text(low, high)
             lines.append(f"{name} in {where}: {value:z.3f} ({ends}; n = {num})")
-    lines += [_lost(row) for row in found.rows if row.num_lost]
+    for row in filter(lambda row: row.num_lost, found.rows):
+        whose = f"{row.policy}{against(row.opponent)}"
+        lost = f"{row.num_lost} episodes of {whose} in seat {row.seat}, left out of all means"
+        if row.seat == "all":
+            lost = (
+                f"row all of {whose} has only the {row.num_episodes} episodes of seeds "
+            )
+            lost += "that are complete in every seat"
+        lines.append(f"lost: {lost}")
     return "\n".join(lines)
-
-
-def _lost(row: ResultRow) -> str:
-    whose = f"{row.policy}{against(row.opponent)}"
-    if row.seat == "all":
-        return (
-            f"lost: row all of {whose} has only the {row.num_episodes} episodes of seeds "
-            "that are complete in every seat"
-        )
-    return f"lost: {row.num_lost} episodes of {whose} in seat {row.seat}, left out of all means"
 
 
 def score_notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -1,24 +1,12 @@
 """The policy of the string `vllm:URL`: the model of a running vLLM server."""
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.prompt_file import read_prompt_file
 from arena_wrappers.policies.api import ChatAPIPolicy, Client, read_endpoint
 from arena_wrappers.prompts import PromptOptions
-
-
-class ServedModel(NamedTuple):
-    """A model of a server.
-
-    Attributes:
-        name: its name in requests.
-        folder: the folder or the id that the server loaded it from.
-    """
-
-    name: str
-    folder: str
 
 
 def load(argument: str, **options: Any) -> ChatAPIPolicy:
@@ -46,15 +34,15 @@ def load(argument: str, **options: Any) -> ChatAPIPolicy:
     url = base if base.endswith("/v1") else f"{base}/v1"
     given = {**found.options, **options}
     models, named = served_models(url), given.pop("model", None)
-    chosen = [one for one in models if named in (None, one.name)]
+    chosen = [name for name in models if named in (None, name)]
     if not chosen or (named is None and len(chosen) > 1):
-        names = ", ".join(one.name for one in models) or "none"
+        names = ", ".join(models) or "none"
         raise ValueError(
             f"want one of the models of {url}, which are {names}, got {named or 'none'}; add "
             "#model=NAME"
         )
     model = chosen[0]
-    own = read_prompt_file(model.folder)
+    own = read_prompt_file(models[model])
     prompt, changes = own.pop("prompt", None), given.pop("prompt", None)
     if changes:
         prompt = replace(prompt or PromptOptions(), **changes)
@@ -68,11 +56,11 @@ def load(argument: str, **options: Any) -> ChatAPIPolicy:
         fields |= sampling
     given["fields"] = {**fields, **given.get("fields", {})}
     name = f"vllm:{argument}"
-    return ChatAPIPolicy(model.name, url, name=name, prompt=prompt, **given)
+    return ChatAPIPolicy(model, url, name=name, prompt=prompt, **given)
 
 
-def served_models(url: str) -> list[ServedModel]:
-    """The models of an OpenAI-compatible server.
+def served_models(url: str) -> dict[str, str]:
+    """The models of an OpenAI-compatible server by name, each with the folder or id it is of.
 
     Raises:
         ConnectionError: it cannot be reached, or gives no list of models; names it.
@@ -80,7 +68,8 @@ def served_models(url: str) -> list[ServedModel]:
     client = Client(url, timeout=10.0, max_retries=1, model="models")
     try:
         answer = client.ask("GET", "/models").future.result()
-        listed = [(entry["id"], entry.get("root")) for entry in answer["data"]]
+        return {
+            str(one["id"]): str(one.get("root") or one["id"]) for one in answer["data"]
+        }
     except Exception as error:  # a server may send anything
         raise ConnectionError(client.reason(error)) from error
-    return [ServedModel(str(name), str(root or name)) for name, root in listed]

@@ -42,6 +42,7 @@ import numpy as np
 from arena_envs.checks import check_count
 from arena_envs.game import AnyGame, check_number
 from arena_envs.solvers import solve_matrix
+from arena_trainers.curricula.protocol import check_weights
 from arena_trainers.matchmaking.protocol import (
     SELF,
     BaseMatchmaker,
@@ -345,7 +346,12 @@ class Mixture(BaseMatchmaker):
         weights: Mapping[str, float] = DEFAULT,
         options: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
-        _check_weights(weights)
+        check_weights("weights of opponents", weights, "self")
+        if "mixture" in weights:
+            raise ValueError(
+                "matchmaker 'mixture' names itself in its weights; give the weights of its "
+                "parts in one mapping"
+            )
         named = [name for name in weights if name in matchmakers.names()]
         given = dict(options or {})
         for name in given:
@@ -403,26 +409,3 @@ class Mixture(BaseMatchmaker):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         for name, part in self.parts.items():
             part.load_state_dict(state[name])
-
-
-def _check_weights(weights: Any) -> None:
-    if not isinstance(weights, Mapping):
-        raise ValueError(
-            f"want weights as a mapping of opponents to numbers, got {weights!r}"
-        )
-    if "mixture" in weights:
-        raise ValueError(
-            "matchmaker 'mixture' names itself in its weights; give the weights of its "
-            "parts in one mapping"
-        )
-    for name, weight in weights.items():
-        is_number = isinstance(weight, int | float) and not isinstance(weight, bool)
-        if not is_number or not 0 <= weight < math.inf:
-            raise ValueError(
-                f"want the weight of {name!r} as a number of at least 0, got {weight!r}"
-            )
-    if not math.fsum(weights.values()) > 0:
-        raise ValueError(
-            f"want weights whose sum is above 0, got {dict(weights)!r}; give one opponent "
-            "a weight above 0"
-        )

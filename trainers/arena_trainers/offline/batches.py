@@ -138,26 +138,24 @@ def labelled_batch(rows: Rows, pad_id: int) -> dict[str, torch.Tensor]:
 
     Rows are padded on the left. `weights` is float32[B].
     """
-    cpu = torch.device("cpu")
-    labels = [
-        [IGNORED] * len(row["prompt_ids"])
-        + [
-            token if counts else IGNORED
-            for token, counts in zip(
-                row["completion_ids"], row["completion_mask"], strict=True
-            )
-        ]
+    plain = [
+        {
+            "input_ids": _joined(row, "completion"),
+            "labels": [IGNORED] * len(row["prompt_ids"])
+            + np.where(row["completion_mask"], row["completion_ids"], IGNORED).tolist(),
+        }
         for row in rows
     ]
-    ids, mask = left_padded([_joined(row, "completion") for row in rows], pad_id, cpu)
-    padded, _ = left_padded(labels, IGNORED, cpu)
     weights = torch.tensor([row["weight"] for row in rows], dtype=torch.float32)
-    return {
-        "input_ids": ids,
-        "attention_mask": mask,
-        "labels": padded,
-        "weights": weights,
-    }
+    return {**left_batch(plain, pad_id), "weights": weights}
+
+
+def left_batch(rows: Rows, pad_id: int) -> dict[str, torch.Tensor]:
+    """Rows of `input_ids` and `labels` that end at the right edge, where the replies then are."""
+    cpu = torch.device("cpu")
+    ids, mask = left_padded([row["input_ids"] for row in rows], pad_id, cpu)
+    labels, _ = left_padded([row["labels"] for row in rows], IGNORED, cpu)
+    return {"input_ids": ids, "attention_mask": mask, "labels": labels}
 
 
 def masked_batch(

@@ -29,11 +29,10 @@ from trl import SFTConfig, SFTTrainer
 from arena_trainers.data import Example
 from arena_trainers.lm.backends.scoring import (
     default_max_tokens,
-    left_padded,
     positions,
 )
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.offline.batches import WholeSteps, labelled_batch
+from arena_trainers.offline.batches import WholeSteps, labelled_batch, left_batch
 from arena_trainers.offline.protocol import Given, RowTrainer
 from arena_trainers.train.forward import IGNORED, distinct_rows, scoring_the_last
 
@@ -187,7 +186,7 @@ def warm_start(
             args,
             train_dataset=Dataset.from_list(rows),
             processing_class=policy.tokenizer,
-            data_collator=lambda rows: _batch(rows, policy.pad_id),
+            data_collator=lambda rows: left_batch(rows, policy.pad_id),
             callbacks=[steps],
         )
         trainer.remove_callback(PrinterCallback)
@@ -205,14 +204,6 @@ def _row(policy: LMPolicy, example: Example) -> dict[str, list[int]]:
         "input_ids": prompt + reply,
         "labels": [IGNORED] * len(prompt) + reply,
     }
-
-
-def _batch(rows: Sequence[dict[str, Any]], pad_id: int) -> dict[str, torch.Tensor]:
-    """Rows that end at the right edge, where the replies then are."""
-    cpu = torch.device("cpu")
-    ids, mask = left_padded([row["input_ids"] for row in rows], pad_id, cpu)
-    labels, _ = left_padded([row["labels"] for row in rows], IGNORED, cpu)
-    return {"input_ids": ids, "attention_mask": mask, "labels": labels}
 
 
 def _arguments(folder: str, model: Any, batch_size: int, most: int) -> SFTConfig:

@@ -9,9 +9,11 @@ rollouts. The parts of a curve have its number as `data-curve`; the page has the
 import io
 import math
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from textwrap import fill
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
@@ -20,6 +22,7 @@ from arena_trainers.extras import import_extra
 from arena_trainers.options import is_number
 from arena_trainers.report.episodes import printable
 
+_DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 Records = Sequence[Mapping[str, Any]]
 Points = Sequence[tuple[int, float]]
 Ranges = Mapping[str, tuple[float, float]]
@@ -115,22 +118,8 @@ def charts_of(
 def missing_from(metrics: Records) -> list[str]:
     """The curves that `metrics.jsonl` has no values for, with their names there."""
     values = _series(metrics)
-    wanted = {
-        "exact NashConv": "arena/nash_conv",
-        "return per seat": "arena/GAME/player_0/return",
-        "score against the start": "arena/GAME/against_start",
-        "returns by opponent": "arena/GAME/against/OPPONENT/return",
-        "legal replies": "arena/legal_rate",
-        "length of replies": "arena/reply_tokens",
-        "KL to the reference": "kl",
-        "entropy": "entropy",
-        "share of flat groups": "arena/flat_groups",
-        "share of each game": "arena/GAME/episode_share",
-        "share of flat pools": "arena/GAME/flat_pools",
-        "split of time": "arena/time/PART",
-    }
     found = []
-    for title, name in wanted.items():
+    for title, name in _DATA["metrics"].items():
         pattern = re.sub("GAME|OPPONENT|PART", ".+", name).replace("_0", r"_\d+")
         if not any(re.fullmatch(pattern, key) for key in values):
             found.append(f"{title} ({name})")
@@ -260,13 +249,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 COLORS = ("#3b82f6", "#ea7317", "#22a35a", "#a855f7", "#e0457b", "#8a8f98")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 DASHES = ("", "5 2", "1.5 1.5", "6 2 1.5 2")  # in widths of the line
-SHAPES = {  # polygons around (0, 0)
-    "s": "-3,-3 3,-3 3,3 -3,3",
-    "^": "0,-3.5 3.5,3 -3.5,3",
-    "D": "0,-4 4,0 0,4 -4,0",
-    "v": "0,3.5 3.5,-3 -3.5,-3",
-    "P": "-1,-3 1,-3 1,-1 3,-1 3,1 1,1 1,3 -1,3 -1,1 -3,1 -3,-1 -1,-1",
-}
+SHAPES: dict[str, str] = _DATA["shapes"]  # polygons around (0, 0)
 
 
 class CurveStyle(NamedTuple):
@@ -359,21 +342,7 @@ PAGE_COLORS = {INK: "currentColor", RULE: "var(--line)"}
 CURVE = "curve-"  # begins the ids of a curve's parts
 NOISE = 1e-9
 RADIUS = 7.0  # of what can be clicked, in units
-SETTINGS = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "arena",
-    "font.size": 9,
-    "text.color": INK,
-    "text.parse_math": False,
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "grid.color": RULE,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "figure.dpi": 72,
-}
+SETTINGS: dict[str, Any] = _DATA["settings"]
 ElementTree.register_namespace("", SVG)
 ElementTree.register_namespace("xlink", XLINK)
 

@@ -359,32 +359,23 @@ def train_round(one: Round) -> None:
 
 def evaluate_round(one: Round) -> None:
     """Measures the trained model; writes `scores.json`."""
-    run, files = one.run, (one.folder / MODEL, one.folder / SCORES)
-    write_scores(*files, run.loop, run.plans, run.args)
+    write_scores(one.run, one.folder / MODEL, one.folder / SCORES)
 
 
-def write_scores(
-    model: Path,
-    path: Path,
-    loop: Loop,
-    plans: Sequence[GamePlan],
-    args: TurnGRPOConfig,
-) -> None:
+def write_scores(run: "Rounds", model: Path, path: Path) -> None:
     """Measures a model; writes returns, exact NashConv where there is one, and the score.
 
     The score is the negative mean NashConv of the games if all of them have one, else the mean
     return over opponents and games.
     """
-    policy = learner(model, args)
-    stage, first = loop.evaluate, draw(args.seed, "evaluate") % 2**40
+    policy, stage = learner(model, run.args), run.loop.evaluate
+    first = EVALUATED + draw(run.args.seed, "evaluate") % 2**40
     games: dict[str, Any] = {}
-    for plan in plans:
+    for plan in run.plans:
         env = make(plan.id, max_turns=plan.max_turns, **plan.params)
         given = stage.opponents, stage.episodes
         options: Any = {"baselines": False, "on_error": "raise"}
-        evaluation = EvaluationPlan(
-            policy, env, *given, seed=EVALUATED + first, **options
-        ).run()
+        evaluation = EvaluationPlan(policy, env, *given, seed=first, **options).run()
         is_random = policy.sampling.temperature > 0
         is_measured = is_random and env.game.kind == "competitive"
         convs = nash_convs([policy], env, {}) if is_measured else {}
@@ -554,7 +545,7 @@ class Rounds(Run):
     def measure_start(self) -> None:
         """Measures that model; its manifest names the scores, too."""
         start, scores = self.folder / START, self.folder / START_SCORES
-        write_scores(start, scores, self.loop, self.plans, self.args)
+        write_scores(self, start, scores)
         write_manifest(start, [*files_of(start), scores])
         self.say("start: evaluate is done")
 

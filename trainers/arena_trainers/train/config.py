@@ -14,6 +14,7 @@ from arena_trainers.train.settings import (
     LIST,
     MAX_REPLY_TOKENS,
     SelfPlay,
+    check_asynchronous,
     check_ranges,
     installed_versions,
     refuse_saving_between_generations,
@@ -53,6 +54,7 @@ class TurnGRPOConfig(SelfPlay, GRPOConfig):
         check_ranges(self)
         refuse_what_is_not_supported(self)
         refuse_saving_between_generations(self)
+        check_asynchronous(self)
 
     @property
     def generations_per_step(self) -> float:

@@ -666,17 +666,19 @@ class Forward:
         )
         corrects = trainer.use_vllm and trainer.vllm_importance_sampling_correction
         beta = (trainer.learners or args).beta
+        sampled = batch["sampling_per_token_logps"]
         with torch.no_grad(), ExitStack() as stack:
             if args.gradient_checkpointing:
                 kinds = args.gradient_checkpointing_kwargs
                 off = disable_gradient_checkpointing(trainer.model, kinds)
                 stack.enter_context(off)
-            if args.gradient_accumulation_steps % updates or corrects:
+            if trainer.ahead is not None:
+                found["old_per_token_logps"] = old = sampled
+            elif args.gradient_accumulation_steps % updates or corrects:
                 old = self.score(trainer.model, *_joined(batch), False).logprobs
                 found["old_per_token_logps"] = old
             if corrects:
-                given = batch["sampling_per_token_logps"], _loss_mask(batch)
-                ratio = importance_ratio(trainer, old, *given)
+                ratio = importance_ratio(trainer, old, sampled, _loss_mask(batch))
                 found["importance_sampling_ratio"] = ratio
             if beta or trainer.terms.needs("reference", step):
                 own = reference_logprobs(trainer, rows, batch)
@@ -983,6 +985,9 @@ class Agreement:
             inputs: of TRL's loss.
         """
         sampled = inputs["sampling_per_token_logps"]
+        if self.trainer.ahead is not None:
+            self.trainer.ahead.measure(logprobs, counted, inputs)
+            return  # the weights have moved, which is no gap
         # several steps share a batch: what it was before the first of them
         trained = inputs.get("old_per_token_logps", logprobs.detach())
         gap = (trained - sampled).abs()
@@ -1015,21 +1020,21 @@ class Agreement:
         if not is_wide or found <= 2 * self._warned:
             return
         self._warned = found
-        numbers = f"{mean:.2g} nats on average and {largest:.2g} at most"
+        why = (
+            ": the policy that plays is not quite the one that is trained; train in float32, "
+            "or with another backend, and see arena/sampling_gap in the metrics"
+        )
         if cut is not None:
-            text = (
-                f"sampled and trained log-probabilities differ by {numbers}, because {cut} "
-                "changes what is drawn, and the loss is that of the whole distribution: "
-                "what is cut is never played, so training does not lower it. Play the "
-                f"trained model with the same {cut}, or leave it out"
+            why = (
+                f", because {cut} changes what is drawn, and the loss is that of the whole "
+                "distribution: what is cut is never played, so training does not lower it. "
+                f"Play the trained model with the same {cut}, or leave it out"
             )
-        else:
-            text = (
-                f"sampled and trained log-probabilities differ by {numbers}: the policy that "
-                "plays is not quite the one that is trained; train in float32, or with "
-                "another backend, and see arena/sampling_gap in the metrics"
-            )
-        warnings.warn(text, stacklevel=2)
+        warnings.warn(
+            f"sampled and trained log-probabilities differ by {mean:.2g} nats on average and "
+            f"{largest:.2g} at most{why}",
+            stacklevel=2,
+        )
 
 
 def checked_rows(rows: Sequence[TrainingRow], most: int) -> list[TrainingRow]:
@@ -1264,22 +1269,14 @@ def importance_ratio(
         mask: bool[B, T], tokens that are trained.
     """
     mode, gap = trainer.vllm_importance_sampling_mode, (old - sampled).nan_to_num(0.0)
-    given = (
-        trainer.vllm_importance_sampling_clip_min,
-        trainer.vllm_importance_sampling_clip_max,
-    )
+    low = trainer.vllm_importance_sampling_clip_min or 0.0
     whole = mode.startswith("sequence")
     ratio = (
         (gap * mask).sum(dim=-1, keepdim=True).exp() if whole else (gap * mask).exp()
     )
-    if mode.endswith("truncate"):
-        ratio = ratio.clamp(*given)
-    else:
-        low, high = (
-            b if x is None else x
-            for x, b in zip(given, (-math.inf, math.inf), strict=True)
-        )
-        ratio = ratio.masked_fill((ratio < low) | (ratio > high), 0.0)
+    cut = ratio.clamp(low, trainer.vllm_importance_sampling_clip_max)
+    truncates = mode.endswith("truncate")
+    ratio = cut if truncates else ratio.masked_fill(cut != ratio, 0.0)
     known = gap.abs()[mask & ~sampled.isnan()]
     parts = {
         "sampling/sampling_logp_difference": known,

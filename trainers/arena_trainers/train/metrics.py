@@ -22,6 +22,11 @@
 | `arena/trained_trajectories` | trajectories that `oversample` trains / trajectories | 1 / `oversample` |
 | `arena/left_out_invalid` | invalid replies / replies, of trajectories that `oversample` leaves out | above that of the others |
 | `arena/compared_turns` | turns whose prompt another episode of the batch has / turns, with a reward model in `columns` | above 0.5 |
+| `arena/asynchronous/staleness` | optimizer steps between the weights that play and those that are trained | at most 1 |
+| `arena/asynchronous/ratio` | mean importance ratio ρ of the n trained tokens, before the weights move | near 1 |
+| `arena/asynchronous/effective_sample_size` | (Σ ρ)² / (n Σ ρ²) | above 0.5 |
+| `arena/asynchronous/dropped_episodes` | episodes in flight that a resumed run discarded and played again / generation batches | 0 |
+| `arena/asynchronous/play_seconds` | seconds that the player took for the batch (`play_cpu_seconds`: of CPU); `wait_seconds`: that training waited for it | below those of training; near 0 |
 | `arena/rows` | turns of the generation batch that are trained | at least 1 |
 | `arena/rows_run` | distinct rows that run through the model / rows, mean over micro-batches | low in small games |
 | `arena/rows_dropped` | rows without gradient, which do not run / rows | below 0.9 |
@@ -82,7 +87,7 @@ sampled, and `num_tokens` counts these and the prompts' since the start.
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -114,7 +119,8 @@ class Clock:
 
     Attributes:
         counts: `"episodes"` and `"turns"` that were played, tokens that were `"generated"`,
-            and tokens of rows that were `"trained"`; of this process.
+            and tokens of rows that were `"trained"`; of this process. Milliseconds of
+            generation in a player `"beside"` it.
     """
 
     def __init__(self) -> None:
@@ -176,8 +182,10 @@ class Meter:
         wall = {name: spent[name].wall - last[name].wall for name in TIMES}
         total = sum(wall.values())
         found = {"arena/episodes_per_second": _rate(counts, done, "episodes", total)}
+        beside = {"generation": (counts["beside"] - done["beside"]) / 1000}
         for part, tokens in (("generation", "generated"), ("training", "trained")):
-            speed = _rate(counts, done, tokens, wall[part])
+            seconds = wall[part] + beside.get(part, 0.0)
+            speed = _rate(counts, done, tokens, seconds)
             found[f"arena/tokens_per_second/{part}"] = speed
         for name, seconds in wall.items():
             found[f"arena/time/{name}"] = seconds / total if total > 0 else 0.0
@@ -203,10 +211,12 @@ class TimedBackend:
         self.inner: Backend = inner.inner if isinstance(inner, TimedBackend) else inner
         self.runs_model = self.inner.runs_model
         self.clock = clock
+        self.before: Callable[[], None] = lambda: None  # it generates
 
     def generate(
         self, prompt_ids: Prompts, seeds: Sequence[int], sampling: Sampling
     ) -> Generated:
+        self.before()
         with self.clock.part("generation"):
             made = self.inner.generate(prompt_ids, seeds, sampling)
             self.clock.counts["generated"] += sum(map(len, made.token_ids))

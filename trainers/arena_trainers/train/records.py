@@ -14,7 +14,15 @@ This module imports neither TRL nor torch.
 import difflib
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, NamedTuple, TypeVar
@@ -304,17 +312,19 @@ def turn_records(
     played = zip(episodes, games, seats, strict=True)
     for number, (episode, game, who) in enumerate(played):
         states = turn_states(episode, rules[game]) if reads_states else []
-        last = {turn.seat: place for place, turn in enumerate(episode.turns)}
         more = Counter[int]()  # generations of each seat beyond one per turn
         for place, turn in enumerate(episode.turns):
             before = turn.index + more[turn.seat]
             more[turn.seat] += max(len(turn.generations) - 1, 0)
             if place < (episode.branch or 0) or who[turn.seat] != SELF:
                 continue
-            where, is_last = (game, number, place), place == last[turn.seat]
-            given = where, is_last, columns, branching
-            make = _of_calls if turn.generations else _of_turn
-            for record in make(episode, *given, before, others(who, turn.seat)):
+            known = _of_place(episode, place, branching)
+            known |= {"game": game, "episode": number, "turn": before}
+            known["opponent"] = others(who, turn.seat)
+            if turn.generations:
+                _check_calls(branching, columns)
+            made = _of_calls if turn.generations else _record
+            for record in made(episode, turn, columns, known):
                 if reads_states:
                     record = _with_state(record, turn, rules[game], states[place])
                 if "features" in columns:
@@ -328,68 +338,51 @@ def turn_records(
     return records
 
 
+def _of_place(
+    episode: Episode, place: int, branching: Branching | None
+) -> dict[str, Any]:
+    """The fields of a record that follow from the place of its turn in the episode."""
+    seat = episode.turns[place].seat
+    is_last = all(later.seat != seat for later in episode.turns[place + 1 :])
+    return {
+        "place": place,
+        "terminated": is_last and episode.terminated,
+        "truncated": is_last and episode.truncated,
+        "unselected": branching is None or branching.is_unselected(episode, place),
+    }
+
+
 def _record(
-    episode: Episode,
-    where: tuple[int, int, int],
-    is_last: bool,
-    columns: Collection[str],
-    branching: Branching | None,
-    before: int,
-    opponent: tuple[str, ...],
-) -> TurnRecord:
+    episode: Episode, turn: Turn, columns: Collection[str], known: Mapping[str, Any]
+) -> Iterator[TurnRecord]:
     """The record of a turn, without what the game's state tells.
 
     Args:
         episode: the turn's episode.
-        where: index of the game, of the episode, and of the turn in the episode.
-        is_last: whether it is its seat's last turn.
+        turn: the turn.
         columns: the optional columns that are wanted.
-        branching: where episodes branched, if they did.
-        before: generations of its seat before it.
-        opponent: policies of the other seats.
+        known: the fields that do not follow from the turn alone.
     """
-    game, number, place = where
-    turn = episode.turns[place]
     if not turn.token_ids or turn.prompt_ids is None:
         raise ValueError(f"a learner's turn has no tokens: {turn.reply[:60]!r}")
-    return TurnRecord(
-        game=game,
+    yield TurnRecord(
         seed=episode.seed,
-        episode=number,
-        place=place,
         seat=turn.seat,
-        turn=before,
         rewards=turn.rewards,
         num_tokens=len(turn.token_ids),
         row_length=len(turn.prompt_ids) + len(turn.token_ids),
-        terminated=is_last and episode.terminated,
-        truncated=is_last and episode.truncated,
         tokens=_token_columns(turn, columns),
         parent=-1 if episode.parent is None else episode.parent,
         branch=-1 if episode.branch is None else episode.branch,
-        unselected=branching is None or branching.is_unselected(episode, place),
         is_invalid=turn.invalid is not None,
-        opponent=opponent,
+        **known,
     )
 
 
-def _of_turn(*given: Any) -> list[TurnRecord]:
-    return [_record(*given)]
-
-
 def _of_calls(
-    episode: Episode,
-    where: tuple[int, int, int],
-    is_last: bool,
-    columns: Collection[str],
-    branching: Branching | None,
-    before: int,
-    opponent: tuple[str, ...],
-) -> list[TurnRecord]:
+    episode: Episode, turn: Turn, columns: Collection[str], known: Mapping[str, Any]
+) -> Iterator[TurnRecord]:
     """The records of a turn's generations; arguments as for `_record`."""
-    _check_calls(branching, columns)
-    turn = episode.turns[where[2]]
-    found = []
     for call, one in enumerate(turn.generations):
         ends = call == len(turn.generations) - 1
         alone = replace(
@@ -400,11 +393,9 @@ def _of_calls(
             logprobs=one.logprobs,
             invalid=turn.invalid if ends else None,
         )
-        turns = [*episode.turns[: where[2]], alone]
-        given = where, is_last and ends, columns, None, before + call, opponent
-        record = _record(replace(episode, turns=turns), *given)
-        found.append(record._replace(call=call, role=one.role))
-    return found
+        over = {name: ends and known[name] for name in ("terminated", "truncated")}
+        own = {**over, "turn": known["turn"] + call, "call": call, "role": one.role}
+        yield from _record(episode, alone, columns, {**known, **own})
 
 
 def _check_calls(branching: Branching | None, columns: Collection[str]) -> None:

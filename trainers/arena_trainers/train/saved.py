@@ -243,6 +243,8 @@ class Saved:
             credit = trainer.credit
             kept = credit.state, credit.critic, credit.multipliers
             save_credit(folder, self.owner, *kept)
+            if trainer.ahead is not None:
+                trainer.ahead.save(folder)
 
     def load(self, folder: Path) -> None:
         """Goes on from a checkpoint."""
@@ -255,6 +257,8 @@ class Saved:
         trainer.matching.load(folder)
         trainer.tasks.load(folder)
         load_reference(trainer, folder)
+        if trainer.ahead is not None:
+            trainer.ahead.load(folder)
 
 
 def whole_checkpoint(folder: Path, wanted: Any) -> str | None:

@@ -39,7 +39,7 @@ from arena_trainers.credit.by_name import (
 from arena_trainers.credit.needs import Needs, keeps_state, needs_of
 from arena_trainers.curricula import curricula
 from arena_trainers.engines import check_engine, check_engine_columns
-from arena_trainers.engines.settings import refuse
+from arena_trainers.engines.settings import changes_draws, engine_of, refuse
 from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.protocol import names_matchmaker
@@ -172,6 +172,39 @@ def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
         )
 
 
+def check_asynchronous(args: Any) -> None:
+    """Raises ValueError for settings with which play cannot run beside training."""
+    if args.asynchronous is None:
+        return
+    limits = {"max_staleness": (0, 1), "in_flight": (2, 64)}
+    refuse_unknown("asynchronous", args.asynchronous, limits)
+    given = {"max_staleness": 1, "in_flight": 2, **args.asynchronous}
+    for name, limit in limits.items():
+        check_int(f"{name} in asynchronous", given[name], *limit)
+    args.asynchronous = given if given["max_staleness"] else None
+    if args.asynchronous is None:
+        return
+    who, tasks, cut = args.opponents, args.curriculum, changes_draws(args)
+    past = names_matchmaker(who) and make_matchmaker(who).max_live > 0
+    taught = tasks and curricula.make(tasks).reads_success
+    late = "results of a batch are known after the next one began"
+    trained = "it reads the policy that trains, and another one played"
+    updates = args.generations_per_step % 1 != 0
+    processes = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    refused = [
+        ("roles", args.roles, "one learner plays"),
+        (f"opponents {who!r}", past, "snapshots would have trained later"),
+        (f"curriculum {tasks!r}", taught, late),
+        ("max_replays", args.max_replays, late),
+        ("critic 'exact'", args.critic == "exact", trained),
+        (str(cut), cut, "importance ratios are of the whole distribution"),
+        ("vllm_mode 'colocate'", engine_of(args) == "vllm", "it shares the GPU"),
+        ("a generation batch of several updates", updates, "its turns grow older"),
+        ("several processes", processes, "it has not been tested with them"),
+    ]
+    refuse("asynchronous", refused)
+
+
 def check_roles(args: Any) -> None:
     """Raises ValueError for learners or updates that do not fit."""
     roles, update = args.roles, args.update
@@ -269,6 +302,11 @@ class SelfPlay:
         vllm_importance_sampling_mode: Mode of the correction with use_vllm. Default: 'token_truncate' with `layout="trajectory"`, where a row holds several
             turns, else TRL's 'sequence_mask'.
 
+        asynchronous: Play beside training, such as {max_staleness: 1, in_flight: 2}. The episodes of
+            the next step are played while this one trains, with weights that are one step old
+            (`max_staleness: 0`: no). At most `in_flight` generation batches are played and not yet
+            trained.
+
     Episodes and batch:
         episodes_per_step: Episodes per optimizer step. All processes count. It sets
             `per_device_train_batch_size`, which counts episodes here.
@@ -343,6 +381,7 @@ class SelfPlay:
     part_weights: dict[str, float] = option({})
     rollout_batch_size: int | None = option(None, least=1)
     vllm_importance_sampling_mode: Any = option(None)
+    asynchronous: dict[str, Any] | None = option(None)
     episodes_per_step: int | None = option(None, least=1)
     max_tokens_per_forward: int | None = option(None, least=1)
     flat_groups: Literal["keep", "drop"] = option("keep")
@@ -739,9 +778,7 @@ ABSENT = {
     "action_value": "set critic='exact', for games that can be enumerated, or "
     + FUNCTION,
     "tokens.value": "no critic gives values of tokens; choose another option",
-    "parent": "episodes do not branch; set branch",
-    "branch": "episodes do not branch; set branch",
-    "unselected": "episodes do not branch; set branch",
+    **dict.fromkeys(BRANCH_COLUMNS, "episodes do not branch; set branch"),
     "stratum": f"games define no strata; {FUNCTION}",
     "rollout": "trajectories are not cut into segments; choose another column",
 }

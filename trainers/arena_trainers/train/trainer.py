@@ -84,6 +84,7 @@ from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
 from arena_trainers.train.batch import (
+    Ahead,
     BatchCredit,
     Filter,
     Player,
@@ -151,7 +152,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         policy: the model that learns, as a policy.
         clock: counts from the start of `train`.
         shards: knows where the weights are; `forward` runs rows; `saved` writes checkpoints.
-        player: plays generation batches; `matching` seats the starts, `tasks` chooses games.
+        player: plays generation batches, `ahead` has them played beside training; `matching` seats the starts, `tasks` chooses games.
         learners: the adapters of `args.roles`, if there are several.
         filter: chooses what is trained.
         terms: the terms that `losses` adds to the loss.
@@ -254,6 +255,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         self.player = Player(args, games, *seating, process, sizes, clock)
         most = self.forward.max_tokens
         self.credit = BatchCredit(args, games, critic, models, clock, most)
+        self.ahead = Ahead(self) if args.asynchronous else None
         self.filter = Filter(args, games, self.player, self.credit, process, clock)
 
     def _learner(self) -> LMPolicy:
@@ -283,7 +285,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         model = self.policy.model
         with self.shards.weights_for_play(), evaluating(model):  # for the critic, too
             self.credit.step = step
-            played = self.player.play(inputs, step, trains)
+            played = (self.ahead or self.player).play(inputs, step, trains)
             kept = self.filter(played)
             credited = self.credit(kept.shares, trains)
         self.last_played, self.last_kept = played, kept
@@ -349,8 +351,15 @@ class TurnGRPOTrainer(GRPOTrainer):
         checkpoint = whole_checkpoint(folder, resume_from_checkpoint)
         self.clock.restart()
         self._meter = Meter(self.clock)
-        with _frozen():
+        with _frozen(), nullcontext() if self.ahead is None else self.ahead.running():
             return super().train(checkpoint, *args, **kwargs)
+
+    def get_batch_samples(
+        self, epoch_iterator: Iterator[Any], num_batches: int, device: Any
+    ) -> Any:
+        if self.ahead is not None:
+            epoch_iterator = self.ahead.read(epoch_iterator, num_batches)
+        return super().get_batch_samples(epoch_iterator, num_batches, device)
 
     def get_train_dataloader(self) -> Any:
         """TRL's, without a search for tensors in the starts, which have none."""

@@ -5,6 +5,7 @@ import hmac
 import json
 import secrets
 import time
+import tomllib
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,22 +27,10 @@ from arena_trainers.web.tables import (
 
 COOKIE = "arena_visitor"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-ASSETS = {
-    "/": ("index.html", "text/html"),
-    "/app.js": ("app.js", "text/javascript"),
-    "/style.css": ("style.css", "text/css"),
-}
-HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'",
-    "Cache-Control": "no-store",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
 FOLDER = files("arena_trainers.web")
+_DATA = tomllib.loads(FOLDER.joinpath("app.toml").read_text("utf-8"))
+ASSETS: dict[str, tuple[str, str]] = _DATA["assets"]
+HEADERS: dict[str, str] = _DATA["headers"]
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """OpenSpiel: our games there (`to_openspiel`), its games here (`from_openspiel`)."""
 
+import importlib
 import json
 import random
 import re
@@ -43,6 +44,8 @@ def loaded(name: str) -> Any:
     Raises:
         UnsupportedGame: OpenSpiel cannot load it.
     """
+    if "python_" in name:  # registered by the import
+        importlib.import_module("open_spiel.python.games")
     try:
         game = pyspiel.load_game(name)
         if game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:

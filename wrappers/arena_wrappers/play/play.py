@@ -11,7 +11,6 @@ thread, see `arena_wrappers.policies.api`.
 
 import asyncio
 import math
-import queue
 import random
 import threading
 from collections import deque
@@ -25,7 +24,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -124,27 +123,15 @@ class Branching:
             return list(range(len(candidates)))
         among = list(range(len(candidates)))
         if self.follow == "best":
-            paid = [paid_from_branch(episode) for episode in candidates]
+            paid = []  # to the seat that branched from that turn on, all parts together
+            for episode in candidates:
+                turns = episode.turns[episode.branch or 0 :]
+                own = (turn.reward for turn in turns if turn.seat == turns[0].seat)
+                paid.append(sum(own))
             among = [number for number in among if paid[number] == max(paid)]
         branch = candidates[0].branch or 0
         drawn = turn_seed(parent.seed, parent.sample, branch, _CANDIDATE - 1)
         return [random.Random(drawn).choice(among)]
-
-
-def paid_from_branch(episode: Episode) -> float:
-    """The payments to the seat that branched from that turn on, all parts together."""
-    turns = episode.turns[episode.branch or 0 :]
-    return sum(turn.reward for turn in turns if turn.seat == turns[0].seat)
-
-
-def chance_seed(seed: int, sample: int, branch: int) -> int:
-    """Seed of the chance outcomes of all candidates of an episode that was followed."""
-    return turn_seed(seed, sample, branch, _CANDIDATE - 2)
-
-
-def candidate_sample(seed: int, sample: int, branch: int, candidate: int) -> int:
-    """The `sample` of a candidate: a hash of its parent's, the branch and its number."""
-    return turn_seed(seed, sample, branch, _CANDIDATE + candidate)
 
 
 EnvFn = Callable[[], GameEnv | PromptWrapper]
@@ -161,7 +148,7 @@ class EpisodePlan:
         sample: number of the episode among those with the same seed: same chance outcomes,
             other choices of the policies.
         options: for `reset`.
-        branch: where more episodes branch from this one; None for nowhere.
+        branch: how further episodes branch off from this one; None if none do.
         prompts: prompt options by seat, instead of the policies' own; None in a seat stands
             for the environment's.
         probes: by seat, what its policy is asked after each turn, with the same messages: objects
@@ -271,16 +258,13 @@ class LiveEpisode:
         if self.fork is None or self.plan.branch is None or self.lost is not None:
             return []
         plan, at = self.plan, len(self.fork.turns)
-        samples = [
-            candidate_sample(plan.seed, plan.sample, at, number)
-            for number in range(self.plan.branch.num_candidates)
-        ]
-        return [
-            LiveEpisode(
-                (*self.key, i), replace(plan, sample=sample), self.cache, self.fork
-            )
-            for i, sample in enumerate(samples)
-        ]
+        found = []
+        for i in range(self.plan.branch.num_candidates):
+            # a hash of the parent's sample, the branch and the number of the candidate
+            sample = turn_seed(plan.seed, plan.sample, at, _CANDIDATE + i)
+            own = replace(plan, sample=sample)
+            found.append(LiveEpisode((*self.key, i), own, self.cache, self.fork))
+        return found
 
     @property
     def is_over(self) -> bool:
@@ -321,24 +305,19 @@ class LiveEpisode:
         return self.pending
 
     def _fork_at(self, seat: int, turn: int) -> None:
-        """Keeps the fork at the first turn after the episode's own branch that is chosen."""
-        branch = self.plan.branch
+        """Keeps the fork at the first turn after the episode's own branch that is chosen.
+
+        Candidates have the episode's own chance outcomes, except where the best is followed: its
+        outcomes are part of the reason why it was the best.
+        """
+        plan, branch = self.plan, self.plan.branch
         if branch is None or self.fork is not None or len(self.turns) == self.branch:
             return
         if branch.is_at(seat, turn):
             turns, ids = _copied(self.turns), self.context_ids.copy()
-            self.fork = Fork(self.env.clone(self._fresh_seed()), turns, ids)
-
-    def _fresh_seed(self) -> int | None:
-        """Seed of the candidates' chance outcomes.
-
-        None keeps the episode's own, except where the best is followed: its outcomes are
-        part of the reason why it was the best.
-        """
-        plan, branch = self.plan, self.plan.branch
-        if self.branch is None or branch is None or branch.follow != "best":
-            return None
-        return chance_seed(plan.seed, plan.sample, len(self.turns))
+            fresh = turn_seed(plan.seed, plan.sample, len(turns), _CANDIDATE - 2)
+            keeps = self.branch is None or branch.follow != "best"
+            self.fork = Fork(self.env.clone(None if keeps else fresh), turns, ids)
 
     def take(self, reply: Reply) -> None:
         if reply.error is not None:
@@ -692,23 +671,18 @@ def _act(
 ) -> Sequence[Reply]:
     if timeout is None:
         return policy.act(requests)
-    done: queue.SimpleQueue[tuple[Sequence[Reply], Exception | None]]
-    done = queue.SimpleQueue()
+    done: Future[Sequence[Reply]] = Future()
 
     def work() -> None:
         try:
-            done.put((policy.act(requests), None))
-        except Exception as error:  # handed to the caller below
-            done.put(((), error))
+            done.set_result(policy.act(requests))
+        except Exception as error:  # raised again below
+            done.set_exception(error)
 
     threading.Thread(target=work, daemon=True).start()
-    try:
-        replies, error = done.get(timeout=timeout)
-    except queue.Empty:
-        raise TimeoutError(f"no reply within {timeout} s") from None
-    if error is not None:
-        raise error
-    return replies
+    if not wait([done], timeout).done:
+        raise TimeoutError(f"no reply within {timeout} s")
+    return done.result()
 
 
 def forfeit_reason(episode: Episode) -> str | None:

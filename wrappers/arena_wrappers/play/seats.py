@@ -126,21 +126,17 @@ def checked_opponents(
     if len(named) != num:
         raise ValueError(f"want {num} opponents, one per other seat, got {len(named)}")
     for one in named:
+        if isinstance(one, str) and one == "self":
+            raise ValueError(
+                "opponent 'self' is the model that trains, which an environment of one seat "
+                "does not know; give a policy such as 'random', or let your trainer play "
+                "every seat of arena_envs.make(...)"
+            )
         if isinstance(one, str) and one not in made:
-            made[one] = _opponent_of(one)
+            made[one] = make_policy(one)
         elif not isinstance(one, str) and not callable(getattr(one, "act", None)):
             raise ValueError(f"want a policy as opponent, got {one!r:.80}")
     return [made[one] if isinstance(one, str) else one for one in named]
-
-
-def _opponent_of(opponent: str) -> Policy:
-    if opponent == "self":
-        raise ValueError(
-            "opponent 'self' is the model that trains, which an environment of one seat "
-            "does not know; give a policy such as 'random', or let your trainer play "
-            "every seat of arena_envs.make(...)"
-        )
-    return make_policy(opponent)
 
 
 @dataclass(frozen=True)
@@ -726,7 +722,13 @@ class SeatSession:
             "sample": live.plan.sample,
             "seats": list(self._seats),
             **({} if chance is None else {"chance": list(chance)}),
-            "replies": [_saved(turn) for turn in live.turns],
+            # with what makes a reply invalid whatever its text
+            "replies": [
+                [turn.reply, "overlong" if turn.truncated else turn.invalid]
+                if turn.truncated or turn.invalid in INSTEAD
+                else turn.reply
+                for turn in live.turns
+            ],
         }
 
     def restore(self, saved: Mapping[str, Any]) -> list[Message]:
@@ -855,15 +857,6 @@ def _maker(game: Any, prompt: Mapping[str, Any] | None, params: Any) -> EnvFn:
     return lambda: PromptWrapper(make(game, observation="text", **params), **prompt)
 
 
-def _saved(turn: Turn) -> str | list[str]:
-    """A reply as JSON holds it, with what makes it invalid whatever its text."""
-    if turn.truncated:
-        return [turn.reply, "overlong"]
-    if turn.invalid in INSTEAD:
-        return [turn.reply, str(turn.invalid)]
-    return turn.reply
-
-
 def _checked_save(
     saved: Any,
 ) -> tuple[int, int, list[int], list[Reply], dict[str, Any]]:
@@ -874,20 +867,16 @@ def _checked_save(
         sample = checked_sample(options, seed)
         if "chance" in saved:
             options["chance"] = saved["chance"]
-        replies = [_read(entry) for entry in saved["replies"]]
+        replies = []
+        for entry in saved["replies"]:
+            text, flag = (entry, None) if isinstance(entry, str) else entry
+            if not isinstance(text, str) or flag not in (None, "overlong", *INSTEAD):
+                raise TypeError(flag)
+            is_cut = flag == "overlong"
+            reply = Reply(text, truncated=is_cut, instead=None if is_cut else flag)
+            replies.append(reply)
         return seed, sample, list(saved["seats"]), replies, options
     except (AttributeError, LookupError, TypeError) as error:
         raise ValueError(
             f"want what SeatSession.save returned, got {short(saved)}"
         ) from error
-
-
-def _read(entry: Any) -> Reply:
-    if isinstance(entry, str):
-        return Reply(entry)
-    text, flag = entry
-    if not isinstance(text, str) or flag not in ("overlong", *INSTEAD):
-        raise TypeError(flag)
-    if flag == "overlong":
-        return Reply(text, truncated=True)
-    return Reply(text, instead=flag)

@@ -238,7 +238,9 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
             raise ValueError(f"{agent}: {outcome.reason}: {outcome.detail}")
         self.outcome, self.played = outcome, None
         self._cumulative_rewards[agent] = 0.0
-        if bad and self._may_retry():
+        # an attempt is a reply and a reason
+        may_retry = len(self._attempts) < 2 * self.max_retries
+        if bad and self.on_invalid == "retry" and may_retry:
             refused = said_by_author(text, MAX_REFUSED)
             self._attempts = [*self._attempts, refused, ask_again(outcome, options)]
             paid = dict.fromkeys(env.agents, 0.0)
@@ -264,11 +266,6 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
 
     def _view(self, seat: int) -> View:
         return self._seating.view(self.env.game, self.env.game_state, seat)
-
-    def _may_retry(self) -> bool:
-        if self.on_invalid != "retry":
-            return False
-        return len(self._attempts) < 2 * self.max_retries  # a reply and a reason each
 
     def _play(self, agent: str, outcome: Any, seed: int | None, drawn: Any) -> None:
         env = self.env

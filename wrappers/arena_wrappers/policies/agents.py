@@ -37,6 +37,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from inspect import signature
 from typing import Any, Protocol
 
@@ -269,7 +270,11 @@ class _Turn:
             if reply.error is not None:
                 self.result = replace(reply, text="")
                 return
-            made.append(_generation(ask, reply, self.said))
+            parents = (i for i, one in enumerate(self.said) if one is ask.parent)
+            names = ("prompt_ids", "token_ids", "logprobs")
+            told: Any = {name: listed(getattr(reply, name)) or [] for name in names}
+            told["parent"] = next(parents, -1)
+            made.append(Generation(ask.role, storable(reply.text), **told))
             self.replies.append(reply)
         self.answers = {}
         self.said += made
@@ -326,17 +331,6 @@ class _Turn:
             instead=last.instead,
             generations=self.said,
         )
-
-
-def _generation(ask: Ask, reply: Reply, said: Sequence[Generation]) -> Generation:
-    return Generation(
-        role=ask.role,
-        text=storable(reply.text),
-        prompt_ids=listed(reply.prompt_ids) or [],
-        token_ids=listed(reply.token_ids) or [],
-        logprobs=listed(reply.logprobs) or [],
-        parent=next((i for i, one in enumerate(said) if one is ask.parent), -1),
-    )
 
 
 @roles("planner", "worker")
@@ -517,20 +511,17 @@ def _called(seen: Seen, call: str) -> str:
         if name == "legal_moves":
             return ", ".join(seen.legal)
         if name == "try_move":
-            return _tried(seen, str(given["move"]))
+            state = seen.draw(random.Random(seen.seed))
+            move = str(given["move"])
+            action = parse_reply(seen.game, state, move, "bare", seen.legal)
+            if isinstance(action, InvalidReply):
+                return "The move is not legal."
+            return seen.game.observe(seen.game.apply(state, action), seen.seat)
         return "There is no such tool."
     except (KeyError, TypeError):
         return "The call lacks its name or its arguments."
     except (ValueError, ArithmeticError, RecursionError, NotImplementedError) as error:
         return str(error)[:200]
-
-
-def _tried(seen: Seen, move: str) -> str:
-    state = seen.draw(random.Random(seen.seed))
-    action = parse_reply(seen.game, state, move, "bare", seen.legal)
-    if isinstance(action, InvalidReply):
-        raise ValueError("The move is not legal.")
-    return seen.game.observe(seen.game.apply(state, action), seen.seat)
 
 
 _OPERATORS: dict[type, Callable[..., float]] = {
@@ -653,14 +644,14 @@ def agent_of(spec: str) -> Callable[[Any], AgentPolicy]:
     """
     one = agents.read(spec)
     agents.find(one.name)
+    return partial(_made, one, spec)  # which pickle can send to another process
 
-    def made(models: Any) -> AgentPolicy:
-        roles, make = {"policy": "self"}, lambda _: models
-        if isinstance(models, Mapping):
-            roles, make = {role: role for role in models}, models.__getitem__
-        return load(one.name, make=make, spec=spec, **one.options, **roles)
 
-    return made
+def _made(one: Any, spec: str, models: Any) -> AgentPolicy:
+    roles, make = {"policy": "self"}, lambda _: models
+    if isinstance(models, Mapping):
+        roles, make = {role: role for role in models}, models.__getitem__
+    return load(one.name, make=make, spec=spec, **one.options, **roles)
 
 
 def load(

@@ -22,6 +22,7 @@ import ssl
 import threading
 import time
 import weakref
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -29,7 +30,7 @@ from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -85,21 +86,6 @@ class _Timed(io.RawIOBase):
     def close(self) -> None:
         self._received.close()
         super().close()
-
-
-def timed_response(
-    sock: socket.socket, *, timeout: float, until: float, **given: Any
-) -> http.client.HTTPResponse:
-    """The answer that a socket receives.
-
-    Args:
-        sock: the socket.
-        timeout: longest wait for more bytes, in seconds.
-        until: when the answer must be complete, by `time.monotonic`.
-        **given: arguments of `HTTPResponse`.
-    """
-    timed: Any = _Timed(sock, timeout, until)
-    return http.client.HTTPResponse(timed, **given)
 
 
 def content_of(response: http.client.HTTPResponse) -> bytes:
@@ -170,7 +156,9 @@ class Connection:
 
         def exchange() -> Answer:
             line: Any = self._line
-            line.response_class = partial(timed_response, timeout=timeout, until=until)
+            line.response_class = lambda sock, **given: http.client.HTTPResponse(
+                cast(Any, _Timed(sock, timeout, until)), **given
+            )
             sock = self._connected(min(timeout, until - time.monotonic()))
             self._line.request(method, f"{self._path}{path}", content, dict(headers))
             if wait is not None:
@@ -242,18 +230,13 @@ def _connection(url: str) -> http.client.HTTPConnection:
         return http.client.HTTPSConnection(parts.netloc)
     where = urlsplit(proxy if "//" in proxy else f"//{proxy}")
     line = http.client.HTTPSConnection(where.hostname or "", where.port or 80)
-    line.set_tunnel(parts.hostname or "", parts.port or 443, _authorization(where))
+    headers = {}
+    if where.username is not None:
+        pair = f"{unquote(where.username)}:{unquote(where.password or '')}"
+        word = b64encode(pair.encode()).decode()
+        headers["Proxy-Authorization"] = f"Basic {word}"
+    line.set_tunnel(parts.hostname or "", parts.port or 443, headers)
     return line
-
-
-def _authorization(proxy: Any) -> dict[str, str]:
-    """The headers that a proxy wants."""
-    from base64 import b64encode
-
-    if proxy.username is None:
-        return {}
-    pair = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
-    return {"Proxy-Authorization": f"Basic {b64encode(pair.encode()).decode()}"}
 
 
 def message_of(content: bytes) -> str:
@@ -287,18 +270,14 @@ class Call(Generic[T]):
                 return
             line.begin()
             self._line = line
+        settle: Callable[[Any], None] = self.future.set_result
         try:
-            result = self._work(line)
+            result: Any = self._work(line)
         except BaseException as error:
-            self._leave()
-            self.future.set_exception(error)
-        else:
-            self._leave()
-            self.future.set_result(result)
-
-    def _leave(self) -> None:
+            settle, result = self.future.set_exception, error
         with self._lock:
             self._line = None
+        settle(result)
 
     def cancel(self) -> None:
         """Ends the work, if it has not ended."""
@@ -428,7 +407,11 @@ def _options(listed: Sequence[str]) -> dict[str, Any]:
             prompt[name] = _value(name, value)
         elif name in known:
             others[name] = _value(name, value)
-        elif not mark or not _is_field(name, known):
+        elif (  # as near as this to an option, a name is a mistake
+            not (mark and re.fullmatch("[a-z][a-z0-9_]*", name))
+            or name in _OWN
+            or difflib.get_close_matches(name, known, 1, _NEAR)
+        ):
             raise ValueError(
                 f"want #NAME=VALUE, got {'#' + part!r}; {did_you_mean(name, known)}"
             )
@@ -436,13 +419,6 @@ def _options(listed: Sequence[str]) -> dict[str, Any]:
             others.setdefault("fields", {})[name] = _value(name, value)
     PromptOptions(**prompt)  # refuses wrong values
     return {**others, "prompt": prompt} if prompt else others
-
-
-def _is_field(name: str, known: Sequence[str]) -> bool:
-    """Whether a name may be that of a field of requests."""
-    if name in _OWN or not re.fullmatch("[a-z][a-z0-9_]*", name):
-        return False
-    return not difflib.get_close_matches(name, known, 1, _NEAR)
 
 
 def _value(name: str, text: str) -> Any:

@@ -418,10 +418,6 @@ def wrapped(text: str, stream: TextIO) -> str:
     return "\n".join(wrap.fill(line) if len(line) > width else line for line in lines)
 
 
-def _show(text: str) -> None:
-    print(wrapped(text, sys.stdout))
-
-
 class HumanPolicy:
     """Asks a person for each action, until the input is a legal one.
 
@@ -444,7 +440,7 @@ class HumanPolicy:
         self,
         advisor: Policy | None = None,
         read: Callable[[str], str] = input,
-        write: Callable[[str], None] = _show,
+        write: Callable[[str], None] = lambda text: print(wrapped(text, sys.stdout)),
         name: str = "human",
     ) -> None:
         self.advisor = advisor
@@ -465,8 +461,14 @@ class HumanPolicy:
 
     def _ask(self, request: TurnRequest) -> Reply:
         game, state = request.game, request.state
+        is_talk = game.num_actions is None
         if request.turn == 0:
-            self._announce(request)
+            self.write(f"\nA new game. You are player_{request.seat}.")
+            if self._told != (game, request.seat):  # the rules may be new
+                self._told = game, request.seat
+                self.write(game.rules(request.seat))
+                if is_talk:
+                    self.write(_ONE_LINE)
         self.write(f"\n{game.observe(state, request.seat)}")
         self.write(_listed(request))
         while True:
@@ -478,16 +480,9 @@ class HumanPolicy:
             elif isinstance(found := _action_text(request, typed), str):
                 return Reply(request.wrap(found))
             else:
-                self.write(_refusal(request, typed, found))
-
-    def _announce(self, request: TurnRequest) -> None:
-        """Says that a new episode begins; tells the rules where they may be new."""
-        self.write(f"\nA new game. You are player_{request.seat}.")
-        if self._told != (request.game, request.seat):
-            self._told = request.game, request.seat
-            self.write(request.game.rules(request.seat))
-            if request.game.num_actions is None:
-                self.write(_ONE_LINE)
+                # in language games, what the rules want
+                advice = found.detail if is_talk else _what_to_type(request.legal)
+                self.write(f"Not a legal action: {typed[:80]!r}. {advice}")
 
     def _hint(self, request: TurnRequest) -> str:
         if self.advisor is None:
@@ -556,13 +551,6 @@ def _listed(request: TurnRequest) -> str:
         return f"{head}{', '.join(legal)}."
     shown = "  ".join(f"{number}: {text}" for number, text in enumerate(legal, 1))
     return head + shown if is_talk else shown
-
-
-def _refusal(request: TurnRequest, typed: str, found: InvalidReply) -> str:
-    """The reason why a line is no action; in language games with what the rules want."""
-    is_talk = request.game.num_actions is None
-    advice = found.detail if is_talk else _what_to_type(request.legal)
-    return f"Not a legal action: {typed[:80]!r}. {advice}"
 
 
 def _action_text(request: TurnRequest, typed: str) -> str | InvalidReply:

@@ -283,17 +283,14 @@ def action_named(
         action = game.parse(state, answer)
     except ValueError as error:  # IllegalAction, or too many digits for int()
         if game.num_actions is None and isinstance(error, IllegalAction):
-            return InvalidReply("illegal", _fault(error))
+            # the wanted part of the message, without the part that may quote the reply
+            want = str(error).partition(", got")[0][:MAX_FAULT].replace('"', "`")
+            want = want.removeprefix("want ").removeprefix("the answer ")
+            return InvalidReply("illegal", f"Write {want}.")
         return InvalidReply("illegal", _choice(legal))
     if game.num_actions is not None and action not in actions:
         return InvalidReply("illegal", _choice(legal))
     return action
-
-
-def _fault(error: IllegalAction) -> str:
-    """The wanted part of a game's message, without the part that may quote the reply."""
-    want = str(error).partition(", got")[0][:MAX_FAULT].replace('"', "`")
-    return f"Write {want.removeprefix('want ').removeprefix('the answer ')}."
 
 
 def _choice(legal: Sequence[str]) -> str:
@@ -423,16 +420,11 @@ class _Moves:
 
     def _cut(self, text: str, start: int, end: int, own: str) -> int | None:
         """Where the words of "offer 40: Hello" begin; None if the move has no mark after it."""
-        cuts = _MARK.finditer(text, start, end)
-        moves = (
-            c for c in cuts if self._is_order(_plain(text[start : c.start()], own))
-        )
-        return next((cut.end() for cut in moves), None)
-
-    def _is_order(self, said: str) -> bool:
-        """Whether a text is an order and nothing else, not even a greeting."""
-        found = self.ordered.fullmatch(said)
-        return bool(found and not found["greeting"])
+        for cut in _MARK.finditer(text, start, end):
+            found = self.ordered.fullmatch(_plain(text[start : cut.start()], own))
+            if found and not found["greeting"]:  # an order and nothing else
+                return cut.end()
+        return None
 
     def _with_rest(
         self,
@@ -473,9 +465,7 @@ def _key(text: str) -> str:
     return fold(text.replace(":", " "))
 
 
-@lru_cache(256)
-def _moves(moves: tuple[Move, ...] | None, legal: tuple[str, ...]) -> _Moves:
-    return _Moves(moves, legal)
+_moves = lru_cache(256)(_Moves)
 
 
 def _goes_on(move: Move, rest: str) -> bool:
@@ -533,14 +523,11 @@ def _read_tolerantly(
         marked = [rest]
     read = [_answered(game, state, text, legal) for text in dict.fromkeys(marked)]
     good = [one for one in read if not isinstance(one, InvalidReply)]
-    unclear = [
-        one
-        for one in read
-        if isinstance(one, InvalidReply) and one.reason == "ambiguous"
-    ]
     if len(set(good)) > 1:
         return InvalidReply("ambiguous", "Write one answer, not several.")
-    return unclear[0] if unclear else good[0] if good else read[-1]
+    bad = (one for one in read if isinstance(one, InvalidReply))
+    unclear = (one for one in bad if one.reason == "ambiguous")
+    return next(unclear, good[0] if good else read[-1])
 
 
 def _answered(

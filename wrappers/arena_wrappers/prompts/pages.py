@@ -48,18 +48,22 @@ def page_text(game: AnyGame, ids: list[str]) -> str:
     """The page of a game as Markdown: docstrings, ids, and a prompt of each seat."""
     title, _, rest = page_of(game).partition(":")
     sentence, _, body = rest.strip().partition("\n\n")
+    params = inspect.signature(type(game)).parameters.values()
+    shown = (p.replace(annotation=p.empty, kind=p.KEYWORD_ONLY) for p in params)
+    pays = getattr(game, "pays", None)  # the fact is optional
+    paid = "" if pays is None else f" Pays {PAYMENTS[pays]}."
     parts = [
         f"# {title}",
         sentence[:1].upper() + " ".join(sentence.split())[1:],
-        f"Ids: {', '.join(f'`{id}`' for id in ids)}.{_payment(game)}",
+        f"Ids: {', '.join(f'`{id}`' for id in ids)}.{paid}",
         body.strip(),
         "## Parameters",
-        f"`{type(game).__name__}{_signature(game)}`",
+        f"`{type(game).__name__}({', '.join(map(str, shown))})`",
         _parameters(game),
         *_knobs(game),
         "## What a model reads",
     ]
-    if not _has_defaults(game):
+    if any(getattr(game, p.name, p.default) != p.default for p in params):
         parts.append(f"In `{game!r}`:")
     for seat, prompt in sample_prompts(game).items():
         quoted = "\n\n".join(f"[{m['role']}]\n{m['content']}" for m in prompt)
@@ -67,23 +71,7 @@ def page_text(game: AnyGame, ids: list[str]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _payment(game: AnyGame) -> str:
-    pays = getattr(game, "pays", None)  # the fact is optional
-    return "" if pays is None else f" Pays {PAYMENTS[pays]}."
-
-
 PAYMENTS = {"end": "at the end", "on_the_way": "on the way"}
-
-
-def _signature(game: AnyGame) -> str:
-    known = inspect.signature(type(game)).parameters.values()
-    shown = (p.replace(annotation=p.empty, kind=p.KEYWORD_ONLY) for p in known)
-    return f"({', '.join(map(str, shown))})"
-
-
-def _has_defaults(game: AnyGame) -> bool:
-    known = inspect.signature(type(game)).parameters.values()
-    return all(getattr(game, p.name, p.default) == p.default for p in known)
 
 
 def _parameters(game: AnyGame) -> str:

@@ -29,6 +29,7 @@ from arena_trainers.credit.scales import (
     relative,
     return_moments,
     running_means,
+    scaled_credit,
     unit_scale,
     whole_returns,
 )
@@ -95,10 +96,7 @@ def episode(
     pools = pools_by(turns, pool, whole=True)
     returns = whole_returns(turns, turns.column("reward"))
     stats = return_moments(turns, pools, returns, turns.first, ddof=ddof)
-    advantage = returns - stats.mean[pools.of]
-    if scale == "std":
-        advantage *= unit_scale(stats.std, eps)[pools.of]
-    return with_report(advantage, pools, stats)
+    return scaled_credit(returns - stats.mean[pools.of], pools, stats, scale, eps)
 
 
 def normalise_then_sum(
@@ -385,9 +383,7 @@ def grpo_passk(
     _, stats = relative(returns, own, len(pools.key), scale, ddof, eps, sizes)
     lead = np.maximum(returns - best_of_others(returns, own), 0.0)
     lead[stats.size[own] == 1] = 0.0
-    if scale == "std":
-        lead *= unit_scale(stats.std, eps)[own]
-    return with_report(lead[turns.index], pools, stats)
+    return scaled_credit(lead[turns.index], pools, stats, scale, eps)
 
 
 COUNTS = ("tokens", "turns")

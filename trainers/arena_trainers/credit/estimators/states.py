@@ -24,7 +24,7 @@ from arena_trainers.credit.pools import (
     with_inner,
     with_report,
 )
-from arena_trainers.credit.scales import relative, unit_scale
+from arena_trainers.credit.scales import relative, scaled_credit
 from arena_trainers.credit.trajectories import (
     Trajectories,
     returns_to_go,
@@ -118,9 +118,7 @@ def at_grpo(
     scaled = (scale, ddof, eps, sizes_to_go(turns, reward, discount)[turns.unselected])
     _, stats = relative(to_go, pools.of, len(pools.key), *scaled)
     advantage = _reply_means(turns, pool, to_go) - stats.mean[pools.of]
-    if scale == "std":
-        advantage *= unit_scale(stats.std, eps)[pools.of]
-    return _of_all(turns, with_report(advantage, pools, stats))
+    return _of_all(turns, scaled_credit(advantage, pools, stats, scale, eps))
 
 
 def _reply_means(turns: Trajectories, pool: Sequence[str], to_go: Floats) -> Floats:

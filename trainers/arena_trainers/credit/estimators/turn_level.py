@@ -26,6 +26,7 @@ from arena_trainers.credit.scales import (
     mean_of_others,
     relative,
     return_moments,
+    scaled_credit,
     unit_scale,
     whole_returns,
 )
@@ -106,10 +107,7 @@ def mars(
     pools = pools_by(turns, pool, whole=baseline == "episode_returns")
     to_go = returns_to_go(turns, turns.column("reward"), discount)
     stats = return_moments(turns, pools, to_go, averaged, discount, ddof)
-    advantage = to_go - stats.mean[pools.of]
-    if scale == "std":
-        advantage *= unit_scale(stats.std, eps)[pools.of]
-    return with_report(advantage, pools, stats)
+    return scaled_credit(to_go - stats.mean[pools.of], pools, stats, scale, eps)
 
 
 def mars_loo(
@@ -422,9 +420,7 @@ def random_effects(
     stats = return_moments(turns, pools, to_go, discount=discount, ddof=ddof)
     paid_before = _paid_before(turns, pools, paid)
     advantage = to_go - _baseline(turns, pools, to_go, stats.mean, *paid_before)
-    if scale == "std":
-        advantage *= unit_scale(stats.std, eps)[pools.of]
-    return with_report(advantage, pools, stats)
+    return scaled_credit(advantage, pools, stats, scale, eps)
 
 
 def _paid_before(turns: Trajectories, pools: Pools, paid: bool) -> list[Floats]:

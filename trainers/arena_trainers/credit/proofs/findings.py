@@ -36,7 +36,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import combinations_with_replacement, product
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
@@ -50,13 +50,7 @@ from arena_trainers.credit.by_name import (
     estimate,
     needed_columns,
 )
-from arena_trainers.credit.pools import (
-    Credit,
-    FlatPoolWarning,
-    moments,
-    pools_by,
-    with_report,
-)
+from arena_trainers.credit.pools import Credit, FlatPoolWarning
 from arena_trainers.credit.proofs.claims import KINDS, Claims, Kind
 from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 from arena_trainers.credit.proofs.exact import COLUMNS, ExactGame, ExactPlay
@@ -456,12 +450,12 @@ def audit(
         raise ValueError(
             f"want games among {', '.join(DIAGNOSTICS)}, got {unknown[0]!r}"
         )
-    estimator = _estimator(function, signature)
+    call = partial(_CALLS[signature], function)
     rows, found = {}, None
     for game in sorted(games, key=lambda game: play_of(game).game.num_lines):
         play = play_of(game)
         try:
-            means = _expected(estimator, game, sizes)
+            means = _expected(call, game, sizes)
         except Exception as error:  # of a function that is not ours: a finding
             rows[game] = AuditRow(game, {}, f"{type(error).__name__}: {error}"[:200])
             continue
@@ -480,8 +474,11 @@ def audit(
     return Audit([rows[game] for game in games], found)
 
 
+Call = Callable[[Trajectories], Floats]
+
+
 def _expected(
-    estimator: Callable[[Trajectories], Credit], game: str, sizes: Sequence[int]
+    call: Call, game: str, sizes: Sequence[int]
 ) -> dict[str, tuple[Floats, float]]:
     """The expected gradient by batch, and the relative tolerance of its comparison."""
     play = play_of(game)
@@ -490,36 +487,51 @@ def _expected(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FlatPoolWarning)
         for size in sorted(sizes):
-            batches, weights = _batches(game, size)
-            found = np.array([gradient_estimate(estimator, play, *b) for b in batches])
-            if size > 2 and _by_order(estimator, play, batches, found):
+            drawn, batches, weights = _batches(game, size)
+            found = _gradients(call, play, batches)
+            if size > 2 and _by_order(call, play, drawn, found):
                 return means  # one order of each batch would not do
             for name, weight in zip(names, weights, strict=False):
                 means[f"{size}{name}"] = weight @ found, OF_FUNCTIONS
         for name in names:
-            group = large_group(game, shared=bool(name))
-            means[f"large{name}"] = (
-                gradient_estimate(estimator, play, *group),
-                TOLERANCE,
-            )
+            group = trajectories(large_group(game, shared=bool(name))[1])
+            means[f"large{name}"] = _gradients(call, play, [group])[0], TOLERANCE
     return means
 
 
-def _by_order(estimator: Any, play: ExactPlay, batches: Any, found: Floats) -> bool:
+def _gradients(call: Call, play: ExactPlay, batches: Sequence[Trajectories]) -> Floats:
+    """float64[N, C]: the gradient estimates of N batches; an action is the number of its column."""
+    size, paid = len(play.policy), []
+    for turns in batches:
+        paid.append(advantage := call(turns))
+        if advantage.shape != turns.index.shape:
+            want = f"an advantage for each of {len(turns.index)} turns"
+            raise ValueError(f"want {want}, got an array of shape {advantage.shape}")
+        if not np.isfinite(advantage).all():
+            raise ValueError("want finite advantages, got NaN or infinity")
+    places = [n * size + turns.column("action") for n, turns in enumerate(batches)]
+    flat = np.concatenate(places), np.concatenate(paid), len(batches) * size
+    num = [turns.batch.episode.max() + 1 for turns in batches]
+    weight = np.bincount(*flat).reshape(-1, size) @ play.scores
+    return np.asarray(weight / np.array(num)[:, None], np.float64)
+
+
+def _by_order(call: Call, play: ExactPlay, drawn: Ints, found: Floats) -> bool:
     """True if another order of the episodes gives another gradient, in 50 random batches."""
     rng = np.random.default_rng(0)
-    some = rng.integers(len(batches), size=50)
-    orders = [rng.permutation(batches[i][0]) for i in some]
-    other = [gradient_estimate(estimator, play, d) for d in orders]
+    some = rng.integers(len(drawn), size=50)
+    orders = [trajectories(play.batch(rng.permutation(drawn[i]))) for i in some]
     near = OF_FUNCTIONS * float(np.abs(found).max())
-    return bool((np.abs(found[some] - np.array(other)) > near).any())
+    gaps = np.abs(found[some] - _gradients(call, play, orders))
+    return bool((gaps > near).any())
 
 
 @lru_cache(maxsize=4 * len(GAMES))
-def _batches(game: str, size: int) -> tuple[list[tuple[Ints, TurnBatch]], Floats]:
-    """All batches of one group, and float64[2, N], their probabilities: own chance, shared chance.
+def _batches(game: str, size: int) -> tuple[Ints, list[Trajectories], Floats]:
+    """All batches of one group: lines of play, int64[N, B], and turns.
 
-    Batches of more than two, which are many, have one random order each.
+    Then float64[2, N], their probabilities: own chance, shared chance. Batches of more than two, which
+    are many, have one random order each.
     """
     play, rng = play_of(game), np.random.default_rng(0)
     start, allowed = play.game.starts
@@ -528,17 +540,18 @@ def _batches(game: str, size: int) -> tuple[list[tuple[Ints, TurnBatch]], Floats
     every: Iterable[tuple[int, ...]] = product(lines, repeat=size)
     if not ordered:
         every = combinations_with_replacement(lines, size)
-    batches, weights = [], []
+    lots, weights = [], []
     for batch in every:
         drawn, orders = np.array(batch), 1
         if not ordered:
             drawn = rng.permutation(drawn)
             alike = map(math.factorial, Counter(batch).values())
             orders = math.factorial(size) // math.prod(alike)
-        batches.append((drawn, play.batch(drawn)))
+        lots.append(drawn)
         shared = start @ likely[:, drawn].prod(axis=1)
         weights.append([orders * play.probability[drawn].prod(), orders * shared])
-    return batches, np.transpose(weights)
+    turns = [trajectories(play.batch(drawn)) for drawn in lots]
+    return np.array(lots), turns, np.transpose(weights)
 
 
 def _counterexample(name: str, batch: str, mean: Floats) -> Counterexample:
@@ -551,23 +564,6 @@ def _counterexample(name: str, batch: str, mean: Floats) -> Counterexample:
     return Counterexample(name, batch, lines)
 
 
-def _estimator(
-    function: Callable[..., Any], signature: Signature
-) -> Callable[[Trajectories], Credit]:
-    def estimator(turns: Trajectories) -> Credit:
-        advantage = _CALLS[signature](function, turns)
-        if advantage.shape != turns.index.shape:
-            want = f"an advantage for each of {len(turns.index)} turns"
-            raise ValueError(f"want {want}, got an array of shape {advantage.shape}")
-        if not np.isfinite(advantage).all():
-            raise ValueError("want finite advantages, got NaN or infinity")
-        pools = pools_by(turns, ("group", "seat"), whole=True)
-        stats = moments(turns.column("reward"), pools.of, len(pools.key))
-        return with_report(advantage, pools, stats)
-
-    return estimator
-
-
 def _places(turns: Trajectories) -> Ints:
     """int64[M]: the number of each turn in its trajectory, from 0."""
     return turns.num_turns - 1 - turns.left
@@ -575,9 +571,9 @@ def _places(turns: Trajectories) -> Ints:
 
 def _groups(turns: Trajectories) -> list[Ints]:
     """The trajectories of each group and seat, as indices."""
-    keys = np.stack([turns.column(name)[turns.first] for name in ("group", "seat")])
-    _, of = np.unique(keys, axis=1, return_inverse=True)
-    return [np.flatnonzero(of == number) for number in range(of.max() + 1)]
+    group, seat = (turns.column(name)[turns.first] for name in ("group", "seat"))
+    key = group * (seat.max() + 1) + seat
+    return [np.flatnonzero(key == one) for one in np.unique(key)]
 
 
 def _by_turns(function: Callable[..., Any], turns: Trajectories) -> Floats:
