@@ -417,19 +417,25 @@ def _most_outcomes(game: AnyGame) -> int:
     )
 
 
-def _state_class(game: AnyGame) -> Any:
-    """The class of a game's states, as `pyspiel.Game` makes them; `state` is ours."""
+class _State(pyspiel.State):  # type: ignore[misc]  # not annotated
+    """A state of any game; `state` is ours."""
 
-    class State(pyspiel.State):  # type: ignore[misc]  # not annotated
+    state: Any
+
+    def is_terminal(self) -> bool:
+        return bool(self.current_player() == TERMINAL)
+
+    def __str__(self) -> str:
+        return repr(self.state)
+
+
+def _state_class(game: AnyGame) -> Any:
+    """The class of a game's states, as `pyspiel.Game` makes them."""
+
+    class State(_State):
         def __init__(self, spiel: Any) -> None:
             super().__init__(spiel)
             self.state = game.initial_state()
-
-        def __str__(self) -> str:
-            return repr(self.state)
-
-        def is_terminal(self) -> bool:
-            return game.current_player(self.state) == TERMINAL
 
         def current_player(self) -> int:
             return game.current_player(self.state)
