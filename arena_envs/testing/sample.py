@@ -1,8 +1,10 @@
 """Random episodes of a game, which all checks look at."""
 
 import random
+import tomllib
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from arena_envs.checks import short
@@ -25,9 +27,11 @@ def demand(kept: bool, rule: str, *found: Any, fix: str = "") -> None:
         kept: whether the rule holds.
         rule: the rule, as a statement about a correct game.
         *found: values that break the rule.
-        fix: what to do, as a sentence; empty where the rule already says that.
+        fix: what to do, as a sentence; empty where `fixes.toml` or the rule says that.
     """
     if not kept:
+        fixes = tomllib.loads(Path(__file__).with_name("fixes.toml").read_text("utf-8"))
+        fix = fix or fixes.get(rule.partition("; got")[0], "")
         got = ", ".join(short(value) for value in found)
         what = f"{rule}; got {got}" if got else rule
         raise BrokenPromise(f"{what}. {fix}" if fix else what)

@@ -70,12 +70,7 @@ def check_texts(sample: Sample) -> None:
         demand(not UNPRINTED.search(rules), rule, rules)
         rule = f"rules have at most {MAX_RULES} characters"
         demand(len(rules) <= MAX_RULES, rule, len(rules))
-        demand(
-            rules == game.rules(seat),
-            "rules are the same at every call",
-            rules,
-            fix="Compute rules from the seat and the parameters alone.",
-        )
+        demand(rules == game.rules(seat), "rules are the same at every call", rules)
     for state in sample.states():
         for seat in range(game.num_players):
             _check_text(game.observe(state, seat))
@@ -115,12 +110,7 @@ def check_parse(sample: Sample) -> None:
             pairs = rng.sample(pairs, MAX_READ)
         for action, text in pairs:
             rule = "action_text is ASCII on one line, with single blanks"
-            demand(
-                text == " ".join(text.split()) != "" and text.isascii(),
-                rule,
-                text,
-                fix="Write action texts such as 'take 1 from pile 2'.",
-            )
+            demand(text == " ".join(text.split()) != "" and text.isascii(), rule, text)
             rule = (
                 f"action_text has none of {MARKS}, which lists and replies are made of"
             )
@@ -236,28 +226,13 @@ def check_refusal(game: AnyGame, state: object, text: str) -> None:
     try:
         action = game.parse(state, text)
     except IllegalAction:
-        demand(
-            text not in texts,
-            "parse reads the text of a legal action",
-            text,
-            fix="Accept the texts of all legal actions.",
-        )
+        demand(text not in texts, "parse reads the text of a legal action", text)
         return
     if game.num_actions is None:
         rule = "parse gives a hashable action, and none when nobody is to move"
-        demand(
-            bool(legal) and isinstance(hash(action), int),
-            rule,
-            action,
-            fix="Return an immutable value, and raise IllegalAction if nobody is to move.",
-        )
+        demand(bool(legal) and isinstance(hash(action), int), rule, action)
         rule = "parse reads back the text of what it has read, as a replay does"
-        demand(
-            game.parse(state, game.action_text(state, action)) == action,
-            rule,
-            text,
-            fix="Make action_text write all that parse reads.",
-        )
+        demand(game.parse(state, game.action_text(state, action)) == action, rule, text)
         after = game.apply(state, action)
         for seat in range(game.num_players):
             game.observe(after, seat).encode()
@@ -332,7 +307,6 @@ def _follow(
                 not any(words in text for words in MESSAGES),
                 "no legal action has the words of a message",
                 text,
-                fix="Make legal_actions give a finite core of utterances without messages.",
             )
         if player == TERMINAL:
             return
@@ -439,7 +413,6 @@ def check_knowledge(sample: Sample) -> None:
                     known == shown,
                     "states with one information state have the same text, features and legal actions; "
                     f"got {difference(known, shown)}",
-                    fix="Add what differs to information_state, or do not show it to this seat.",
                 )
             if player >= 0:
                 _check_features(game, state, player, seen)
@@ -456,7 +429,6 @@ def _check_features(game: AnyGame, state: Any, seat: int, seen: dict[Any, Any]) 
         known == text,
         "features tell apart what the text tells the seat to move; "
         f"got {difference((known,), (text,))}",
-        fix="Put what differs between these texts into features.",
     )
 
 
@@ -468,7 +440,6 @@ def _check_past(
         seen.setdefault((seat, key, "past"), past) == past,
         "one information state has one past of the seat (perfect recall)",
         key,
-        fix="Put the seat's own actions, and what it has seen, into information_state.",
     )
 
 
@@ -487,10 +458,7 @@ def check_resampling(sample: Sample) -> None:
             drawn = game.resample(state, seat, random.Random(1))
             again = game.resample(state, seat, random.Random(1))
             demand(
-                drawn == again,
-                "resample draws from the given generator alone",
-                again,
-                fix="Draw with the argument rng.",
+                drawn == again, "resample draws from the given generator alone", again
             )
             random_episode(game, drawn, random.Random(2))
 
@@ -510,7 +478,6 @@ def _check_draw(game: AnyGame, state: Any, seat: int, drawn: Any) -> None:
         drawn == state or game.information == "imperfect",
         "a perfect-information game has nothing to resample",
         drawn,
-        fix="Return the given state, or declare information = 'imperfect'.",
     )
 
 
@@ -526,14 +493,12 @@ def check_hidden(sample: Sample) -> None:
             game.information == "imperfect",
             "in a perfect-information game each state has its own information state",
             *(state, twin),
-            fix="Return the state as information_state, or declare 'imperfect'.",
         )
         shown, again = view(game, state, seat), view(game, twin, seat)
         demand(
             shown == again,
             "what a seat cannot know shows in no text, features or mask; got "
             + difference(shown, again),
-            fix="Do not show what differs, or put it into information_state.",
         )
     for state, twin, seat in hidden[:20]:
         draws = (game.resample(state, seat, rng) for _ in range(MAX_DRAWS))
@@ -541,7 +506,6 @@ def check_hidden(sample: Sample) -> None:
             any(drawn != state for drawn in draws),
             "resample also draws other states that the seat cannot tell from this one",
             *(state, twin),
-            fix="Redraw all that the seat cannot see.",
         )
 
 
@@ -612,7 +576,6 @@ def check_sufficiency(sample: Sample) -> None:
             legal == again,
             "one text at a seat's turn has one set of legal actions",
             *(text, legal, again),
-            fix="Put into the text what decides which actions are legal.",
         )
         if game.information == "perfect":
             _check_same_play(game, text, known, state)
@@ -625,7 +588,6 @@ def _check_same_play(game: AnyGame, text: str, one: Any, other: Any) -> None:
         paid[0] == paid[1],
         "one text of a perfect-information game has one return of each seat",
         *(text, *paid),
-        fix="Put into the text what the seats have been paid.",
     )
     for action in list(game.legal_actions(one))[:MAX_ACTIONS]:
         follow = [_following(game, game.apply(s, action)) for s in (one, other)]
@@ -634,7 +596,6 @@ def _check_same_play(game: AnyGame, text: str, one: Any, other: Any) -> None:
             "one text of a perfect-information game, and one action, lead to the same "
             "returns and texts",
             *(text, *_unequal(*follow)),
-            fix="Put into the text what decides the difference.",
         )
 
 
@@ -675,9 +636,7 @@ def check_scenes(sample: Sample) -> None:
             scene = scene_of(game, state, viewer)
             _check_tones(scene)
             for drawn in (svg(scene), text_of(scene)):
-                demand(
-                    bool(drawn), "a scene can be drawn", scene, fix="Show something."
-                )
+                demand(bool(drawn), "a scene can be drawn", scene)
 
 
 def _compare(game: AnyGame, state: Any, twin: Any, seat: int) -> None:

@@ -92,6 +92,12 @@ def test_their_games_keep_our_contract(name: str) -> None:
     check_game(from_openspiel(name), num_episodes=5, needs_page=False)
 
 
+def test_games_written_in_python_are_found_by_name() -> None:
+    game = OpenSpielGame("python_iterated_prisoners_dilemma")
+    first = game.initial_state()
+    assert [game.action_text(first, n) for n in range(2)] == ["COOPERATE", "DEFECT"]
+
+
 def test_a_search_without_a_result_does_not_return_the_hidden_state(
     monkeypatch,
 ) -> None:

@@ -38,6 +38,23 @@ def test_ratings_do_not_depend_on_who_is_named_first():
     assert fit_elo(3, backward)[1] == pytest.approx(errors, rel=1e-4)
 
 
+def test_weighted_elo_is_the_fit_of_choix():
+    choix = pytest.importorskip("choix")
+    rng, wins = np.random.default_rng(0), np.zeros((5, 5))
+    played = [
+        PairOutcome(*rng.choice(5, 2, replace=False).tolist(), float(score))
+        for score in rng.choice([0, 0.5, 1], 200, p=[0.6, 0.2, 0.2])
+    ]
+    weights = rng.random(200) * 3
+    for (first, second, score), weight in zip(played, weights, strict=True):
+        wins[first, second] += weight * score
+        wins[second, first] += weight * (1 - score)
+    theta = choix.ilsr_pairwise_dense(wins + (1 - np.eye(5)) / 2)  # one draw more each
+    elos, _ = fit_elo(5, played, weights)
+    expected = 1500 + 400 / np.log(10) * (theta - theta.mean())
+    assert elos == pytest.approx(expected, abs=1e-3)
+
+
 def test_elo_finds_the_strengths_that_made_the_results():
     rng = np.random.default_rng(0)
     true = np.array([1350.0, 1450.0, 1550.0, 1650.0])
