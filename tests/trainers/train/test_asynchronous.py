@@ -80,7 +80,12 @@ def test_a_resumed_run_plays_again_what_was_in_flight_and_is_the_unbroken_one(
     unbroken.train()
     resumed = make_trainer(**options, output_dir=str(tmp_path / "resumed"))
     fill = resumed.ahead._fill
-    resumed.ahead._fill = lambda version: (time.sleep(0.1), fill(version))  # late
+
+    def late(version):
+        time.sleep(0.1)
+        fill(version)
+
+    resumed.ahead._fill = late
     resumed.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-2"))
     assert min(logged(resumed, "staleness")[-2:]) > 0
     assert max(logged(resumed, "dropped_episodes")) > 0

@@ -2,10 +2,12 @@
 
 import contextlib
 import json
+import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -14,6 +16,7 @@ from transformers import TrainerCallback
 from transformers.trainer_utils import IntervalStrategy
 
 from arena_trainers import TurnGRPOConfig
+from arena_trainers.engines import weights
 from arena_trainers.lm import adapter_base
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.backends.server import (
@@ -27,6 +30,7 @@ from arena_trainers.lm.backends.transformers import (
     load_model,
     with_adapter,
 )
+from arena_trainers.lm.backends.vllm import bit_sum
 
 DIFFERENCE = "sampling/sampling_logp_difference/max"
 MEAN = "sampling/sampling_logp_difference/mean"
@@ -48,6 +52,7 @@ class StandIn(ThreadingHTTPServer):
         self.folder = folder
         self.models = {"policy": model_of(folder)}
         self.version, self.mode, self.lora = "default", "processed_logprobs", 8
+        self.transfer: dict[str, str] | None = None
         self.faults, self.calls, self.lock = {}, [], threading.Lock()
         self.lines = set()
 
@@ -58,6 +63,12 @@ class StandIn(ThreadingHTTPServer):
     @property
     def paths(self):
         return [path for path, _ in self.calls]
+
+    @property
+    def num_loads(self):
+        """How often whole weights were loaded from files."""
+        bodies = (body for path, body in self.calls if path == "/collective_rpc")
+        return sum(body["method"] == "reload_weights" for body in bodies)
 
     def stop(self):
         """Ends as a killed process does, with all its connections."""
@@ -83,7 +94,11 @@ class StandIn(ThreadingHTTPServer):
     def server_info(self, body):
         model = {"dtype": "torch.float32", "logprobs_mode": self.mode}
         lora = self.lora and {"max_lora_rank": self.lora}
-        return {"vllm_config": {"model_config": model, "lora_config": lora}}
+        extension = "arena_trainers.lm.backends.vllm.WeightSums"
+        parallel = {"worker_extension_cls": extension, "world_size": 1}
+        config = {"model_config": model, "parallel_config": parallel}
+        others = {"lora_config": lora, "weight_transfer_config": self.transfer}
+        return {"vllm_config": config | others}
 
     def weight_info(self, body):
         return {"weight_version": self.version}
@@ -96,8 +111,30 @@ class StandIn(ThreadingHTTPServer):
         return {"success": True}
 
     def collective_rpc(self, body):
+        if body["method"] == "arena_sum":
+            return {"results": [self.sum_of(**body["kwargs"])]}
         self.models["policy"] = model_of(body["kwargs"]["weights_path"])
         return {"results": [None]}
+
+    def sum_of(self, is_adapter):
+        """As a worker of vLLM: it merges layers, and multiplies B by the scale."""
+        model = list(self.models.values())[-1]
+        if not is_adapter:
+            return str(
+                bit_sum(
+                    [torch.cat([p.flatten() for p in model.parameters()])], "float32"
+                )
+            )
+        (config,), named = model.peft_config.values(), model.named_parameters()
+        scale = config.lora_alpha / config.r
+        parts = [p * scale if "lora_B" in n else p for n, p in named if "lora_" in n]
+        return str(bit_sum(parts, "float32"))
+
+    def update_weights(self, body):
+        told = body["update_info"]
+        named = zip(told["names"], map(torch.tensor, told["values"]), strict=True)
+        self.models["policy"].load_state_dict(dict(named), strict=False)
+        return {"message": "Weights updated"}
 
     def v1_load_lora_adapter(self, body):
         assert not body.get("load_inplace")
@@ -320,13 +357,121 @@ def test_the_server_has_the_weights_of_each_step(make, vllm):
     assert vllm.paths[at : at + 5] == order
 
 
+class Client:
+    """As vLLM's `HTTPVLLMWeightSyncClient`."""
+
+    def __init__(self, url, timeout):
+        self.server = Server(url, timeout)
+
+    def init_weight_transfer_engine(self, init_info):
+        self.server.post("/init_weight_transfer_engine", {"init_info": init_info})
+
+    def start_weight_update(self):
+        self.server.post("/start_weight_update")
+
+    def update_weights(self, update_info):
+        self.server.post("/update_weights", {"update_info": update_info})
+
+    def finish_weight_update(self):
+        self.server.post("/finish_weight_update")
+
+
+class Factory:
+    """As vLLM's `WeightTransferTrainerFactory`, with the numbers in JSON."""
+
+    @classmethod
+    def trainer_init(cls, init_info, *, client, source):
+        client.init_weight_transfer_engine(init_info)
+        return cls(client, source)
+
+    def __init__(self, client, source):
+        self.client, self.source = client, source
+
+    def send_weights(self):
+        told = self.source.metadata()
+        info = {"names": [meta.name for meta in told]}
+        info["dtype_names"] = [str(meta.dtype) for meta in told]
+        info["shapes"] = [list(meta.shape) for meta in told]
+        info["values"] = [weight.tolist() for _, weight in self.source]
+        self.client.start_weight_update()
+        self.client.update_weights(info)
+        self.client.finish_weight_update()
+
+
+@pytest.fixture
+def transferring(vllm, monkeypatch):
+    """A server that takes weights by the interface of vLLM; its package is a stand-in, too."""
+    vllm.transfer = {"backend": "json"}
+    fake = {"WeightTransferTrainerFactory": Factory, "HTTPVLLMWeightSyncClient": Client}
+    package = ModuleType("vllm.distributed.weight_transfer")
+    vars(package).update(fake)
+    for name in ("vllm", "vllm.distributed", package.__name__):
+        monkeypatch.setitem(sys.modules, name, package)
+    monkeypatch.setitem(weights.TRANSFERS, "json", lambda trainer, server: {})
+    monkeypatch.setattr(weights, "CHECK_EVERY", 1)
+    return vllm
+
+
+@pytest.mark.parametrize("ahead", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_server_takes_weights_without_files(make, transferring, ahead):
+    asynchronous = {"max_staleness": 1} if ahead else None
+    trainer = make(asynchronous=asynchronous)
+    trainer.train()
+    assert (
+        max(record[DIFFERENCE] for record in steps(trainer)[: 1 if ahead else 2]) < 1e-5
+    )
+    assert transferring.version.endswith("step-2")
+    assert not (Path(trainer.args.output_dir) / "server").exists()
+    paths = [path for path in transferring.paths if "v1" not in path]
+    assert paths.count("/init_weight_transfer_engine") == 1
+    at = paths.index("/pause")
+    order = ["init_weight_transfer_engine", "start_weight_update", "update_weights"]
+    order += ["finish_weight_update", "reset_prefix_cache", "update_weight_version"]
+    expected = ["/pause", *(f"/{name}" for name in order), "/resume", "/collective_rpc"]
+    assert paths[at : at + 9] == expected
+
+
+def test_a_transfer_that_fails_is_told_in_one_sentence(make, transferring):
+    transferring.faults["/update_weights"] = 500
+    with pytest.raises(ServerError, match="refuses /update_weights with status 500"):
+        make().train()
+    assert transferring.paths[-1] == "/resume"
+    transferring.transfer = {"backend": "jsn"}
+    with pytest.raises(
+        ValueError, match="takes weights by 'jsn', which no run sends; did"
+    ):
+        make()
+
+
+@pytest.mark.parametrize("lora", [False, True])
+def test_sums_tell_weights_apart_by_a_bit(make, vllm, monkeypatch, lora):
+    from peft import LoraConfig
+
+    options = {"r": 4, "lora_alpha": 7, "target_modules": "all-linear"}
+    monkeypatch.setattr(weights, "CHECK_EVERY", 2)
+    trainer = make(peft_config=LoraConfig(**options) if lora else None)
+    trainer.train()
+    asked = [
+        b for p, b in vllm.calls if p == "/collective_rpc" and "arena" in b["method"]
+    ]
+    assert len(asked) == 2  # of three transfers
+    parameter = next(p for p in trainer.model.parameters() if p.requires_grad)
+    bits = parameter.data.view(torch.int32)
+    bits[0, 0] += 1
+    trainer.sender.num_sent = 0
+    with pytest.raises(
+        ServerError, match=r"got others: their bits add up to -?\d+, the tr"
+    ):
+        trainer.sender._check_sum(trainer.model.state_dict, is_adapter=lora)
+
+
 def test_an_adapter_is_loaded_beside_the_model(make, vllm):
     lora = LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")
     trainer = make(peft_config=lora)
     trainer.train()
     assert max(record[DIFFERENCE] for record in steps(trainer)) < 1e-5
     assert [Path(name).name for name in vllm.models] == ["policy", "step-2"]
-    assert vllm.paths.count("/collective_rpc") == 1  # the base model, once
+    assert vllm.num_loads == 1  # the base model, once
 
 
 def test_an_adapter_that_the_server_knows_is_read_again_once(make, vllm):
@@ -343,7 +488,13 @@ def test_an_adapter_that_the_server_knows_is_read_again_once(make, vllm):
 
 
 def test_a_server_that_only_says_it_has_the_weights_is_noticed(make, vllm):
-    vllm.collective_rpc = lambda body: {"results": [None]}
+    answer = vllm.collective_rpc
+
+    def told(body):
+        skips = body["method"] == "reload_weights"
+        return {"results": [None]} if skips else answer(body)
+
+    vllm.collective_rpc = told
     trainer = make()
     message = r"want the trainer's weights on .* differ by [\d.]+ nats on average"
     with pytest.raises(ServerError, match=message):
@@ -377,7 +528,7 @@ def test_a_run_goes_on_with_another_server_after_its_own_was_killed(make, start)
     resumed.train(resume_from_checkpoint=True)
     assert resumed.state.global_step == 2
     assert steps(resumed)[-1][DIFFERENCE] < 1e-5
-    assert second.paths.count("/collective_rpc") == 2  # after steps 1 and 2
+    assert second.num_loads == 2  # after steps 1 and 2
 
 
 def test_a_difference_that_is_no_number_is_noticed(make):
@@ -402,7 +553,6 @@ def test_an_evaluation_between_generation_batches_has_the_latest_weights(make, v
     ("overrides", "message"),
     [
         ({"vllm_mode": "servr"}, "unknown vllm_mode 'servr'; did you mean 'server'"),
-        ({"vllm_group_port": 7}, "vllm_group_port: it is of TRL's transfer by NCCL"),
         (
             {"vllm_enable_sleep_mode": True},
             "sleep_mode: with vllm_mode 'server', vLLM'",

@@ -12,7 +12,7 @@ import math
 import selectors
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -76,6 +76,12 @@ class Server:
             raise ServerError(f"vllm_server_base_url: {error}") from None
         self._threads = Threads(self.url, in_flight)
         self._heard = time.monotonic()
+
+    def own_address(self) -> str:
+        """The address of this machine in the server's network; nothing is sent."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
+            own.connect(host_of(self.url))
+            return str(own.getsockname()[0])
 
     def get(self, path: str) -> Any:
         """The answer to a GET request; raises as `post_all`."""
@@ -168,12 +174,16 @@ class Served:
         folder: folder or id of the model that the server was started with.
         dtype: of its weights, as torch calls it.
         max_lora_rank: largest rank of an adapter; None if it takes none.
+        transfer: backend of vLLM's weight transfer; None if it reads files.
+        sums: the kinds of weights whose sums it tells (`WeightSums`): "adapter", "model".
     """
 
     model: str
     folder: str
     dtype: str
     max_lora_rank: int | None
+    transfer: str | None = None
+    sums: tuple[str, ...] = ()
 
 
 def served_by(server: Server) -> Served:
@@ -194,6 +204,8 @@ def served_by(server: Server) -> Served:
             str(base["root"]),
             str(config["model_config"]["dtype"]).removeprefix("torch."),
             None if lora is None else int(lora["max_lora_rank"]),
+            (config.get("weight_transfer_config") or {}).get("backend"),
+            _sums_of(config),
         )
     except (Refused, LookupError, TypeError, AttributeError, StopIteration) as error:
         raise ServerError(
@@ -206,6 +218,16 @@ def served_by(server: Server) -> Served:
             f"{mode}; {RESTART}"
         )
     return found
+
+
+def _sums_of(config: Any) -> tuple[str, ...]:
+    """`Served.sums`: workers that share the model's weights hold some of them twice."""
+    parallel = config.get("parallel_config") or {}
+    if not str(parallel.get("worker_extension_cls")).endswith("WeightSums"):
+        return ()
+    is_whole = parallel["world_size"] == 1
+    is_plain = config["model_config"].get("quantization") is None
+    return ("adapter", "model") if is_whole and is_plain else ("adapter",)
 
 
 def check_shapes(server: Server, served: Served, config: Any) -> None:
@@ -297,13 +319,20 @@ class ServerBackend:
                 "give each run a server of its own, and resume the run"
             )
 
-    def load(self, folder: Path, *, is_adapter: bool) -> None:
+    def load(
+        self,
+        folder: Path,
+        *,
+        is_adapter: bool,
+        send: Callable[[], None] | None = None,
+    ) -> None:
         """Makes the server load weights; `expect` has to follow, in every process.
 
         Args:
             folder: where the server finds them. Its name is their version.
             is_adapter: whether they are a LoRA adapter of the served model, which takes the
                 place of the adapter before it, or the model's own.
+            send: transfers the model's own weights, which then are in no folder.
 
         Raises:
             ServerError: the server did not load them.
@@ -325,7 +354,7 @@ class ServerBackend:
             return
         self.server.post("/pause?mode=wait")
         try:
-            self._replace_weights(folder)
+            self._replace_weights(folder, send)
         except BaseException:
             with suppress(ServerError):  # the first error says more
                 self.server.post("/resume")
@@ -339,10 +368,24 @@ class ServerBackend:
         else:
             self.version = str(folder)
 
-    def _replace_weights(self, folder: Path) -> None:
+    def check_sum(self, expected: int, *, is_adapter: bool) -> None:
+        """Raises ServerError if the weights of a worker have another `bit_sum`."""
+        call = {"method": "arena_sum", "kwargs": {"is_adapter": is_adapter}}
+        found = self.server.post("/collective_rpc", call)["results"]
+        if others := [x for x in found if x != str(expected)]:
+            raise ServerError(
+                f"want the trainer's weights on the server at {self.server.url}, got others: "
+                f"their bits add up to {others[0]}, the trainer's to {expected}; {RESTART}, "
+                "and resume the run"
+            )
+
+    def _replace_weights(self, folder: Path, send: Callable[[], None] | None) -> None:
         server, arguments = self.server, {"weights_path": str(folder)}
         reload = {"method": "reload_weights", "kwargs": arguments}
-        self._load("/collective_rpc", reload, folder)
+        if send is None:
+            self._load("/collective_rpc", reload, folder)
+        else:
+            send()
         self._forget_prefixes()
         server.post("/update_weight_version", {"new_version": str(folder)})
 
