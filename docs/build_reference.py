@@ -40,6 +40,8 @@ COMMANDS = (
         "eval",
         "tournament",
         "compare",
+        "sweep",
+        "attribute",
         "play",
         "replay",
         "report",
