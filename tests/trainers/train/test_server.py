@@ -510,6 +510,7 @@ def test_the_server_goes_on_after_a_failed_load(backend, vllm, tmp_path):
     assert vllm.version == "default"
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_another_server_after_its_own_was_killed(make, start):
     first, second = start(), start()
 
@@ -538,6 +539,7 @@ def test_a_difference_that_is_no_number_is_noticed(make):
         sender.on_pre_optimizer_step(trainer.args, trainer.state, trainer.control)
 
 
+@pytest.mark.slow
 def test_an_evaluation_between_generation_batches_has_the_latest_weights(make, vllm):
     trainer = make(num_iterations=2, credit="mars")
     trainer.args.eval_strategy, trainer.args.eval_steps = IntervalStrategy.STEPS, 1
