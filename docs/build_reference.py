@@ -41,7 +41,6 @@ COMMANDS = (
         "tournament",
         "compare",
         "sweep",
-        "attribute",
         "play",
         "replay",
         "report",

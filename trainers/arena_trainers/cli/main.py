@@ -229,7 +229,6 @@ def _how_it_stopped(folder: Path) -> str:
     )
 
 
-SWEEP = "sweep.json"
 SWEPT = """\
 difference: from the first options, paired by seeds; brackets: 95 % intervals of the mean over seeds
 without brackets: one seed, or the same number in all seeds"""
@@ -269,15 +268,14 @@ def sweep(
                 ]
                 for seed in range(num_seeds)
             }
-        for one in runs.values():
-            for folder, command in one.items():
-                request = read_request(command)
-                if not folder.exists():  # refuses mistakes before hours of training
-                    _check(request, is_main=True)
-        _check_sweep(output_dir / SWEEP, arguments)
-    for one in runs.values():
-        for folder, command in one.items():
-            _train_once(folder, command)
+        jobs = [job for one in runs.values() for job in one.items()]
+        for folder, command in jobs:
+            request = read_request(command)
+            if not folder.exists():  # refuses mistakes before hours of training
+                _check(request, is_main=True)
+        _check_sweep(output_dir / "sweep.json", arguments)
+    for folder, command in jobs:
+        _train_once(folder, command)
     records = list(_swept({name: [*one] for name, one in runs.items()}))
     show(form, records, records, lambda _: [_sweep_table(records)])
 
@@ -313,11 +311,8 @@ def _train_once(folder: Path, command: Sequence[str]) -> None:
     else:
         shutil.rmtree(folder, ignore_errors=True)  # there is nothing to go on with
     typer.echo(f"arena train {shlex.join(command)}", err=True)
-    code = "from arena_trainers.cli.main import main; main()"
-    status = subprocess.run(
-        [sys.executable, "-c", code, "train", *command], stdout=2, check=False
-    ).returncode
-    if status:
+    train_it = [sys.executable, "-m", "arena_trainers", "train", *command]
+    if status := subprocess.run(train_it, stdout=2, check=False).returncode:
         typer.echo(f"error: {folder} did not end; the same command goes on", err=True)
         raise typer.Exit(status if status > 0 else 1)
 
@@ -366,18 +361,12 @@ def _sweep_table(records: Sequence[Mapping[str, Any]]) -> Table:
     table = Table(*heads, title="Sweep", box=box.SIMPLE_HEAD, caption=SWEPT)
     table.caption_justify = "left"
     for one in records:
-        cells = [
-            f"{one[name]:z.3f}"
-            + (
-                f" ({low:z.3f} to {one[name + '_high']:z.3f})"
-                if low is not None
-                else ""
-            )
-            for name in ("value", "difference")
-            for low in [one[f"{name}_low"]]
-        ]
-        names = (one["game"], one["options"], one["metric"], str(one["num_seeds"]))
-        table.add_row(*map(escape, [*names, *cells]))
+        cells = [one["game"], one["options"], one["metric"], str(one["num_seeds"])]
+        for name in ("value", "difference"):
+            low, high = one[f"{name}_low"], one[f"{name}_high"]
+            ends = "" if low is None else f" ({low:z.3f} to {high:z.3f})"
+            cells.append(f"{one[name]:z.3f}{ends}")
+        table.add_row(*map(escape, cells))
     return table
 
 
