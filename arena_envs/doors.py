@@ -25,7 +25,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from itertools import pairwise
 from typing import Any, Generic, NoReturn, TypeVar
@@ -92,9 +92,10 @@ def expression(text: str | Mapping[str, Any]) -> Expression:
             options[key.strip()] = value_of(value)
         else:
             inner.append(part)
-    return Expression(
-        name.strip(), _unquoted(argument) if colon else None, tuple(inner), options
-    )
+    argument = argument.strip()
+    if len(argument) > 1 and argument[0] == argument[-1] and argument[0] in "\"'":
+        argument = argument[1:-1]
+    return Expression(name.strip(), argument if colon else None, tuple(inner), options)
 
 
 def _of_mapping(given: Mapping[str, Any]) -> Expression:
@@ -105,9 +106,7 @@ def _of_mapping(given: Mapping[str, Any]) -> Expression:
             "NAME(key=value) or {NAME: {key: value}}"
         )
     found = expression(first)
-    return Expression(
-        found.name, found.argument, found.inner, {**found.options, **(options or {})}
-    )
+    return replace(found, options={**found.options, **(options or {})})
 
 
 def _apart(text: str) -> tuple[str, str]:
@@ -156,12 +155,6 @@ def _depths(text: str) -> Iterator[tuple[int, int]]:
         raise ValueError(
             f"want closed parentheses and quotes, at most {MAX_DEPTH} deep, got {text!r:.200}"
         )
-
-
-def _unquoted(text: str) -> str:
-    text = text.strip()
-    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
-    return text[1:-1] if is_quoted else text
 
 
 def value_of(text: str) -> Any:
@@ -337,7 +330,12 @@ class Door(Generic[T]):
         """
         name = self.aliases.get(name, name)
         if name in self.built_in:
-            return self._built_in(name)
+            maker = self.built_in[name]
+            if not isinstance(maker, str):
+                return maker
+            module, _, attribute = maker.partition(":")
+            found: Maker[T] = getattr(import_extra(module, self.extra), attribute)
+            return found
         for point in self._points():
             if point.name == name:
                 plug_in: Maker[T] = _loaded(point, self.kind)
@@ -384,14 +382,6 @@ class Door(Generic[T]):
         if self.kit is None:
             raise TypeError(f"there is no check of {self._one}")
         imported(self.kit, "a check")(thing, *args, **options)
-
-    def _built_in(self, name: str) -> Maker[T]:
-        maker = self.built_in[name]
-        if not isinstance(maker, str):
-            return maker
-        module, _, attribute = maker.partition(":")
-        found: Maker[T] = getattr(import_extra(module, self.extra), attribute)
-        return found
 
     def _points(self) -> EntryPoints:
         return installed(self.group, tuple(sys.path))

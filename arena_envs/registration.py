@@ -146,7 +146,9 @@ def register(
             f"want facts of game {id!r}, which has an extra, got {facts!r}"
         )
     _entries[id] = Entry(id, entry_point, params, split, extra, facts, plugin)
-    for name in (id, _in_camel_case(id)):
+    base, version = id.rsplit("-", 1)
+    in_camel_case = "".join(word.capitalize() for word in base.split("_"))
+    for name in (id, f"{in_camel_case}-{version}"):
         if hasattr(_pettingzoo, "register"):  # since 1.27
             _pettingzoo.register(
                 "aec",
@@ -160,11 +162,6 @@ def register(
                 "arena_wrappers.play.seats:make_seat_env",
                 kwargs={"game": id},  # `make_vec` has an argument `id` of its own
             )
-
-
-def _in_camel_case(id: str) -> str:
-    name, version = id.rsplit("-", 1)
-    return "".join(word.capitalize() for word in name.split("_")) + f"-{version}"
 
 
 def register_plugins() -> None:
@@ -183,11 +180,8 @@ transforms: Door[AnyGame] = Door(
     "transform",
     "arena.transforms",
     {
-        "disguise": f"{_HERE}.built_in:Disguise",
-        "goal": f"{_HERE}.built_in:Goal",
-        "misere": f"{_HERE}.built_in:Misere",
-        "start": f"{_HERE}.built_in:Start",
-        "vanish": f"{_HERE}.built_in:Vanish",
+        name: f"{_HERE}.built_in:{name.capitalize()}"
+        for name in ("disguise", "goal", "misere", "start", "vanish")
     },
     given=("game",),
     kit="arena_envs.testing:check_game",
@@ -332,19 +326,11 @@ def game_infos() -> list[GameInfo]:
 
 
 def _info(entry: Entry) -> GameInfo:
-    if entry.facts:
-        kind, num_players, information = entry.facts
-    else:
+    facts = entry.facts
+    if not facts:
         game = games.make(entry.id)
-        kind, num_players, information = game.kind, game.num_players, game.information
-    return GameInfo(
-        id=entry.id,
-        kind=kind,
-        num_players=num_players,
-        information=information,
-        split=entry.split,
-        extra=entry.extra,
-    )
+        facts = game.kind, game.num_players, game.information
+    return GameInfo(entry.id, *facts, entry.split, entry.extra)
 
 
 def _find(id: str) -> Entry:
@@ -390,14 +376,7 @@ def _warn(plugin: str, message: str) -> None:
     )
 
 
-for _id, _listed in GAMES.items():
-    _game, _params, _split, _extra, _facts, _ = _listed
-    register(
-        _id,
-        f"arena_envs.games.{_game}",
-        split=_split,
-        extra=_extra,
-        facts=_facts,
-        **_params,
-    )
+for _id, (_game, _params, _split, _extra, _facts, _) in GAMES.items():
+    _known: Any = {"split": _split, "extra": _extra, "facts": _facts, **_params}
+    register(_id, f"arena_envs.games.{_game}", **_known)
 register_plugins()

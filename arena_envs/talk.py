@@ -63,8 +63,17 @@ CENT = 100  # amounts are whole hundredths
 MAX_MOVE = 200  # characters at the end of a text that are searched for the move
 
 
+class _Field:
+    """What most fields have in common."""
+
+    note: ClassVar[str] = ""
+
+    def written(self, value: Any) -> str:
+        return str(value)
+
+
 @dataclass(frozen=True)
-class Amount:
+class Amount(_Field):
     """Money from `low` to `high`, in hundredths; written with at most two decimals."""
 
     low: int
@@ -91,20 +100,16 @@ class Amount:
 
 
 @dataclass(frozen=True)
-class Integer:
+class Integer(_Field):
     """An integer from `low` to `high`."""
 
     low: int
     high: int
     label: str = "NUMBER"
     pattern = r"-?[0-9]{1,9}"
-    note = ""
 
     def read(self, text: str) -> int | None:
         return value if self.low <= (value := int(text)) <= self.high else None
-
-    def written(self, value: int) -> str:
-        return str(value)
 
     @property
     def limits(self) -> str:
@@ -120,13 +125,12 @@ class Integer:
 
 
 @dataclass(frozen=True)
-class Player:
+class Player(_Field):
     """One of some seats, written `player_0` and so on; the value is the seat."""
 
     seats: tuple[int, ...]
     label: str = "PLAYER"
     pattern = r"player_[0-9]{1,3}"
-    note = ""
 
     def read(self, text: str) -> int | None:
         return seat if (seat := int(text[7:])) in self.seats else None
@@ -148,12 +152,12 @@ class Player:
 
 
 @dataclass(frozen=True)
-class OneOf:
+class OneOf(_Field):
     """One of some items, each of ASCII words; the value is the item as it is listed."""
 
     items: tuple[str, ...]
     label: str = "ITEM"
-    note = limits = ""  # a text with another item is no move
+    limits = ""  # a text with another item is no move
 
     @property
     def pattern(self) -> str:
@@ -166,9 +170,6 @@ class OneOf:
         wanted = " ".join(text.split()).lower()
         return next((item for item in self.items if item.lower() == wanted), None)
 
-    def written(self, value: str) -> str:
-        return value
-
     @property
     def example(self) -> str:
         return self.items[0]
@@ -179,20 +180,16 @@ class OneOf:
 
 
 @dataclass(frozen=True)
-class Word:
+class Word(_Field):
     """A word of `low` to `high` letters a to z; the value is in lower case."""
 
     low: int = 1
     high: int = 20
     label: str = "WORD"
     pattern = "[a-z]{1,100}"
-    note = ""
 
     def read(self, text: str) -> str | None:
         return text.lower() if self.low <= len(text) <= self.high else None
-
-    def written(self, value: str) -> str:
-        return value
 
     @property
     def limits(self) -> str:

@@ -39,6 +39,7 @@ COMMANDS = (
         "train",
         "eval",
         "tournament",
+        "compare",
         "play",
         "replay",
         "report",

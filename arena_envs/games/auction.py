@@ -466,10 +466,8 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
         if player == CHANCE:
             is_tie = state.phase == TIE
             return "The bids are tied." if is_tie else "Priorities are being drawn."
-        item, is_talk = (
-            f"Item {state.item + 1} of {len(self.items)}",
-            state.phase == TALK,
-        )
+        item = f"Item {state.item + 1} of {len(self.items)}"
+        is_talk = state.phase == TALK
         if player != seat:
             return f"{item}. player_{player} is to {'speak' if is_talk else 'bid'}."
         left = money_left(state, seat, self.budget)
@@ -613,10 +611,8 @@ class Bidder(talk.Scripted):
 
     def reply(self, game: Auction, state: State, rng: random.Random) -> Utterance:
         seat = game.current_player(state)
-        value, left = (
-            game.value(state, seat, state.item),
-            money_left(state, seat, game.budget),
-        )
+        value = game.value(state, seat, state.item)
+        left = money_left(state, seat, game.budget)
         if state.phase == TALK:
             said = {"honest": value, "greedy": left}.get(self.style)
             words = f"This is worth {said} to me."

@@ -600,8 +600,10 @@ class MazeWalker(talk.Scripted):
         said = CORE[DIRECTIONS.index(self._move(game, state, seat))]
         own = [turn for turn in range(len(state.said)) if game.speaker_of(turn) == seat]
         speaks = self.style == "honest" and not own and game.messages and not game.solo
-        walls = _walls(game, state, seat) if speaks else ""
-        return said._replace(message=walls) if len(walls) <= game.max_message else said
+        seen = enumerate("".join(game.seen(state, seat)))
+        walls = [cell_name(cell, game.size) for cell, mark in seen if mark == "#"]
+        told = f"{TELLS} {', '.join(walls) or 'none'}." if speaks else ""
+        return said._replace(message=told) if len(told) <= game.max_message else said
 
     def _move(self, game: CollaborativeMaze, state: State, seat: int) -> str:
         known = game.known(state, seat)
@@ -632,14 +634,6 @@ def _planned(game: CollaborativeMaze, state: State, known: Rows) -> str:
             if moves is not None and moves < left:
                 return direction
     return "up"
-
-
-def _walls(game: CollaborativeMaze, state: State, seat: int) -> str:
-    seen = "".join(game.seen(state, seat))
-    names = [
-        cell_name(cell, game.size) for cell, mark in enumerate(seen) if mark == "#"
-    ]
-    return f"{TELLS} {', '.join(names) or 'none'}."
 
 
 def _told(game: CollaborativeMaze, state: State, seat: int) -> dict[int, str] | None:

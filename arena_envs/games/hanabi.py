@@ -750,10 +750,14 @@ class _View:
 
     def discards(self) -> list[int]:
         """Cards that are useless for sure, else the oldest."""
+        ranks = self.game.num_ranks
         return [
             self._action("discard", slot)
             for slot, hint in enumerate(self.state.hints[self.seat])
-            if not any(self._may_be_used(card) for card in self._possible(hint))
+            if not any(
+                self.state.fireworks[card // ranks] <= card % ranks
+                for card in self._possible(hint)
+            )
         ] or [self._action("discard", 0)]
 
     def verb(self, action: int) -> str:
@@ -794,10 +798,6 @@ class _View:
         color, rank = divmod(card, self.game.num_ranks)
         return bool(self.state.fireworks[color] == rank)
 
-    def _may_be_used(self, card: int) -> bool:
-        color, rank = divmod(card, self.game.num_ranks)
-        return bool(self.state.fireworks[color] <= rank)
-
     def _action(self, verb: str, slot: int) -> int:
         return int(self.game.moves.index((verb, slot, 0)))
 
@@ -826,7 +826,13 @@ def scene(game: Hanabi, state: State, viewer: int | None) -> Scene:
         )
         for seat, hand in enumerate(state.hands)
     ]
-    below = [_discards(game, state), _latest(game, state)]
+    gone = [
+        Cell(_name(color, rank + 1), color)
+        for color, row in zip(COLORS, state.discards, strict=False)
+        for rank, copies in enumerate(row)
+        for _ in range(copies)
+    ]
+    below = [Track("discards", gone), _latest(game, state)]
     shapes = [table, Cards("fireworks", fireworks), *hands, *below]
     return Scene(turn_title(game, state, viewer), shapes)
 
@@ -854,16 +860,6 @@ def _card(game: Hanabi, card: int | None, hint: int) -> Card:
 def _name(color: str, rank: int) -> str:
     """A card in two characters, such as "R1", for those who cannot see its color."""
     return f"{color[0].upper()}{rank}"
-
-
-def _discards(game: Hanabi, state: State) -> Any:
-    items = [
-        Cell(_name(color, rank + 1), color)
-        for color, row in zip(COLORS, state.discards, strict=False)
-        for rank, copies in enumerate(row)
-        for _ in range(copies)
-    ]
-    return Track("discards", items)
 
 
 def _latest(game: Hanabi, state: State) -> Any:

@@ -193,12 +193,8 @@ class Negotiation(Haggling):
         price = self.price(state)
         if price is None:
             return (float(self.outside[0]), float(self.outside[1]))
-        seller, buyer, whole = (
-            self.value(state, 0),
-            self.value(state, 1),
-            self.unit,
-        )
-        return ((price - seller) / whole, (buyer - price) / whole)
+        seller, buyer = (self.value(state, one) for one in (0, 1))
+        return ((price - seller) / self.unit, (buyer - price) / self.unit)
 
     def forfeit(self, state: State, seat: int) -> Sequence[float]:
         """No sale; a tenth of the range of returns is taken from the seat."""
@@ -208,11 +204,8 @@ class Negotiation(Haggling):
 
     def measures(self, state: State) -> dict[str, float]:
         """Agreement, efficiency and fairness, as the page defines them."""
-        price, seller, buyer = (
-            self.price(state),
-            self.value(state, 0),
-            self.value(state, 1),
-        )
+        price = self.price(state)
+        seller, buyer = (self.value(state, seat) for seat in (0, 1))
         efficient, fairness = seller >= buyer, 1.0
         if price is not None:
             efficient = seller <= price <= buyer
@@ -241,10 +234,7 @@ class Negotiation(Haggling):
             now = self.turn_text(turn, player, seat, "offer a price")
         lines = [f"You are player_{seat}, the {ROLES[seat]}. {now}"]
         if len(factors) == 2:
-            own, its = (
-                money(self.value(state, seat)),
-                money(self.value(state, 1 - seat)),
-            )
+            own, its = (money(self.value(state, one)) for one in (seat, 1 - seat))
             more = f"; what it is worth to player_{1 - seat} is hidden."
             if self.complete_information:
                 more = f" and {its} to player_{1 - seat}."
@@ -316,15 +306,6 @@ class Negotiation(Haggling):
 SELLER = 0
 
 
-def _fair(game: Negotiation, state: State) -> int:
-    """The mean of both limits if they are known, else of all that chance may draw."""
-    if game.complete_information:
-        return (_worst(game, state, 0) + _worst(game, state, 1)) // 2
-    mean = sum(map(sum, game.drawn)) / len(game.drawn) / 2
-    gap = _outside(game, 0) - _outside(game, 1)
-    return round(game.scale * CENT * mean) + gap // 2
-
-
 class Negotiator(talk.Scripted):
     """Plays negotiation in one of four styles.
 
@@ -376,7 +357,12 @@ class Negotiator(talk.Scripted):
             past, most = len(state.said) // 2, max(1, game.num_rounds - 1)
             return first + (last - first) * past // most
         if self.style == "honest":
-            price = _fair(game, state)
+            # the mean of both limits if they are known, else of all that chance may draw
+            mean = sum(map(sum, game.drawn)) / len(game.drawn) / 2
+            gap = _outside(game, 0) - _outside(game, 1)
+            price = round(game.scale * CENT * mean) + gap // 2
+            if game.complete_information:
+                price = (_worst(game, state, 0) + _worst(game, state, 1)) // 2
             is_gain = price > last if seat == SELLER else price < last
             return price if is_gain else None
         if not game.complete_information:

@@ -59,7 +59,16 @@ class Cells:
     def __init__(self, size: int) -> None:
         self._size = size
         self.start = size // 2 * (size + 1)
-        self.exits = [self._exits(cell) for cell in range(size**2)]
+        inside = range(size)
+        self.exits = [
+            tuple(
+                move
+                for move, (right, up) in enumerate(STEPS)
+                if column + right in inside and row + up in inside
+            )
+            for row in inside
+            for column in inside
+        ]
 
     def after(self, cell: int, move: int) -> int:
         """The cell after a legal move."""
@@ -81,15 +90,6 @@ class Cells:
     def names(self, cells: Sequence[int]) -> str:
         """The names of cells, with commas between them."""
         return ", ".join(map(self.name, cells))
-
-    def _exits(self, cell: int) -> tuple[int, ...]:
-        row, column = divmod(cell, self._size)
-        inside = range(self._size)
-        return tuple(
-            move
-            for move, (right, up) in enumerate(STEPS)
-            if column + right in inside and row + up in inside
-        )
 
 
 SPEAKER, LISTENER = 0, 1

@@ -299,14 +299,11 @@ class TwentyQuestions(SecretGame):
         ]
         if self.show_table:
             parts += ["The answer is yes to these questions and no to the others:"]
-            parts += [self._row_text(thing) for thing in range(self.num_things)]
+            for thing, answers in zip(things, self.facts.answers, strict=True):
+                told = zip(questions, answers, strict=True)
+                yes = [question for question, is_true in told if is_true]
+                parts.append(f"{thing}: {', '.join(yes) or 'none of them'}.")
         return "\n".join(parts)
-
-    def _row_text(self, thing: int) -> str:
-        things, questions, answers = self.facts
-        told = zip(questions, answers[thing], strict=True)
-        yes = [question for question, is_true in told if is_true]
-        return f"{things[thing]}: {', '.join(yes) or 'none of them'}."
 
 
 def scene(game: TwentyQuestions, state: State, viewer: int | None) -> Scene:

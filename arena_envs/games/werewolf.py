@@ -168,8 +168,11 @@ def advanced(state: State, num_statements: int) -> State:
     if state.turn < count:
         return state
     if state.phase == NIGHT:
-        victim = victim_of(state.past[-count:])
-        after = state if victim is None else _died(state, victim)
+        said = [each.said for each in state.past[-count:]]
+        named = {each.move: each.values[0] for each in said if each.values}
+        # dies whom the last wolf named, unless the doctor saved it
+        is_saved = named.get("save") == named["kill"]
+        after = state if is_saved else _died(state, named["kill"])
         if after.phase == OVER:
             return after
         return after._replace(phase=TALK if num_statements else VOTE, turn=0)
@@ -177,13 +180,6 @@ def advanced(state: State, num_statements: int) -> State:
     if len(leading) > 1:
         return state._replace(phase=TIE)
     return voted_out(state, leading[0])
-
-
-def victim_of(moves: Sequence[Event]) -> int | None:
-    """The player that dies in a night: the one that the last wolf named, unless the doctor saved it."""
-    named = {each.said.move: each.said.values[0] for each in moves if each.said.values}
-    victim: int = named["kill"]
-    return None if named.get("save") == victim else victim
 
 
 def most_voted(state: State) -> list[int]:
@@ -256,33 +252,6 @@ def known_events(state: State, seat: int) -> tuple[Event, ...]:
         or (each.phase == VOTE and each.day != voting)
         or (each.phase == NIGHT and is_wolf and each.seat in wolves)
     )
-
-
-def redrawn(state: State, seat: int, roles: Sequence[str], rng: random.Random) -> State:
-    """A state that the seat cannot tell from this one.
-
-    Roles are uniform over those that fit what the seat knows. Then hidden moves are drawn that
-    lead to the same deaths.
-    """
-    drawn = state._replace(roles=_roles(state, seat, roles, rng))
-    if len(state.roles) < len(roles):
-        return drawn
-    kept = set(known_events(state, seat))
-    past: list[Event] = []
-    for each in state.past:
-        if each.phase != NIGHT and each not in kept:  # a running vote
-            others = targets(drawn, each.seat, "vote")
-            each = each._replace(said=Utterance("vote", (rng.choice(others),)))
-        past.append(each)
-    start = 0
-    while start < len(past):
-        end = start
-        while end < len(past) and past[end][:2] == past[start][:2]:
-            end += 1
-        if past[start].phase == NIGHT:
-            past[start:end] = _night(drawn, past[start:end], kept, rng)
-        start = end
-    return drawn._replace(past=tuple(past))
 
 
 def _roles(
@@ -497,38 +466,6 @@ def _transcript(shown: Sequence[Event], seat: int, latest: int) -> Iterator[str]
     yield from talk.transcript(
         said, seat, told, latest=latest, brief=brief, num_listed=None
     )
-
-
-def rules_text(roles: Sequence[str], num_statements: int) -> str:
-    """The rules, but for how to write a reply."""
-    others = [role for role in ("seer", "doctor") if role in roles]
-    special = "".join(f" a {role}," for role in others)
-    num_wolves = roles.count(WOLF)
-    wolves = (
-        "a wolf," if num_wolves == 1 else f"{num_wolves} wolves, who know each other,"
-    )
-    villagers = counted(roles.count("villager"), "villager")
-    others_know = "Everybody knows" if num_wolves == 1 else "Everybody else knows"
-    start = (
-        f"This is Werewolf, for {len(roles)} players. Chance draws who is who: "
-        f"{wolves}{special} and {villagers}. {others_know} only its own role. "
-        "Night 1 comes first, then day 1, night 2 and so on."
-    )
-    end = (
-        ("Then" if num_statements else "By day")
-        + ' all vote, such as "vote player_1"; votes are shown when all have voted. The '
-        "player with the most votes is out; chance chooses among the tied. The role of a dead player is "
-        "told to all, and the dead do not move. The village, that is all but the wolves, wins when "
-        "no wolf lives. The wolves win when they are at least as many as the others. Members of "
-        "the team that wins score 1, dead or alive, and the others -1."
-    )
-    by_day = (
-        f"By day every living player speaks {TIMES[num_statements]} in the order "
-        'of the numbers: "accuse player_1" says that this is a wolf, "clear player_1" that it '
-        'is none, and "pass" says neither. None of it needs to be true.'
-    )
-    talks = [by_day] if num_statements else []
-    return " ".join([start, *_night_rules(roles), *talks, end])
 
 
 def _night_rules(roles: Sequence[str]) -> Iterator[str]:
@@ -783,12 +720,64 @@ class Werewolf(talk.TalkGame[State, Action]):
         return said._replace(audience=state.wolves) if is_private else said
 
     def rules(self, seat: int) -> str:
-        rules = rules_text(self.roles, self.num_statements)
-        return f"{rules} {how_to_write(self.num_statements, self.num_wolves, self.longest)}"
+        roles, num_statements = self.roles, self.num_statements
+        others = [role for role in ("seer", "doctor") if role in roles]
+        special = "".join(f" a {role}," for role in others)
+        num_wolves = roles.count(WOLF)
+        wolves = (
+            "a wolf,"
+            if num_wolves == 1
+            else f"{num_wolves} wolves, who know each other,"
+        )
+        villagers = counted(roles.count("villager"), "villager")
+        others_know = "Everybody knows" if num_wolves == 1 else "Everybody else knows"
+        start = (
+            f"This is Werewolf, for {len(roles)} players. Chance draws who is who: "
+            f"{wolves}{special} and {villagers}. {others_know} only its own role. "
+            "Night 1 comes first, then day 1, night 2 and so on."
+        )
+        end = (
+            ("Then" if num_statements else "By day")
+            + ' all vote, such as "vote player_1"; votes are shown when all have voted. The '
+            "player with the most votes is out; chance chooses among the tied. The role of a dead player is "
+            "told to all, and the dead do not move. The village, that is all but the wolves, wins when "
+            "no wolf lives. The wolves win when they are at least as many as the others. Members of "
+            "the team that wins score 1, dead or alive, and the others -1."
+        )
+        by_day = (
+            f"By day every living player speaks {TIMES[num_statements]} in the order "
+            'of the numbers: "accuse player_1" says that this is a wolf, "clear player_1" that it '
+            'is none, and "pass" says neither. None of it needs to be true.'
+        )
+        talks = [by_day] if num_statements else []
+        how = how_to_write(num_statements, self.num_wolves, self.longest)
+        return " ".join([start, *_night_rules(roles), *talks, end, how])
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
-        """Draws roles and moves again that the seat does not know."""
-        return redrawn(state, seat, self.roles, rng)
+        """Draws roles and moves again that the seat does not know.
+
+        Roles are uniform over those that fit what the seat knows. Then hidden moves are drawn that
+        lead to the same deaths.
+        """
+        drawn = state._replace(roles=_roles(state, seat, self.roles, rng))
+        if len(state.roles) < self.num_players:
+            return drawn
+        kept = set(known_events(state, seat))
+        past: list[Event] = []
+        for each in state.past:
+            if each.phase != NIGHT and each not in kept:  # a running vote
+                others = targets(drawn, each.seat, "vote")
+                each = each._replace(said=Utterance("vote", (rng.choice(others),)))
+            past.append(each)
+        start = 0
+        while start < len(past):
+            end = start
+            while end < len(past) and past[end][:2] == past[start][:2]:
+                end += 1
+            if past[start].phase == NIGHT:
+                past[start:end] = _night(drawn, past[start:end], kept, rng)
+            start = end
+        return drawn._replace(past=tuple(past))
 
 
 CLAIM = "I am the seer."

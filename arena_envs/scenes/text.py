@@ -153,14 +153,13 @@ def _table(table: Table) -> Iterator[str]:
 
 def _track(track: Track) -> Iterator[str]:
     """Items with words; tokens of one character stand without commas."""
-    items = [_whose(item) + _mark(item) for item in track.items if _mark(item)]
+    items = []
+    for item in filter(_mark, track.items):
+        # the seat that the color of an item stands for
+        whose = f"player_{item.tone[4:]} " if item.tone.startswith("seat") else ""
+        items.append(whose + _mark(item))
     between = " " if all(len(item) == 1 for item in items) else ", "
     yield from (f"  {line}" for line in wrapped(between.join(items) or "none", WIDTH))
-
-
-def _whose(item: Cell) -> str:
-    """The seat that the color of an item stands for."""
-    return f"player_{item.tone[4:]} " if item.tone.startswith("seat") else ""
 
 
 def _talk(talk: Talk) -> Iterator[str]:

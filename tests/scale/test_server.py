@@ -31,7 +31,8 @@ def names_of(path):
 
 LAUNCHING = names_of(HERE / "launching.py")
 PLAYED = names_of(HERE.with_name("played_by_vllm.py"))
-Process = names_of(HERE / "vllm_process.py").Process
+SERVING = names_of(HERE / "vllm_process.py")
+Process, SHIM = SERVING.Process, SERVING.SHIM
 SETTINGS = {**PLAYED.SETTINGS, "vllm_mode": "server"}
 trained, check_in_step = PLAYED.trained, PLAYED.check_in_step
 
@@ -73,12 +74,48 @@ def test_replies_do_not_depend_on_the_batch(make_trainer):
     PLAYED.check_replies_apart(trainer.policy)
 
 
+@pytest.fixture
+def transferring(folder, tmp_path, monkeypatch):
+    """A server that takes weights by vLLM's interface, with the shim's wire."""
+    monkeypatch.setitem(weights.TRANSFERS, "cpu", lambda *_: SHIM.TrainerInit(rank=0))
+    config = ("--weight-transfer-config", '{"backend": "cpu"}')
+    process = Process(folder, tmp_path / "log", *config)
+    yield process
+    process.kill()
+
+
+def test_weights_are_transferred_by_the_interface_of_vllm(
+    make_trainer, transferring, vllm, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(weights, "CHECK_EVERY", 1)
+    trainer = make_trainer(vllm_server_base_url=transferring.url)
+    PLAYED.check_trained_weights_play(trainer)
+    assert SHIM.Sender.num_sent == 5  # before training, and after each step
+    assert not (tmp_path / "out" / "server").exists()  # no files
+    monkeypatch.setattr(SHIM.Sender, "send_weights", lambda self: None)
+    with pytest.raises(ServerError, match="got others: their bits add up to"):
+        make_trainer(vllm_server_base_url=transferring.url).train()
+
+
+def test_vllm_takes_what_the_trainer_tells_of_nccl_and_ipc(vllm):
+    args = SimpleNamespace(vllm_group_port=51216)
+    accelerator = SimpleNamespace(num_processes=1)
+    trainer = SimpleNamespace(args=args, accelerator=accelerator)
+    nccl, ipc = (
+        make(trainer, Server(vllm.url)) for make in (weights._nccl, weights._ipc)
+    )
+    assert (nccl.backend, nccl.world_size, nccl.is_sender) == ("nccl", 2, True)
+    assert (nccl.master_address, nccl.master_port) == ("127.0.0.1", 51216)
+    assert (ipc.backend, ipc.packed, ipc.is_sender) == ("ipc", True, True)
+
+
 def skip_the_weights(monkeypatch):
     """The mutant: the server is told to load weights, and does not."""
     post = Server.post
 
     def skipped(self, path, body=None):
-        return None if path == "/collective_rpc" else post(self, path, body)
+        skips = path == "/collective_rpc" and body["method"] == "reload_weights"
+        return None if skips else post(self, path, body)
 
     monkeypatch.setattr(Server, "post", skipped)
 
@@ -117,6 +154,25 @@ def test_an_adapter_is_served_beside_its_base(make_trainer, vllm):
     prompts = PLAYED.prompts_of(trainer.policy, 4)
     replies = trainer.policy.generate(prompts, range(len(prompts)))
     PLAYED.assert_logprobs_of_the_loss(trainer.policy, replies)
+
+
+@pytest.mark.parametrize("lora", [False, True])
+def test_a_server_with_other_weights_is_told_by_their_sum(
+    make_trainer, lora, monkeypatch
+):
+    from peft import LoraConfig
+
+    options = {"r": 4, "lora_alpha": 7, "target_modules": "all-linear"}
+    peft = LoraConfig(**options, task_type="CAUSAL_LM") if lora else None
+    monkeypatch.setattr(weights, "CHECK_EVERY", 1)
+    trainer = make_trainer(peft)
+    check_in_step(trained(trainer))
+    sender = trainer.sender
+    assert sender.num_sent == 5
+    parameter = next(p for p in trainer.model.parameters() if p.requires_grad)
+    parameter.data[0, 0] += 2**-20 * parameter.data[0, 0].abs()
+    with pytest.raises(ServerError, match="got others: their bits add up"):
+        sender._check_sum(trainer.model.state_dict, is_adapter=lora)
 
 
 def test_another_run_on_the_same_server_is_noticed(make_trainer, tmp_path):

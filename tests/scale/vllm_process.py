@@ -20,17 +20,18 @@ SHIM = SimpleNamespace(**runpy.run_path(str(HERE / "server_shim.py")))
 class Process:
     """A server as `arena serve policy` starts it, with the shim."""
 
-    def __init__(self, folder, log):
+    def __init__(self, folder, log, *options):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.folder, self.log = folder, log
+        self.folder, self.log, self.options = folder, log, options
         self.url = f"http://127.0.0.1:{self.port}"
         self.start()
 
     def start(self):
         variables, command = server_command(str(self.folder), lora_r=8)
         command += ["--host", "127.0.0.1", "--port", str(self.port), *SHIM.OPTIONS]
+        command += self.options
         paths = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
         variables |= {**SHIM.SETTINGS, "PYTHONPATH": paths}
         with self.log.open("ab") as log:

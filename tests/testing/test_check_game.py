@@ -737,7 +737,7 @@ def test_each_fix_belongs_to_a_rule_that_a_check_states() -> None:
 
 
 def test_a_fix_is_told_after_the_rule() -> None:
-    with pytest.raises(BrokenPromise, match=r"drawn; got 3\. Show something\.$"):
+    with pytest.raises(BrokenPromise, match=r"drawn; got 3 .int.\. Show something\.$"):
         demand(False, "a scene can be drawn", 3)
 
 

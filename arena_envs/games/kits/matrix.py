@@ -71,7 +71,8 @@ def check_names(actions: Any, shape: Sequence[int]) -> None:
         if (
             not isinstance(names, tuple)
             or len(names) != num_names
-            or not all(map(_is_name, names))
+            or not all(isinstance(n, str) and NAME.fullmatch(n) for n in names)
+            or max(map(len, names), default=0) > MAX_NAME
             or len(set(map(fold, names))) != num_names
         ):
             raise ValueError(
@@ -79,14 +80,6 @@ def check_names(actions: Any, shape: Sequence[int]) -> None:
                 "(letters, digits, single blanks and _'+%&-) as actions of "
                 f"player_{seat}, got {names!r:.200}"
             )
-
-
-def _is_name(name: Any) -> bool:
-    return (
-        isinstance(name, str)
-        and len(name) <= MAX_NAME
-        and NAME.fullmatch(name) is not None
-    )
 
 
 PRISONERS_DILEMMA = (((5, 5), (0, 10)), ((10, 0), (1, 1)))

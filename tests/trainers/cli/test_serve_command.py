@@ -20,7 +20,8 @@ def test_it_prints_a_command_that_training_can_use(arena_here, model_folder):
     ]
     assert command == (
         f"-m vllm.entrypoints.openai.api_server --model {model_folder} --logprobs-mode "
-        "processed_logprobs --generation-config vllm --enable-lora --max-lora-rank 16 "
+        "processed_logprobs --generation-config vllm --worker-extension-cls "
+        "arena_trainers.lm.backends.vllm.WeightSums --enable-lora --max-lora-rank 16 "
         "--host 127.0.0.1 --port 8000"
     )
 

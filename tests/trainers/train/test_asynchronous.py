@@ -1,12 +1,13 @@
 """Play beside training: the same records from the same seeds, corrected for their age."""
 
+import time
 from multiprocessing import active_children
 
 import pytest
 import torch
 from peft import LoraConfig
 
-from arena_trainers import TurnGRPOConfig
+from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 
 AHEAD = {"max_staleness": 1, "in_flight": 2}
 STEPS = {"max_steps": 4, "logging_steps": 1, "learning_rate": 1e-2}
@@ -68,18 +69,60 @@ def test_each_step_trains_what_was_played_one_step_before_and_says_so(make_train
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("accumulation", [1, 2])
+@pytest.mark.parametrize(("accumulation", "in_flight"), [(1, 2), (2, 2), (2, 4)])
 def test_a_resumed_run_plays_again_what_was_in_flight_and_is_the_unbroken_one(
-    make_trainer, tmp_path, accumulation
+    make_trainer, tmp_path, accumulation, in_flight
 ):
-    options = STEPS | SAVING | {"asynchronous": AHEAD, "episodes_per_step": 16}
+    ahead = {"max_staleness": 1, "in_flight": in_flight}
+    options = STEPS | SAVING | {"asynchronous": ahead, "episodes_per_step": 16}
     options |= {"gradient_accumulation_steps": accumulation, "steps_per_generation": 1}
     unbroken = make_trainer(**options)
     unbroken.train()
     resumed = make_trainer(**options, output_dir=str(tmp_path / "resumed"))
+    fill = resumed.ahead._fill
+
+    def late(version):
+        time.sleep(0.1)
+        fill(version)
+
+    resumed.ahead._fill = late
     resumed.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-2"))
     assert min(logged(resumed, "staleness")[-2:]) > 0
+    assert max(logged(resumed, "dropped_episodes")) > 0
     assert same(unbroken, resumed)
+
+
+@pytest.mark.slow
+def test_an_agent_plays_in_the_process_and_each_epoch_begins_with_its_own_weights(
+    make_trainer,
+):
+    options = STEPS | {"asynchronous": AHEAD, "num_starts": 8, "max_steps": 5}
+    trainer = make_trainer(**options, agent="planner_worker")
+    trainer.train()
+    assert logged(trainer, "staleness") == [0, 1, 0, 1, 0]
+    assert trainer.last_episodes[0].turns[0].generations
+
+
+@pytest.mark.slow
+def test_a_sigterm_to_all_processes_is_the_trainers_to_handle(make_trainer):
+    trainer = make_trainer(**STEPS, asynchronous=AHEAD)
+    fill = trainer.ahead._fill
+
+    def send(step):
+        fill(step)
+        for process in active_children():
+            if step == 1:
+                process.terminate()
+
+    trainer.ahead._fill = send
+    trainer.train()
+    assert logged(trainer, "staleness") == [0, 1, 1, 1]
+
+
+def test_an_agent_that_pickle_cannot_send_is_refused(model_folder, settings):
+    args = TurnGRPOConfig(**settings, asynchronous=AHEAD)
+    with pytest.raises(ValueError, match=r"pickle can send .* top of a module"):
+        TurnGRPOTrainer(str(model_folder), args, agent=lambda model: model)
 
 
 @pytest.mark.slow

@@ -2,19 +2,25 @@
 
 import contextlib
 import json
+import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
+from peft import LoraConfig
+from transformers import TrainerCallback
 from transformers.trainer_utils import IntervalStrategy
 
 from arena_trainers import TurnGRPOConfig
+from arena_trainers.engines import weights
 from arena_trainers.lm import adapter_base
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.backends.server import (
+    SERVERS,
     Server,
     ServerBackend,
     ServerError,
@@ -25,6 +31,7 @@ from arena_trainers.lm.backends.transformers import (
     load_model,
     with_adapter,
 )
+from arena_trainers.lm.backends.vllm import bit_sum
 
 DIFFERENCE = "sampling/sampling_logp_difference/max"
 MEAN = "sampling/sampling_logp_difference/mean"
@@ -46,6 +53,7 @@ class StandIn(ThreadingHTTPServer):
         self.folder = folder
         self.models = {"policy": model_of(folder)}
         self.version, self.mode, self.lora = "default", "processed_logprobs", 8
+        self.transfer: dict[str, str] | None = None
         self.faults, self.calls, self.lock = {}, [], threading.Lock()
         self.lines = set()
 
@@ -56,6 +64,12 @@ class StandIn(ThreadingHTTPServer):
     @property
     def paths(self):
         return [path for path, _ in self.calls]
+
+    @property
+    def num_loads(self):
+        """How often whole weights were loaded from files."""
+        bodies = (body for path, body in self.calls if path == "/collective_rpc")
+        return sum(body["method"] == "reload_weights" for body in bodies)
 
     def stop(self):
         """Ends as a killed process does, with all its connections."""
@@ -81,7 +95,11 @@ class StandIn(ThreadingHTTPServer):
     def server_info(self, body):
         model = {"dtype": "torch.float32", "logprobs_mode": self.mode}
         lora = self.lora and {"max_lora_rank": self.lora}
-        return {"vllm_config": {"model_config": model, "lora_config": lora}}
+        extension = "arena_trainers.lm.backends.vllm.WeightSums"
+        parallel = {"worker_extension_cls": extension, "world_size": 1}
+        config = {"model_config": model, "parallel_config": parallel}
+        others = {"lora_config": lora, "weight_transfer_config": self.transfer}
+        return {"vllm_config": config | others}
 
     def weight_info(self, body):
         return {"weight_version": self.version}
@@ -94,8 +112,30 @@ class StandIn(ThreadingHTTPServer):
         return {"success": True}
 
     def collective_rpc(self, body):
+        if body["method"] == "arena_sum":
+            return {"results": [self.sum_of(**body["kwargs"])]}
         self.models["policy"] = model_of(body["kwargs"]["weights_path"])
         return {"results": [None]}
+
+    def sum_of(self, is_adapter):
+        """As a worker of vLLM: it merges layers, and multiplies B by the scale."""
+        model = list(self.models.values())[-1]
+        if not is_adapter:
+            return str(
+                bit_sum(
+                    [torch.cat([p.flatten() for p in model.parameters()])], "float32"
+                )
+            )
+        (config,), named = model.peft_config.values(), model.named_parameters()
+        scale = config.lora_alpha / config.r
+        parts = [p * scale if "lora_B" in n else p for n, p in named if "lora_" in n]
+        return str(bit_sum(parts, "float32"))
+
+    def update_weights(self, body):
+        told = body["update_info"]
+        named = zip(told["names"], map(torch.tensor, told["values"]), strict=True)
+        self.models["policy"].load_state_dict(dict(named), strict=False)
+        return {"message": "Weights updated"}
 
     def v1_load_lora_adapter(self, body):
         assert not body.get("load_inplace")
@@ -121,6 +161,54 @@ class StandIn(ThreadingHTTPServer):
         return {"model": body["model"], "choices": [choice]}
 
 
+class SGLangStandIn(StandIn):
+    """Answers by the routes of SGLang's documentation; another path is an error."""
+
+    deterministic, dtype = True, "float32"
+
+    def answer(self, path, body):
+        name = path.partition("?")[0].strip("/")
+        return getattr(self, f"sglang_{name}")(body)
+
+    def sglang_server_info(self, body):
+        info = {"model_path": str(self.folder), "dtype": self.dtype}
+        info |= {"enable_lora": True, "max_lora_rank": 8}
+        return info | {"enable_deterministic_inference": self.deterministic}
+
+    def sglang_get_model_info(self, body):
+        return {"model_path": str(self.folder), "weight_version": self.version}
+
+    def sglang_pause_generation(self, body):
+        return {"status": "ok"}
+
+    sglang_continue_generation = sglang_pause_generation
+
+    def sglang_update_weights_from_disk(self, body):
+        self.models["policy"] = model_of(body["model_path"])
+        self.version = body["weight_version"]
+        return {"success": True, "message": "", "num_paused_requests": 0}
+
+    def sglang_load_lora_adapter(self, body):
+        return {"success": self.v1_load_lora_adapter(body) is not None}
+
+    def sglang_unload_lora_adapter(self, body):
+        if body["lora_name"] not in self.models:
+            return 400
+        return {"success": self.v1_unload_lora_adapter(body) is not None}
+
+    def sglang_generate(self, body):
+        params = body["sampling_params"]
+        assert (params["top_k"], params["top_p"]) == (-1, 1.0)
+        asked = {"max_tokens": params["max_new_tokens"], **params}
+        asked |= {"model": body.get("lora_path", "policy"), "prompt": body["input_ids"]}
+        asked["seed"] = params["sampling_seed"]
+        (choice,) = self.v1_completions(asked)["choices"]
+        ids, logprobs = choice["token_ids"], choice["logprobs"]["token_logprobs"]
+        told = [[x, token, None] for x, token in zip(logprobs, ids, strict=True)]
+        reason = {"type": "stop", "matched": 1}
+        return {"meta_info": {"output_token_logprobs": told, "finish_reason": reason}}
+
+
 def model_of(folder):
     base = adapter_base(str(folder))
     model = load_model(Path(base or folder), device="cpu")
@@ -138,6 +226,7 @@ class Handler(BaseHTTPRequestHandler):
         server.calls.append((path, body))
         fault, status = server.faults.get(path), 200
         answer = server.answer(path, body) if not isinstance(fault, int) else {}
+        fault = answer if isinstance(answer, int) else fault
         if isinstance(fault, int):
             status, answer = fault, {"error": {"message": "it is out of sorts"}}
         elif fault is not None:
@@ -159,8 +248,8 @@ def start(model_folder):
     """Starts servers."""
     servers = []
 
-    def begin():
-        server = StandIn(model_folder)
+    def begin(kind=StandIn):
+        server = kind(model_folder)
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         servers.append(server)
         return server
@@ -285,8 +374,6 @@ def test_an_unreachable_server_is_refused_before_anything_is_written(
 
 
 def test_a_server_that_cannot_take_the_weights_is_refused(make, vllm, model_folder):
-    from peft import LoraConfig
-
     vllm.mode = "raw_logprobs"
     with pytest.raises(ServerError, match="--logprobs-mode processed_logprobs"):
         make()
@@ -320,21 +407,125 @@ def test_the_server_has_the_weights_of_each_step(make, vllm):
     assert vllm.paths[at : at + 5] == order
 
 
-def test_an_adapter_is_loaded_beside_the_model(make, vllm):
+class Client:
+    """As vLLM's `HTTPVLLMWeightSyncClient`."""
+
+    def __init__(self, url, timeout):
+        self.server = Server(url, timeout)
+
+    def init_weight_transfer_engine(self, init_info):
+        self.server.post("/init_weight_transfer_engine", {"init_info": init_info})
+
+    def start_weight_update(self):
+        self.server.post("/start_weight_update")
+
+    def update_weights(self, update_info):
+        self.server.post("/update_weights", {"update_info": update_info})
+
+    def finish_weight_update(self):
+        self.server.post("/finish_weight_update")
+
+
+class Factory:
+    """As vLLM's `WeightTransferTrainerFactory`, with the numbers in JSON."""
+
+    @classmethod
+    def trainer_init(cls, init_info, *, client, source):
+        client.init_weight_transfer_engine(init_info)
+        return cls(client, source)
+
+    def __init__(self, client, source):
+        self.client, self.source = client, source
+
+    def send_weights(self):
+        told = self.source.metadata()
+        info = {"names": [meta.name for meta in told]}
+        info["dtype_names"] = [str(meta.dtype) for meta in told]
+        info["shapes"] = [list(meta.shape) for meta in told]
+        info["values"] = [weight.tolist() for _, weight in self.source]
+        self.client.start_weight_update()
+        self.client.update_weights(info)
+        self.client.finish_weight_update()
+
+
+@pytest.fixture
+def transferring(vllm, monkeypatch):
+    """A server that takes weights by the interface of vLLM; its package is a stand-in, too."""
+    vllm.transfer = {"backend": "json"}
+    fake = {"WeightTransferTrainerFactory": Factory, "HTTPVLLMWeightSyncClient": Client}
+    package = ModuleType("vllm.distributed.weight_transfer")
+    vars(package).update(fake)
+    for name in ("vllm", "vllm.distributed", package.__name__):
+        monkeypatch.setitem(sys.modules, name, package)
+    monkeypatch.setitem(weights.TRANSFERS, "json", lambda trainer, server: {})
+    monkeypatch.setattr(weights, "CHECK_EVERY", 1)
+    return vllm
+
+
+@pytest.mark.parametrize("ahead", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_server_takes_weights_without_files(make, transferring, ahead):
+    asynchronous = {"max_staleness": 1} if ahead else None
+    trainer = make(asynchronous=asynchronous)
+    trainer.train()
+    assert (
+        max(record[DIFFERENCE] for record in steps(trainer)[: 1 if ahead else 2]) < 1e-5
+    )
+    assert transferring.version.endswith("step-2")
+    assert not (Path(trainer.args.output_dir) / "server").exists()
+    paths = [path for path in transferring.paths if "v1" not in path]
+    assert paths.count("/init_weight_transfer_engine") == 1
+    at = paths.index("/pause")
+    order = ["init_weight_transfer_engine", "start_weight_update", "update_weights"]
+    order += ["finish_weight_update", "reset_prefix_cache", "update_weight_version"]
+    expected = ["/pause", *(f"/{name}" for name in order), "/resume", "/collective_rpc"]
+    assert paths[at : at + 9] == expected
+
+
+def test_a_transfer_that_fails_is_told_in_one_sentence(make, transferring):
+    transferring.faults["/update_weights"] = 500
+    with pytest.raises(ServerError, match="refuses /update_weights with status 500"):
+        make().train()
+    assert transferring.paths[-1] == "/resume"
+    transferring.transfer = {"backend": "jsn"}
+    with pytest.raises(
+        ValueError, match="takes weights by 'jsn', which no run sends; did"
+    ):
+        make()
+
+
+@pytest.mark.parametrize("lora", [False, True])
+def test_sums_tell_weights_apart_by_a_bit(make, vllm, monkeypatch, lora):
     from peft import LoraConfig
 
+    options = {"r": 4, "lora_alpha": 7, "target_modules": "all-linear"}
+    monkeypatch.setattr(weights, "CHECK_EVERY", 2)
+    trainer = make(peft_config=LoraConfig(**options) if lora else None)
+    trainer.train()
+    asked = [
+        b for p, b in vllm.calls if p == "/collective_rpc" and "arena" in b["method"]
+    ]
+    assert len(asked) == 2  # of three transfers
+    parameter = next(p for p in trainer.model.parameters() if p.requires_grad)
+    bits = parameter.data.view(torch.int32)
+    bits[0, 0] += 1
+    trainer.sender.num_sent = 0
+    with pytest.raises(
+        ServerError, match=r"got others: their bits add up to -?\d+, the tr"
+    ):
+        trainer.sender._check_sum(trainer.model.state_dict, is_adapter=lora)
+
+
+def test_an_adapter_is_loaded_beside_the_model(make, vllm):
     lora = LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")
     trainer = make(peft_config=lora)
     trainer.train()
     assert max(record[DIFFERENCE] for record in steps(trainer)) < 1e-5
     assert [Path(name).name for name in vllm.models] == ["policy", "step-2"]
-    assert vllm.paths.count("/collective_rpc") == 1  # the base model, once
+    assert vllm.num_loads == 1  # the base model, once
 
 
 def test_an_adapter_that_the_server_knows_is_read_again_once(make, vllm):
     """A resumed run sends a step that the server may have, and prefixes go by its name."""
-    from peft import LoraConfig
-
     lora = LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")
     trainer = make(peft_config=lora)
     trainer.train()
@@ -346,8 +537,53 @@ def test_an_adapter_that_the_server_knows_is_read_again_once(make, vllm):
     ]
 
 
+@pytest.mark.parametrize("lora", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_sglang_has_the_weights_of_each_step(make, start, lora):
+    from peft import LoraConfig
+
+    server = start(SGLangStandIn)
+    options = {"r": 4, "target_modules": "all-linear", "task_type": "CAUSAL_LM"}
+    peft = LoraConfig(**options) if lora else None
+    trainer = make(server, peft_config=peft, episodes_per_step=8)
+    trainer.train()
+    assert max(record[DIFFERENCE] for record in steps(trainer)) < 1e-5
+    assert steps(trainer)[0]["grad_norm"] > 0.01
+    at = server.paths.index("/pause_generation")
+    order = ["/pause_generation", "/update_weights_from_disk", "/continue_generation"]
+    assert server.paths[at : at + 3] == order
+    names = [Path(name).name for name in server.models]
+    assert names == (["policy", "step-2"] if lora else ["policy"])
+    assert server.paths.count("/update_weights_from_disk") == (1 if lora else 3)
+
+
+def test_what_sglang_cannot_give_is_refused(start):
+    sglang = start(SGLangStandIn)
+    server = Server(sglang.url, timeout=5)
+    made = SERVERS["sglang"](server, served_by(server))
+    with pytest.raises(ServerError, match="has no weights of this run yet"):
+        made.generate([[4, 5]], [0], SAMPLING)
+    with pytest.raises(
+        ValueError, match="want top_k 0, top_p 1, min_p 0 and repetition"
+    ):
+        made.generate([[4, 5]], [0], Sampling(top_p=0.9))
+    sglang.dtype = "auto"
+    with pytest.raises(ServerError, match="a --dtype other than auto of the server at"):
+        served_by(server)
+    sglang.dtype, sglang.deterministic = "float32", False
+    with pytest.raises(
+        ServerError, match="want --enable-deterministic-inference and a"
+    ):
+        served_by(server)
+
+
 def test_a_server_that_only_says_it_has_the_weights_is_noticed(make, vllm):
-    vllm.collective_rpc = lambda body: {"results": [None]}
+    answer = vllm.collective_rpc
+
+    def told(body):
+        skips = body["method"] == "reload_weights"
+        return {"results": [None]} if skips else answer(body)
+
+    vllm.collective_rpc = told
     trainer = make()
     message = r"want the trainer's weights on .* differ by [\d.]+ nats on average"
     with pytest.raises(ServerError, match=message):
@@ -363,6 +599,7 @@ def test_the_server_goes_on_after_a_failed_load(backend, vllm, tmp_path):
     assert vllm.version == "default"
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_another_server_after_its_own_was_killed(make, start):
     first, second = start(), start()
 
@@ -380,7 +617,7 @@ def test_a_run_goes_on_with_another_server_after_its_own_was_killed(make, start)
     resumed.train(resume_from_checkpoint=True)
     assert resumed.state.global_step == 2
     assert steps(resumed)[-1][DIFFERENCE] < 1e-5
-    assert second.paths.count("/collective_rpc") == 2  # after steps 1 and 2
+    assert second.num_loads == 2  # after steps 1 and 2
 
 
 def test_a_difference_that_is_no_number_is_noticed(make):
@@ -391,6 +628,7 @@ def test_a_difference_that_is_no_number_is_noticed(make):
         sender.on_pre_optimizer_step(trainer.args, trainer.state, trainer.control)
 
 
+@pytest.mark.slow
 def test_an_evaluation_between_generation_batches_has_the_latest_weights(make, vllm):
     trainer = make(num_iterations=2, credit="mars")
     trainer.args.eval_strategy, trainer.args.eval_steps = IntervalStrategy.STEPS, 1
@@ -404,7 +642,6 @@ def test_an_evaluation_between_generation_batches_has_the_latest_weights(make, v
     ("overrides", "message"),
     [
         ({"vllm_mode": "servr"}, "unknown vllm_mode 'servr'; did you mean 'server'"),
-        ({"vllm_group_port": 7}, "vllm_group_port: it is of TRL's transfer by NCCL"),
         (
             {"vllm_enable_sleep_mode": True},
             "sleep_mode: with vllm_mode 'server', vLLM'",
@@ -468,3 +705,31 @@ def test_a_server_that_dies_during_play_ahead_ends_training(make, start):
     with pytest.raises(ServerError, match=r"no server answers|broke off"):
         trainer.train()
     assert (Path(trainer.args.output_dir) / "checkpoint-2").is_dir()
+
+
+class Asks(TrainerCallback):
+    """Has the learner generate after each step, as measurements in training do."""
+
+    def __init__(self, trainer, server):
+        self.trainer, self.server, self.found = trainer, server, []
+
+    def on_step_end(self, args, state, control, **_):
+        self.trainer.policy.generate([[1, 2]], [0])
+        body = [b for path, b in self.server.calls if "completions" in path][-1]
+        whole = body["model"] == "policy"
+        version = self.server.version if whole else body["model"]
+        self.found.append((Path(version).name, state.global_step))
+
+
+@pytest.mark.parametrize("adapter", [None, {"r": 2, "target_modules": "all-linear"}])
+def test_what_is_measured_in_training_is_played_with_the_weights_of_its_step(
+    make, vllm, adapter
+):
+    """Also while the next step is played with older weights."""
+    config = adapter and LoraConfig(**adapter, task_type="CAUSAL_LM")
+    trainer = make(**AHEAD, peft_config=config)
+    asks = Asks(trainer, vllm)
+    trainer.add_callback(asks)
+    trainer.train()
+    assert asks.found == [(f"step-{n}", n) for n in (1, 2, 3, 4)]
+    assert [r["arena/asynchronous/staleness"] for r in steps(trainer)] == [0, 1, 1, 1]

@@ -219,7 +219,7 @@ for name, command in (
     *(("play", evaluate.play), ("replay", episodes.replay)),
     *(("report", episodes.report), ("data", episodes.data)),
     *(("export", episodes.export), ("solve", games.solve)),
-    ("tournament", evaluate.tournament),
+    *(("tournament", evaluate.tournament), ("compare", evaluate.compare)),
 ):
     app.command(name)(command)
 add_serve(app)

@@ -260,6 +260,8 @@ def server_command(
     command += ["--model", whole if folder is None else str(folder.absolute())]
     # the log-probabilities that training reads; no sampling defaults of the model's folder
     command += ["--logprobs-mode", "processed_logprobs", "--generation-config", "vllm"]
+    # with which training compares the weights
+    command += ["--worker-extension-cls", "arena_trainers.lm.backends.vllm.WeightSums"]
     variables = {"VLLM_SERVER_DEV_MODE": "1"}  # allows to change weights
     if lora_r:
         variables["VLLM_ALLOW_RUNTIME_LORA_UPDATING"] = "1"

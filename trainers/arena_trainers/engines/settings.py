@@ -4,8 +4,8 @@
 after play, when its own generation begins; here they are copied before the first reply that
 follows an optimizer step.
 
-`vllm_mode: server`: a vLLM server generates, see `arena_trainers.engines.weights`. TRL's
-own client is never made: it sends weights by NCCL, from GPU to GPU.
+`vllm_mode: server`: a server generates, see `arena_trainers.engines.weights`. TRL's
+own client is never made: it sends weights by NCCL alone.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -23,7 +23,6 @@ from arena_trainers.lm.backends.server import Server, served_by
 from arena_trainers.lm.backends.vllm import VLLMBackend
 
 MODES = {"colocate": "vllm", "server": "server"}  # of vllm_mode, with use_vllm
-GROUP_PORT = 51216  # TRL's default
 VERSIONS = ("0.22", "0.34")  # from, and below; of vLLM
 
 
@@ -139,14 +138,12 @@ def _of_a_server(args: Any) -> list[tuple[str, object, str]]:
         "ratios show whether the server has the trainer's weights, and a run with "
         "vllm_mode 'server' needs them"
     )
-    files = "it is of TRL's transfer by NCCL, and weights reach the server as files"
     tokens = "that loss needs 'token_truncate' or 'token_mask'"
     whole = args.vllm_importance_sampling_mode in ("sequence_mask", "sequence_truncate")
     vespo, corrected = args.loss_type == "vespo", "vllm_importance_sampling_correction"
     mode = "vllm_importance_sampling_mode of sequences with loss_type 'vespo'"
     return [
         *((name, used, own) for name, used, _ in _of_an_engine(args)),
-        ("vllm_group_port", args.vllm_group_port != GROUP_PORT, files),
         (f"{corrected} false", not getattr(args, corrected), probe),
         (mode, vespo and whole, tokens),
     ]

@@ -1,30 +1,45 @@
-"""`vllm_mode: server`: the trainer's weights reach a vLLM server, and are those that it plays.
+"""`vllm_mode: server`: the trainer's weights reach a server, and are those that it plays.
 
 Every process takes part: the weights of a sharded model are gathered from all of them. The
-main one writes them to `output_dir/server/step-N` and tells the server. This happens when
-training begins and after each optimizer step that a generation batch or an evaluation
+main one writes them to `output_dir/server/step-N` and tells the server, or transfers them
+by vLLM's interface if the server was started with `--weight-transfer-config`. This happens
+when training begins and after each optimizer step that a generation batch or an evaluation
 follows, and after the last step. So play always has the trained weights. Where an
-adapter is trained, the server first gets the weights of its base model, once.
+adapter is trained, the server first gets the weights of its base model, once, and adapters
+as files, each under a name of its own.
 
-Two checks notice a server with other weights. After each call of the backend, the server's
-version must be the folder that was sent. Before each optimizer step, the log-probabilities
-that the server reported must be those that TRL computes for its importance ratios.
+Three checks notice a server with other weights. After each call of the backend, the server's
+version must be the folder that was sent. After the first transfer and each `CHECK_EVERY`th,
+the bits of the weights must add up to the same sum in trainer and server. Before each
+optimizer step, the log-probabilities that the server reported must be those that TRL
+computes for its importance ratios.
 """
 
 import shutil
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import torch
+from safetensors.torch import load_file
 from transformers import TrainerCallback
+from transformers.core_model_loading import revert_weight_conversion
 
+from arena_envs.checks import check_known
 from arena_trainers.engines.precision import training_dtype, warn_of_precision
+from arena_trainers.extras import import_extra
 from arena_trainers.lm.backends.server import (
+    RESTART,
+    SERVERS,
     Server,
     ServerBackend,
     ServerError,
     check_shapes,
     served_by,
 )
+from arena_trainers.lm.backends.vllm import bit_sum
 from arena_trainers.processes import raised_everywhere
 
 FOLDER = "server"  # in the run folder
@@ -32,6 +47,60 @@ DIFFERENCE = "sampling/sampling_logp_difference/mean"
 # largest mean difference of log-probabilities in nats: in float32, and in half precision
 TOLERANCE = 0.01
 HALF_TOLERANCE = 0.2
+Weights = Mapping[str, torch.Tensor]  # by name
+CHECK_EVERY = 10  # transfers, from one comparison of sums to the next
+
+
+class Source:
+    """Gathered weights as a `WeightSource` of vLLM.
+
+    Attributes:
+        weights: of the next transfer, by the names of the model's files.
+        dtype: that they are sent in.
+        device: that they are sent from.
+    """
+
+    def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
+        self.weights: Weights = {}
+        self.dtype, self.device = dtype, device
+
+    def metadata(self) -> list[SimpleNamespace]:
+        """What is sent, in its order, as vLLM's `ParamMeta`."""
+        return [
+            SimpleNamespace(name=name, dtype=self.dtype, shape=tuple(weight.shape))
+            for name, weight in self.weights.items()
+        ]
+
+    def __iter__(self) -> Iterator[tuple[str, torch.Tensor]]:
+        for name, weight in self.weights.items():
+            yield name, weight.detach().to(self.device, self.dtype)
+
+
+def _nccl(trainer: Any, server: Server) -> Any:
+    """The trainer's main process and the server's workers are one group of NCCL."""
+    module = import_extra("vllm.distributed.weight_transfer.nccl_engine", "vllm")
+    return module.NCCLTrainerInitInfo(
+        master_address=server.own_address(),
+        master_port=trainer.args.vllm_group_port,
+        world_size=1 + server.get("/get_world_size")["world_size"],
+        rank=0,
+    )
+
+
+def _ipc(trainer: Any, server: Server) -> Any:
+    """Trainer and server share a GPU, and the server reads the trainer's memory."""
+    if trainer.accelerator.num_processes > 1:
+        raise ServerError(
+            f"want one process of training with the server at {server.url}, which takes "
+            f"weights by 'ipc', got {trainer.accelerator.num_processes}; start the server "
+            """with --weight-transfer-config '{"backend": "nccl"}' on GPUs of its own"""
+        )
+    module = import_extra("vllm.distributed.weight_transfer.ipc_engine", "vllm")
+    return module.IPCTrainerInitInfo(packed=True, rank=0)
+
+
+# by backend of vLLM's weight transfer: the trainer's part, which names that backend
+TRANSFERS: dict[str, Callable[[Any, Server], Any]] = {"nccl": _nccl, "ipc": _ipc}
 
 
 def server_backend(trainer: Any, server: Server) -> ServerBackend:
@@ -41,11 +110,14 @@ def server_backend(trainer: Any, server: Server) -> ServerBackend:
         ServerError: the server cannot be reached, or serves another model.
     """
     served = served_by(server)
+    if served.transfer is not None:
+        told = f"the server at {server.url} takes weights by {served.transfer!r}"
+        check_known(served.transfer, TRANSFERS, f"{told}, which no run sends")
     warn_of_precision(served.dtype, trainer)
     model = trainer.accelerator.unwrap_model(trainer.model)
     check_shapes(server, served, model.config)
     check_adapter(server, served.max_lora_rank, model)
-    backend = ServerBackend(server, served)
+    backend = SERVERS[served.kind](server, served)
     trainer.use_vllm = True  # so TRL's loss reads the importance ratio
     trainer.sender = ServerWeights(trainer, backend)
     trainer.add_callback(trainer.sender)
@@ -74,12 +146,15 @@ class ServerWeights(TrainerCallback):
 
     def __init__(self, trainer: Any, backend: ServerBackend) -> None:
         self.trainer, self.backend = trainer, backend
+        self.num_sent = 0
+        device = trainer.accelerator.device
+        self.source = Source(getattr(torch, backend.served.dtype), device)
+        self.engine: Any = None  # of vLLM, which sends the source's weights
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        model = self._model
-        if hasattr(model, "peft_config"):
+        if self._is_adapter:
             # what the server began with may be another model, as before a supervised start
-            base = Path(model.get_base_model().name_or_path)
+            base = Path(self._model.get_base_model().name_or_path)
             folder = base.absolute() if base.is_dir() else base  # an id of the hub
             self._load(folder, is_adapter=False)
         self.send(state.global_step)
@@ -110,12 +185,11 @@ class ServerWeights(TrainerCallback):
         """Gives the server the weights of a step; all processes have to call it."""
         if self.trainer.ahead is not None:
             return  # it does, when nothing is in flight
-        accelerator, model = self.trainer.accelerator, self._model
+        accelerator = self.trainer.accelerator
         weights = accelerator.get_state_dict(self.trainer.model_wrapped)
         root = Path(self.trainer.args.output_dir).absolute() / FOLDER
         folder = root / f"step-{step}"
-        is_adapter = hasattr(model, "peft_config")
-        self._load(folder, is_adapter=is_adapter, weights=weights)
+        self._load(folder, lambda: weights, writes=True, is_adapter=self._is_adapter)
         if accelerator.is_main_process:
             for other in root.glob("step-*"):
                 if other != folder:
@@ -123,20 +197,101 @@ class ServerWeights(TrainerCallback):
 
     def take(self, folder: Path) -> None:
         """Gives the server the weights in a folder."""
-        self._load(folder, is_adapter=hasattr(self._model, "peft_config"))
+
+        def read() -> dict[str, torch.Tensor]:
+            parts = (load_file(path) for path in sorted(folder.glob("*.safetensors")))
+            return {name: weight for part in parts for name, weight in part.items()}
+
+        self._load(folder, read, is_adapter=self._is_adapter)
 
     @property
     def _model(self) -> Any:
         return self.trainer.accelerator.unwrap_model(self.trainer.model)
 
-    def _load(self, folder: Path, *, is_adapter: bool, weights: Any = None) -> None:
-        """Has the server load a folder, into which `weights` are written first, if given."""
+    @property
+    def _is_adapter(self) -> bool:
+        return hasattr(self._model, "peft_config")
+
+    def _load(
+        self,
+        folder: Path,
+        weights: Callable[[], Weights] | None = None,
+        *,
+        is_adapter: bool,
+        writes: bool = False,
+    ) -> None:
+        """Gives the server the weights of a folder.
+
+        Args:
+            folder: of the weights, whose name is their version.
+            weights: gives them to this process; None for those of a base model.
+            is_adapter: whether they are an adapter.
+            writes: whether the folder is still to be written.
+        """
         with raised_everywhere():
             if self.trainer.accelerator.is_main_process:
-                if weights is not None:
-                    _write(self._model, weights, folder)
-                self.backend.load(folder, is_adapter=is_adapter)
+                send = None
+                if weights and self.backend.served.transfer and not is_adapter:
+                    send = partial(self._transfer, weights, is_gathered=writes)
+                elif weights and writes:
+                    _write(self._model, weights(), folder)
+                self.backend.load(folder, is_adapter=is_adapter, send=send)
+                if weights:
+                    self._check_sum(weights, is_adapter=is_adapter)
         self.backend.expect(folder, is_adapter=is_adapter)
+
+    def _once(self, weights: Weights) -> dict[str, torch.Tensor]:
+        """The parameters among weights, tied ones once."""
+        model = self._model
+        others = model.state_dict().keys() - {
+            name for name, _ in model.named_parameters()
+        }
+        return {name: weight for name, weight in weights.items() if name not in others}
+
+    def _transfer(self, weights: Callable[[], Weights], *, is_gathered: bool) -> None:
+        """Sends whole weights by vLLM's interface: start, update, finish."""
+        server, kind = self.backend.server, str(self.backend.served.transfer)
+        transfer = import_extra("vllm.distributed.weight_transfer", "vllm")
+        named = self._once(weights())
+        if is_gathered:  # transformers may merge weights that files hold apart
+            named = revert_weight_conversion(self._model, named)
+        self.source.weights = named
+        try:
+            if self.engine is None:
+                self.engine = transfer.WeightTransferTrainerFactory.trainer_init(
+                    TRANSFERS[kind](self.trainer, server),
+                    client=transfer.HTTPVLLMWeightSyncClient(
+                        server.url, server.timeout
+                    ),
+                    source=self.source,
+                )
+            self.engine.send_weights()
+        except (OSError, RuntimeError) as error:
+            raise ServerError(
+                f"the server at {server.url} did not take the weights by {kind!r} ({error}); "
+                f"look into its log, and {RESTART}, or without --weight-transfer-config"
+            ) from error
+        self.source.weights = {}
+
+    def _check_sum(self, weights: Callable[[], Weights], *, is_adapter: bool) -> None:
+        """Compares the sum of what was sent with the server's, if its turn has come."""
+        served, is_due = self.backend.served, self.num_sent % CHECK_EVERY == 0
+        self.num_sent += 1
+        if not is_due or ("adapter" if is_adapter else "model") not in served.sums:
+            return
+        named = self._once(weights())
+        if is_adapter:
+            (config,) = self._model.peft_config.values()
+            scale = config.lora_alpha / (
+                config.r**0.5 if config.use_rslora else config.r
+            )
+            parts = {
+                n: w.to(self.source.dtype) for n, w in named.items() if ".lora_" in n
+            }
+            # as vLLM, which multiplies B by the scale
+            named = {n: w * scale if ".lora_B." in n else w for n, w in parts.items()}
+        found = bit_sum(named.values(), served.dtype)
+        self.backend.check_sum(found, is_adapter=is_adapter)
 
 
 def _write(model: Any, weights: Any, folder: Path) -> None:

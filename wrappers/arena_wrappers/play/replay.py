@@ -1,6 +1,6 @@
 """Replays recorded episodes, compares them with their records, and shows people the end."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, cast
 
@@ -49,12 +49,14 @@ def replay(episode: Episode, game: AnyGame | None = None) -> Episode:
         _Recorded([turn for turn in episode.turns if turn.seat == seat])
         for seat in range(game.num_players)
     ]
+    steps = list(_steps(game, episode.actions))[:-1]
+    drawn = [a for state, a in steps if game.current_player(state) == CHANCE]
     plan = EpisodePlan(
         env_fn=lambda: env,
         policies=policies,
         seed=episode.seed,
         sample=episode.sample,
-        options={"chance": _chance_outcomes(game, episode.actions)},
+        options={"chance": drawn},
         drawn=_drawn(game, episode),
     )
     (again,) = play_plans([plan])
@@ -84,10 +86,18 @@ def final_state(episode: Episode, game: AnyGame) -> Any:
     """
     if episode.final_state is not None:
         return episode.final_state
-    state = game.initial_state()
-    for number, entry in enumerate(episode.actions):
-        state = game.apply(state, _action_of(game, state, number, entry))
+    *_, (state, _) = _steps(game, episode.actions)
     return state
+
+
+def _steps(game: AnyGame, record: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    """The states of a record, each with the action that followed or None."""
+    state = game.initial_state()
+    for number, entry in enumerate(record):
+        action = _action_of(game, state, number, entry)
+        yield state, action
+        state = game.apply(state, action)
+    yield state, None
 
 
 def turn_states(episode: Episode, game: AnyGame) -> list[Any]:
@@ -99,21 +109,15 @@ def turn_states(episode: Episode, game: AnyGame) -> list[Any]:
     states = [turn.state for turn in episode.turns]
     if all(state is not None for state in states):
         return states
-    states = []
-    state, number = game.initial_state(), 0
-
-    def after() -> Any:
-        if number == len(episode.actions):
-            raise ReplayError(f"the record ends too early: action {number} is missing")
-        entry = episode.actions[number]
-        return game.apply(state, _action_of(game, state, number, entry))
-
+    steps = _steps(game, episode.actions)
+    at_turns = ((s, a) for s, a in steps if game.current_player(s) != CHANCE)
+    states, step = [], next(at_turns, None)
     for turn in episode.turns:
-        while game.current_player(state) == CHANCE:
-            state, number = after(), number + 1
-        states.append(state)
-        if turn.action is not None:
-            state, number = after(), number + 1
+        if step is None or (turn.action is not None and step[1] is None):
+            missing = len(episode.actions)
+            raise ReplayError(f"the record ends too early: action {missing} is missing")
+        states.append(step[0])
+        step = step if turn.action is None else next(at_turns, None)
     return states
 
 
@@ -153,16 +157,6 @@ class _Recorded:
 def _hashable(value: Any) -> Any:
     """A parameter of a game with tuples in place of the lists of JSON."""
     return tuple(map(_hashable, value)) if isinstance(value, list) else value
-
-
-def _chance_outcomes(game: AnyGame, record: Sequence[Any]) -> list[Any]:
-    outcomes, state = [], game.initial_state()
-    for number, entry in enumerate(record):
-        action = _action_of(game, state, number, entry)
-        if game.current_player(state) == CHANCE:
-            outcomes.append(action)
-        state = game.apply(state, action)
-    return outcomes
 
 
 def _drawn(game: AnyGame, episode: Episode) -> dict[int, Any]:

@@ -37,6 +37,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from inspect import signature
 from typing import Any, Protocol
 
@@ -643,14 +644,14 @@ def agent_of(spec: str) -> Callable[[Any], AgentPolicy]:
     """
     one = agents.read(spec)
     agents.find(one.name)
+    return partial(_made, one, spec)  # which pickle can send to another process
 
-    def made(models: Any) -> AgentPolicy:
-        roles, make = {"policy": "self"}, lambda _: models
-        if isinstance(models, Mapping):
-            roles, make = {role: role for role in models}, models.__getitem__
-        return load(one.name, make=make, spec=spec, **one.options, **roles)
 
-    return made
+def _made(one: Any, spec: str, models: Any) -> AgentPolicy:
+    roles, make = {"policy": "self"}, lambda _: models
+    if isinstance(models, Mapping):
+        roles, make = {role: role for role in models}, models.__getitem__
+    return load(one.name, make=make, spec=spec, **one.options, **roles)
 
 
 def load(

@@ -6,7 +6,7 @@ each set of weights gets a number of its own, which is part of its name.
 
 import itertools
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +103,37 @@ class EngineAdapters:
         request = self._held.pop(name, None)
         if request is not None:
             self.llm.llm_engine.remove_lora(request.lora_int_id)
+
+
+class WeightSums:
+    """Lets a vLLM server tell the sum of its weights, as its `--worker-extension-cls`."""
+
+    model_runner: Any  # of the worker
+
+    def arena_sum(self, is_adapter: bool) -> str:
+        """`bit_sum` of the newest adapter, or of the model's own weights."""
+        runner = self.model_runner
+        weights = runner.get_model().parameters()
+        if is_adapter:
+            held = runner.lora_manager._adapter_manager.list_adapters()
+            layers = held[max(held)].loras.values()
+            # a list for layers that the engine merges, with None where it has no adapter
+            pairs = [x for layer in layers for x in (layer.lora_a, layer.lora_b)]
+            each = [x if isinstance(x, list) else [x] for x in pairs]
+            weights = (w for found in each for w in found if w is not None)
+        return str(bit_sum(weights, str(runner.model_config.dtype)))
+
+
+def bit_sum(weights: Iterable[Any], dtype: str) -> int:
+    """The sum of the bits of weights, read as integers, in a precision of torch.
+
+    The sum stays the same when weights are merged, reordered or padded with zeros.
+    """
+    torch = import_extra("torch", "train")
+    precision = getattr(torch, dtype.removeprefix("torch."))
+    bits = getattr(torch, f"int{8 * precision.itemsize}")
+    each = (w.detach().to(precision).contiguous().view(bits).sum() for w in weights)
+    return sum(int(part) for part in each)
 
 
 class VLLMBackend:
