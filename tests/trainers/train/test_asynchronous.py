@@ -103,6 +103,22 @@ def test_an_agent_plays_in_the_process_and_each_epoch_begins_with_its_own_weight
     assert trainer.last_episodes[0].turns[0].generations
 
 
+@pytest.mark.slow
+def test_a_sigterm_to_all_processes_is_the_trainers_to_handle(make_trainer):
+    trainer = make_trainer(**STEPS, asynchronous=AHEAD)
+    fill = trainer.ahead._fill
+
+    def send(step):
+        fill(step)
+        for process in active_children():
+            if step == 1:
+                process.terminate()
+
+    trainer.ahead._fill = send
+    trainer.train()
+    assert logged(trainer, "staleness") == [0, 1, 1, 1]
+
+
 def test_an_agent_that_pickle_cannot_send_is_refused(model_folder, settings):
     args = TurnGRPOConfig(**settings, asynchronous=AHEAD)
     with pytest.raises(ValueError, match=r"pickle can send .* top of a module"):
