@@ -47,8 +47,8 @@ A submission holds the policy's replies, all actions and all returns. In games o
 the action probabilities of a model that has them. It holds no results: `verify` and `page` compute every number. Seeds
 follow from the suite's hash; `verify` plays opponents and chance itself. Compress a finished file if you like: `.jsonl.gz` is read, too.
 
-`--suite` takes `standard`, `small`, `mars` (protocol of MARSHAL), `gtbench` (protocol of GTBench) or a YAML file of your own. Each
-of the two protocols lists its differences from the original. `gtbench` needs the extra `openspiel`.
+`--suite` takes `standard`, `small`, `mars` (protocol of MARSHAL), `gtbench` (protocol of GTBench), `transfer` (six games and three protocols
+of questions) or a YAML file of your own. The two protocols list their differences from the original. `gtbench` needs the extra `openspiel`.
 
 ```sh
 cat > nim.yaml <<'END'
