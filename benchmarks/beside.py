@@ -8,7 +8,7 @@ prints the means of these seconds per step:
 |---|---|
 | `step` | between the ends of two steps |
 | `play` | of play; with `asynchronous`, in the player's process |
-| `training` | of all the rest, without waiting for play |
+| `training` | of all the rest, without waiting for play and writing weights for it |
 | `player's CPU` | CPU seconds of play in the player's process |
 
 With play beside training, `step / max(play, training)` is 1 if one hides the other.

@@ -8,6 +8,7 @@ made in an episode. Repeats are interleaved; the table shows medians.
 
 The second table: CPU time of a turn through `SeatSession`, beside a loop over `PromptWrapper`
 that reads each prompt. Both play all seats with random legal replies, each episode with a seed.
+The cost of `reset` with the first prompt is measured apart and subtracted from the cost of turns.
 
     python benchmarks/seat_speed.py --repeats 7 --seconds 1
 """
@@ -71,28 +72,29 @@ def bare_loop(id: str) -> Episode:
     return play
 
 
-def prompt_loop(id: str) -> Episode:
+def prompt_loop(id: str, num_turns: int | None = None) -> Episode:
     env = PromptWrapper(arena_envs.make(id, observation="text"), "bare")
 
     def play(rng: random.Random) -> int:
         env.reset(seed=rng.getrandbits(63))
         num_steps, base = 0, env.env
-        while legal := env.legal_texts():
-            env.observe(base.agent_selection)
+        env.observe(base.agent_selection)
+        while num_steps != num_turns and (legal := env.legal_texts()):
             env.step(legal[int(rng.random() * len(legal))])
+            env.observe(base.agent_selection)
             num_steps += 1
         return num_steps
 
     return play
 
 
-def session_loop(id: str) -> Episode:
+def session_loop(id: str, num_turns: int | None = None) -> Episode:
     session = SeatSession(id, "all", (), prompt={"reply_format": "bare"})
 
     def play(rng: random.Random) -> int:
         session.reset(rng.getrandbits(63))
         num_steps, legal = 0, session.info()["legal"]
-        while legal:
+        while legal and num_steps != num_turns:
             info = session.step(legal[int(rng.random() * len(legal))])[3]
             legal, num_steps = info["legal"], num_steps + 1
         return num_steps
@@ -120,26 +122,42 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7, help="measurements per row")
     parser.add_argument("--seconds", type=float, default=1.0, help="CPU time of each")
     args = parser.parse_args()
-    show("AEC loop", bare_loop, "SeatEnv", seat_loop, args)
-    show("PromptWrapper", prompt_loop, "SeatSession", session_loop, args)
-
-
-def show(name: str, loop: Loop, other: str, other_loop: Loop, args: Any) -> None:
-    """Prints a table that compares two ways to play."""
-    table = Table("game", f"{name}, μs", f"{other}, μs", "ratio", "more per turn, μs")
+    table = Table("game", "AEC loop, μs", "SeatEnv, μs", "ratio", "more per turn, μs")
     for id in GAMES:
-        loops = loop(id), other_loop(id)
-        for play in loops:
-            measure(play, args.seconds / 4)  # fills the cache of states
-        found = [
-            [measure(play, args.seconds) for play in loops] for _ in range(args.repeats)
-        ]
-        bare, seat = (statistics.median(row[i][0] for row in found) for i in (0, 1))
-        more = (seat - bare) / statistics.median(row[1][1] for row in found)
-        table.add_row(
-            id, f"{bare:.1f}", f"{seat:.1f}", f"{seat / bare:.2f}", f"{more:.1f}"
-        )
+        (bare, num_turns), (seat, _) = medians(args, bare_loop(id), seat_loop(id))
+        more = (seat - bare) / num_turns
+        cells = f"{bare:.1f}", f"{seat:.1f}", f"{seat / bare:.2f}", f"{more:.1f}"
+        table.add_row(id, *cells)
     Console().print(table)
+    columns = "PromptWrapper, μs", "SeatSession, μs", "more per reset", "more per turn"
+    table = Table("game", *columns)
+    for id in GAMES:
+        loops = (
+            prompt_loop(id),
+            session_loop(id),
+            prompt_loop(id, 0),
+            session_loop(id, 0),
+        )
+        found = medians(args, *loops)
+        bare, session, *resets = (cost for cost, _ in found)
+        reset = resets[1] - resets[0]
+        more = (session - bare - reset) / found[0][1]
+        cells = f"{bare:.1f}", f"{session:.1f}", f"{reset:.1f}", f"{more:.1f}"
+        table.add_row(id, *cells)
+    Console().print(table)
+
+
+def medians(args: argparse.Namespace, *loops: Episode) -> list[tuple[float, float]]:
+    """Median cost and turns of an episode in each loop; their measurements alternate."""
+    for play in loops:
+        measure(play, args.seconds / 4)  # fills the cache of states
+    found = [
+        [measure(play, args.seconds) for play in loops] for _ in range(args.repeats)
+    ]
+    return [
+        (statistics.median(c for c, _ in own), statistics.median(n for _, n in own))
+        for own in zip(*found, strict=True)
+    ]
 
 
 if __name__ == "__main__":

@@ -47,8 +47,7 @@ episode = session.episode  # as of `play`; `arena_trainers.credit.export` reads 
 ## Others
 
 SuperSuit's observation wrappers refuse dict observations, also those of PettingZoo's own classic
-games; `clip_reward_v0` and `pad_action_space_v0` work. AgileRL's `DQN` takes our spaces; its
-asynchronous PettingZoo vector environment fails on `aec_to_parallel` of our games.
+games; `clip_reward_v0` and `pad_action_space_v0` work.
 """
 
 

@@ -39,6 +39,8 @@ COMMANDS = (
         "train",
         "eval",
         "tournament",
+        "compare",
+        "sweep",
         "play",
         "replay",
         "report",

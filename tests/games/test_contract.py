@@ -27,8 +27,8 @@ OWN = {id: entry for id, entry in registration._entries.items() if not entry.plu
 
 @cache
 def sample(id: str) -> Sample:
-    """An eighth of what `arena check` looks at."""
-    return draw_sample(arena_envs.make_game(id), 8, seed=0, max_states=200)
+    """A sixteenth of what `arena check` looks at."""
+    return draw_sample(arena_envs.make_game(id), 4, seed=0, max_states=100)
 
 
 @pytest.mark.parametrize("id", OWN)

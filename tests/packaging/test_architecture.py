@@ -38,9 +38,17 @@ def imports(path: Path, nested: bool = True) -> tuple[str, ...]:
     return tuple(_imports(path, nested))
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements below a node; expressions, most of the tree, hold none."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield child
+            yield from statements(child)
+
+
 def _imports(path: Path, nested: bool) -> Iterator[str]:
     tree = parsed(path)
-    for node in ast.walk(tree) if nested else tree.body:
+    for node in statements(tree) if nested else tree.body:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -240,7 +248,7 @@ PUBLIC = re.compile(
 
 def imported_modules(path: Path, known: set[str]) -> Iterator[str]:
     """The module of each import of the project in a file."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
         elif isinstance(node, ast.ImportFrom) and node.module in known:

@@ -220,3 +220,39 @@ def test_swift_steps_a_seat(monkeypatch) -> None:
 
     paid, expected = asyncio.run(play())
     assert paid == expected
+
+
+def test_nemo_steps_the_sessions_of_its_clients(monkeypatch) -> None:
+    class GymnasiumServer:
+        def __init__(self) -> None:
+            self.session_state: dict[str, Any] = {}
+
+    def extract_text(response: Any) -> str:
+        return str(response.output_text)
+
+    name = "resources_servers.gymnasium"
+    fake(monkeypatch, name, GymnasiumServer=GymnasiumServer, extract_text=extract_text)
+    server = load("nemo_server")["ArenaServer"]()
+    reply = SimpleNamespace(output_text="<answer>pass</answer>")
+
+    async def play(seed: int) -> tuple[float, Any]:
+        row = {"verifier_metadata": {"seed": seed, "opponents": "random"}}
+        shown, info = await server.reset(row, f"client {seed}")
+        assert "Kuhn" in shown
+        paid, done = 0.0, False
+        while not done:
+            await asyncio.sleep(0)  # the other sessions play on
+            shown, reward, done, cut, info = await server.step(
+                reply, row, f"client {seed}"
+            )
+            assert (shown is None) is done
+            paid += reward
+        assert not cut
+        return paid, info["outcome"]["returns"][0]
+
+    async def play_all() -> Any:
+        return await asyncio.gather(*(play(seed) for seed in range(6)))
+
+    played = asyncio.run(play_all())
+    assert all(paid == expected for paid, expected in played)
+    assert {paid for paid, _ in played} == {-1.0, 1.0}

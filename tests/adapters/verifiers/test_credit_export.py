@@ -70,15 +70,40 @@ def test_their_trace_reads_rewards_advantages_and_tokens(episodes, record_proper
     record_property("learned", "a trace holds token advantages of `credit.export`")
 
 
-def test_for_prime_rl_annotates_their_traces_as_export_does(episodes):
+@pytest.fixture
+def bare(episodes):
+    """Traces of a group without advantages, and the advantages of `credit.export`."""
     pairs = zip(episodes[::2], episodes[1::2], strict=True)  # of one seed each
     pair = next(pair for pair in pairs if pair[0].returns != pair[1].returns)
     exported = credit.export(pair, "rloo", "verifiers")
     traces = [trace.WireTrace.model_validate(entry) for entry in exported]
-    expected = [[node.advantages for node in found.nodes] for found in traces]
+    expected = advantages(traces)
     for found in traces:
         for node in found.nodes:
             node.advantages = None
+    return traces, expected
+
+
+def advantages(traces):
+    return [[node.advantages for node in found.nodes] for found in traces]
+
+
+def test_for_prime_rl_annotates_their_traces_as_export_does(bare):
+    traces, expected = bare
     group = [SimpleNamespace(traces=traces)]
     asyncio.run(credit.for_prime_rl("rloo")(None, group))
-    assert [[node.advantages for node in found.nodes] for found in traces] == expected
+    assert advantages(traces) == expected
+
+
+def test_prime_rl_scores_a_group_by_the_registered_algorithm(bare, monkeypatch):
+    algo = pytest.importorskip("prime_rl.orchestrator.algo", reason="wants Python 3.12")
+    from prime_rl.configs.algorithm import GRPOAlgoConfig
+
+    hook = {"score_group": credit.for_prime_rl("rloo")}
+    monkeypatch.setitem(
+        algo.ALGORITHM_CLASSES, "grpo", type("Turns", (algo.Algorithm,), hook)
+    )
+    traces, expected = bare
+    turns = algo.build_algorithm(GRPOAlgoConfig(), None)
+    asyncio.run(turns.finalize_group([SimpleNamespace(traces=traces)]))
+    assert advantages(traces) == expected

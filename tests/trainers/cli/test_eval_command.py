@@ -143,6 +143,7 @@ def test_mistakes_are_one_sentence_and_status_2(
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_with_status_1(tmp_path: Path) -> None:
     out = tmp_path / "log.jsonl"
     command = ["eval", "random", "kuhn_poker", "-n", "99", "--out", str(out)]

@@ -60,6 +60,7 @@ def test_games_lists_every_game_and_says_whose_extra_is_missing(tmp_path: Path) 
     )
 
 
+@pytest.mark.slow
 def test_games_without_numbers_are_listed_with_all_others(tmp_path: Path) -> None:
     """Those whose extra is missing, and a broken one of a plug-in, which is named."""
     without_extras(tmp_path)

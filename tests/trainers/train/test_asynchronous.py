@@ -80,7 +80,12 @@ def test_a_resumed_run_plays_again_what_was_in_flight_and_is_the_unbroken_one(
     unbroken.train()
     resumed = make_trainer(**options, output_dir=str(tmp_path / "resumed"))
     fill = resumed.ahead._fill
-    resumed.ahead._fill = lambda version: (time.sleep(0.1), fill(version))  # late
+
+    def late(version):
+        time.sleep(0.1)
+        fill(version)
+
+    resumed.ahead._fill = late
     resumed.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-2"))
     assert min(logged(resumed, "staleness")[-2:]) > 0
     assert max(logged(resumed, "dropped_episodes")) > 0
@@ -96,6 +101,22 @@ def test_an_agent_plays_in_the_process_and_each_epoch_begins_with_its_own_weight
     trainer.train()
     assert logged(trainer, "staleness") == [0, 1, 0, 1, 0]
     assert trainer.last_episodes[0].turns[0].generations
+
+
+@pytest.mark.slow
+def test_a_sigterm_to_all_processes_is_the_trainers_to_handle(make_trainer):
+    trainer = make_trainer(**STEPS, asynchronous=AHEAD)
+    fill = trainer.ahead._fill
+
+    def send(step):
+        fill(step)
+        for process in active_children():
+            if step == 1:
+                process.terminate()
+
+    trainer.ahead._fill = send
+    trainer.train()
+    assert logged(trainer, "staleness") == [0, 1, 1, 1]
 
 
 def test_an_agent_that_pickle_cannot_send_is_refused(model_folder, settings):

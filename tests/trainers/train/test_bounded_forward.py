@@ -8,6 +8,7 @@ from trl import GRPOTrainer
 
 from arena_trainers.lm.backends import scoring
 from arena_trainers.runs import tiny_model
+from arena_trainers.train import forward
 from arena_trainers.train.forward import distinct_rows
 
 TWO_BATCHES = {"gradient_accumulation_steps": 2, "steps_per_generation": 2}
@@ -18,6 +19,17 @@ OFF_POLICY = {"num_iterations": 2, "learning_rate": 1e-2}
 def trl_scores(trainer, *args, **kwargs):
     """TRL's own log-probabilities: every row runs, all at once."""
     return GRPOTrainer._get_per_token_logps_and_entropies(trainer, *args, **kwargs)
+
+
+@pytest.fixture(autouse=True)
+def memory(monkeypatch):
+    """Sets the free memory; by default there is none, so that chunks run again."""
+
+    def set_to(num_bytes):
+        monkeypatch.setattr(forward, "free_memory", lambda device: num_bytes)
+
+    set_to(0)
+    return set_to
 
 
 def gradient(trainer, batches, max_tokens=None):
@@ -105,6 +117,22 @@ def test_the_gradient_is_that_of_all_rows_at_once(make_trainer, options, beta):
         got, got_loss = gradient(trainer, batches, bound)
         np.testing.assert_allclose(got, wanted, atol=1e-6 * max(1, wanted.abs().max()))
         assert got_loss == pytest.approx(loss, abs=1e-6)
+
+
+def test_what_memory_holds_is_not_run_again_and_the_gradient_has_the_same_bits(
+    make_trainer, memory
+):
+    trainer = make_trainer(episodes_per_step=16, beta=0.3)
+    (batch,) = micro_batches(trainer)
+    moved(trainer)
+    shapes, found = shapes_run(trainer.model), []
+    for free in (0, 2**40):
+        memory(free)
+        shapes.clear()
+        found.append((gradient(trainer, [batch], 100)[0], len(shapes)))
+    (again, num_again), (kept, num_kept) = found
+    assert num_again == 2 * num_kept - 1 > num_kept
+    assert torch.equal(again, kept)
 
 
 def shapes_run(*models):

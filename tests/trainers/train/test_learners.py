@@ -7,7 +7,7 @@ from transformers import AutoTokenizer
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.lm import LMPolicy
-from arena_trainers.train import TrainingRow
+from arena_trainers.train import TrainingRow, forward
 from arena_wrappers import AgentPolicy, Ask, Reply
 
 TWO = {"planner": {"lora_r": 2}, "worker": {"lora_r": 2}}
@@ -88,17 +88,19 @@ def test_each_row_trains_the_adapter_of_its_role(make, generated):
             torch.testing.assert_close(grad, p.grad, atol=1e-6, rtol=1e-4)
 
 
-def test_small_chunks_have_the_gradient_of_one(make, generated):
+def test_small_chunks_have_the_gradient_of_one(make, generated, monkeypatch):
     """Chunks that run again in the backward pass run with their own adapter."""
     found = []
-    for most in (None, 40):
+    for most, free in ((None, 0), (40, 0), (40, 2**40)):
+        monkeypatch.setattr(forward, "free_memory", lambda device, free=free: free)
         trainer = make(TWO, max_tokens_per_forward=most)
         batch = generated(trainer)
         trainer.current_gradient_accumulation_steps = 1
         trainer._compute_loss(trainer.model, batch).backward()
         found.append([p.grad for own in trainer.learners.weights for p in own])
-    for one, other in zip(*found, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-4)
+    for one, *others in zip(*found, strict=True):
+        for other in others:
+            torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-4)
 
 
 def no_credit_for(role):

@@ -129,6 +129,7 @@ def test_multipliers_resume_bit_for_bit(make_trainer, tmp_path):
     assert 0 < kept["multipliers"]["length"] < again.credit.multipliers["length"]
 
 
+@pytest.mark.slow
 def test_a_reward_of_weight_zero_trains_as_without(make_trainer):
     def weights(**options):
         trainer = make_trainer(max_steps=2, **options)

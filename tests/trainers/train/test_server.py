@@ -20,6 +20,7 @@ from arena_trainers.engines import weights
 from arena_trainers.lm import adapter_base
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.backends.server import (
+    SERVERS,
     Server,
     ServerBackend,
     ServerError,
@@ -160,6 +161,54 @@ class StandIn(ThreadingHTTPServer):
         return {"model": body["model"], "choices": [choice]}
 
 
+class SGLangStandIn(StandIn):
+    """Answers by the routes of SGLang's documentation; another path is an error."""
+
+    deterministic, dtype = True, "float32"
+
+    def answer(self, path, body):
+        name = path.partition("?")[0].strip("/")
+        return getattr(self, f"sglang_{name}")(body)
+
+    def sglang_server_info(self, body):
+        info = {"model_path": str(self.folder), "dtype": self.dtype}
+        info |= {"enable_lora": True, "max_lora_rank": 8}
+        return info | {"enable_deterministic_inference": self.deterministic}
+
+    def sglang_get_model_info(self, body):
+        return {"model_path": str(self.folder), "weight_version": self.version}
+
+    def sglang_pause_generation(self, body):
+        return {"status": "ok"}
+
+    sglang_continue_generation = sglang_pause_generation
+
+    def sglang_update_weights_from_disk(self, body):
+        self.models["policy"] = model_of(body["model_path"])
+        self.version = body["weight_version"]
+        return {"success": True, "message": "", "num_paused_requests": 0}
+
+    def sglang_load_lora_adapter(self, body):
+        return {"success": self.v1_load_lora_adapter(body) is not None}
+
+    def sglang_unload_lora_adapter(self, body):
+        if body["lora_name"] not in self.models:
+            return 400
+        return {"success": self.v1_unload_lora_adapter(body) is not None}
+
+    def sglang_generate(self, body):
+        params = body["sampling_params"]
+        assert (params["top_k"], params["top_p"]) == (-1, 1.0)
+        asked = {"max_tokens": params["max_new_tokens"], **params}
+        asked |= {"model": body.get("lora_path", "policy"), "prompt": body["input_ids"]}
+        asked["seed"] = params["sampling_seed"]
+        (choice,) = self.v1_completions(asked)["choices"]
+        ids, logprobs = choice["token_ids"], choice["logprobs"]["token_logprobs"]
+        told = [[x, token, None] for x, token in zip(logprobs, ids, strict=True)]
+        reason = {"type": "stop", "matched": 1}
+        return {"meta_info": {"output_token_logprobs": told, "finish_reason": reason}}
+
+
 def model_of(folder):
     base = adapter_base(str(folder))
     model = load_model(Path(base or folder), device="cpu")
@@ -177,6 +226,7 @@ class Handler(BaseHTTPRequestHandler):
         server.calls.append((path, body))
         fault, status = server.faults.get(path), 200
         answer = server.answer(path, body) if not isinstance(fault, int) else {}
+        fault = answer if isinstance(answer, int) else fault
         if isinstance(fault, int):
             status, answer = fault, {"error": {"message": "it is out of sorts"}}
         elif fault is not None:
@@ -198,8 +248,8 @@ def start(model_folder):
     """Starts servers."""
     servers = []
 
-    def begin():
-        server = StandIn(model_folder)
+    def begin(kind=StandIn):
+        server = kind(model_folder)
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         servers.append(server)
         return server
@@ -487,6 +537,45 @@ def test_an_adapter_that_the_server_knows_is_read_again_once(make, vllm):
     ]
 
 
+@pytest.mark.parametrize("lora", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_sglang_has_the_weights_of_each_step(make, start, lora):
+    from peft import LoraConfig
+
+    server = start(SGLangStandIn)
+    options = {"r": 4, "target_modules": "all-linear", "task_type": "CAUSAL_LM"}
+    peft = LoraConfig(**options) if lora else None
+    trainer = make(server, peft_config=peft, episodes_per_step=8)
+    trainer.train()
+    assert max(record[DIFFERENCE] for record in steps(trainer)) < 1e-5
+    assert steps(trainer)[0]["grad_norm"] > 0.01
+    at = server.paths.index("/pause_generation")
+    order = ["/pause_generation", "/update_weights_from_disk", "/continue_generation"]
+    assert server.paths[at : at + 3] == order
+    names = [Path(name).name for name in server.models]
+    assert names == (["policy", "step-2"] if lora else ["policy"])
+    assert server.paths.count("/update_weights_from_disk") == (1 if lora else 3)
+
+
+def test_what_sglang_cannot_give_is_refused(start):
+    sglang = start(SGLangStandIn)
+    server = Server(sglang.url, timeout=5)
+    made = SERVERS["sglang"](server, served_by(server))
+    with pytest.raises(ServerError, match="has no weights of this run yet"):
+        made.generate([[4, 5]], [0], SAMPLING)
+    with pytest.raises(
+        ValueError, match="want top_k 0, top_p 1, min_p 0 and repetition"
+    ):
+        made.generate([[4, 5]], [0], Sampling(top_p=0.9))
+    sglang.dtype = "auto"
+    with pytest.raises(ServerError, match="a --dtype other than auto of the server at"):
+        served_by(server)
+    sglang.dtype, sglang.deterministic = "float32", False
+    with pytest.raises(
+        ServerError, match="want --enable-deterministic-inference and a"
+    ):
+        served_by(server)
+
+
 def test_a_server_that_only_says_it_has_the_weights_is_noticed(make, vllm):
     answer = vllm.collective_rpc
 
@@ -510,6 +599,7 @@ def test_the_server_goes_on_after_a_failed_load(backend, vllm, tmp_path):
     assert vllm.version == "default"
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_another_server_after_its_own_was_killed(make, start):
     first, second = start(), start()
 
@@ -538,6 +628,7 @@ def test_a_difference_that_is_no_number_is_noticed(make):
         sender.on_pre_optimizer_step(trainer.args, trainer.state, trainer.control)
 
 
+@pytest.mark.slow
 def test_an_evaluation_between_generation_batches_has_the_latest_weights(make, vllm):
     trainer = make(num_iterations=2, credit="mars")
     trainer.args.eval_strategy, trainer.args.eval_steps = IntervalStrategy.STEPS, 1

@@ -1,36 +1,39 @@
-"""The commands `arena eval`, `arena tournament` and `arena play`."""
+"""The commands `arena eval`, `arena compare`, `arena board`, `arena tournament` and `arena play`."""
 
 import json
 import re
 import secrets
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich.table import Table
 
-from arena_envs import GameEnv, game_infos
+from arena_envs import GameEnv, game_infos, make
+from arena_envs.doors import split
 from arena_envs.game import AnyGame
+from arena_trainers.cli.episodes import report as write_page
 from arena_trainers.cli.options import (
     PolicyOptions,
     as_command,
     group,
-    latex,
     one_form,
-    print_csv,
-    print_tables,
     read_env,
     read_envs,
     running,
+    show,
     show_warnings,
-    terminal_width,
     usage_errors,
     wanted_folder,
 )
 from arena_trainers.matchmaking import is_past
 from arena_trainers.report.episodes import count_lines
+from arena_trainers.runs.folder import CONFIG
+from arena_trainers.runs.settings import load_recipe
 from arena_wrappers import (
     Episode,
     EpisodePlan,
@@ -126,22 +129,30 @@ def _show(
     convs: Sequence[Mapping[str, float]],
     form: str,
 ) -> None:
-    """Prints all evaluations, as tables if `form` is empty."""
-    from arena_trainers.evaluate.tables import records_of
+    """Prints all evaluations in a form of `one_form`."""
+    from arena_trainers.evaluate.tables import (
+        evaluation_tables,
+        nash_conv_table,
+        records_of,
+    )
+
+    def tables(width: int | None) -> list[Table]:
+        return [
+            table
+            for one, conv in pairs
+            for table in (
+                *evaluation_tables(one, width),
+                *([nash_conv_table(one.game, conv)] if conv else ()),
+            )
+        ]
 
     pairs = list(zip(found, convs, strict=True))
-    if form == "json":
-        several = [
-            one.to_dict() | ({"nash_conv": dict(conv)} if conv else {})
-            for one, conv in pairs
-        ]
-        shown = several[0] if len(several) == 1 else {"evaluations": several}
-        typer.echo(json.dumps(shown, indent=1))
-    elif form == "csv":
-        print_csv([row for pair in pairs for row in records_of(*pair)])
-    else:
-        for one, conv in pairs:
-            _print(one, conv, as_latex=form == "latex")
+    several = [
+        one.to_dict() | ({"nash_conv": dict(conv)} if conv else {})
+        for one, conv in pairs
+    ]
+    document = several[0] if len(several) == 1 else {"evaluations": several}
+    show(form, document, [row for pair in pairs for row in records_of(*pair)], tables)
 
 
 def _run(
@@ -244,21 +255,112 @@ def _end(lost: Sequence[str], out: Path | None) -> None:
         raise typer.Exit(1)
 
 
-def _print(
-    found: "Evaluation",
-    convs: Mapping[str, float],
-    as_latex: bool,
+@as_command
+def compare(
+    base: str,
+    trained: str,
+    suite: str | None = None,
+    games: list[str] | None = None,
+    against: list[str] | None = None,
+    num_episodes: int = 100,
+    seed: int = 0,
+    equal_tokens: bool = False,
+    trained_on: list[str] | None = None,
+    *,
+    how: PolicyOptions,
+    timeout: float | None = None,
+    out: Path | None = None,
+    report: Path | None = None,
+    as_json: bool = False,
+    as_csv: bool = False,
+    as_latex: bool = False,
 ) -> None:
-    from arena_trainers.evaluate.tables import evaluation_tables, nash_conv_table
+    """Compare two policies on the same seeds and seats.
 
-    width = None if as_latex else terminal_width()
-    tables = evaluation_tables(found, width)
-    if convs:
-        tables.append(nash_conv_table(found.game, convs))
-    if as_latex:
-        typer.echo("\n\n".join(map(latex, tables)))
-    else:
-        print_tables(tables)
+    The difference of their returns is paired by seeds, and recomputed from replayed records. In
+    cooperative games a policy plays all seats. Baselines: random play, the best constant reply.
+    A game is `trained`, `sibling` (same rules, other parameters) or `held out` by the run of
+    TRAINED, or by --trained-on. Lost episodes are as in `arena eval`.
+
+    For example:
+
+    arena compare lm:runs/a/start lm:runs/a/model --suite mars --out a.jsonl
+
+    arena compare random cfr -g kuhn_poker,leduc_poker -n 500 --json
+    """
+    from arena_trainers.evaluate.comparison import ComparisonPlan, comparison_table
+
+    with usage_errors():
+        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
+        if report and out is None:
+            raise ValueError("want --out FILE with --report, got none; add it")
+        opponents, prompt = _compared_games(suite, games, against)
+        known, told = training_games(trained, trained_on)
+        options: dict[str, Any] = {"prompt": how.wrapper, "defaults": prompt}
+        options |= {"seed": seed, "num_episodes": num_episodes, "out": out}
+        options |= {"timeout": timeout, "trained_on": known}
+        options["equal_tokens"] = equal_tokens
+        plan = ComparisonPlan(*_two(how, base, trained), opponents, **options)
+    with running(_kept(out), policies=[base, trained]) as bar:
+        records = [{**row, "trained_on": told} for row in plan.run(bar)]
+    show_warnings([*plan.warnings])
+    show(form, records, records, lambda _: [comparison_table(records)])
+    if report and out is not None:
+        with redirect_stdout(sys.stderr):
+            write_page(paths=[out], out=report)
+    _end(plan.unanswered, out)
+
+
+def _two(
+    how: PolicyOptions, base: str, trained: str
+) -> "tuple[Policy | str, Policy | str]":
+    """Both policies; the same one twice if the strings are equal."""
+    found = how.policies([base] if base == trained else [base, trained])
+    if len(found) != len({base, trained}):
+        raise ValueError(f"want two policies, got {len(found)}: name past:RUN@STEP")
+    return found[0], found[-1]
+
+
+def _compared_games(
+    suite: str | None, games: Sequence[str] | None, against: Sequence[str] | None
+) -> tuple[dict[str, Sequence[str]], dict[str, Any]]:
+    """The opponents by game, and prompt options; --games are in place of a suite's."""
+    from arena_trainers.tournament import load_suite
+
+    if games and suite:
+        raise ValueError("want --suite or --games, got both; leave one out")
+    if games:
+        return dict.fromkeys(games, against or ()), {}
+    given = load_suite(suite or "transfer").given
+    opponents = {one["game"]: against or one["opponents"] for one in given["games"]}
+    return opponents, given["prompts"]["plain"]
+
+
+def training_games(
+    policy: str, given: Sequence[str] | None
+) -> tuple[list[AnyGame] | None, list[str]]:
+    """The games that a model was trained on, as given or as the runs of its folder say."""
+    from arena_trainers.train.games import checked_entry, expanded
+
+    if given:
+        return [read_env(game, None, None).game for game in given], list(given)
+    entries: list[Mapping[str, Any]] = []
+    seen: set[Path] = set()
+    while match := re.fullmatch(r"(lm:|past:)([^@]*)(@.*)?", policy):
+        folder = Path(match[2]).absolute()
+        near = (
+            one for one in (folder, *folder.parents[:2]) if (one / CONFIG).is_file()
+        )
+        if (run := next(near, None)) is None or run in seen:
+            break
+        seen.add(run)
+        settings = load_recipe(str(run / CONFIG))
+        games = settings.get("games") or ()
+        listing = split(games) if isinstance(games, str) else games
+        entries += map(checked_entry, expanded(listing))
+        policy = f"lm:{settings.get('model')}"  # the run that it started from
+    found = [make(one["id"], **one.get("params", {})).game for one in entries]
+    return found or None, [str(one["id"]) for one in entries]
 
 
 MODEL = re.compile("(lm|api|vllm):")  # policies with a limit of tokens
@@ -376,8 +478,7 @@ def tournament(
     arena tournament human cfr -g kuhn_poker -n 5 --out runs/c
     """
     from arena_trainers.extras import import_extra
-    from arena_trainers.tournament import TournamentPlan
-    from arena_trainers.tournament.round_robin import draw_matrix
+    from arena_trainers.tournament import TournamentPlan, round_robin
 
     import_extra("matplotlib", "eval")  # fails before hours of play
     with usage_errors():
@@ -397,23 +498,10 @@ def tournament(
     with running(advice, policies=policies) as bar:
         found = plan.run(bar)
         (out / SUMMARY).write_text(_text(found) + "\n")
-        draw_matrix(found, out / PICTURE)
+        round_robin.draw_matrix(found, out / PICTURE)
     show_warnings(found.warnings)
-    _show_tournament(found, form)
-
-
-def _show_tournament(found: "Tournament", form: str) -> None:
-    """Prints the results, as tables if `form` is empty."""
-    from arena_trainers.tournament.round_robin import records_of, tournament_tables
-
-    if form == "json":
-        typer.echo(_text(found))
-    elif form == "csv":
-        print_csv(records_of(found))
-    elif form == "latex":
-        typer.echo("\n\n".join(map(latex, tournament_tables(found))))
-    else:
-        print_tables(tournament_tables(found, terminal_width()))
+    tables = partial(round_robin.tournament_tables, found)
+    show(form, found.to_dict(), round_robin.records_of(found), tables)
 
 
 def _text(found: "Tournament") -> str:

@@ -2,6 +2,7 @@
 
 import csv
 import inspect
+import json
 import re
 import sys
 import tomllib
@@ -65,7 +66,24 @@ def print_tables(tables: Iterable[Table]) -> None:
             typer.echo(plain(table))
 
 
-def print_csv(records: Sequence[Mapping[str, Any]]) -> None:
+def show(
+    form: str,
+    document: Any,
+    records: Sequence[Mapping[str, Any]],
+    tables: Callable[[int | None], list[Table]],
+) -> None:
+    """Prints results in a form of `one_form`; `tables` takes the terminal's width."""
+    if form == "json":
+        typer.echo(json.dumps(document, indent=1))
+    elif form == "csv":
+        _print_csv(records)
+    elif form == "latex":
+        typer.echo("\n\n".join(map(latex, tables(None))))
+    else:
+        print_tables(tables(terminal_width()))
+
+
+def _print_csv(records: Sequence[Mapping[str, Any]]) -> None:
     """Prints a line for each record, with the names of all columns in the first."""
     names = dict.fromkeys(name for record in records for name in record)
     writer = csv.DictWriter(sys.stdout, [*names], lineterminator="\n")

@@ -1,4 +1,4 @@
-"""Engines of the model that learns: transformers, vLLM in the process, a vLLM server.
+"""Engines of the model that learns: transformers, vLLM in the process, a server of vLLM or SGLang.
 
 `ENGINES` has an entry for each: a check of its settings and a maker of its backend. This package
 imports neither TRL nor torch; `engines.weights`, which sends weights to a server, does.

@@ -4,7 +4,7 @@
 after play, when its own generation begins; here they are copied before the first reply that
 follows an optimizer step.
 
-`vllm_mode: server`: a vLLM server generates, see `arena_trainers.engines.weights`. TRL's
+`vllm_mode: server`: a server generates, see `arena_trainers.engines.weights`. TRL's
 own client is never made: it sends weights by NCCL alone.
 """
 

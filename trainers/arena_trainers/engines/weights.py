@@ -1,4 +1,4 @@
-"""`vllm_mode: server`: the trainer's weights reach a vLLM server, and are those that it plays.
+"""`vllm_mode: server`: the trainer's weights reach a server, and are those that it plays.
 
 Every process takes part: the weights of a sharded model are gathered from all of them. The
 main one writes them to `output_dir/server/step-N` and tells the server, or transfers them
@@ -32,6 +32,7 @@ from arena_trainers.engines.precision import training_dtype, warn_of_precision
 from arena_trainers.extras import import_extra
 from arena_trainers.lm.backends.server import (
     RESTART,
+    SERVERS,
     Server,
     ServerBackend,
     ServerError,
@@ -116,7 +117,7 @@ def server_backend(trainer: Any, server: Server) -> ServerBackend:
     model = trainer.accelerator.unwrap_model(trainer.model)
     check_shapes(server, served, model.config)
     check_adapter(server, served.max_lora_rank, model)
-    backend = ServerBackend(server, served)
+    backend = SERVERS[served.kind](server, served)
     trainer.use_vllm = True  # so TRL's loss reads the importance ratio
     trainer.sender = ServerWeights(trainer, backend)
     trainer.add_callback(trainer.sender)

@@ -255,20 +255,18 @@ def scales_of(
 
 def scored(rows: Sequence[ResultRow], scales: Scales | str) -> list[ResultRow]:
     """The rows of one opponent, each with a score or the reason why it has none."""
-    return [_scored(row, scales) for row in rows]
-
-
-def _scored(row: ResultRow, scales: Scales | str) -> ResultRow:
     if isinstance(scales, str):
-        return replace(row, no_score=scales)
-    uniform, best = scale = scales[row.seat]
-    if best - uniform < LEAST_SPREAD:
-        return replace(row, no_score="uniform random play is a best response")
-    mean, low, high = (
-        100 * (x - uniform) / (best - uniform)
-        for x in (row.mean_return, row.low, row.high)
-    )
-    return replace(row, score=mean, score_interval=(low, high), scale=scale)
+        return [replace(row, no_score=scales) for row in rows]
+    found = []
+    for row in rows:
+        uniform, best = scale = scales[row.seat]
+        returns = (row.mean_return, row.low, row.high)
+        told: Any = {"no_score": "uniform random play is a best response"}
+        if best - uniform >= LEAST_SPREAD:
+            mean, *ends = (100 * (x - uniform) / (best - uniform) for x in returns)
+            told = {"score": mean, "score_interval": (*ends,), "scale": scale}
+        found.append(replace(row, **told))
+    return found
 
 
 def results_path(episodes: Path) -> Path:

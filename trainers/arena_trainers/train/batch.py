@@ -696,7 +696,8 @@ def play_jobs(
     line: Connection, setup: Setup, folder: Path, dtype: Any, num_threads: int
 ) -> None:
     """Plays jobs in a process of its own, with a model of its own, until training ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the trainer ends this process
+    for sent_to_all in (signal.SIGINT, signal.SIGTERM):  # the trainer stops in order
+        signal.signal(sent_to_all, signal.SIG_IGN)
     torch.set_num_threads(num_threads)
     args, games, *rest = setup
     seated = opponents(games.plans, args, games.opponents, games.matchmaker)
@@ -836,19 +837,20 @@ class Ahead:
             played: Played = player.play(starts, step, trains)
             return played
         with clock.part("environment"):
-            self._number, dropped = player.generation_number(step), 0
+            began, dropped = time.perf_counter(), 0
+            self._number = player.generation_number(step)
             if self._resumed is not None:
                 self._fill(self._resumed)
                 dropped, self._resumed = len(starts) * len(self._jobs), None
             if not self._jobs:
                 self._submit(step)
-            (job, future), began = self._jobs.popleft(), time.perf_counter()
+            job, future = self._jobs.popleft()
             episodes, tokens, spent = future.result()
-            waited = time.perf_counter() - began
             player.end(job.played, episodes, step)
             self._starts.popleft()
             self._number += 1
             self._fill(step)
+            waited = time.perf_counter() - began
         beside = round(1000 * spent["generation"].wall)
         clock.counts.update(num_played(episodes), generated=tokens, beside=beside)
         self._note(

@@ -10,8 +10,9 @@ tensor is put together from fewer and smaller forward passes:
 - Rows whose loss has no gradient do not run: placeholder rows, and rows of advantage 0 if
   no KL term and no entropy bonus is added.
 - The rows that run are sorted by length and cut into chunks of at most
-  `max_tokens_per_forward` tokens. Chunks before the last ones, which have as many tokens together,
-  are computed again in the backward pass (checkpointing): memory holds the activations of one bound.
+  `max_tokens_per_forward` tokens. Their activations are kept while half of the memory that is free
+  holds them beside those of the largest chunk. Other chunks, but the last ones with as many tokens
+  as the bound together, are computed again in the backward pass. The gradient has the same bits.
 - The vocabulary is scored at the replies' positions alone. TRL scores prompts, too, where
   there is no Triton.
 
@@ -77,10 +78,13 @@ from arena_envs.game import random_states
 from arena_trainers.engines import changes_draws, training_dtype
 from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.lm.backends.scoring import (
+    OF_FREE,
+    bytes_per_token,
     chunks_by_length,
     default_max_tokens,
     evaluating,
     filled,
+    free_memory,
     gap_of,
     places,
     reads_padding,
@@ -770,9 +774,10 @@ class Forward:
                 # Through the wrapper of a distributed run, once for each backward pass. Its
                 # backward comes first, so that its activations go before others come back.
                 scores = self._score_chunk(model, chunk, compute_entropy)
-            elif (
-                sum(sizes[i:]) <= self.max_tokens and not layers
-            ):  # of several learners
+            elif not layers and (
+                sum(sizes[i:]) <= self.max_tokens  # of several learners
+                or self._fit(sizes[i] + max(sizes))
+            ):
                 scores = self._score_chunk(inner, chunk, compute_entropy)
             else:
                 args = inner, chunk, compute_entropy
@@ -783,6 +788,14 @@ class Forward:
             _padded(logprobs, width),
             _padded(entropies, width) if compute_entropy else None,
         )
+
+    def _fit(self, num_tokens: int) -> bool:
+        """Whether half of the memory that is free now holds activations of so many tokens."""
+        if not torch.is_grad_enabled():
+            return True
+        own = self.inner(self.trainer.model)
+        size = bytes_per_token(own.config.get_text_config())
+        return num_tokens * size <= OF_FREE * free_memory(self.accelerator.device)
 
     def _score_again(self, *arguments: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """`_score_chunk` of one chunk of several, in the forward and the backward pass."""

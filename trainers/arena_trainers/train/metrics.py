@@ -26,7 +26,7 @@
 | `arena/asynchronous/ratio` | mean importance ratio ρ of the n trained tokens, before the weights move | near 1 |
 | `arena/asynchronous/effective_sample_size` | (Σ ρ)² / (n Σ ρ²) | above 0.5 |
 | `arena/asynchronous/dropped_episodes` | episodes in flight that a resumed run discarded and played again / generation batches | 0 |
-| `arena/asynchronous/play_seconds` | seconds that the player took for the batch (`play_cpu_seconds`: of CPU); `wait_seconds`: that training waited for it | below those of training; near 0 |
+| `arena/asynchronous/play_seconds` | seconds that the player took for the batch (`play_cpu_seconds`: of CPU); `wait_seconds`: that training waited for it, and handed out weights and the next batch | below those of training; near 0 |
 | `arena/rows` | turns of the generation batch that are trained | at least 1 |
 | `arena/rows_run` | distinct rows that run through the model / rows, mean over micro-batches | low in small games |
 | `arena/rows_dropped` | rows without gradient, which do not run / rows | below 0.9 |

@@ -311,8 +311,9 @@ class SelfPlay:
         episodes_per_step: Episodes per optimizer step. All processes count. It sets
             `per_device_train_batch_size`, which counts episodes here.
         max_tokens_per_forward: Most tokens in one training pass; by default what memory allows.
-            Padding counts. The gradient is the same for any bound. A lower bound takes less
-            memory and about 40 % more time.
+            Padding counts. The gradient is the same for any bound. Where half of the free memory
+            does not hold several passes, most run again: a lower bound then takes less memory
+            and about 40 % more time.
         flat_groups: Groups without spread: 'keep' or 'drop'. In these groups all trajectories of
             each seat have the same reward. Dropping selects data by its returns; see `arena_trainers.train.batch`
             for the bias.

@@ -135,8 +135,7 @@ class Served(Environment):  # type: ignore[misc]
 
 def environment_maker(game: str, *arguments: Any, **params: Any) -> Any:
     """A function that makes a `Served` of these arguments; bad ones raise here."""
-    make = partial(Served, game, *arguments, **params)
-    make()
+    (make := partial(Served, game, *arguments, **params))()
     return make
 
 
@@ -160,20 +159,15 @@ def export(
         raise ValueError(f"want a new or empty folder, got {folder}; name another")
     called = [repr(given) for given in (game, *arguments)]
     called += [f"{name}={value!r}" for name, value in params.items()]
-    given: dict[str, Any] = {
-        "game": game,
-        "arguments": ", ".join(called),
-        "sessions": sessions,
-        "timeout": timeout,
-    }
-    given["name"] = re.sub(r"\W+", "_", game).strip("_")
+    given = {"game": game, "name": re.sub(r"\W+", "_", game).strip("_")}
+    limits = {"sessions": sessions, "timeout": timeout}
     templates = Path(__file__).parent / "space"
     for template in filter(Path.is_file, templates.rglob("*.tmpl")):
         path = folder / template.relative_to(templates).with_suffix("")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(
-            Template(template.read_text("utf-8")).substitute(given), "utf-8"
-        )
+        text = Template(template.read_text("utf-8"))
+        filled = text.substitute(given, arguments=", ".join(called), **limits)
+        path.write_text(filled, "utf-8")
 
 
 def make_app(

@@ -250,19 +250,12 @@ class OpenSpielGame(BaseGame[State, int]):
         return spiel_state(self.name, state).information_state_string(seat)
 
     def observe(self, state: State, seat: int) -> str:
-        spiel = spiel_state(self.name, state)
-        if self._shows_observation("string"):
-            text = spiel.observation_string(seat)
-        else:
-            text = spiel.information_state_string(seat)
+        text = self._seen(state, seat, "string")
         turn = "\nYour turn." if self.current_player(state) == seat else ""
         return f"You are player_{seat}.\n{ascii_lines(text)}".strip() + turn
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        spiel = spiel_state(self.name, state)
-        if self._shows_observation("tensor"):
-            return np.array(spiel.observation_tensor(seat), np.float32)
-        return np.array(spiel.information_state_tensor(seat), np.float32)
+        return np.array(self._seen(state, seat, "tensor"), np.float32)
 
     def action_text(self, state: State, action: int) -> str:
         return action_texts(self.name, state)[action]
@@ -321,12 +314,12 @@ class OpenSpielGame(BaseGame[State, int]):
         """The player to move, and the information state of a seat."""
         return self.current_player(state), self.information_state(state, seat)
 
-    def _shows_observation(self, form: str) -> bool:
-        kind = loaded(self.name).get_type()
-        wanted = "observation" if self.information == "perfect" else "information_state"
-        if getattr(kind, f"provides_{wanted}_{form}"):
-            return wanted == "observation"
-        return wanted != "observation"
+    def _seen(self, state: State, seat: int, form: str) -> Any:
+        kind, names = loaded(self.name).get_type(), ["observation", "information_state"]
+        if self.information != "perfect":
+            names.reverse()
+        name = names[0] if getattr(kind, f"provides_{names[0]}_{form}") else names[1]
+        return getattr(spiel_state(self.name, state), f"{name}_{form}")(seat)
 
 
 # by short name; OpenSpiel cannot unregister a game
@@ -363,8 +356,7 @@ def to_openspiel(game: str | AnyGame, **params: Any) -> Any:
     if name not in _registered:
         _registered[name] = game
         kind = _type_of(game, name)
-        facts = _info_of(game)
-        pyspiel.register_game(kind, _game_class(game, kind, facts))
+        pyspiel.register_game(kind, _game_class(game, kind, _info_of(game)))
     return pyspiel.load_game(name)
 
 
@@ -379,23 +371,16 @@ def _short_name(game: AnyGame) -> str:
 def _type_of(game: AnyGame, name: str) -> Any:
     kind = pyspiel.GameType
     hides = game.information == "imperfect" or game.simultaneous
-    information = kind.Information.PERFECT_INFORMATION
-    if hides:
-        information = kind.Information.IMPERFECT_INFORMATION
-    utility = kind.Utility
-    if game.zero_sum:
-        sums = utility.ZERO_SUM
-    else:
-        sums = utility.IDENTICAL if game.kind == "cooperative" else utility.GENERAL_SUM
+    known, utility, mode = kind.Information, kind.Utility, kind.ChanceMode
+    sums = utility.IDENTICAL if game.kind == "cooperative" else utility.GENERAL_SUM
     has_chance = game.max_chance_nodes != 0
-    mode = kind.ChanceMode
     return kind(
         short_name=name,
         long_name=repr(game),
         dynamics=kind.Dynamics.SEQUENTIAL,
         chance_mode=mode.EXPLICIT_STOCHASTIC if has_chance else mode.DETERMINISTIC,
-        information=information,
-        utility=sums,
+        information=known.IMPERFECT_INFORMATION if hides else known.PERFECT_INFORMATION,
+        utility=utility.ZERO_SUM if game.zero_sum else sums,
         reward_model=kind.RewardModel.TERMINAL,
         max_num_players=game.num_players,
         min_num_players=game.num_players,

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
@@ -123,7 +123,7 @@ class Position:
             IllegalAction: TextArena refuses the text.
         """
         text = text.strip().replace("[ ", "[")  # as `break_markup` shows brackets
-        listed = {fold(name): action for name, action in self.listed().items()}
+        listed = {fold(name): action for name, action in self.listed.items()}
         found = listed.get(fold(text.removeprefix("[").removesuffix("]")))
         return self._accepted(text) if found is None else found
 
@@ -135,13 +135,11 @@ class Position:
                     return action
         raise IllegalAction(f"want an action that the game takes, got {text[:80]!r}")
 
+    @cached_property
     def listed(self) -> dict[str, str]:
         """Actions by name: those that the player's texts give in brackets and that are taken."""
-        if "_listed" not in self.__dict__:
-            self._listed = {} if self.is_over else self._find_listed()
-        return self._listed
-
-    def _find_listed(self) -> dict[str, str]:
+        if self.is_over:
+            return {}
         messages = self.sent(self.player)
         sent = [text for sender, text, _ in messages if sender == ta.GAME_ID]
         given = dict.fromkeys(LISTED.findall("\n".join(sent)))
@@ -400,7 +398,7 @@ class TextArenaGame(BaseGame[State, int | str]):
     def legal_actions(self, state: State) -> Sequence[int | str]:
         if self.current_player(state) < 0:
             return ()
-        return list(self.position(state).listed().values())
+        return list(self.position(state).listed.values())
 
     def apply(self, state: State, action: int | str) -> State:
         return (*state, action)
@@ -426,7 +424,7 @@ class TextArenaGame(BaseGame[State, int | str]):
         return np.frombuffer(digest, np.uint8).astype(np.float32) / np.float32(255)
 
     def action_text(self, state: State, action: int | str) -> str:
-        names = {text: name for name, text in self.position(state).listed().items()}
+        names = {text: name for name, text in self.position(state).listed.items()}
         return names.get(str(action), str(action))
 
     def parse(self, state: State, text: str) -> int | str:

@@ -286,12 +286,9 @@ def seat_tools(
     """
     numbers = itertools.count()
 
-    def make() -> SeatTools:
-        return SeatTools(session(), next(numbers))
-
     def session() -> SeatSession:
         prompt = {"reply_format": "bare", "rules": False}
         return SeatSession(game, seat, opponents, prompt=prompt, **params)
 
     session()  # refuses wrong arguments now
-    return make
+    return lambda: SeatTools(session(), next(numbers))

@@ -810,14 +810,14 @@ class SeatSession:
     def _go_on(self, live: LiveEpisode) -> list[Message]:
         """Lets the opponents play; the prompt of the session's next turn."""
         try:
-            while not live.is_over and not self._is_own(live):
+            while not (done := live.is_over) and not self._is_own(live):
                 (reply,) = ask(live.policy, [live.request()], self._timeout, "raise")
                 live.take(reply)
         except BaseException:
             self._ended = True  # lost
             raise
-        self.done = live.is_over
-        if self.done:
+        self.done = done
+        if done:
             return self.prompt(self.seat)
         self.seat = live.seat
         return list(live.request().messages)

@@ -21,13 +21,19 @@ Each function below derives the known gradients. With two actions of probabiliti
 1 - p, the derivative by the last logit is p (1 - p) · (difference of their expected returns).
 """
 
+import tomllib
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 from arena_envs.game import CHANCE, TERMINAL
 from arena_trainers.credit.proofs.lines import Key
 
+# what a game tests, and what is hard, by name
+ABOUT: Mapping[str, tuple[str, str]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text("utf-8")
+)
 Known = dict[Key, float]
 Weights = dict[Key, tuple[int, ...]]
 
@@ -156,13 +162,7 @@ def _bandit() -> Diagnostic:
     prize = (Branch((0.0,), chance=0.8), Branch((10.0,), chance=0.2))
     root = alone("arms", pay(1.0), pay(0.0, Node(CHANCE, None, prize)))
     known: Known = {(0, "arms"): 0.25}
-    return Diagnostic(
-        "bandit",
-        "noise",
-        "One arm pays 1, the other pays 10 with probability 1/5.",
-        root,
-        known,
-    )
+    return Diagnostic("bandit", *ABOUT["bandit"], root, known)
 
 
 def _stop_or_go(name: str, stop: float, now: float, later: float) -> Diagnostic:
@@ -170,10 +170,7 @@ def _stop_or_go(name: str, stop: float, now: float, later: float) -> Diagnostic:
     last = alone("last", pay(later))
     root = alone("first", pay(stop), pay(now, last))
     known: Known = {(0, "first"): 0.25 * (now + later - stop)}
-    about = (
-        f"Stopping pays {stop:g}; going on pays {now:g}, and {later:g} a turn later."
-    )
-    return Diagnostic(name, "length", about, root, known)
+    return Diagnostic(name, *ABOUT[name], root, known)
 
 
 def _chain() -> Diagnostic:
@@ -193,14 +190,7 @@ def _chain() -> Diagnostic:
     weights: Weights = {(0, past): (3, 1) for past in pasts}
     root = alone((), start(0), start(1))
     known: Known = {(0, ()): 0.25, (0, (0,)): -0.09375}
-    return Diagnostic(
-        "chain",
-        "delay",
-        "The first action is paid at the end, the others at once.",
-        root,
-        known,
-        weights,
-    )
+    return Diagnostic("chain", *ABOUT["chain"], root, known, weights)
 
 
 def _umbrella() -> Diagnostic:
@@ -229,14 +219,7 @@ def _umbrella() -> Diagnostic:
     weights: Weights = {(0, 0): (1, 1), (0, 1): (1, 3)}
     root = luck((morning(0), morning(1)))
     known: Known = {(0, 0): -0.25, (0, 1): 0.1875}
-    return Diagnostic(
-        "umbrella",
-        "delay",
-        "The action is paid after two turns of random rewards.",
-        root,
-        known,
-        weights,
-    )
+    return Diagnostic("umbrella", *ABOUT["umbrella"], root, known, weights)
 
 
 def _signal() -> Diagnostic:
@@ -262,15 +245,7 @@ def _signal() -> Diagnostic:
             known[seat, (verb, card)] = sign * 0.046875
             weights[seat, (verb, card)] = (1, 3) if card else (3, 1)
     root = Node(CHANCE, None, (deal(0), deal(1)))
-    return Diagnostic(
-        "signal",
-        "team",
-        "A signal pays both seats if the second seat guesses the card.",
-        root,
-        known,
-        weights,
-        teams=(0, 0),
-    )
+    return Diagnostic("signal", *ABOUT["signal"], root, known, weights, teams=(0, 0))
 
 
 def _three_seats() -> Diagnostic:
@@ -294,13 +269,7 @@ def _three_seats() -> Diagnostic:
     # seat 0's action 1 pays it 1 more, then 2/4 - 3/4 in its second turn: 1/4 (1 - 1/4)
     known: Known = {(0, ()): 0.1875, (2, (0, 0)): 0.0625}
     return Diagnostic(
-        "three_seats",
-        "seats",
-        "Three seats; payments sum to zero; one seat may have a second turn.",
-        root,
-        known,
-        weights,
-        teams=(0, 1, 2),
+        "three_seats", *ABOUT["three_seats"], root, known, weights, teams=(0, 1, 2)
     )
 
 
@@ -311,14 +280,7 @@ def _patience() -> Diagnostic:
     slow = alone("slow", pay(0.0, late), pay(0.25, late))
     root = alone("first", pay(1.0, quick), pay(0.0, slow))
     known: Known = {(0, "first"): 0.5, (0, "slow"): 0.03125}
-    return Diagnostic(
-        "patience",
-        "truncation",
-        "Waiting pays 3 after the limit of two turns; the other action pays 1 at once.",
-        root,
-        known,
-        max_turns=2,
-    )
+    return Diagnostic("patience", *ABOUT["patience"], root, known, max_turns=2)
 
 
 def _hidden_card() -> Diagnostic:
@@ -339,14 +301,7 @@ def _hidden_card() -> Diagnostic:
     known: Known = {(0, "unseen"): -0.0103125, (1, "unseen"): 0.015}
     weights: Weights = {(0, "unseen"): (3, 1), (1, "unseen"): (3, 1)}
     return Diagnostic(
-        "hidden_card",
-        "chance",
-        "The second action of each seat pays 0.05 and 0.2 with 9 cards of 10, and costs 1 "
-        "with the tenth. Neither seat sees the card.",
-        root,
-        known,
-        weights,
-        teams=(0, 1),
+        "hidden_card", *ABOUT["hidden_card"], root, known, weights, teams=(0, 1)
     )
 
 
@@ -367,14 +322,7 @@ def _call() -> Diagnostic:
         (0, ("last", False)): 0.03125,
         (0, ("last", True)): 0.03125,
     }
-    return Diagnostic(
-        "call",
-        "parts",
-        "A call has a side reward of 0.1, and lowers the probability of the outcome 1 from "
-        "0.5 to 0.2. The last turn can earn a side reward of 0.25.",
-        root,
-        known,
-    )
+    return Diagnostic("call", *ABOUT["call"], root, known)
 
 
 DIAGNOSTICS: Mapping[str, Diagnostic] = {

@@ -51,7 +51,7 @@ from arena_trainers.credit.by_name import (
     needed_columns,
 )
 from arena_trainers.credit.pools import Credit, FlatPoolWarning
-from arena_trainers.credit.proofs.claims import KINDS, Claims, Kind
+from arena_trainers.credit.proofs.claims import BIASES, KINDS, Claims, Kind
 from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 from arena_trainers.credit.proofs.exact import COLUMNS, ExactGame, ExactPlay
 from arena_trainers.credit.trajectories import Trajectories, returns_to_go, trajectories
@@ -369,16 +369,9 @@ def found_claims(findings: Mapping[str, Finding]) -> Claims:
     cut = [game for game in findings if DIAGNOSTICS[game].max_turns is not None]
     bootstraps = all(findings[game].bias_infinite.kind in KINDS[:3] for game in cut)
     counted = [f for game, f in findings.items() if bootstraps or game not in cut]
-    return Claims(
-        bias_two=_worst(f.bias_two.kind for f in counted),
-        bias_infinite=_worst(f.bias_infinite.kind for f in counted),
-        bias_shared_chance=_worst(f.bias_shared_chance.kind for f in counted),
-        bootstraps=bootstraps,
-    )
-
-
-def _worst(kinds: Iterable[Kind]) -> Kind:
-    return max(kinds, key=KINDS.index)
+    kinds = {name: [getattr(f, name).kind for f in counted] for name in BIASES}
+    worst = {name: max(each, key=KINDS.index) for name, each in kinds.items()}
+    return Claims(**worst, bootstraps=bootstraps)
 
 
 Signature = Literal["turns", "trl", "verl", "episodes"]

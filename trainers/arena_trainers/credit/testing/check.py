@@ -31,7 +31,7 @@ from arena_trainers.credit.by_name import (
 )
 from arena_trainers.credit.needs import needs_of
 from arena_trainers.credit.pools import Credit, FlatPoolWarning
-from arena_trainers.credit.proofs.claims import KINDS, Claims, claims_of
+from arena_trainers.credit.proofs.claims import BIASES, KINDS, Claims, claims_of
 from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 from arena_trainers.credit.proofs.findings import (
     Finding,
@@ -516,7 +516,8 @@ def check_continuous(name: Named, turns: TurnBatch, rng: np.random.Generator) ->
     """
     uneven = with_numbers(turns, _thirds, _thirds)  # no float32 holds them exactly
     uneven = paid(uneven, _decimals(turns, rng))
-    rounded = with_numbers(uneven, _rounded, _rounded)
+    as_float32: Any = partial(np.asarray, dtype=np.float32)
+    rounded = with_numbers(uneven, as_float32, as_float32)
     live = trajectories(uneven)
     reward = live.column("reward")
     to_go = [
@@ -543,10 +544,6 @@ def _decimals(turns: TurnBatch, rng: np.random.Generator) -> Floats:
 def _thirds(column: Floats) -> Floats:
     """A third of the column, plus 0.1; columns of whole numbers, as labels, stay."""
     return column if (column == np.round(column)).all() else column / 3 + 0.1
-
-
-def _rounded(column: Floats) -> Any:
-    return column.astype(np.float32)
 
 
 def held_apart(column: str) -> Check:
@@ -664,7 +661,7 @@ def check_bias(name: Named, claims: Claims) -> Mapping[str, Finding]:
         limited = DIAGNOSTICS[game].max_turns is not None
         if limited and not claims.bootstraps:
             continue
-        for field in ("bias_two", "bias_infinite", "bias_shared_chance"):
+        for field in BIASES:
             worst = KINDS.index(getattr(claims, field))
             if limited and field == "bias_infinite":  # what `bootstraps` claims
                 worst = min(worst, KINDS.index("direction"))
@@ -724,12 +721,7 @@ def checks_of(claims: Claims) -> dict[str, Check]:
     }
 
 
-BIAS = (
-    "bias_two",
-    "bias_infinite",
-    "bias_shared_chance",
-    "bootstraps",
-)  # measured on the diagnostic games
+BIAS = (*BIASES, "bootstraps")  # measured on the diagnostic games
 
 
 class Evidence(NamedTuple):

@@ -1,7 +1,7 @@
-"""`ServerBackend`: tokens by a vLLM server, to which a trainer sends its weights.
+"""`ServerBackend`: tokens by a server of vLLM or SGLang, to which a trainer sends its weights.
 
-The server is `python -m vllm.entrypoints.openai.api_server` with the options that
-`arena serve policy` prints. Weights reach it as files, so it must see the folder. Whole
+A vLLM server is `python -m vllm.entrypoints.openai.api_server` with the options that
+`arena serve policy` prints. Weights reach it as files, which it must see, or by its transfer. Whole
 weights replace those of the served model; an adapter is loaded beside it. The folder is the
 version: the server keeps the folder's name with whole weights, and serves an adapter under it.
 """
@@ -12,10 +12,10 @@ import math
 import selectors
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, wait
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import NoneType
@@ -36,7 +36,10 @@ SHAPES = (
     *("model_type", "vocab_size", "hidden_size", "intermediate_size"),
     *("num_hidden_layers", "num_attention_heads", "num_key_value_heads"),
 )
-RESTART = "start it again with the command that `arena serve policy MODEL` prints"
+RESTART = (
+    "start it again with the command that `arena serve policy MODEL` prints, or for SGLang "
+    "with that of docs/training.md"
+)
 
 
 class ServerError(ValueError):
@@ -176,6 +179,7 @@ class Served:
         max_lora_rank: largest rank of an adapter; None if it takes none.
         transfer: backend of vLLM's weight transfer; None if it reads files.
         sums: the kinds of weights whose sums it tells (`WeightSums`): "adapter", "model".
+        kind: its name in `SERVERS`.
     """
 
     model: str
@@ -184,18 +188,22 @@ class Served:
     max_lora_rank: int | None
     transfer: str | None = None
     sums: tuple[str, ...] = ()
+    kind: str = "vllm"
 
 
 def served_by(server: Server) -> Served:
     """The model and the limits of a server.
 
     Raises:
-        ServerError: it cannot be reached, is no vLLM server, or lacks an option.
+        ServerError: it cannot be reached, is another server, or lacks an option.
     """
     try:
+        info = server.get("/server_info?config_format=json")
+        if "enable_deterministic_inference" in info:
+            return _served_by_sglang(server, info)
+        config = info["vllm_config"]
         models = server.get("/v1/models")["data"]
         base = next(model for model in models if not model.get("parent"))
-        config = server.get("/server_info?config_format=json")["vllm_config"]
         server.get("/weight_info")["weight_version"]
         mode = config["model_config"]["logprobs_mode"]
         lora = config.get("lora_config")
@@ -209,7 +217,7 @@ def served_by(server: Server) -> Served:
         )
     except (Refused, LookupError, TypeError, AttributeError, StopIteration) as error:
         raise ServerError(
-            f"want a vLLM server of version 0.31 to 0.33 with VLLM_SERVER_DEV_MODE=1 at "
+            "want a server of SGLang, or of vLLM 0.31 to 0.33 with VLLM_SERVER_DEV_MODE=1 at "
             f"{server.url}, got another, which cannot take weights ({error}); {RESTART}"
         ) from error
     if mode != "processed_logprobs":
@@ -218,6 +226,19 @@ def served_by(server: Server) -> Served:
             f"{mode}; {RESTART}"
         )
     return found
+
+
+def _served_by_sglang(server: Server, info: Mapping[str, Any]) -> Served:
+    """`Served` of an SGLang server, by its documented `server_info`."""
+    if not info["enable_deterministic_inference"] or info["dtype"] == "auto":
+        raise ServerError(
+            f"want --enable-deterministic-inference and a --dtype other than auto of the "
+            f"server at {server.url}, got enable_deterministic_inference "
+            f"{info['enable_deterministic_inference']} and dtype {info['dtype']!r}; {RESTART}"
+        )
+    rank = int(info["max_lora_rank"] or 0) if info["enable_lora"] else None
+    folder = str(info["model_path"])
+    return Served(folder, folder, str(info["dtype"]), rank, kind="sglang")
 
 
 def _sums_of(config: Any) -> tuple[str, ...]:
@@ -275,6 +296,8 @@ class ServerBackend:
     """
 
     runs_model = False
+    path, version_path = "/v1/completions", "/weight_info"  # of requests
+    pauses: tuple[tuple[Any, ...], str] = ("/pause?mode=wait",), "/resume"
 
     def __init__(self, server: Server, served: Served) -> None:
         self.server, self.served = server, served
@@ -291,26 +314,38 @@ class ServerBackend:
                 token ids or log-probabilities.
             ValueError: entropies are asked for.
         """
-        refuse_entropies(sampling)
+        self._check(sampling)
         if self.version is None:
             raise ServerError(
                 f"the server at {self.server.url} has no weights of this run yet; it gets "
                 "them when training begins: call train()"
             )
-        # all settings of sampling, as a model's folder may have other defaults
-        whole = {"model": self.model, "skip_special_tokens": False, **sampling.of_vllm}
-        bodies = [
-            {**whole, "prompt": list(i), "seed": seed % 2**63, "return_token_ids": True}
-            for i, seed in zip(prompt_ids, seeds, strict=True)
-        ]
-        answers = self.server.post_all("/v1/completions", bodies)
+        pairs = zip(prompt_ids, seeds, strict=True)
+        bodies = [self._body(list(ids), seed, sampling) for ids, seed in pairs]
+        answers = self.server.post_all(self.path, bodies)
         replies = [self._read(answer) for answer in answers]
         self.check_version()
         return Generated([ids for ids, _ in replies], [x for _, x in replies])
 
+    def _check(self, sampling: Sampling) -> None:
+        """Raises ValueError for what the server cannot give."""
+        refuse_entropies(sampling)
+
+    def _body(self, ids: list[int], seed: int, sampling: Sampling) -> dict[str, Any]:
+        """A request; with all settings, as a model's folder may have other defaults."""
+        own = {"model": self.model, "prompt": ids, "seed": seed % 2**63}
+        told = {"skip_special_tokens": False, "return_token_ids": True}
+        return own | told | sampling.of_vllm
+
+    def _parts(self, answer: Any) -> tuple[Any, Any, Any, Any]:
+        """Of a reply: model, token ids, log-probabilities, and why it ended."""
+        (choice,) = answer["choices"]
+        logprobs = choice["logprobs"]["token_logprobs"]
+        return answer["model"], choice["token_ids"], logprobs, choice["finish_reason"]
+
     def check_version(self) -> None:
         """Raises ServerError if the server has other weights than it was sent."""
-        told = self.server.get("/weight_info")
+        told = self.server.get(self.version_path)
         found = told.get("weight_version") if isinstance(told, dict) else told
         if found != self.version:
             raise ServerError(
@@ -338,28 +373,30 @@ class ServerBackend:
             ServerError: the server did not load them.
         """
         if is_adapter:
-            name = {"lora_name": str(folder)}
-            # not load_inplace, with which vLLM reads the files again for each generation
-            models = self.server.get("/v1/models")["data"]
-            is_known = any(model.get("id") == str(folder) for model in models)
-            if is_known:  # of a run that was resumed
-                self.server.post("/v1/unload_lora_adapter", name)
-            self._load(
-                "/v1/load_lora_adapter", name | {"lora_path": str(folder)}, folder
-            )
-            if is_known:  # the cache goes by the name
-                self._forget_prefixes()
-            if self.model not in (self.served.model, str(folder)):
-                self.server.post("/v1/unload_lora_adapter", {"lora_name": self.model})
+            self._load_adapter(folder)
             return
-        self.server.post("/pause?mode=wait")
+        pause, resume = self.pauses
+        self.server.post(*pause)
         try:
             self._replace_weights(folder, send)
         except BaseException:
             with suppress(ServerError):  # the first error says more
-                self.server.post("/resume")
+                self.server.post(resume)
             raise
-        self.server.post("/resume")
+        self.server.post(resume)
+
+    def _load_adapter(self, folder: Path) -> None:
+        name = {"lora_name": str(folder)}
+        # not load_inplace, with which vLLM reads the files again for each generation
+        models = self.server.get("/v1/models")["data"]
+        is_known = any(model.get("id") == str(folder) for model in models)
+        if is_known:  # of a run that was resumed
+            self.server.post("/v1/unload_lora_adapter", name)
+        self._load("/v1/load_lora_adapter", name | {"lora_path": str(folder)}, folder)
+        if is_known:  # the cache goes by the name
+            self._forget_prefixes()
+        if self.model not in (self.served.model, str(folder)):
+            self.server.post("/v1/unload_lora_adapter", {"lora_name": self.model})
 
     def expect(self, folder: Path, *, is_adapter: bool) -> None:
         """Takes replies of these weights from now on, and of no others."""
@@ -411,16 +448,14 @@ class ServerBackend:
         """Token ids and log-probabilities of a reply."""
         url = self.server.url
         try:
-            model, (choice,) = answer["model"], answer["choices"]
-            ids, why = choice["token_ids"], choice["finish_reason"]
-            logprobs = choice["logprobs"]["token_logprobs"]
+            model, ids, logprobs, why = self._parts(answer)
         except (LookupError, TypeError, ValueError):
             ids = model = why = logprobs = None
         known = _are(ids, int) and _are(logprobs, int, float, NoneType)
         if not known or len(ids) != len(logprobs):
             raise ServerError(
                 f"want token_ids and as many token_logprobs in a reply of {url}, got "
-                f"{str(answer)[:120]!r}; want a vLLM server of version 0.31 to 0.33"
+                f"{str(answer)[:120]!r}; want a server of vLLM 0.31 to 0.33, or of SGLang"
             )
         if model != self.model:
             raise ServerError(
@@ -438,6 +473,58 @@ class ServerBackend:
                 "weights have diverged; train with a lower learning_rate or max_grad_norm"
             )
         return ids, logprobs
+
+
+class SGLangBackend(ServerBackend):
+    """As `ServerBackend`, by the routes that SGLang documents. No SGLang server was tried.
+
+    Weights are files. There is no mode of its pause that waits, so that what is in flight while
+    whole weights are loaded ends the run.
+    """
+
+    path, version_path = "/generate", "/get_model_info"
+    pauses = ("/pause_generation", {"mode": "abort"}), "/continue_generation"
+
+    def _check(self, sampling: Sampling) -> None:
+        super()._check(sampling)
+        if not replace(sampling, temperature=1.0).draws_from_all:
+            raise ValueError(
+                "want top_k 0, top_p 1, min_p 0 and repetition_penalty 1 with SGLang, whose "
+                f"log-probabilities are those before them, got {dict(sampling.options)}; "
+                "leave them out"
+            )
+
+    def _body(self, ids: list[int], seed: int, sampling: Sampling) -> dict[str, Any]:
+        params = {**sampling.options, "top_k": -1, "sampling_seed": seed % 2**31}
+        params |= {
+            "stop_token_ids": list(sampling.end_ids),
+            "skip_special_tokens": False,
+        }
+        body = {"input_ids": ids, "sampling_params": params, "return_logprob": True}
+        is_base = self.model == self.served.model
+        return body if is_base else {**body, "lora_path": self.model}
+
+    def _parts(self, answer: Any) -> tuple[Any, Any, Any, Any]:
+        told = answer["meta_info"]
+        logprobs, ids = zip(
+            *(x[:2] for x in told["output_token_logprobs"]), strict=True
+        )
+        return self.model, list(ids), list(logprobs), told["finish_reason"]["type"]
+
+    def _load_adapter(self, folder: Path) -> None:
+        name = {"lora_name": str(folder)}
+        with suppress(Refused):  # it knows the adapter only in a run that was resumed
+            self.server.post("/unload_lora_adapter", name)
+        self._load("/load_lora_adapter", name | {"lora_path": str(folder)}, folder)
+        if self.model not in (self.served.model, str(folder)):
+            self.server.post("/unload_lora_adapter", {"lora_name": self.model})
+
+    def _replace_weights(self, folder: Path, send: Callable[[], None] | None) -> None:
+        told = {"model_path": str(folder), "weight_version": str(folder)}
+        self._load("/update_weights_from_disk", told | {"flush_cache": True}, folder)
+
+
+SERVERS = {"vllm": ServerBackend, "sglang": SGLangBackend}
 
 
 def _are(values: Any, *kinds: type) -> bool:

@@ -1,45 +1,16 @@
-"""Compares two policies on the same seeds and seats, with baselines and costs.
+"""Two policies on the same seeds and seats, with baselines and costs."""
 
-python benchmarks/compare_policies.py lm:runs/a/start lm:runs/a/model --out a.jsonl
-python benchmarks/compare_policies.py random cfr -g kuhn_poker,leduc_poker -n 500 --json
-"""
-
-import json
-import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
 from dataclasses import replace
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from arena_envs import GameEnv, make
-from arena_envs.doors import split
+from arena_envs import GameEnv
 from arena_envs.game import AnyGame
 from arena_envs.transforms import Transform
-from arena_trainers.cli.episodes import report as write_page
-from arena_trainers.cli.evaluate import (
-    _end,
-    _kept,
-)
-from arena_trainers.cli.options import (
-    PolicyOptions,
-    as_command,
-    latex,
-    listed,
-    one_form,
-    print_csv,
-    print_tables,
-    read_env,
-    running,
-    show_warnings,
-    usage_errors,
-)
 from arena_trainers.evaluate.matches import (
     Evaluation,
     EvaluationPlan,
@@ -47,12 +18,7 @@ from arena_trainers.evaluate.matches import (
     env_of,
 )
 from arena_trainers.evaluate.result_rows import ResultRow
-from arena_trainers.runs.folder import CONFIG
-from arena_trainers.runs.settings import load_recipe
-from arena_trainers.tournament import load_suite
-from arena_trainers.train.games import checked_entry, expanded
 from arena_wrappers import Policy, make_policy
-from comparing import run_script
 
 CAPTION = """\
 difference: trained less base on the same seeds and seats, from replayed records; brackets: 95 % intervals over n seeds
@@ -253,154 +219,3 @@ def comparison_table(records: Sequence[Mapping[str, Any]]) -> Table:
         ]
         table.add_row(*map(escape, cells))
     return table
-
-
-Suite = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SUITE",
-        help="A suite of arena board, or a YAML file. [default: transfer]",
-    ),
-]
-MoreGames = Annotated[
-    list[str] | None,
-    typer.Option(
-        *("--games", "-g"),
-        metavar="GAME,GAME",
-        callback=listed,
-        help="Games by commas, in place of GAME; repeatable.",
-    ),
-]
-EvalEpisodes = Annotated[
-    int, typer.Option("--episodes", "-n", help="Episodes per opponent and seat.")
-]
-EqualTokens = Annotated[
-    bool,
-    typer.Option(
-        "--equal-tokens",
-        help="Also the plurality of as many replies of one seat as a team's tokens buy.",
-    ),
-]
-TrainedOn = Annotated[
-    list[str] | None,
-    typer.Option(callback=listed, help="Games of the training. [default: the run's]"),
-]
-Page = Annotated[
-    Path | None, typer.Option(metavar="PAGE", help="Write a page; needs --out.")
-]
-
-
-@as_command
-def compare(
-    base: Annotated[str, typer.Argument(metavar="BASE")],
-    trained: Annotated[str, typer.Argument(metavar="TRAINED")],
-    suite: Suite = None,
-    games: MoreGames = None,
-    against: list[str] | None = None,
-    num_episodes: EvalEpisodes = 100,
-    seed: int = 0,
-    equal_tokens: EqualTokens = False,
-    trained_on: TrainedOn = None,
-    *,
-    how: PolicyOptions,
-    timeout: float | None = None,
-    out: Path | None = None,
-    report: Page = None,
-    as_json: bool = False,
-    as_csv: bool = False,
-    as_latex: bool = False,
-) -> None:
-    """Compare two policies on the same seeds and seats.
-
-    The difference of their returns is paired by seeds, and recomputed from replayed records. In
-    cooperative games a policy plays all seats. Baselines: random play, the best constant reply.
-    A game is `trained`, `sibling` (same rules, other parameters) or `held out` by the run of
-    TRAINED, or by --trained-on. Lost episodes are as in `arena eval`.
-
-    For example:
-
-    python benchmarks/compare_policies.py random cfr -g kuhn_poker,leduc_poker -n 500 --json
-    """
-    with usage_errors():
-        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
-        if report and out is None:
-            raise ValueError("want --out FILE with --report, got none; add it")
-        opponents, prompt = _compared_games(suite, games, against)
-        known, told = training_games(trained, trained_on)
-        options: dict[str, Any] = {"prompt": how.wrapper, "defaults": prompt}
-        options |= {"seed": seed, "num_episodes": num_episodes, "out": out}
-        options |= {"timeout": timeout, "trained_on": known}
-        options["equal_tokens"] = equal_tokens
-        plan = ComparisonPlan(*_two(how, base, trained), opponents, **options)
-    with running(_kept(out), policies=[base, trained]) as bar:
-        rows = plan.run(bar)
-    show_warnings([*plan.warnings])
-    _show_compared([{**row, "trained_on": told} for row in rows], form)
-    if report and out is not None:
-        with redirect_stdout(sys.stderr):
-            write_page(paths=[out], out=report)
-    _end(plan.unanswered, out)
-
-
-def _two(
-    how: PolicyOptions, base: str, trained: str
-) -> "tuple[Policy | str, Policy | str]":
-    """Both policies; the same one twice if the strings are equal."""
-    found = how.policies([base] if base == trained else [base, trained])
-    if len(found) != len({base, trained}):
-        raise ValueError(f"want two policies, got {len(found)}: name past:RUN@STEP")
-    return found[0], found[-1]
-
-
-def _show_compared(records: Sequence[Mapping[str, Any]], form: str) -> None:
-    """Prints a comparison, as a table if `form` is empty."""
-    if form == "json":
-        typer.echo(json.dumps(records, indent=1))
-    elif form == "csv":
-        print_csv(records)
-    elif form == "latex":
-        typer.echo(latex(comparison_table(records)))
-    else:
-        print_tables([comparison_table(records)])
-
-
-def _compared_games(
-    suite: str | None, games: Sequence[str] | None, against: Sequence[str] | None
-) -> tuple[dict[str, Sequence[str]], dict[str, Any]]:
-    """The opponents by game, and prompt options; --games are in place of a suite's."""
-    if games and suite:
-        raise ValueError("want --suite or --games, got both; leave one out")
-    if games:
-        return dict.fromkeys(games, against or ()), {}
-    given = load_suite(suite or "transfer").given
-    opponents = {one["game"]: against or one["opponents"] for one in given["games"]}
-    return opponents, given["prompts"]["plain"]
-
-
-def training_games(
-    policy: str, given: Sequence[str] | None
-) -> tuple[list[AnyGame] | None, list[str]]:
-    """The games that a model was trained on, as given or as the runs of its folder say."""
-    if given:
-        return [read_env(game, None, None).game for game in given], list(given)
-    entries: list[Mapping[str, Any]] = []
-    seen: set[Path] = set()
-    while match := re.fullmatch(r"(lm:|past:)([^@]*)(@.*)?", policy):
-        folder = Path(match[2]).absolute()
-        near = (
-            one for one in (folder, *folder.parents[:2]) if (one / CONFIG).is_file()
-        )
-        if (run := next(near, None)) is None or run in seen:
-            break
-        seen.add(run)
-        settings = load_recipe(str(run / CONFIG))
-        games = settings.get("games") or ()
-        listing = split(games) if isinstance(games, str) else games
-        entries += map(checked_entry, expanded(listing))
-        policy = f"lm:{settings.get('model')}"  # the run that it started from
-    found = [make(one["id"], **one.get("params", {})).game for one in entries]
-    return found or None, [str(one["id"]) for one in entries]
-
-
-if __name__ == "__main__":
-    run_script(compare)

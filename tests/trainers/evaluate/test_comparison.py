@@ -1,0 +1,82 @@
+"""Comparisons: records, tokens per point, samples of equal tokens."""
+
+import random
+
+import pytest
+
+from arena_trainers.evaluate.comparison import ComparisonPlan
+from arena_wrappers import Reply
+
+
+def test_cooperative_games_are_played_by_the_policy_in_all_seats():
+    plan = ComparisonPlan("random", "first", {"mini_hanabi": ()}, num_episodes=4)
+    rows = plan.run()
+    roles = ["difference", "trained", "base", "random", "constant"]
+    assert [row["role"] for row in rows] == roles
+    assert {(row["against"], row["num_seeds"]) for row in rows} == {("self", 4)}
+
+
+class Counted:
+    """Says one word, in three tokens."""
+
+    def __init__(self, word):
+        self.name = word
+
+    def act(self, requests):
+        return [Reply(f"[{self.name}]", token_ids=[1] * 3) for _ in requests]
+
+
+def test_tokens_per_point_are_those_above_random_play():
+    plan = ComparisonPlan(
+        Counted("pass"), Counted("bet"), {"kuhn_poker": ()}, num_episodes=50
+    )
+    rows = {row["role"]: row for row in plan.run()}
+    trained, base, random = (rows[role] for role in ("trained", "base", "random"))
+    assert trained["tokens"] >= 3
+    gain = trained["value"] - random["value"]
+    assert trained["tokens_per_point"] == pytest.approx(trained["tokens"] / gain)
+    assert base["value"] < random["value"]
+    assert base["tokens_per_point"] is None
+
+
+class Guesses:
+    """Answers a question with the right answer at a probability, in four tokens."""
+
+    name = "guesses"
+
+    def __init__(self, share):
+        self.share = share
+
+    def act(self, requests):
+        replies = []
+        for request in requests:
+            rng = random.Random(request.seed)
+            right = request.game.task(request.state).answer
+            word = right if rng.random() < self.share else f"wrong {rng.random()}"
+            replies.append(Reply(f"answer {word}", token_ids=[1] * 4))
+        return replies
+
+
+def test_solo_has_as_many_replies_as_the_tokens_of_the_team_buy():
+    """Three of four tokens buy three; of three, two alike are right more often than one."""
+    game = "questions(protocol=vote)"
+    plan = ComparisonPlan(
+        Guesses(0.1), Guesses(0.7), {game: ()}, num_episodes=100, equal_tokens=True
+    )
+    rows = {row["role"]: row for row in plan.run()}
+    assert rows["solo"]["num_samples"] == rows["base solo"]["num_samples"] == 3
+    assert rows["solo"]["tokens"] == rows["trained"]["tokens"] == 12
+    # any two right of three, or the first of three that differ: .784 + .7 * .09
+    assert rows["solo"]["low"] < 0.784 + 0.063 < rows["solo"]["high"]
+
+
+def test_a_policy_without_tokens_has_no_solo_and_that_is_said():
+    plan = ComparisonPlan(
+        "first",
+        "random",
+        {"questions(protocol=vote)": ()},
+        num_episodes=2,
+        equal_tokens=True,
+    )
+    assert not {"solo", "base solo"} & {row["role"] for row in plan.run()}
+    assert any("random, which reports no tokens" in text for text in plan.warnings)
