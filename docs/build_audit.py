@@ -2,7 +2,7 @@
 
     python docs/build_audit.py --games            # beside textarena, open_spiel, pettingzoo[classic], rlcard
     python docs/build_audit.py --credit wheels    # with torch; wheels as in docs/audit/credit.py
-    python docs/build_audit.py --kuhn runs/audit  # six runs of the default job, a CPU minute each
+    python docs/build_audit.py --kuhn runs/audit  # six runs of the default job, less than a CPU minute each
     python docs/build_audit.py --write
     python docs/build_audit.py
 
@@ -75,6 +75,9 @@ large batch is the limit of many episodes: it holds every line of play by its pr
 Authors divide by a standard deviation or a mean on purpose, and papers discuss it. The table shows what it costs in these games.
 Three functions have another aim: `grpo_passk` optimizes the best of k, and `maxrl` and `gpg` are made for rewards of 0 and 1,
 while these games also pay other numbers.
+
+Two packages have no function to call. verifiers 0.4.0 stores the advantages that a trainer gives it. AReaL 1.0.4 computes them within
+a method of its actor, with a KL term, shifted masks and the normalizations that a run's configuration chooses.
 
 """
 GAMES_HEAD = """
@@ -446,6 +449,8 @@ def pages() -> dict[str, str]:
     text = HEAD + summary(known["credit"]) + "\n"
     text += credit_table(known["credit"]) + GAMES_HEAD + games_rows(known["games"])
     text += kuhn_text(known)
+    seconds = sum(r["cpu_seconds"] for part in known.values() for r in part.values())
+    text += f"\nAll that this page shows took {seconds:.0f} CPU seconds on one core.\n"
     return {
         "audit": text,
         "audit/details": details(known),

@@ -41,11 +41,10 @@ def test_ratings_do_not_depend_on_who_is_named_first():
 def test_weighted_elo_is_the_fit_of_choix():
     choix = pytest.importorskip("choix")
     rng, wins = np.random.default_rng(0), np.zeros((5, 5))
-    played = [
-        PairOutcome(*rng.choice(5, 2, replace=False).tolist(), float(score))
-        for score in rng.choice([0, 0.5, 1], 200, p=[0.6, 0.2, 0.2])
-    ]
-    weights = rng.random(200) * 3
+    scores = rng.choice([0, 0.5, 1], 200, p=[0.6, 0.2, 0.2]).tolist()
+    pairs = [rng.choice(5, 2, replace=False).tolist() for _ in scores]
+    played = [PairOutcome(a, b, x) for (a, b), x in zip(pairs, scores, strict=True)]
+    weights = (rng.random(200) * 3).tolist()
     for (first, second, score), weight in zip(played, weights, strict=True):
         wins[first, second] += weight * score
         wins[second, first] += weight * (1 - score)
