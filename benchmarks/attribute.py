@@ -190,6 +190,11 @@ def attribute(
         for row in rows:
             ends = "{value:z.3f} ({low:z.3f} to {high:z.3f})".format(**row)
             typer.echo(f"{row['seat']}\t{row['num_seeds']}\t{ends}")
+        typer.echo(
+            f"# below 0: {policy} in the seat lowers the team's return. Intervals of 95 % hold "
+            "for any returns of {:g} to {:g};\n# below 50 seeds they are wide, and may go "
+            "below 0 where no value does".format(*bounds_of(rules))
+        )
     if num_lost:
         typer.echo(f"error: {num_lost} episodes are lost; play them again", err=True)
         raise typer.Exit(1)

@@ -891,7 +891,7 @@ def main(
     DIRECTORY/bench.json are not repeated, so run the command again after an interruption.
     It then writes README.md, games.md, choose.md, learning.png, horizon.png and advice.json, which `arena credit
     suggest` reads; that of docs/credit goes into the package. All 3,850 runs with ten seeds
-    take about 55 CPU minutes, a CPU second each. The same code gives the same numbers.
+    take about 25 CPU minutes: variants of a seed run in lockstep. The same code gives the same numbers.
 
     --game kuhn_model, tic_tac_toe_model and mini_hanabi_model train the tiny language model
     with `mars` and `episode` over equal pools, five seeds. They take hours and run only if

@@ -40,6 +40,7 @@ COMMANDS = (
         "eval",
         "tournament",
         "compare",
+        "sweep",
         "play",
         "replay",
         "report",

@@ -148,13 +148,6 @@ def after_guess(state: State, place: int) -> State:
     return state._replace(team=1 - team, left=0)
 
 
-def after_loss(state: State, place: int) -> State:
-    """The state after the other team has got a word for a clue that was refused."""
-    other = 1 - state.team
-    state = state._replace(guessed=(*state.guessed, place), team=other, left=0)
-    return state if state.hidden(str(other)) else state._replace(winner=other)
-
-
 TEAMS = ("red", "blue")
 SEATS = tuple(
     f"the {role} of team {team}"
@@ -318,8 +311,11 @@ class Codenames(talk.TalkGame[State, Action]):
 
     def apply(self, state: State, action: Action) -> State:
         if isinstance(action, int):
-            if state.left < 0:
-                return after_loss(state, action)
+            if state.left < 0:  # the other team gets a word for a clue that was refused
+                other, guessed = 1 - state.team, (*state.guessed, action)
+                state = state._replace(guessed=guessed, team=other, left=0)
+                is_open = state.hidden(str(other))
+                return state if is_open else state._replace(winner=other)
             if state.board < 0:
                 return state._replace(board=action, key=UNKNOWN * self.num_words)
             number = self.num_words - state.key.count(UNKNOWN)

@@ -255,8 +255,10 @@ def scene(game: DotsAndBoxes, state: State, viewer: int | None) -> Scene:
             first = row * (num_columns + 1)
             line = [upright[first]]
             for column in range(num_columns):
-                box = _box(state, row * num_columns + column)
-                line += [box, upright[first + column + 1]]
+                bit = 1 << row * num_columns + column
+                seats = [seat for seat, own in enumerate(state.boxes) if own & bit]
+                owned = [Cell(str(seat), seat_tone(seat)) for seat in seats]
+                line += [*(owned or [Cell()]), upright[first + column + 1]]
             rows.append(line)
     left = [str(i // 2 + 1) if i % 2 == 0 else "" for i in range(len(rows))]
     top = [chr(97 + i // 2) if i % 2 == 0 else "" for i in range(len(rows[0]))]
@@ -264,10 +266,3 @@ def scene(game: DotsAndBoxes, state: State, viewer: int | None) -> Scene:
     title = f"boxes: player_0 {first_boxes}, player_1 {second_boxes}"
     board = Grid(rows, title, left, top, narrow=True)
     return Scene(turn_title(game, state, viewer), [board])
-
-
-def _box(state: State, box: int) -> Cell:
-    for seat, boxes in enumerate(state.boxes):
-        if boxes >> box & 1:
-            return Cell(str(seat), seat_tone(seat))
-    return Cell()

@@ -469,7 +469,7 @@ def _check_plan(plan: Plan) -> None:
         ("counts", {plan.counts}, answering),
     ):
         for name in sorted(found):
-            check_known(name, known, f"no {key} {name!r:.80}")
+            check_known(name, known, f"unknown {name!r:.80} in {key}")
     check_int("num of all seats", len(names), 1, 9)
     check_int("rounds", plan.rounds, 1, 9)
     check_int("number of turns", len(plan.turns), 1, 99)

@@ -525,7 +525,13 @@ class Referrer(talk.Scripted):
         if game.current_player(state) == DESCRIBER:
             words = self._says(game, state, state.targets[-1])
             return Utterance("say", (), words[: game.max_message].strip())
-        scores = [self._fit(game, state, number) for number in state.objects]
+        heard, said = state.said[-1].message, words_of(state.said[-1].message)
+        scores = [0] * game.num_objects
+        if self.style == "optimal":
+            scores = [heard == self._says(game, state, n) for n in state.objects]
+        elif self.style != "silent":
+            names = [game.names[n].split() for n in state.objects]
+            scores = [len(said & {*values}) for values in names]
         best = [n for n, score in enumerate(scores, 1) if score == max(scores)]
         return Utterance("pick", (rng.choice(best),))
 
@@ -537,13 +543,6 @@ class Referrer(talk.Scripted):
             return min(game.names[target].split(), key=values.count)
         code = sorted(state.objects).index(target) if self.style == "optimal" else 0
         return game.words[code]
-
-    def _fit(self, game: Referential, state: State, number: int) -> int:
-        message = state.said[-1].message
-        if self.style == "optimal":
-            return int(message == self._says(game, state, number))
-        fits = words_of(message) & {*game.names[number].split()}
-        return 0 if self.style == "silent" else len(fits)
 
 
 def scene(game: Referential, state: State, viewer: int | None) -> Scene:

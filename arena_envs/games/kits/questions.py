@@ -108,25 +108,20 @@ class Search:
         turns = min(num_turns, size)  # more turns than secrets are of no use
         key = (left, turns)
         if key not in self._found:
-            self._found[key] = self._searched(left, turns)
+            splits = [(a, _split(self._game, left, a)) for a in self._useful(left)]
+            splits.sort(key=lambda pair: _uncertainty(pair[1].values()))
+            best, most = 0, self._bounds.most(size, turns)
+            for action, parts in splits:
+                best = max(best, self._after(action, parts, turns, best + 1))
+                if best == most:
+                    break
+            self._found[key] = best
             if len(self._found) > self._max_sets:
                 raise ValueError(
                     f"{self._game!r} has more than {self._max_sets} sets of secrets to "
                     "search; use the bot 'information_gain', or a smaller game"
                 )
         return self._found[key] + size * (num_turns - turns)
-
-    def _searched(self, left: tuple[int, ...], num_turns: int) -> int:
-        splits = [
-            (action, _split(self._game, left, action)) for action in self._useful(left)
-        ]
-        splits.sort(key=lambda pair: _uncertainty(pair[1].values()))
-        best, most = 0, self._bounds.most(len(left), num_turns)
-        for action, parts in splits:
-            best = max(best, self._after(action, parts, num_turns, best + 1))
-            if best == most:
-                break
-        return best
 
     def _after(
         self, action: int, parts: dict[int, list[int]], num_turns: int, enough: int

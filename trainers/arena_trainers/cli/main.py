@@ -1,24 +1,39 @@
 """The `arena` command."""
 
 import errno
+import itertools
+import json
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import typer
+from rich import box
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
-from arena_envs.doors import find_modules_here, missing_extra
+from arena_envs.doors import find_modules_here, missing_extra, split
 from arena_trainers import extras
 from arena_trainers.checkpoint import newest_checkpoint, step_of
 from arena_trainers.cli import episodes, evaluate, games
 from arena_trainers.cli.credit import audit_app, credit_app
-from arena_trainers.cli.options import UsageError, as_command, usage_errors
+from arena_trainers.cli.options import (
+    UsageError,
+    as_command,
+    one_form,
+    show,
+    usage_errors,
+)
 from arena_trainers.cli.serve import add_serve
 from arena_trainers.cli.train import (
     HELP,
@@ -30,10 +45,11 @@ from arena_trainers.cli.train import (
 from arena_trainers.lm.backends.server import ServerError
 from arena_trainers.offline.protocol import check_name
 from arena_trainers.runs.checks import preflight
-from arena_trainers.runs.folder import CONFIG, START, with_start
+from arena_trainers.runs.folder import CONFIG, RESULTS, START, with_start
 from arena_trainers.runs.settings import is_loop, load_recipe, read_loop, row_config
 from arena_wrappers import NoReplyError
 from arena_wrappers.policies import wrapped
+from arena_wrappers.records import write_whole
 
 if TYPE_CHECKING:
     from arena_trainers.runs.run import Run, Stopper
@@ -211,6 +227,147 @@ def _how_it_stopped(folder: Path) -> str:
         f"stopped; the last checkpoint is of step {step_of(checkpoint)}, resume with:\n"
         f"arena train --resume {shlex.quote(str(folder))}"
     )
+
+
+SWEPT = """\
+difference: from the first options, paired by seeds; brackets: 95 % intervals of the mean over seeds
+without brackets: one seed, or the same number in all seeds"""
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+@as_command
+def sweep(
+    arguments: list[str],
+    vary: list[str],
+    output_dir: Path,
+    num_seeds: int = 3,
+    as_json: bool = False,
+    as_csv: bool = False,
+    as_latex: bool = False,
+) -> None:
+    """Train with all combinations of options, and compare them over seeds.
+
+    Options of `arena train` apply to all runs. After a stop the same command goes on: finished
+    runs are kept, others resume. The value of a run is its last NashConv (lower is better) or, in
+    games without it, the return against random play, or else in self-play. Intervals are of the
+    mean over seeds. Differences are from the first combination, paired by seeds.
+
+    For example:
+
+    arena sweep kuhn-tiny --vary credit=mars,episode --vary max_steps=20,40 --output-dir runs/a
+    """
+    with usage_errors():
+        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
+        runs: dict[str, dict[Path, list[str]]] = {}
+        for options in _grid(vary):
+            place = output_dir / quote(name := ",".join(options), safe="=,")
+            runs[name] = {
+                place / f"seed-{seed}": [
+                    *(*arguments, *(f"--{option}" for option in options)),
+                    *(f"--seed={seed}", f"--output-dir={place / f'seed-{seed}'}"),
+                ]
+                for seed in range(num_seeds)
+            }
+        jobs = [job for one in runs.values() for job in one.items()]
+        for folder, command in jobs:
+            request = read_request(command)
+            if not folder.exists():  # refuses mistakes before hours of training
+                _check(request, is_main=True)
+        _check_sweep(output_dir / "sweep.json", arguments)
+    for folder, command in jobs:
+        _train_once(folder, command)
+    records = list(_swept({name: [*one] for name, one in runs.items()}))
+    show(form, records, records, lambda _: [_sweep_table(records)])
+
+
+def _grid(vary: Sequence[str]) -> list[tuple[str, ...]]:
+    """All combinations, such as `("credit=mars", "max_steps=4")`."""
+    axes = []
+    for one in vary:
+        key, _, values = one.partition("=")
+        if not (parts := split(values)) or not key.isidentifier():
+            raise ValueError(f"want --vary KEY=VALUE,VALUE, got {one!r}")
+        axes.append([f"{key}={part}" for part in parts])
+    return list(itertools.product(*axes))
+
+
+def _check_sweep(path: Path, arguments: Sequence[str]) -> None:
+    """Notes the arguments of a new sweep; refuses those of another one."""
+    before = json.loads(path.read_text()) if path.is_file() else [*arguments]
+    if before != [*arguments]:
+        raise ValueError(
+            f"{path} is of a sweep of {shlex.join(before)}; give another --output-dir"
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, json.dumps(list(arguments)))
+
+
+def _train_once(folder: Path, command: Sequence[str]) -> None:
+    """Trains a run to its end, unless it has ended, in a process of its own."""
+    if (folder / RESULTS).is_file():
+        return
+    if newest_checkpoint(folder).checkpoint is not None:
+        command = ["--resume", str(folder)]
+    else:
+        shutil.rmtree(folder, ignore_errors=True)  # there is nothing to go on with
+    typer.echo(f"arena train {shlex.join(command)}", err=True)
+    train_it = [sys.executable, "-m", "arena_trainers", "train", *command]
+    if status := subprocess.run(train_it, stdout=2, check=False).returncode:
+        typer.echo(f"error: {folder} did not end; the same command goes on", err=True)
+        raise typer.Exit(status if status > 0 else 1)
+
+
+def _swept(runs: Mapping[str, Sequence[Path]]) -> Iterator[dict[str, Any]]:
+    """A record of each game and combination; differences are from the first one."""
+    first: dict[str, list[float]] = {}
+    for options, folders in runs.items():
+        found: dict[tuple[str, str], list[float]] = {}
+        for folder in folders:
+            results = json.loads((folder / RESULTS).read_text())
+            for game, outcome in results["outcomes"].items():
+                metric, value = _value_of(outcome)
+                found.setdefault((game, metric), []).append(value)
+        for (game, metric), values in found.items():
+            names = {"game": game, "options": options, "metric": metric}
+            base = first.setdefault(game, values)
+            gaps = [x - y for x, y in zip(values, base, strict=True)]
+            ends = _mean("value", values) | _mean("difference", gaps)
+            yield names | {"num_seeds": len(values)} | ends
+
+
+def _mean(name: str, values: Sequence[float]) -> dict[str, Any]:
+    """A mean over seeds with the ends of Student's interval; None where all are equal."""
+    from arena_trainers.evaluate.intervals import mean_interval
+
+    ends = mean_interval(values) if len({*values}) > 1 else (None, None)
+    return {name: fmean(values), f"{name}_low": ends[0], f"{name}_high": ends[1]}
+
+
+def _value_of(outcome: Mapping[str, Any]) -> tuple[str, float]:
+    """The metric of a game in `results.json`, and its value after training."""
+    last = outcome["stages"][-1]
+    rows = [row for row in outcome["evaluation"] if row["opponent"] == "random"]
+    if last["nash_conv"] is not None:
+        return "NashConv", last["nash_conv"]
+    if last["learner"]:
+        return "return of the learner", last["learner"]["mean_return"]
+    if rows:
+        return "return against random", rows[-1]["mean_return"]
+    return "return in self-play", fmean(one["mean"] for one in last["returns"])
+
+
+def _sweep_table(records: Sequence[Mapping[str, Any]]) -> Table:
+    heads = ["game", "options", "metric", "seeds", "value (95 %)", "difference (95 %)"]
+    table = Table(*heads, title="Sweep", box=box.SIMPLE_HEAD, caption=SWEPT)
+    table.caption_justify = "left"
+    for one in records:
+        cells = [one["game"], one["options"], one["metric"], str(one["num_seeds"])]
+        for name in ("value", "difference"):
+            low, high = one[f"{name}_low"], one[f"{name}_high"]
+            ends = "" if low is None else f" ({low:z.3f} to {high:z.3f})"
+            cells.append(f"{one[name]:z.3f}{ends}")
+        table.add_row(*map(escape, cells))
+    return table
 
 
 for name, command in (

@@ -376,16 +376,15 @@ class ScoringNoisyPolicy(NoisyPolicy):
         self, requests: Sequence[TurnRequest]
     ) -> list[tuple[list[float], float]]:
         inner: Any = self.inner
-        return [self._mixed(*found) for found in inner.action_probs(requests)]
-
-    def _mixed(self, chances: list[float], illegal: float) -> tuple[list[float], float]:
-        noise = self.probability / len(chances)
-        kept = (1 - self.probability) * (1 - illegal)
-        legal = self.probability + kept
-        if not legal:
-            return chances, illegal
-        mixed = [(noise + kept * chance) / legal for chance in chances]
-        return mixed, (1 - self.probability) * illegal
+        found = []
+        for chances, illegal in inner.action_probs(requests):
+            noise = self.probability / len(chances)
+            kept = (1 - self.probability) * (1 - illegal)
+            legal = self.probability + kept
+            mixed = [(noise + kept * chance) / (legal or 1) for chance in chances]
+            wrong = (1 - self.probability) * illegal
+            found.append((mixed, wrong) if legal else (chances, illegal))
+        return found
 
 
 def refused_noise(name: str) -> str:

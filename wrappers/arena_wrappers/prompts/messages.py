@@ -204,7 +204,12 @@ class PromptOptions:
         if not isinstance(self.persona, str):
             raise ValueError(f"want a text as persona, got {self.persona!r:.80}")
         for name, known_fields in TEMPLATES.items():
-            _check_template(name, getattr(self, name), known_fields)
+            template = getattr(self, name)
+            if not isinstance(template, str | None):
+                raise ValueError(f"want a text as {name}, got {template!r:.80}")
+            for field in re.findall(r"\{([a-z_]+)\}", template or ""):
+                told = f"the template {name} has no field {field!r:.80}"
+                check_known(field, known_fields, told)
         for name, known in (
             ("history", get_args(History)),
             ("parsing", get_args(Parsing)),
@@ -292,13 +297,6 @@ TEMPLATES = {
     "turn": ("text", "legal"),
     "again": ("fault",),
 }
-
-
-def _check_template(name: str, template: object, fields: Sequence[str]) -> None:
-    if template is not None and not isinstance(template, str):
-        raise ValueError(f"want a text as {name}, got {template!r:.80}")
-    for field in re.findall(r"\{([a-z_]+)\}", template or ""):
-        check_known(field, fields, f"the template {name} has no field {field!r:.80}")
 
 
 def _filled(template: str, parts: Mapping[str, str]) -> str:

@@ -3,15 +3,13 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-import sweep
-from comparing import script
+from arena_trainers.cli.main import _grid
 
 
-def shown(*arguments):
-    app = script(sweep.sweep, others=True)
-    return CliRunner().invoke(app, ["kuhn-tiny", *map(str, arguments)])
+@pytest.fixture
+def shown(arena_here):
+    return lambda *arguments: arena_here("sweep", "kuhn-tiny", *arguments)
 
 
 def finished(folder, value):
@@ -22,14 +20,16 @@ def finished(folder, value):
     (folder / "results.json").write_text(json.dumps(results))
 
 
-def test_differences_are_paired_by_seeds_and_from_the_first_combination(tmp_path):
+def test_differences_are_paired_by_seeds_and_from_the_first_combination(
+    tmp_path, shown
+):
     """By hand: differences .1, .1, .4; Student's half width 4.303 * .1732 / sqrt 3."""
     for seed, (one, other) in enumerate([(0.5, 0.6), (0.7, 0.8), (0.3, 0.7)]):
         finished(tmp_path / "credit=mars" / f"seed-{seed}", one)
         finished(tmp_path / "credit=episode" / f"seed-{seed}", other)
     options = ("--vary", "credit=mars,episode", "--output-dir", tmp_path, "--json")
     done = shown(*options)
-    assert done.exit_code == 0, done.exception
+    assert done.returncode == 0, done.stderr
     first, second = json.loads(done.stdout)
     assert (first["difference"], first["difference_low"]) == (0, None)
     assert second["num_seeds"] == 3
@@ -39,7 +39,7 @@ def test_differences_are_paired_by_seeds_and_from_the_first_combination(tmp_path
 
 
 def test_a_grid_has_all_combinations_and_brackets_protect_commas():
-    assert sweep._grid(["a=1,2", "b=[1, 2],3"]) == [
+    assert _grid(["a=1,2", "b=[1, 2],3"]) == [
         ("a=1", "b=[1, 2]"),
         ("a=1", "b=3"),
         ("a=2", "b=[1, 2]"),
@@ -55,14 +55,22 @@ def test_a_grid_has_all_combinations_and_brackets_protect_commas():
         (["--vary", "credit=mars", "--max_stepz", "3"], "max_stepz"),
     ],
 )
-def test_mistakes_are_told_before_anything_is_trained(options, sentence, tmp_path):
+def test_mistakes_are_told_before_anything_is_trained(
+    options, sentence, tmp_path, shown
+):
     done = shown(*options, "--output-dir", tmp_path / "new")
-    assert done.exit_code
-    assert sentence in f"{done.exception} {done.stderr}"
+    assert done.returncode == 2
+    assert sentence in " ".join(done.stderr.split())
     assert not (tmp_path / "new").exists()
 
 
-def test_a_folder_of_another_sweep_is_refused(tmp_path):
+def test_a_folder_of_another_sweep_is_refused(tmp_path, shown):
     (tmp_path / "sweep.json").write_text('["leduc-tiny"]')
-    error = shown("--vary", "credit=mars", "--output-dir", tmp_path).exception
-    assert "is of a sweep of leduc-tiny" in str(error)
+    error = shown("--vary", "credit=mars", "--output-dir", tmp_path).stderr
+    assert "is of a sweep of leduc-tiny" in " ".join(error.split())
+
+
+def test_a_number_without_interval_has_no_brackets(tmp_path, shown):
+    finished(tmp_path / "credit=mars" / "seed-0", 0.5)
+    options = ("--vary", "credit=mars", "--output-dir", tmp_path, "--seeds", 1)
+    assert "\tNashConv\t1\t0.500\t0.000\n" in shown(*options).stdout
