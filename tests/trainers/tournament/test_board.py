@@ -351,7 +351,7 @@ def test_games_have_equal_weight_in_the_ratings(files: dict[str, Path]) -> None:
     assert low <= mean <= high
 
 
-@pytest.mark.parametrize("name", ["gtbench", "mars", "standard"])
+@pytest.mark.parametrize("name", ["gtbench", "mars", "small", "standard"])
 def test_suites_that_ship_can_be_loaded(name: str) -> None:
     if name == "gtbench":
         pytest.importorskip("pyspiel")
