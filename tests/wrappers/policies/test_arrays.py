@@ -129,6 +129,28 @@ def test_weights_of_another_network_are_refused(tmp_path) -> None:
         make_policy(f"array:cleanrl:{tmp_path / 'net'}")
 
 
+@pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04 cut off"])
+def test_a_damaged_file_is_refused_with_its_path(content, tmp_path) -> None:
+    path = tmp_path / "net"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=f"want a file that cleanrl saved, got {path}"):
+        make_policy(f"array:cleanrl:{path}")
+
+
+@pytest.mark.parametrize("saved", [[1, 2], Agent(2, actor=torch.nn.Tanh)])
+def test_a_file_without_weights_is_refused_with_its_path(saved, tmp_path) -> None:
+    torch.save(saved, tmp_path / "net")
+    with pytest.raises(ValueError, match="want a file that cleanrl saved, got .*net: "):
+        make_policy(f"array:cleanrl:{tmp_path / 'net'}")
+
+
+def test_a_network_without_biases_is_refused_before_play(tmp_path) -> None:
+    weights = {"actor.0.weight": torch.ones(8, 11), "actor.2.weight": torch.ones(2, 8)}
+    torch.save(weights, tmp_path / "net")
+    with pytest.raises(ValueError, match="linear layers with biases"):
+        make_policy(f"array:cleanrl:{tmp_path / 'net'}")
+
+
 def test_the_uniform_table_is_found_again() -> None:
     game = make_game("kuhn_poker")
     table, _ = tabular(ArrayPolicy(by_mask), game)

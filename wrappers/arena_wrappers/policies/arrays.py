@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Sequence
+from pickle import UnpicklingError
 from typing import Any
 
 from arena_envs.checks import did_you_mean
@@ -85,8 +86,8 @@ def load(argument: str) -> ArrayPolicy:
     | `torchrl` | an actor or a Q-value actor of one seat, saved whole by `torch.save` |
 
     Raises:
-        ValueError: the format is unknown, the path is missing, or its weights are of another
-            network.
+        ValueError: the format is unknown, or the file is damaged or of another network.
+        FileNotFoundError: there is no such file.
         ModuleNotFoundError: the framework is not installed.
     """
     form, _, path = argument.partition(":")
@@ -97,6 +98,9 @@ def load(argument: str) -> ArrayPolicy:
         return ArrayPolicy(_FORMATS[form](path), f"array:{argument}")
     except ModuleNotFoundError as error:
         raise missing_extra(error, form) from error
+    except _DAMAGED as error:
+        told = f"want a file that {form} saved, got {path}: {type(error).__name__}: {error}"
+        raise ValueError(told.splitlines()[0]) from error
 
 
 def _sb3(path: str) -> Probabilities:
@@ -144,10 +148,11 @@ def _cleanrl(path: str) -> Probabilities:
     saved = torch.load(path, map_location="cpu", weights_only=True)
     part = "actor." if "actor.0.weight" in saved else "network."
     layers = [saved[name].numpy() for name in saved if name.startswith(part)]
-    if not layers:
+    shapes = [2, 1] * max(1, len(layers) // 2)  # a weight and a bias of each linear layer
+    if [layer.ndim for layer in layers] != shapes:
         raise ValueError(
-            f"want the weights of ppo.py or dqn.py of CleanRL, named actor.0.weight or "
-            f"network.0.weight and so on, got {list(saved)} in {path}"
+            f"want the weights of ppo.py or dqn.py of CleanRL, linear layers with biases named "
+            f"actor.0.weight or network.0.weight and so on, got {list(saved)} in {path}"
         )
 
     def probs(features: Vector, masks: Mask) -> Any:
@@ -181,6 +186,7 @@ def _greedy(values: Any) -> Any:
     return np.eye(values.shape[1])[values.argmax(1)]
 
 
+_DAMAGED = (UnpicklingError, EOFError, LookupError, AttributeError, RuntimeError)
 _FORMATS: dict[str, Callable[[str], Probabilities]] = {
     "sb3": _sb3,
     "rllib": _rllib,
