@@ -678,13 +678,28 @@ def test_a_server_plays_the_next_step_with_the_weights_of_this_one(make, vllm):
     assert found == [0, 1, 1, 1]
 
 
+class AsksFirst(TrainerCallback):
+    """Has the learner generate before training, as an evaluation on start does."""
+
+    def __init__(self, trainer):
+        self.trainer = trainer
+
+    def on_train_begin(self, args, state, control, **_):
+        self.trainer.policy.generate([[1, 2]], [0])
+
+
+@pytest.mark.parametrize(
+    "is_measured", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_a_run_beside_a_server_resumes_with_the_weights_that_played(
-    make, vllm, start, tmp_path
+    make, vllm, start, tmp_path, is_measured
 ):
     options = AHEAD | {"save_strategy": "steps", "save_steps": 2}
     unbroken = make(**options)
     unbroken.train()
     resumed = make(start(), **options, output_dir=str(tmp_path / "resumed"))
+    if is_measured:
+        resumed.add_callback(AsksFirst(resumed))
     resumed.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-2"))
     weights = resumed.model.state_dict()
     for name, tensor in unbroken.model.state_dict().items():

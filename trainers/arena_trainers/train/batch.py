@@ -866,10 +866,9 @@ class Ahead:
         """Waits for what is in flight; then a server has the weights of this moment."""
         if self.serves and self._pool is not None:
             step = self.trainer.state.global_step
-            nothing = Job(
-                Played([], [], [], [], [], 0, False), step, self._weights(step)
-            )
-            self._pool.submit(self._play, nothing).result()
+            nothing = Played([], [], [], [], [], 0, False)
+            job = Job(nothing, step, self._weights(step))
+            self._pool.submit(self._play, job).result()
 
     def _fill(self, version: int) -> None:
         """Submits the next batches, as far as staleness and queue allow."""
@@ -893,6 +892,7 @@ class Ahead:
         path, model = self.folder / f"step-{version}", self.trainer.policy.model
         if not path.exists():
             needed = {job.weights for job, _ in self._jobs}
+            needed.add(self.folder / f"step-{self._resumed}")  # not played yet
             for old in {*self.folder.glob("step-*")} - needed:
                 shutil.rmtree(old)
             if self.serves:
