@@ -143,7 +143,7 @@ def _cleanrl(path: str) -> Probabilities:
 
     saved = torch.load(path, map_location="cpu", weights_only=True)
     part = "actor." if "actor.0.weight" in saved else "network."
-    layers = [saved[name].numpy() for name in saved if name.startswith(part)]
+    layers = [saved[key].numpy() for key in saved if str(key).startswith(part)]
     if not layers:
         raise ValueError(
             f"want the weights of ppo.py or dqn.py of CleanRL, named actor.0.weight or "
