@@ -147,8 +147,10 @@ def _cleanrl(path: str) -> Probabilities:
 
     saved = torch.load(path, map_location="cpu", weights_only=True)
     part = "actor." if "actor.0.weight" in saved else "network."
-    layers = [saved[name].numpy() for name in saved if name.startswith(part)]
-    shapes = [2, 1] * max(1, len(layers) // 2)  # a weight and a bias of each linear layer
+    layers = [saved[key].numpy() for key in saved if str(key).startswith(part)]
+    shapes = [2, 1] * max(
+        1, len(layers) // 2
+    )  # a weight and a bias of each linear layer
     if [layer.ndim for layer in layers] != shapes:
         raise ValueError(
             f"want the weights of ppo.py or dqn.py of CleanRL, linear layers with biases named "
