@@ -139,7 +139,9 @@ def test_a_damaged_file_is_refused_with_its_path(content, tmp_path) -> None:
 
 def test_an_agent_saved_whole_is_refused_with_its_path(tmp_path) -> None:
     torch.save(Agent(2, actor=torch.nn.Tanh), tmp_path / "net")
-    with pytest.raises(ValueError, match=r"want a file that cleanrl saved, got .*net: "):
+    with pytest.raises(
+        ValueError, match=r"want a file that cleanrl saved, got .*net: "
+    ):
         make_policy(f"array:cleanrl:{tmp_path / 'net'}")
 
 
