@@ -209,3 +209,9 @@ def test_a_run_on_several_games_of_the_suite_shows_the_table_to_fill():
     assert ["simple_hanabi", "self", "held", "out", "1,000", "-", "-"] in rows
     assert len(rows) == 8
     assert "--suite mars" not in " ".join(plan_of("kuhn-tiny"))
+
+
+def test_settings_that_asynchronous_play_refuses_are_listed():
+    given = {"asynchronous": {"max_staleness": 1}, "credit": "gae", "critic": "exact"}
+    text = " ".join("\n".join(lines("kuhn-tiny", **given)).split())
+    assert "asynchronous does not support critic 'exact'" in text

@@ -908,7 +908,8 @@ class Ahead:
         self, logprobs: torch.Tensor, counted: torch.Tensor, inputs: Mapping[str, Any]
     ) -> None:
         """Logs the importance ratios of a micro-batch; arguments as `Agreement`'s."""
-        ratio = (logprobs.detach() - inputs["sampling_per_token_logps"])[counted].exp()
+        gap = logprobs.detach() - inputs["sampling_per_token_logps"]
+        ratio = gap[counted].double().exp()
         if len(ratio):
             mean, square = float(ratio.mean()), float((ratio**2).mean())
             self._note(ratio=mean, effective_sample_size=mean**2 / square)

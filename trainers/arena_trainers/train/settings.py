@@ -189,7 +189,8 @@ def check_asynchronous(args: Any) -> None:
     taught = tasks and curricula.make(tasks).reads_success
     late = "results of a batch are known after the next one began"
     trained = "it reads the policy that trains, and another one played"
-    updates = args.generations_per_step % 1 != 0
+    reuse = (args.steps_per_generation or 1) * args.num_iterations
+    updates = args.gradient_accumulation_steps % reuse != 0
     processes = int(os.environ.get("WORLD_SIZE", "1")) > 1
     refused = [
         ("roles", args.roles, "one learner plays"),

@@ -27,6 +27,7 @@ from arena_trainers.train.games import GamePlan, check_used, curriculum_of
 from arena_trainers.train.records import load_functions
 from arena_trainers.train.settings import (
     Draft,
+    check_asynchronous,
     check_credit,
     check_ranges,
     is_of_installed_versions,
@@ -103,6 +104,7 @@ def checks(
         draft.check_own,
         lambda: check_ranges(draft),
         lambda: refuse_what_is_not_supported(draft),
+        lambda: check_asynchronous(draft),
         check_seats,
         lambda: curriculum_of(draft, games_of(draft)),
         lambda: check_lora(job, draft),
