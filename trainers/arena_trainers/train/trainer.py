@@ -24,6 +24,7 @@ interface:
 | `save_model` | overridden: also writes `arena_prompt.json` |
 | `train` | overridden: resumes from whole checkpoints only, and starts the clock |
 | `get_train_dataloader` | overridden: accelerate leaves the starts where they are |
+| `get_batch_samples` | overridden: reads the starts of the next batches ahead, for `asynchronous` |
 | `training_step`, `log` | overridden: time, and weights that are held until the backward pass is over |
 | `_compute_loss` | overridden: notes its inputs for the next row, and adds the terms of `losses` |
 | `_get_per_token_logps_and_entropies` | overridden: `forward` scores the rows |
