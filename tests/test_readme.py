@@ -75,6 +75,8 @@ def test_blocks_run_in_their_order_whichever_fail(tmp_path, capsys):
     assert failed == [f"{page}:1"]
     assert (tmp_path / "b").exists()
     assert "exit status 1: false" in capsys.readouterr().out
+    page.write_text("A page without blocks.\n")
+    assert SCRIPT["run_page"](str(page), tmp_path, {}, sys.executable) == []
 
 
 def test_trainings_of_a_short_block_have_few_steps():

@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -154,7 +155,7 @@ def run_page(page: str, clone: Path, env: dict[str, str], python: str) -> list[s
     found = [block for block in blocks(page) if block.runs]
     code: list[Block] = []
     failed = []
-    for block, then in zip(found, [*found[1:], None], strict=True):
+    for block, then in zip_longest(found, found[1:]):
         if block.language == "python":
             code.append(block)
             if then and then.language == "python":
