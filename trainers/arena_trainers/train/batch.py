@@ -750,7 +750,7 @@ class Ahead:
             named = games.opponents.items()
             rest = {n: p for n, p in named if without_noise(p) not in games.models}
             games = replace(games, opponents=rest, functions={}, curriculum=None)
-        self._setup = self.args, games, trainer._agent, sizes
+        self._setup = self.args, games, trainer.agent, sizes
         try:
             pickle.dumps(None if self.serves else self._setup)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -915,8 +915,8 @@ class Ahead:
             self._note(ratio=mean, effective_sample_size=mean**2 / square)
 
     def _note(self, **found: float) -> None:
-        for name, value in found.items():  # also where the model is in eval mode
-            self.trainer._metrics["train"][f"arena/asynchronous/{name}"].append(value)
+        named = {f"arena/asynchronous/{name}": value for name, value in found.items()}
+        self.trainer.note(named, "train")  # also where the model is in eval mode
 
     def save(self, checkpoint: Path) -> None:
         """Keeps the weights that play what is in flight."""

@@ -196,7 +196,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         agent: Callable[[Policy], Policy] | None = None,
         **kwargs: Any,
     ) -> None:
-        self._agent = agent or (agent_of(args.agent) if args.agent else None)
+        self.agent = agent or (agent_of(args.agent) if args.agent else None)
         first = kwargs.get("peft_config")
         configs = adapter_configs(args.roles, first)
         kwargs["peft_config"] = [*configs, first][0]
@@ -236,7 +236,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         check_reward_models(games.functions, self._tokenizer, args)
         models = load_reward_models(games.functions, device)
         self.tasks = Tasks(games, args)
-        agent = self._agent
+        agent = self.agent
         if self.learners is not None:
             player = self.learners.player(self.policy, clock, agent)
             agent = lambda _: player  # noqa: E731
@@ -480,12 +480,11 @@ class TurnGRPOTrainer(GRPOTrainer):
         means = [float(np.mean(row.advantage)) for row in rows]  # type: ignore[arg-type]
         self._logs["advantages"].extend(gather_object(means))
 
-    def note(self, found: Mapping[str, float]) -> None:
+    def note(self, found: Mapping[str, float], kind: str = "") -> None:
         """Adds metrics to the next log, which has the mean of all that were noted."""
+        kind = kind or ("train" if self.model.training else "eval")
         for name, value in found.items():
-            self._metrics["train" if self.model.training else "eval"][name].append(
-                value
-            )
+            self._metrics[kind][name].append(value)
 
     def noted(self, name: str) -> list[float]:
         """A metric of the steps since the last log."""
