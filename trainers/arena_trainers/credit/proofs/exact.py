@@ -32,6 +32,7 @@ DIGITS = 12  # of the ends of chance intervals: sums in another order are equal
 Key = tuple[int, Hashable]  # seat, information state
 Intervals = tuple[tuple[float, float], ...]
 Step = tuple[int, int, tuple[float, float]]  # seat, column, its returns before the turn
+Path = tuple[float, Intervals, tuple[Step, ...]]  # the first fields of a line
 COLUMNS = frozenset(
     {
         *("team", "state_key", "action", "action_value", "value", "next_value"),
@@ -147,32 +148,25 @@ class ExactGame:
         self._first: dict[Key, int] = {}  # column
         self._lines, self._whole = list[_Line](), list[_Line]()
         self._begin: list[int] = []
-        self._visit(game.initial_state(), 1.0, (), (), -1)
+        self._visit(game.initial_state(), (1.0, (), ()), -1)
         self.infoset: Ints = np.repeat(np.arange(len(self.keys)), self._widths)
         self.seat: Ints = np.array([seat for seat, _ in self.keys])[self.infoset]
         self.flat, self.whole = flatten(self._lines), flatten(self._whole)
         self.begin: Ints = np.array(self._begin)
 
-    def _visit(
-        self,
-        state: Any,
-        chance: float,
-        intervals: Intervals,
-        steps: tuple[Step, ...],
-        begin: int,
-    ) -> None:
-        game, low = self.game, 0.0
+    def _visit(self, state: Any, path: Path, begin: int) -> None:
+        game, (chance, intervals, steps), low = self.game, path, 0.0
         player = game.current_player(state)
         if player == CHANCE:
             for outcome, p in game.chance_outcomes(state):
-                ends = (*intervals, (low, low + p))
-                self._visit(game.apply(state, outcome), chance * p, ends, steps, begin)
+                drawn = (chance * p, (*intervals, (low, low + p)), steps)
+                self._visit(game.apply(state, outcome), drawn, begin)
                 low += p
             return
         side = getattr(game, "side_reward", lambda state: [0.0] * game.num_players)
         paid = [*zip(game.returns(state), side(state), strict=True)]
         is_cut = player >= 0 and len(steps) == self._limit
-        line = _Line(chance, intervals, steps, paid, is_cut)
+        line = _Line(*path, paid, is_cut)
         if is_cut or (player < 0 and begin < 0):
             begin = len(self._lines)
             self._lines.append(line)
@@ -192,8 +186,8 @@ class ExactGame:
             self.keys.append(key)
             self._widths.append(len(actions))
         for column, action in enumerate(actions, self._first[key]):
-            more = (*steps, (player, column, paid[player]))
-            self._visit(game.apply(state, action), chance, intervals, more, begin)
+            taken = chance, intervals, (*steps, (player, column, paid[player]))
+            self._visit(game.apply(state, action), taken, begin)
 
     @cached_property
     def starts(self) -> tuple[Floats, Bools]:
