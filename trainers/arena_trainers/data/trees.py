@@ -323,8 +323,7 @@ def revisions(
             yield Completion(**facts, completion=_rest(best, turn))
     for one in trajectories(episodes, policies):
         for turns in conversations(one.turns):
-            first = turns[0].index
-            before = [turn for turn in one.turns if turn.index == first - 1]
+            before = [turn for turn in one.turns if turn.index == turns[0].index - 1]
             pairs = pairwise([*before[-1:], *turns])
             corrected = [a for a, b in pairs if not is_legal(a) and is_legal(b)]
             if any(turn.action is None for turn in corrected):  # in the same state
