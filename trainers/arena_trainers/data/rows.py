@@ -201,12 +201,8 @@ def _told(piece: Piece) -> tuple[str, ...]:
 class Call(Turn):
     """A generation of an agent's turn as a turn of its own.
 
-    Prompt, reply and tokens are those of the generation; action, verdict and rewards those of
-    its turn.
-
-    Attributes:
-        role: what the model was asked as.
-        parent: which generation of its turn it answers, from 0; -1 for none.
+    Prompt, reply, tokens, `role` and `parent` are those of the generation; action, verdict and
+    rewards those of its turn.
     """
 
     role: str = ""
