@@ -32,6 +32,7 @@ from arena_trainers.data.rows import (
     Row,
     Said,
     Trajectory,
+    calls,
     check_share,
     chosen_policies,
     completions,
@@ -313,14 +314,15 @@ def feedback_pairs(
         open_keys: list[Any] = []  # of refused replies that wait for a legal one
         for turn in one.turns:
             texts = tuple(message["content"] for message in turn.messages)
-            key = (one.start, turn.policy, texts)
+            role = getattr(turn, "role", "")
+            key = (one.start, turn.policy, role, texts)
             if not is_legal(turn):
                 refused.setdefault(key, []).append((one, turn))
                 open_keys = [*open_keys, key] if turn.action is None else []
                 continue
-            for asked in (key, *open_keys):
+            for asked in (key, *(other for other in open_keys if other[2] == role)):
                 legal.setdefault(asked, []).append(turn)
-            open_keys = []
+            open_keys = [other for other in open_keys if other[2] != role]
     untouched = sum(len(turns) for key, turns in legal.items() if key not in refused)
     if untouched:
         yield Dropped("nothing was refused at its prompt", untouched)
@@ -422,9 +424,11 @@ def solver_replies(
         if isinstance(read, InvalidReply):
             yield Dropped("the solver's reply is no legal action")
             continue
-        same = reply.text == one.turn.reply
-        said = Said(reply.text, one.turn.token_ids if same else None)
-        facts = facts_of(one.episode, one.turn, f"reply of {teacher.name}")
+        # of an agent, the generation that moved
+        moved = (call for call in calls(one.turn)[::-1] if call.reply == one.turn.reply)
+        turn, same = next(moved, one.turn), reply.text == one.turn.reply
+        said = Said(reply.text, turn.token_ids if same else None)
+        facts = facts_of(one.episode, turn, f"reply of {teacher.name}")
         yield Completion(**facts, completion=[said])
 
 
@@ -463,10 +467,10 @@ def solver_labels(
         reason = f"{teacher.name} plays it" if label else f"{teacher.name} avoids it"
         if not is_legal(one.turn):
             reason = "refused"
-        said = pieces_of([one.turn], lambda turn: True)
-        yield Label(
-            **facts_of(one.episode, one.turn, reason), completion=said, label=label
-        )
+        for turn in calls(one.turn):
+            facts = facts_of(one.episode, turn, reason)
+            said = pieces_of([turn], lambda turn: True)
+            yield Label(**facts, completion=said, label=label)
 
 
 def _teacher(solver: str | Policy) -> Policy:
