@@ -52,7 +52,7 @@ from arena_envs.game import (
     Pays,
     Vector,
     check_int,
-    counted,
+    filled,
     np,
     param,
 )
@@ -559,34 +559,10 @@ class Hanabi(BaseGame[State, int]):
         return f"reveal {name} to player_{(seat + where) % self.num_players}"
 
     def rules(self, seat: int) -> str:
-        told = f"player_{(seat + 1) % self.num_players}"
         per_color = enumerate(self.copies[: self.num_ranks], start=1)
         copies = ", ".join(f"{num} of rank {rank}" for rank, num in per_color)
-        colors = "color is" if self.num_colors == 1 else "colors are"
-        hand = counted(self.cards_per_hand, "card")
-        lives = counted(self.max_life_tokens, "life token")
-        tokens = counted(self.max_information_tokens, "information token")
-        return (
-            f"This is Hanabi, a cooperative card game with {self.num_players} players. The "
-            f"{colors} {', '.join(COLORS[: self.num_colors])}; in each color, the deck has "
-            f"{copies}. Each player holds {hand}, numbered from 0, and "
-            "sees the cards of the others but not their own. Together you build a firework in "
-            "each color, one card of each rank, from rank 1 upwards. In turn, from player_0 "
-            'on, each player does one of three things. "play 0" plays your card 0: if it has '
-            "the next rank of its color's firework, it is added there, otherwise it is "
-            'discarded and you all lose a life token. "discard 0" discards your card 0 and '
-            "regains an information token; this is not allowed while none is missing. "
-            f'"reveal {COLORS[0]} to {told}" or "reveal rank 1 to {told}" costs an '
-            f"information token and points out all cards of {told} that have this color or "
-            "rank, of which there must be at least one. Completing a firework regains an "
-            "information token, too, if one is missing. Life tokens are never regained. When "
-            "a card leaves a hand, the cards behind it move down by one number and a new card "
-            "is drawn as the last, until the deck is empty. All of you together start with "
-            f"{lives} and {tokens}, the most that you can have. The game ends when all fireworks "
-            "are complete, when no life token is left, or when each player has had one more "
-            "turn after the last card was drawn. The score of everybody is the number of "
-            "cards in the fireworks, or 0 if no life token is left."
-        )
+        colors, told = COLORS[: self.num_colors], (seat + 1) % self.num_players
+        return filled("hanabi", self, copies=copies, colors=colors, told=told)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Deals the own hand again; all deals that fit the hints are equally likely."""

@@ -389,6 +389,37 @@ def test_feedback_pairs_prefers_the_accepted_reply():
     assert found.dropped == {"no legal reply at its prompt": 1}
 
 
+def test_judged_pairs_compares_mean_grades_of_the_replies_to_a_prompt():
+    told = {
+        "bet": ["5, no: 4", "Better than 2 of 3. 5", "no grade, or 77"],
+        "pass": ["1"],
+    }
+    graded = []
+
+    def grade(request):
+        *_, asked = request.messages
+        reply = "bet" if ">bet<" in asked["content"] else "pass"
+        graded.append(reply)
+        return told[reply][graded.count(reply) % len(told[reply])]
+
+    episodes = play("kuhn_poker", "random", range(6), num_samples=6)
+    found = select("judged_pairs", episodes, judge=ScriptedPolicy(grade, name="strict"))
+    said = {(row.chosen[0].text, row.rejected[0].text) for row in found.rows}
+    assert said == {("<answer>bet</answer>", "<answer>pass</answer>")}
+    assert {row.margin for row in found.rows} == {4.5 - 1}
+    assert len(graded) == 6 * len(found.rows)
+    assert "all replies to its prompt are the same" in found.dropped
+
+
+@pytest.mark.parametrize("text", ["the same: 3", "none", "<think>5", "9", "5.5"])
+def test_judged_pairs_leaves_out_equal_and_unread_grades(text):
+    episodes = play("kuhn_poker", "random", range(6), num_samples=6)
+    judge = ScriptedPolicy(lambda request: text, name="judge")
+    found = select("judged_pairs", episodes, judge=judge)
+    assert not found.rows
+    assert found.dropped["the judge sees no difference, or gave no grades"] > 0
+
+
 def test_rule_labels_judges_by_the_rules():
     turns = [
         turn(0, "raise", invalid="illegal", rewards={"format": -0.5}),
@@ -406,6 +437,7 @@ def test_rule_labels_judges_by_the_rules():
 OPTIONS: dict[str, dict[str, object]] = {
     "solver_replies": {"solver": "cfr"},
     "solver_labels": {"solver": "cfr"},
+    "judged_pairs": {"judge": "random"},
     "mixed": {"share": 0.9},
 }
 

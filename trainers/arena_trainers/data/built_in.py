@@ -5,6 +5,7 @@
 | the returns of episodes | `wins`, `best_of_group`, `outcome_pairs` |
 | what the rules said of a reply | `feedback_pairs`, `rule_labels` |
 | a solver in the states of the episodes | `solver_replies`, `solver_labels` |
+| a model that grades replies | `judged_pairs` |
 | another selector, and a share of general conversations | `mixed` |
 
 Selectors that read turn trees are in `trees`.
@@ -12,13 +13,23 @@ Selectors that read turn trees are in `trees`.
 
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
+<<<<<<< HEAD
 from itertools import groupby
 from operator import attrgetter, itemgetter
+=======
+from dataclasses import replace
+>>>>>>> main
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
+<<<<<<< HEAD
 from arena_envs.game import AnyGame, bounds_of, check_bool, check_number
+=======
+from arena_envs.game import AnyGame, bounds_of, check_int, check_number
+>>>>>>> main
 from arena_trainers.data.rows import (
     GENERAL,
     AnyRow,
@@ -56,8 +67,9 @@ from arena_wrappers import (
     make_policy,
     turn_states,
 )
-from arena_wrappers.policies import addressed
-from arena_wrappers.prompts import seat_options
+from arena_wrappers.policies import Reply, addressed
+from arena_wrappers.policies.agents import quoted, told
+from arena_wrappers.prompts import after_reasoning, seat_options
 
 _Scored = tuple[float, int, Trajectory]
 
@@ -531,6 +543,83 @@ def _asked(episodes: Sequence[Episode], seed: int, policies: Policies) -> list[A
             )
             found.append(Asked(episode, turn, request, options[turn.seat]))
     return found
+
+
+GRADING = (
+    "Do not act now. Grade this reply to the above: {}\nAdd 1 point for each that holds: it names one "
+    "action; the action is allowed; it is to the point; it is better than most others; none is "
+    "better. Say why in a sentence, then end with the sum, from 0 to 5."
+)
+_GRADE = re.compile(r"(?<![\w.])[0-5](?:\.\d{1,9})?(?!\.?\w)")
+
+
+def judged_pairs(
+    episodes: Sequence[Episode],
+    *,
+    seed: int,
+    judge: str | Policy,
+    num_grades: int = 3,
+    policies: Policies = None,
+) -> Iterator[Pair | Dropped]:
+    """The reply to a prompt that a judge grades best over the one that it grades worst.
+
+    Self-Rewarding Language Models (https://arxiv.org/abs/2401.10020), whose judge is the model that
+    learns: in rounds `learner`, the default there. Differences: the prompts are those of play, and
+    the criteria are for actions. The judge sees what the seat saw, and no outcome.
+
+    Args:
+        episodes: the records, with several replies to a prompt: samples, or turn trees.
+        seed: of the judge's draws, and of that among equal grades.
+        judge: a policy or its string.
+        num_grades: how often each reply is graded; the mean counts.
+        policies: names of those who learn; None for all.
+    """
+    check_int("num_grades", num_grades, 1, 100)
+    judging, prompts = _teacher(judge), dict[Any, dict[str, Asked]]()
+    for one in sorted(
+        _asked(episodes, seed, policies), key=lambda one: one.request.seed
+    ):
+        texts = tuple(message["content"] for message in one.turn.messages)
+        key = (rules_key(one.episode), one.episode.seed, one.turn.policy, texts)
+        prompts.setdefault(key, {}).setdefault(one.turn.reply, one)
+    asked = [
+        one for found in prompts.values() if len(found) > 1 for one in found.values()
+    ]
+    requests = [_grading(one, seed, i) for one in asked for i in range(num_grades)]
+    grades = iter(map(_grade, judging.act(requests) if requests else ()))
+    for found in prompts.values():
+        if len(found) == 1:
+            yield Dropped("all replies to its prompt are the same")
+            continue
+        graded = []
+        for one in found.values():
+            read = [g for _ in range(num_grades) if (g := next(grades)) is not None]
+            graded += [(fmean(read), draw(seed, one.turn.reply), one)] if read else []
+        low, _, worst = min(graded, default=(0.0, 0, None))
+        high, _, best = max(graded, default=(0.0, 0, None))
+        if best is None or worst is None or high == low:
+            yield Dropped("the judge sees no difference, or gave no grades")
+            continue
+        yield Pair(
+            **facts_of(best.episode, best.turn, f"graded by {judging.name}"),
+            chosen=pieces_of([best.turn], lambda turn: True),
+            rejected=pieces_of([worst.turn], lambda turn: True),
+            margin=high - low,
+        )
+
+
+def _grading(one: Asked, seed: int, number: int) -> TurnRequest:
+    """The request to grade the reply of a turn."""
+    asked = told(GRADING.format(quoted(one.turn.reply)), one.turn.messages)
+    lot = draw(seed, "grade", number, [message["content"] for message in asked])
+    return replace(one.request, messages=asked, legal=[*"012345"], seed=lot)
+
+
+def _grade(reply: Reply) -> float | None:
+    """The last number from 0 to 5; None without one."""
+    text = after_reasoning(reply.text)
+    found = _GRADE.findall(text) if isinstance(text, str) else ()
+    return float(found[-1]) if found and float(found[-1]) <= 5 else None
 
 
 def mixed(

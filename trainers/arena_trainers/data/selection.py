@@ -32,8 +32,8 @@ selectors: Door[Chosen] = Door(
         name: f"{_HERE}.{'trees' if name in _OF_TREES else 'built_in'}:{name}"
         for name in (
             *("wins", "best_of_group", "solver_replies", "mixed", "outcome_pairs"),
-            *("branch_pairs", "feedback_pairs", "rule_labels", "solver_labels"),
-            "revisions",
+            *("branch_pairs", "feedback_pairs", "judged_pairs", "rule_labels"),
+            *("solver_labels", "revisions"),
         )
     },
     given=_OURS,
