@@ -15,21 +15,14 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
-<<<<<<< HEAD
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter, itemgetter
-=======
-from dataclasses import replace
->>>>>>> main
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-<<<<<<< HEAD
-from arena_envs.game import AnyGame, bounds_of, check_bool, check_number
-=======
-from arena_envs.game import AnyGame, bounds_of, check_int, check_number
->>>>>>> main
+from arena_envs.game import AnyGame, bounds_of, check_bool, check_int, check_number
 from arena_trainers.data.rows import (
     GENERAL,
     AnyRow,
