@@ -357,7 +357,7 @@ def test_revisions_learn_best_siblings_too_and_ask_for_a_value():
         "the best sibling's value is not above 1.5": 1,
         "nothing was refused and then corrected": 2,
     }
-    with pytest.raises(ValueError, match="want good as true or false, got 'yes'"):
+    with pytest.raises(ValueError, match="want good True or False, got 'yes'"):
         select("revisions", tree(), good="yes")
 
 

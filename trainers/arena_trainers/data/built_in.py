@@ -16,11 +16,13 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from arena_envs.game import AnyGame, bounds_of, check_int, check_number
+from arena_envs.game import AnyGame, bounds_of, check_bool, check_int, check_number
 from arena_trainers.data.rows import (
     GENERAL,
     AnyRow,
@@ -94,8 +96,7 @@ def wins(
     """
     if above is not None and top is not None:
         raise ValueError("want above or top, got both; leave one out")
-    if not isinstance(weighted, bool):
-        raise ValueError(f"want weighted as true or false, got {weighted!r:.60}")
+    check_bool("weighted", weighted)
     if top is not None:
         check_share("top", top)
     found = trajectories(episodes, policies)
@@ -171,20 +172,19 @@ def best_of_group(
     check_number("above", above)
     check_number("lambda_tokens", lambda_tokens, 0)
     games = games_of(episodes)
-    groups: dict[Any, list[Trajectory]] = {}
-    for one in trajectories(episodes, policies):
-        groups.setdefault(one.start, []).append(one)
     pools: dict[Any, list[_Scored]] = {}
-    for group in groups.values():
+    found = trajectories(episodes, policies)
+    for group in ([*same] for _, same in groupby(found, attrgetter("start"))):
         if len(group) == 1:
             yield Dropped("the only episode of its start")
             continue
         game = games[rules_key(group[0].episode)]
-        best = max(_scored(group, game, lambda_tokens, seed), key=_rank)
+        best = max(_scored(group, game, lambda_tokens, seed), key=itemgetter(0, 1))
         pools.setdefault((*rules_key(best[2].episode), best[2].seat), []).append(best)
         yield Dropped("not the best of its group", len(group) - 1)
     for pool in pools.values():
-        kept = sorted(pool, key=_rank, reverse=True)[: math.ceil(top * len(pool))]
+        ranked = sorted(pool, key=itemgetter(0, 1), reverse=True)
+        kept = ranked[: math.ceil(top * len(pool))]
         for score, _, one in kept:
             if score > above:
                 yield from completions(one, "best of its group")
@@ -192,10 +192,6 @@ def best_of_group(
                 yield Dropped(f"best of its group, with R not above {above:g}")
         if len(kept) < len(pool):
             yield Dropped(f"group below the top {top:.0%}", len(pool) - len(kept))
-
-
-def _rank(entry: _Scored) -> tuple[float, int]:
-    return entry[:2]
 
 
 def _scored(
