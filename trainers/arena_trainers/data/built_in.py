@@ -106,25 +106,19 @@ def wins(
     kept = [one for one in found if one.value > limit]
     reason, missed = f"return above {limit:g}", f"return not above {limit:g}"
     if top is not None:
-        kept = _top(found, top, seed)
+        pools: dict[Any, list[Trajectory]] = {}
+        for one in found:
+            pools.setdefault((*rules_key(one.episode), one.seat), []).append(one)
+        kept = []
+        for pool in pools.values():
+            pool.sort(key=lambda one: (-one.value, _lot(one, seed)))
+            kept += pool[: math.ceil(top * len(pool))]
         reason, missed = f"top {top:.0%} of the seat", f"below the top {top:.0%}"
     if len(kept) < len(found):
         yield Dropped(missed, len(found) - len(kept))
     for one in kept:
         share = _share(one, games[rules_key(one.episode)])
         yield from completions(one, reason, share if weighted else 1.0)
-
-
-def _top(found: Sequence[Trajectory], share: float, seed: int) -> list[Trajectory]:
-    """The trajectories with the highest returns of each game and seat."""
-    pools: dict[Any, list[Trajectory]] = {}
-    for one in found:
-        pools.setdefault((*rules_key(one.episode), one.seat), []).append(one)
-    kept = []
-    for pool in pools.values():
-        pool = sorted(pool, key=lambda one: (-one.value, _lot(one, seed)))
-        kept += pool[: math.ceil(share * len(pool))]
-    return kept
 
 
 def _lot(one: Trajectory, seed: int) -> int:
