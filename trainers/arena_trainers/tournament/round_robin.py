@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from rich import box
 from rich.markup import escape
 from rich.table import Table
 
@@ -25,7 +24,7 @@ from arena_trainers.evaluate.exploit import given_prompts, nash_convs
 from arena_trainers.evaluate.intervals import mean_interval
 from arena_trainers.evaluate.matches import Progress, env_of, seeds_of
 from arena_trainers.evaluate.result_rows import ReplyCount
-from arena_trainers.evaluate.tables import nash_conv_table
+from arena_trainers.evaluate.tables import NAME, STYLE, nash_conv_table
 from arena_trainers.extras import import_extra
 from arena_wrappers import (
     EpisodePlan,
@@ -901,15 +900,7 @@ def _want_different(what: str, names: Sequence[str], at_least: int) -> None:
             raise ValueError(f"want different {what}, got {name!r} {count} times")
 
 
-NAME = 20  # longest name without a line break
 GAP = 2  # spaces between columns
-STYLE: Any = {
-    "box": box.SIMPLE_HEAD,
-    "padding": (0, GAP - 1, 0, 0),
-    "pad_edge": False,
-    "show_edge": False,
-    "caption_justify": "left",
-}
 
 
 def draw_matrix(found: Tournament, path: str | Path) -> None:
