@@ -537,7 +537,8 @@ GRADING = (
     "action; the action is allowed; it is to the point; it is better than most others; none is "
     "better. Say why in a sentence, then end with the sum, from 0 to 5."
 )
-_GRADE = re.compile(r"(?<![\w.])[0-5](?:\.\d{1,9})?(?!\.?\w)")
+_GRADE = re.compile(r"(?<![\w./])(?<!of )[0-5](?:\.\d{1,9})?(?!\.?\w)")
+AT_ONCE = 256  # grades that a judge is asked for
 
 
 def judged_pairs(
@@ -563,25 +564,19 @@ def judged_pairs(
     """
     check_int("num_grades", num_grades, 1, 100)
     judging, prompts = _teacher(judge), dict[Any, dict[str, Asked]]()
-    for one in sorted(
-        _asked(episodes, seed, policies), key=lambda one: one.request.seed
-    ):
+    found = _asked(episodes, seed, policies)
+    for one in sorted(found, key=lambda one: one.request.seed):
         texts = tuple(message["content"] for message in one.turn.messages)
         key = (rules_key(one.episode), one.episode.seed, one.turn.policy, texts)
         prompts.setdefault(key, {}).setdefault(one.turn.reply, one)
-    asked = [
-        one for found in prompts.values() if len(found) > 1 for one in found.values()
-    ]
-    requests = [_grading(one, seed, i) for one in asked for i in range(num_grades)]
-    grades = iter(map(_grade, judging.act(requests) if requests else ()))
-    for found in prompts.values():
-        if len(found) == 1:
-            yield Dropped("all replies to its prompt are the same")
-            continue
-        graded = []
-        for one in found.values():
-            read = [g for _ in range(num_grades) if (g := next(grades)) is not None]
-            graded += [(fmean(read), draw(seed, one.turn.reply), one)] if read else []
+    several = [list(one.values()) for one in prompts.values() if len(one) > 1]
+    if same := len(prompts) - len(several):
+        yield Dropped("all replies to its prompt are the same", same)
+    asked = [one for replies in several for one in replies]
+    grades = iter(_grades(judging, asked, seed, num_grades))
+    for replies in several:
+        pairs = [(next(grades), one) for one in replies]
+        graded = [(g, draw(seed, o.turn.reply), o) for g, o in pairs if g is not None]
         low, _, worst = min(graded, default=(0.0, 0, None))
         high, _, best = max(graded, default=(0.0, 0, None))
         if best is None or worst is None or high == low:
@@ -595,15 +590,28 @@ def judged_pairs(
         )
 
 
-def _grading(one: Asked, seed: int, number: int) -> TurnRequest:
-    """The request to grade the reply of a turn."""
-    asked = told(GRADING.format(quoted(one.turn.reply)), one.turn.messages)
-    lot = draw(seed, "grade", number, [message["content"] for message in asked])
-    return replace(one.request, messages=asked, legal=[*"012345"], seed=lot)
+def _grades(
+    judge: Policy, asked: Sequence[Asked], seed: int, num: int
+) -> Iterator[float | None]:
+    """The mean grade of the reply of each turn; None where none can be read."""
+    size = max(AT_ONCE // num, 1)
+    for start in range(0, len(asked), size):
+        requests = []
+        for one in asked[start : start + size]:
+            prompt = told(GRADING.format(quoted(one.turn.reply)), one.turn.messages)
+            asks = replace(one.request, messages=prompt, legal=[*"012345"])
+            lots = [draw(seed, i, [m["content"] for m in prompt]) for i in range(num)]
+            requests += [replace(asks, seed=lot) for lot in lots]
+        read = list(map(_grade, judge.act(requests)))
+        for first in range(0, len(read), num):
+            known = [x for x in read[first : first + num] if x is not None]
+            yield fmean(known) if known else None
 
 
 def _grade(reply: Reply) -> float | None:
-    """The last number from 0 to 5; None without one."""
+    """The last number from 0 to 5, as in "4 of 5"; None without one."""
+    if reply.error is not None:
+        raise ValueError(f"the judge gave no reply: {reply.error}")
     text = after_reasoning(reply.text)
     found = _GRADE.findall(text) if isinstance(text, str) else ()
     return float(found[-1]) if found and float(found[-1]) <= 5 else None
