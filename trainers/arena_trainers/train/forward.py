@@ -679,7 +679,7 @@ class Forward:
             if trainer.ahead is not None:
                 found["old_per_token_logps"] = old = sampled
             elif args.gradient_accumulation_steps % updates or corrects:
-                old = self.score(trainer.model, *_joined(batch), False).logprobs
+                old = self.score(trainer.model, *joined(batch), False).logprobs
                 found["old_per_token_logps"] = old
             if corrects:
                 ratio = importance_ratio(trainer, old, sampled, _loss_mask(batch))
@@ -968,7 +968,7 @@ class Agreement:
         ways: Sequence[Way],
     ) -> float:
         """The gap to the plain log-probabilities; infinite if rows cannot run in this way."""
-        ids, mask, width = _joined(row_tensors(rows, self.trainer))
+        ids, mask, width = joined(row_tensors(rows, self.trainer))
         model = self.trainer.accelerator.unwrap_model(self.trainer.model)
         try:
             scores = self.forward.score_rows(model, (ids, mask), width, False)
@@ -1118,7 +1118,7 @@ def row_tensors(rows: Sequence[TrainingRow], trainer: Any) -> dict[str, Any]:
     }
 
 
-def _joined(batch: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor, int]:
+def joined(batch: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor, int]:
     """Ids and mask of prompts with replies, int64[B, P + T], and T."""
     ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
     mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
@@ -1266,7 +1266,7 @@ def reference_logprobs(
             name = "ref" if "ref" in own.peft_config else None
             stack.enter_context(use_adapter(own, adapter_name=name))
             model = trainer.model
-        scores: torch.Tensor = trainer.forward.score(model, *_joined(batch), False)[0]
+        scores: torch.Tensor = trainer.forward.score(model, *joined(batch), False)[0]
         return scores
 
 
