@@ -613,7 +613,7 @@ class Learners(TrainerCallback):
                 "start the processes with torchrun alone, or leave roles out"
             )
         self.is_alone = trainer.accelerator.num_processes == 1
-        args.ddp_find_unused_parameters = False  # `anchored` uses them all
+        trainer.accelerator.ddp_handler.find_unused_parameters = False  # see `anchored`
         for i, (name, config) in enumerate(zip(self.names, configs, strict=True)):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(args.seed + i)
