@@ -80,10 +80,13 @@ def learn() -> None:
             )
 
 
-NUMBERS = {"num_numbers": 7, "max_guesses": 3, "num_ranges": 1}
-ONE_SEAT = {"games": [{"id": "guess_number", "params": NUMBERS}]}
+LAKE = {"layout": ["SFF", "FHF", "FFG"], "is_slippery": False, "max_moves": 6}
+ONE_SEAT = {"games": [{"id": "frozen_lake", "params": LAKE}]}
 SHARED = {"roles": {}, "update": "joint", "lora_r": 4}
-TREES = {"branch": {"num_candidates": 4, "turns": [0, 1, 2, 3], "follow": "best"}}
+TREES = {
+    "games": ["tiny_hanabi"],
+    "branch": {"num_candidates": 4, "turns": [0, 1], "follow": "best"},
+}
 # by name of the row: the recipe, and what a tiny model changes
 RECIPES: dict[str, tuple[str, dict[str, Any]]] = {
     "`matpo`": ("matpo", {**ONE_SEAT, "learning_rate": 1e-3}),
@@ -113,8 +116,8 @@ def recipes() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, (recipe, own) in RECIPES.items():
             options = {**TINY, **own}
-            if "branch" in own:  # of episodes: 4 trees
-                options |= {"episodes_per_step": 4}
+            if "branch" in own:  # trees of 9 episodes
+                options |= {"episodes_per_step": 8}
             begin, place = time.process_time(), Path(folder) / name.replace("`", "")
             steps = STEPS * load_recipe(recipe).get("num_iterations", 1)
             one: dict[str, Any] = {
