@@ -117,6 +117,9 @@ def test_generations_are_kept_with_their_parents():
         ("worker", "<answer>bet</answer>", 0),
     ]
     assert (turn.reply, turn.action) == (texts[1], 1)
+    first, second = (one.messages[-1]["content"] for one in turn.generations)
+    assert first.endswith("Write a plan for your next move, in one line.")
+    assert second.endswith("Your plan: Bluff.\nNow move.")
     assert Episode.from_json(episode.to_json()) == episode
     assert replay(episode).turns[0].generations == turn.generations
 

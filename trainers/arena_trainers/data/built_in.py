@@ -5,6 +5,7 @@
 | the returns of episodes | `wins`, `best_of_group`, `outcome_pairs` |
 | what the rules said of a reply | `feedback_pairs`, `rule_labels` |
 | a solver in the states of the episodes | `solver_replies`, `solver_labels` |
+| a model that grades replies | `judged_pairs` |
 | another selector, and a share of general conversations | `mixed` |
 
 Selectors that read turn trees are in `trees`.
@@ -12,11 +13,14 @@ Selectors that read turn trees are in `trees`.
 
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
-from arena_envs.game import AnyGame, bounds_of, check_number
+from arena_envs.game import AnyGame, bounds_of, check_int, check_number
 from arena_trainers.data.rows import (
     GENERAL,
     AnyRow,
@@ -28,6 +32,7 @@ from arena_trainers.data.rows import (
     Row,
     Said,
     Trajectory,
+    calls,
     check_share,
     chosen_policies,
     completions,
@@ -53,8 +58,9 @@ from arena_wrappers import (
     make_policy,
     turn_states,
 )
-from arena_wrappers.policies import addressed
-from arena_wrappers.prompts import seat_options
+from arena_wrappers.policies import Reply, addressed
+from arena_wrappers.policies.agents import quoted, told
+from arena_wrappers.prompts import after_reasoning, seat_options
 
 _Scored = tuple[float, int, Trajectory]
 
@@ -308,14 +314,15 @@ def feedback_pairs(
         open_keys: list[Any] = []  # of refused replies that wait for a legal one
         for turn in one.turns:
             texts = tuple(message["content"] for message in turn.messages)
-            key = (one.start, turn.policy, texts)
+            role = getattr(turn, "role", "")
+            key = (one.start, turn.policy, role, texts)
             if not is_legal(turn):
                 refused.setdefault(key, []).append((one, turn))
                 open_keys = [*open_keys, key] if turn.action is None else []
                 continue
-            for asked in (key, *open_keys):
+            for asked in (key, *(other for other in open_keys if other[2] == role)):
                 legal.setdefault(asked, []).append(turn)
-            open_keys = []
+            open_keys = [other for other in open_keys if other[2] != role]
     untouched = sum(len(turns) for key, turns in legal.items() if key not in refused)
     if untouched:
         yield Dropped("nothing was refused at its prompt", untouched)
@@ -417,9 +424,11 @@ def solver_replies(
         if isinstance(read, InvalidReply):
             yield Dropped("the solver's reply is no legal action")
             continue
-        same = reply.text == one.turn.reply
-        said = Said(reply.text, one.turn.token_ids if same else None)
-        facts = facts_of(one.episode, one.turn, f"reply of {teacher.name}")
+        # of an agent, the generation that moved
+        moved = (call for call in calls(one.turn)[::-1] if call.reply == one.turn.reply)
+        turn, same = next(moved, one.turn), reply.text == one.turn.reply
+        said = Said(reply.text, turn.token_ids if same else None)
+        facts = facts_of(one.episode, turn, f"reply of {teacher.name}")
         yield Completion(**facts, completion=[said])
 
 
@@ -458,10 +467,10 @@ def solver_labels(
         reason = f"{teacher.name} plays it" if label else f"{teacher.name} avoids it"
         if not is_legal(one.turn):
             reason = "refused"
-        said = pieces_of([one.turn], lambda turn: True)
-        yield Label(
-            **facts_of(one.episode, one.turn, reason), completion=said, label=label
-        )
+        for turn in calls(one.turn):
+            facts = facts_of(one.episode, turn, reason)
+            said = pieces_of([turn], lambda turn: True)
+            yield Label(**facts, completion=said, label=label)
 
 
 def _teacher(solver: str | Policy) -> Policy:
@@ -531,6 +540,83 @@ def _asked(episodes: Sequence[Episode], seed: int, policies: Policies) -> list[A
             )
             found.append(Asked(episode, turn, request, options[turn.seat]))
     return found
+
+
+GRADING = (
+    "Do not act now. Grade this reply to the above: {}\nAdd 1 point for each that holds: it names one "
+    "action; the action is allowed; it is to the point; it is better than most others; none is "
+    "better. Say why in a sentence, then end with the sum, from 0 to 5."
+)
+_GRADE = re.compile(r"(?<![\w.])[0-5](?:\.\d{1,9})?(?!\.?\w)")
+
+
+def judged_pairs(
+    episodes: Sequence[Episode],
+    *,
+    seed: int,
+    judge: str | Policy,
+    num_grades: int = 3,
+    policies: Policies = None,
+) -> Iterator[Pair | Dropped]:
+    """The reply to a prompt that a judge grades best over the one that it grades worst.
+
+    Self-Rewarding Language Models (https://arxiv.org/abs/2401.10020), whose judge is the model that
+    learns: in rounds `learner`, the default there. Differences: the prompts are those of play, and
+    the criteria are for actions. The judge sees what the seat saw, and no outcome.
+
+    Args:
+        episodes: the records, with several replies to a prompt: samples, or turn trees.
+        seed: of the judge's draws, and of that among equal grades.
+        judge: a policy or its string.
+        num_grades: how often each reply is graded; the mean counts.
+        policies: names of those who learn; None for all.
+    """
+    check_int("num_grades", num_grades, 1, 100)
+    judging, prompts = _teacher(judge), dict[Any, dict[str, Asked]]()
+    for one in sorted(
+        _asked(episodes, seed, policies), key=lambda one: one.request.seed
+    ):
+        texts = tuple(message["content"] for message in one.turn.messages)
+        key = (rules_key(one.episode), one.episode.seed, one.turn.policy, texts)
+        prompts.setdefault(key, {}).setdefault(one.turn.reply, one)
+    asked = [
+        one for found in prompts.values() if len(found) > 1 for one in found.values()
+    ]
+    requests = [_grading(one, seed, i) for one in asked for i in range(num_grades)]
+    grades = iter(map(_grade, judging.act(requests) if requests else ()))
+    for found in prompts.values():
+        if len(found) == 1:
+            yield Dropped("all replies to its prompt are the same")
+            continue
+        graded = []
+        for one in found.values():
+            read = [g for _ in range(num_grades) if (g := next(grades)) is not None]
+            graded += [(fmean(read), draw(seed, one.turn.reply), one)] if read else []
+        low, _, worst = min(graded, default=(0.0, 0, None))
+        high, _, best = max(graded, default=(0.0, 0, None))
+        if best is None or worst is None or high == low:
+            yield Dropped("the judge sees no difference, or gave no grades")
+            continue
+        yield Pair(
+            **facts_of(best.episode, best.turn, f"graded by {judging.name}"),
+            chosen=pieces_of([best.turn], lambda turn: True),
+            rejected=pieces_of([worst.turn], lambda turn: True),
+            margin=high - low,
+        )
+
+
+def _grading(one: Asked, seed: int, number: int) -> TurnRequest:
+    """The request to grade the reply of a turn."""
+    asked = told(GRADING.format(quoted(one.turn.reply)), one.turn.messages)
+    lot = draw(seed, "grade", number, [message["content"] for message in asked])
+    return replace(one.request, messages=asked, legal=[*"012345"], seed=lot)
+
+
+def _grade(reply: Reply) -> float | None:
+    """The last number from 0 to 5; None without one."""
+    text = after_reasoning(reply.text)
+    found = _GRADE.findall(text) if isinstance(text, str) else ()
+    return float(found[-1]) if found and float(found[-1]) <= 5 else None
 
 
 def mixed(

@@ -36,6 +36,7 @@ selectors: Door[Chosen] = Door(
         "outcome_pairs": f"{_HERE}.built_in:outcome_pairs",
         "branch_pairs": f"{_HERE}.trees:branch_pairs",
         "feedback_pairs": f"{_HERE}.built_in:feedback_pairs",
+        "judged_pairs": f"{_HERE}.built_in:judged_pairs",
         "rule_labels": f"{_HERE}.built_in:rule_labels",
         "solver_labels": f"{_HERE}.built_in:solver_labels",
         "revisions": f"{_HERE}.trees:revisions",

@@ -10,17 +10,20 @@ import numpy as np
 from arena_envs.game import check_number
 from arena_trainers.credit.pools import reply_values
 from arena_trainers.data.rows import (
+    Call,
     Completion,
     Dropped,
     Pair,
     Piece,
     Policies,
     Said,
+    calls,
     check_share,
     chosen_policies,
     conversations,
     draw,
     facts_of,
+    have_same_prompt,
     is_legal,
     pieces_of,
     rules_key,
@@ -237,16 +240,24 @@ def _pair(
     one: Sibling, other: Sibling, margin: float, level: float | None
 ) -> Pair | Dropped:
     found = _why_not(one, other, margin)
-    if found is not None:
-        return found
+    said = _different(one.turn, other.turn)
+    if found is not None or said is None:
+        return found or Dropped("their prompts differ before their replies do")
     if level is not None and not one.low > other.high:
         return Dropped(f"intervals of values at level {level:g} overlap")
     return Pair(
-        **facts_of(one.episode, one.turn, "better and worse reply of a state"),
-        chosen=pieces_of([one.turn]),
-        rejected=pieces_of([other.turn], lambda turn: True),
+        **facts_of(one.episode, said[0], "better and worse reply of a state"),
+        chosen=pieces_of([said[0]]),
+        rejected=pieces_of([said[1]], lambda turn: True),
         margin=one.value - other.value,
     )
+
+
+def _different(one: Turn, other: Turn) -> tuple[Turn, Turn] | None:
+    """Two turns, or the first of their calls that differ; None where prompts differ first."""
+    pairs = zip(calls(one), calls(other), strict=False)
+    found = next((pair for pair in pairs if pair[0].reply != pair[1].reply), None)
+    return found if found and have_same_prompt(*found) else None
 
 
 def _why_not(one: Sibling, other: Sibling, margin: float) -> Dropped | None:
@@ -307,13 +318,13 @@ def revisions(
             continue
         why_not = _why_not(best, worst, margin)
         yield why_not or _revision(best, worst, note)
-        if good and why_not is None:
-            facts = facts_of(best.episode, best.turn, "best sibling")
-            yield Completion(**facts, completion=_rest(best))
+        for turn in calls(best.turn) if good and why_not is None else ():
+            facts = facts_of(best.episode, turn, "best sibling")
+            yield Completion(**facts, completion=_rest(best, turn))
     for one in trajectories(episodes, policies):
         for turns in conversations(one.turns):
-            first = turns[0].index
-            pairs = pairwise([*one.turns[max(first - 1, 0) : first], *turns])
+            before = [turn for turn in one.turns if turn.index == turns[0].index - 1]
+            pairs = pairwise([*before[-1:], *turns])
             corrected = [a for a, b in pairs if not is_legal(a) and is_legal(b)]
             if any(turn.action is None for turn in corrected):  # in the same state
                 facts = facts_of(one.episode, turns[0], "a refused reply, corrected")
@@ -322,20 +333,25 @@ def revisions(
                 yield Dropped("nothing was refused and then corrected")
 
 
-def _revision(good: Sibling, bad: Sibling, note: str) -> Completion:
-    ids = bad.turn.token_ids
+def _revision(good: Sibling, bad: Sibling, note: str) -> Completion | Dropped:
+    said = _different(good.turn, bad.turn)
+    if said is None:
+        return Dropped("their prompts differ before their replies do")
+    ids = said[1].token_ids
     if ids is not None and not bad.turn.truncated:
         ids = ids[:-1]  # without the end token
     pieces: list[Piece] = [
-        Said(bad.turn.reply, ids, counts=False, ends=False),
+        Said(said[1].reply, ids, counts=False, ends=False),
         Said(f"\n{note}</think>", None, ends=False),
-        *_rest(good),
+        *_rest(good, said[0]),
     ]
-    facts = facts_of(good.episode, bad.turn, "worst sibling, note, best sibling")
+    facts = facts_of(good.episode, said[1], "worst sibling, note, best sibling")
     return Completion(**facts, completion=pieces)
 
 
-def _rest(one: Sibling) -> list[Piece]:
-    """The conversation of a sibling from the branch on."""
+def _rest(one: Sibling, said: Turn) -> list[Piece]:
+    """The conversation of a sibling from the branch on; a call of its turn is one of its own."""
+    if isinstance(said, Call):
+        return pieces_of([said])
     own = [turn for turn in one.episode.turns if turn.seat == one.turn.seat]
     return pieces_of(next(conversations(own[one.turn.index :])))

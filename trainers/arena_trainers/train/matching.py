@@ -32,7 +32,7 @@ from arena_trainers.matchmaking import (
 )
 from arena_trainers.matchmaking.snapshots import FOLDER, SnapshotStore
 from arena_trainers.processes import raised_everywhere
-from arena_trainers.rewards import parts_of
+from arena_trainers.rewards import parts_of, try_parts
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import (
     GamePlan,
@@ -163,7 +163,8 @@ def prepare_games(
     check_used(args, plans)
     if not isinstance(columns := columns or {}, Mapping):
         raise ValueError(f"want columns as a mapping from names, got {columns!r:.200}")
-    columns = {**columns, **parts_of(args.rewards)}
+    try_parts(parts := parts_of(args.rewards), plans)
+    columns = {**columns, **parts}
     found = check_credit(args, [plan.game for plan in plans], columns)
     if args.critic == "features":
         found = (*found, "features")

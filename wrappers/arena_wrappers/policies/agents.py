@@ -273,7 +273,7 @@ class _Turn:
             parents = (i for i, one in enumerate(self.said) if one is ask.parent)
             names = ("prompt_ids", "token_ids", "logprobs")
             told: Any = {name: listed(getattr(reply, name)) or [] for name in names}
-            told["parent"] = next(parents, -1)
+            told |= {"parent": next(parents, -1), "messages": listed(ask.messages)}
             made.append(Generation(ask.role, storable(reply.text), **told))
             self.replies.append(reply)
         self.answers = {}
