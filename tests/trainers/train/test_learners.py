@@ -330,7 +330,10 @@ def test_a_row_without_a_learner_names_its_role(make):
             {"roles": SEATS, **SEQUENTIAL, "branch": {"num_candidates": 2}},
             "update sequential does not support branch",
         ),
-        ({"roles": {"planner": {"model": "a"}}}, "want roles as adapters of one base"),
+        (
+            {"roles": {"planner": {"model": "a"}}},
+            "an adapter of the one base model, got",
+        ),
         (
             {"roles": TWO, "opponents": "past_selves"},
             "do not support opponents as given",

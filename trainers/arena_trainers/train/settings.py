@@ -235,14 +235,10 @@ def check_roles(args: Any) -> None:
     if args.agent is not None:
         agent_of(args.agent)(dict.fromkeys(roles, RandomPolicy()) or RandomPolicy())
     for key, options in roles.items():
-        if not isinstance(options, Mapping):
+        if not isinstance(options, Mapping) or "model" in options:
             raise ValueError(
-                f"want roles[{key!r}] as {{lora_r: 8}}, got {options!r:.80}"
-            )
-        if "model" in options:
-            raise ValueError(
-                f"want roles as adapters of one base model, got a model for roles[{key!r}]; leave "
-                "it out, or train whole models in turn, each with the others as opponents "
+                f"want roles[{key!r}] as {{lora_r: 8}}, an adapter of the one base model, got "
+                f"{options!r:.80}; train whole models in turn, each with the other as opponent "
                 "(--opponents \"[self, 'lm:PATH']\")"
             )
         refuse_unknown(f"roles[{key!r}]", options, ROLE_OPTIONS)
