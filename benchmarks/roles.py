@@ -2,7 +2,7 @@
 
     python benchmarks/roles.py time      # CPU seconds, interleaved; a minute
     python benchmarks/roles.py learn     # Mini Hanabi, three seeds each; ten minutes
-    python benchmarks/roles.py recipes   # recipes of papers, three seeds each; ten CPU minutes
+    python benchmarks/roles.py recipes   # recipes of papers, three seeds each; five CPU minutes
 
 `time` compares the loss and its gradient over the rows of two roles with the sum of those over the
 rows of each role alone, which are the same tokens. `learn` trains a tiny model after the same
@@ -119,7 +119,7 @@ def recipes() -> None:
             if "branch" in own:  # trees of 9 episodes
                 options |= {"episodes_per_step": 8}
             begin, place = time.process_time(), Path(folder) / name.replace("`", "")
-            steps = STEPS * load_recipe(recipe).get("num_iterations", 1)
+            steps = 2 * STEPS * load_recipe(recipe).get("num_iterations", 1)
             one: dict[str, Any] = {
                 "max_steps": 2,
                 "save_steps": 2,
