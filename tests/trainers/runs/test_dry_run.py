@@ -105,6 +105,14 @@ def test_every_recipe_has_a_plan_of_at_most_80_columns(name, tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["agentflow", "epo", "rema"])
+def test_recipes_of_agents_have_a_plan_with_the_tiny_model(name):
+    tiny = {"model": "tiny", "rules": False, "reply_format": "bare", "use_cpu": True}
+    text = lines(name, **tiny, bf16=False)
+    assert any("LoRA, rank 32 and" in line for line in text)
+    assert text[-1] == "- nothing"
+
+
 @pytest.mark.parametrize("name", [r for r in recipes() if r.startswith("qwen3")])
 def test_a_recipe_has_the_settings_that_its_plan_gives_for_its_gpu(name):
     recipe = load_recipe(name)

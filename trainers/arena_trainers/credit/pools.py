@@ -88,10 +88,7 @@ def pools_by(turns: Trajectories, names: Sequence[str], whole: bool = False) -> 
     known = OF_TRAJECTORIES if whole else (*POOL_COLUMNS, "num_turns")
     names = column_names(names)
     for name in names:
-        if name not in known:
-            raise ValueError(
-                f"want pool columns among {', '.join(known)}, got {name!r}"
-            )
+        check_choice("pool columns", name, known)
     if "group" in names and "game" not in names:
         names = ("game", *names)
     columns = [

@@ -76,9 +76,7 @@ def relative(
     >>> relative(np.array([1.0, 3.0, 7.0]), np.array([0, 0, 1]), 2)[0]
     array([-1.,  1.,  0.])
     """
-    check_choice("scale", scale, SCALES)
-    check_range("ddof", ddof, 0, 1)
-    check_range("eps", eps, 0, float("inf"))
+    check_scaling(scale, ddof, eps)
     stats = moments(values, index, num, ddof, sizes)
     centred = values - stats.mean[index]
     if scale == "std":
@@ -120,8 +118,7 @@ def rescaled(
     array([0.33333333, 2.33333333, 0.        ])
     """
     check_choice("by", by, SPREADS)
-    check_range("ddof", ddof, 0, 1)
-    check_range("eps", eps, 0, float("inf"))
+    check_scaling("none", ddof, eps)
     if by == "none":
         return values.copy()
     if by == "std":

@@ -16,11 +16,13 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from arena_envs.game import AnyGame, bounds_of, check_int, check_number
+from arena_envs.game import AnyGame, bounds_of, check_bool, check_int, check_number
 from arena_trainers.data.rows import (
     GENERAL,
     AnyRow,
@@ -94,8 +96,7 @@ def wins(
     """
     if above is not None and top is not None:
         raise ValueError("want above or top, got both; leave one out")
-    if not isinstance(weighted, bool):
-        raise ValueError(f"want weighted as true or false, got {weighted!r:.60}")
+    check_bool("weighted", weighted)
     if top is not None:
         check_share("top", top)
     found = trajectories(episodes, policies)
@@ -105,25 +106,19 @@ def wins(
     kept = [one for one in found if one.value > limit]
     reason, missed = f"return above {limit:g}", f"return not above {limit:g}"
     if top is not None:
-        kept = _top(found, top, seed)
+        pools: dict[Any, list[Trajectory]] = {}
+        for one in found:
+            pools.setdefault((*rules_key(one.episode), one.seat), []).append(one)
+        kept = []
+        for pool in pools.values():
+            pool.sort(key=lambda one: (-one.value, _lot(one, seed)))
+            kept += pool[: math.ceil(top * len(pool))]
         reason, missed = f"top {top:.0%} of the seat", f"below the top {top:.0%}"
     if len(kept) < len(found):
         yield Dropped(missed, len(found) - len(kept))
     for one in kept:
         share = _share(one, games[rules_key(one.episode)])
         yield from completions(one, reason, share if weighted else 1.0)
-
-
-def _top(found: Sequence[Trajectory], share: float, seed: int) -> list[Trajectory]:
-    """The trajectories with the highest returns of each game and seat."""
-    pools: dict[Any, list[Trajectory]] = {}
-    for one in found:
-        pools.setdefault((*rules_key(one.episode), one.seat), []).append(one)
-    kept = []
-    for pool in pools.values():
-        pool = sorted(pool, key=lambda one: (-one.value, _lot(one, seed)))
-        kept += pool[: math.ceil(share * len(pool))]
-    return kept
 
 
 def _lot(one: Trajectory, seed: int) -> int:
@@ -171,20 +166,19 @@ def best_of_group(
     check_number("above", above)
     check_number("lambda_tokens", lambda_tokens, 0)
     games = games_of(episodes)
-    groups: dict[Any, list[Trajectory]] = {}
-    for one in trajectories(episodes, policies):
-        groups.setdefault(one.start, []).append(one)
     pools: dict[Any, list[_Scored]] = {}
-    for group in groups.values():
+    found = trajectories(episodes, policies)
+    for group in ([*same] for _, same in groupby(found, attrgetter("start"))):
         if len(group) == 1:
             yield Dropped("the only episode of its start")
             continue
         game = games[rules_key(group[0].episode)]
-        best = max(_scored(group, game, lambda_tokens, seed), key=_rank)
+        best = max(_scored(group, game, lambda_tokens, seed), key=itemgetter(0, 1))
         pools.setdefault((*rules_key(best[2].episode), best[2].seat), []).append(best)
         yield Dropped("not the best of its group", len(group) - 1)
     for pool in pools.values():
-        kept = sorted(pool, key=_rank, reverse=True)[: math.ceil(top * len(pool))]
+        ranked = sorted(pool, key=itemgetter(0, 1), reverse=True)
+        kept = ranked[: math.ceil(top * len(pool))]
         for score, _, one in kept:
             if score > above:
                 yield from completions(one, "best of its group")
@@ -192,10 +186,6 @@ def best_of_group(
                 yield Dropped(f"best of its group, with R not above {above:g}")
         if len(kept) < len(pool):
             yield Dropped(f"group below the top {top:.0%}", len(pool) - len(kept))
-
-
-def _rank(entry: _Scored) -> tuple[float, int]:
-    return entry[:2]
 
 
 def _scored(
@@ -547,7 +537,8 @@ GRADING = (
     "action; the action is allowed; it is to the point; it is better than most others; none is "
     "better. Say why in a sentence, then end with the sum, from 0 to 5."
 )
-_GRADE = re.compile(r"(?<![\w.])[0-5](?:\.\d{1,9})?(?!\.?\w)")
+_GRADE = re.compile(r"(?<![\w./])(?<!of )[0-5](?:\.\d{1,9})?(?!\.?\w)")
+AT_ONCE = 256  # grades that a judge is asked for
 
 
 def judged_pairs(
@@ -573,25 +564,19 @@ def judged_pairs(
     """
     check_int("num_grades", num_grades, 1, 100)
     judging, prompts = _teacher(judge), dict[Any, dict[str, Asked]]()
-    for one in sorted(
-        _asked(episodes, seed, policies), key=lambda one: one.request.seed
-    ):
+    found = _asked(episodes, seed, policies)
+    for one in sorted(found, key=lambda one: one.request.seed):
         texts = tuple(message["content"] for message in one.turn.messages)
         key = (rules_key(one.episode), one.episode.seed, one.turn.policy, texts)
         prompts.setdefault(key, {}).setdefault(one.turn.reply, one)
-    asked = [
-        one for found in prompts.values() if len(found) > 1 for one in found.values()
-    ]
-    requests = [_grading(one, seed, i) for one in asked for i in range(num_grades)]
-    grades = iter(map(_grade, judging.act(requests) if requests else ()))
-    for found in prompts.values():
-        if len(found) == 1:
-            yield Dropped("all replies to its prompt are the same")
-            continue
-        graded = []
-        for one in found.values():
-            read = [g for _ in range(num_grades) if (g := next(grades)) is not None]
-            graded += [(fmean(read), draw(seed, one.turn.reply), one)] if read else []
+    several = [list(one.values()) for one in prompts.values() if len(one) > 1]
+    if same := len(prompts) - len(several):
+        yield Dropped("all replies to its prompt are the same", same)
+    asked = [one for replies in several for one in replies]
+    grades = iter(_grades(judging, asked, seed, num_grades))
+    for replies in several:
+        pairs = [(next(grades), one) for one in replies]
+        graded = [(g, draw(seed, o.turn.reply), o) for g, o in pairs if g is not None]
         low, _, worst = min(graded, default=(0.0, 0, None))
         high, _, best = max(graded, default=(0.0, 0, None))
         if best is None or worst is None or high == low:
@@ -605,15 +590,28 @@ def judged_pairs(
         )
 
 
-def _grading(one: Asked, seed: int, number: int) -> TurnRequest:
-    """The request to grade the reply of a turn."""
-    asked = told(GRADING.format(quoted(one.turn.reply)), one.turn.messages)
-    lot = draw(seed, "grade", number, [message["content"] for message in asked])
-    return replace(one.request, messages=asked, legal=[*"012345"], seed=lot)
+def _grades(
+    judge: Policy, asked: Sequence[Asked], seed: int, num: int
+) -> Iterator[float | None]:
+    """The mean grade of the reply of each turn; None where none can be read."""
+    size = max(AT_ONCE // num, 1)
+    for start in range(0, len(asked), size):
+        requests = []
+        for one in asked[start : start + size]:
+            prompt = told(GRADING.format(quoted(one.turn.reply)), one.turn.messages)
+            asks = replace(one.request, messages=prompt, legal=[*"012345"])
+            lots = [draw(seed, i, [m["content"] for m in prompt]) for i in range(num)]
+            requests += [replace(asks, seed=lot) for lot in lots]
+        read = list(map(_grade, judge.act(requests)))
+        for first in range(0, len(read), num):
+            known = [x for x in read[first : first + num] if x is not None]
+            yield fmean(known) if known else None
 
 
 def _grade(reply: Reply) -> float | None:
-    """The last number from 0 to 5; None without one."""
+    """The last number from 0 to 5, as in "4 of 5"; None without one."""
+    if reply.error is not None:
+        raise ValueError(f"the judge gave no reply: {reply.error}")
     text = after_reasoning(reply.text)
     found = _GRADE.findall(text) if isinstance(text, str) else ()
     return float(found[-1]) if found and float(found[-1]) <= 5 else None

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from arena_envs.game import check_number
+from arena_envs.game import check_bool, check_number
 from arena_trainers.credit.pools import reply_values
 from arena_trainers.data.rows import (
     Call,
@@ -304,8 +304,7 @@ def revisions(
     check_number("margin", margin, 0)
     least = -math.inf if above is None else above
     check_number("above", least)
-    if not isinstance(good, bool):
-        raise ValueError(f"want good as true or false, got {good!r:.60}")
+    check_bool("good", good)
     if not isinstance(note, str):
         raise ValueError(f"want note as a text, got {note!r:.60}")
     for family in families(episodes, seed, policies):

@@ -15,6 +15,7 @@ from arena_wrappers.policies import (
     turn_seed,
     without_noise,
 )
+from arena_wrappers.policies.agents import load as load_agent
 from arena_wrappers.prompts import PromptOptions
 
 if TYPE_CHECKING:
@@ -98,13 +99,13 @@ def load(
     make: Callable[[str], Policy] = make_policy,
     spec: str = "best_of",
     device: "str | torch.device | None" = None,
-) -> BestOfPolicy:
+) -> Policy:
     """The policy of the string `best_of:N(POLICY, reward:PATH)`.
 
     Args:
         num_samples: N.
         policy: the string of the inner policy.
-        reward: `reward:PATH`.
+        reward: `reward:PATH`, or another scorer: the policy is then the agent `candidates`.
         make: makes the inner policy.
         spec: the whole string.
         device: of the reward model; by default the accelerator if there is one, else the CPU.
@@ -116,6 +117,8 @@ def load(
     from arena_trainers.lm.reward_model import RewardModel
 
     inner = check(num_samples, policy, reward, make=make, spec=spec)
+    if not reward.startswith(_REWARD):
+        return inner
     model = RewardModel.from_pretrained(reward.removeprefix(_REWARD), device=device)
     return BestOfPolicy(inner, model, num_samples, spec)
 
@@ -128,7 +131,7 @@ def check(
     make: Callable[[str], Policy],
     spec: str,
 ) -> Policy:
-    """Checks the arguments of `load`, and loads no reward model; returns the inner policy.
+    """Checks the arguments of `load`, and loads no reward model; returns the inner policy, or the agent.
 
     Raises:
         ValueError: as for `load`.
@@ -138,7 +141,8 @@ def check(
             f"want at least 1 reply and at most 9999 in {spec!r:.200}; write {_EXAMPLE}"
         )
     if not reward.startswith(_REWARD):
-        raise ValueError(f"want reward:PATH, got {reward!r:.200}; write {_EXAMPLE}")
+        given = {"num": num_samples, "scorer": reward}
+        return load_agent("candidates", policy, make=make, spec=spec, **given)
     if names_person(policy):
         raise ValueError(_refused_person(spec))
     check_reward_model(reward.removeprefix(_REWARD))

@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import json
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -73,21 +74,11 @@ from arena_trainers.tournament.round_robin import EPISODE, LINE
 from arena_wrappers import Episode, Turn
 from arena_wrappers.records import write_whole
 
+Interned = dict[Any, int]  # values that are stored once, each with its number
 
-class Interned:
-    """Values that are stored once, each with its number."""
 
-    def __init__(self) -> None:
-        self.items: list[Any] = []
-        self._numbers: dict[Any, int] = {}
-
-    def __call__(self, value: Any) -> int:
-        """The number of a hashable value."""
-        number = self._numbers.get(value)
-        if number is None:
-            number = self._numbers[value] = len(self.items)
-            self.items.append(value)
-        return number
+def _number(values: Interned, value: Any) -> int:
+    return values.setdefault(value, len(values))
 
 
 def page_data(recorded: Iterable[Recorded]) -> dict[str, Any]:
@@ -100,6 +91,7 @@ def page_data(recorded: Iterable[Recorded]) -> dict[str, Any]:
     """
     solver = MoveSolver()
     texts, elements, pictures = Interned(), Interned(), Interned()
+    element = partial(_number, elements)
     found, episodes = list(recorded), []
     for one, estimates in zip(found, estimates_of(found), strict=True):
         line, (episode, credit), source, moment = one
@@ -109,7 +101,8 @@ def page_data(recorded: Iterable[Recorded]) -> dict[str, Any]:
             views = []
             for scene in scenes:
                 width, height, parts = drawing_of(scene)
-                views.append(pictures((width, height, tuple(map(elements, parts)))))
+                picture = width, height, tuple(map(element, parts))
+                views.append(_number(pictures, picture))
             drawn.append(views)
         solved = solver.solve(frames.game, episode.turns, frames.states)
         turns = [
@@ -125,9 +118,7 @@ def page_data(recorded: Iterable[Recorded]) -> dict[str, Any]:
         facts |= {"viewers": frames.viewers, "fault": frames.fault}
         episodes.append({**facts, "frames": drawn, "turns": turns})
     return {
-        "texts": texts.items,
-        "elements": elements.items,
-        "pictures": pictures.items,
+        **{"texts": [*texts], "elements": [*elements], "pictures": [*pictures]},
         "episodes": episodes,
     }
 
@@ -165,8 +156,8 @@ def _turn(
         "index": turn.index,
         "seat": turn.seat,
         "policy": turn.policy,
-        "messages": [[m["role"], texts(m["content"])] for m in turn.messages],
-        "legal": texts(", ".join(turn.legal)),
+        "messages": [[m["role"], _number(texts, m["content"])] for m in turn.messages],
+        "legal": _number(texts, ", ".join(turn.legal)),
         "reply": turn.reply,
         "generations": [[g.role, g.text, g.parent] for g in turn.generations],
         "parsed": parsed_part(episode, turn),
@@ -182,7 +173,7 @@ def _moves(found: MoveValues | None, texts: Interned) -> dict[str, Any] | None:
     if found is None:
         return None
     return {
-        "actions": [texts(action) for action in found.actions],
+        "actions": [_number(texts, action) for action in found.actions],
         "values": [_short(value) for value in found.values],
         "played": found.played,
         "regret": None if found.regret is None else _short(found.regret),
@@ -515,33 +506,16 @@ class PlayedFiles(NamedTuple):
     missing: Sequence[str]
 
 
-class Kept:
-    """The first episodes of each source.
+Kept = defaultdict[str, list[Recorded]]  # the first episodes of each source
 
-    Args:
-        most: number of episodes to keep of a source.
-    """
 
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.episodes: dict[str, list[Recorded]] = {}
-
-    def has_enough(self, source: str) -> bool:
-        """Whether no more episodes of a source are kept."""
-        return len(self.episodes.get(source, ())) >= self.most
-
-    def add(self, source: str, line: Recorded) -> None:
-        """Adds an episode."""
-        named = line._replace(source=source)
-        self.episodes.setdefault(source, []).append(named)
-
-    def fitting(self) -> list[Recorded]:
-        """As many of each source as `MAX_TURNS` turns allow, one at least."""
-        for count in range(self.most, 0, -1):
-            found = [line for same in self.episodes.values() for line in same[:count]]
-            if sum(len(line.rollout.episode.turns) for line in found) <= MAX_TURNS:
-                break
-        return found
+def _fitting(kept: Kept, num_episodes: int) -> list[Recorded]:
+    """As many of each source as `MAX_TURNS` turns allow, one at least."""
+    for count in range(num_episodes, 0, -1):
+        found = [line for same in kept.values() for line in same[:count]]
+        if sum(len(line.rollout.episode.turns) for line in found) <= MAX_TURNS:
+            break
+    return found
 
 
 def read_evaluation(path: Path, num_episodes: int) -> PlayedFiles:
@@ -554,20 +528,20 @@ def read_evaluation(path: Path, num_episodes: int) -> PlayedFiles:
     Raises:
         ValueError: there is no such file, or it holds no episode.
     """
-    kept, bad, count = Kept(num_episodes), [], 0
+    kept, bad, count = Kept(list), [], 0
     for line in not_blank(read_lines(path)):
         if isinstance(line, BadLine):
             bad.append((path.name, line))
             continue
         count += 1
-        if not kept.has_enough(source := _lineup(line)):
-            kept.add(source, line)
-    if not kept.episodes:
+        if len(same := kept[source := _lineup(line)]) < num_episodes:
+            same.append(line._replace(source=source))
+    if not kept:
         raise ValueError(
             f"want a file of episodes, {str(path)!r} holds none; give the --out file of "
             "arena eval, the --out folder of arena tournament, or a run folder"
         )
-    episodes, beside = kept.fitting(), results_path(path)
+    episodes, beside = _fitting(kept, num_episodes), results_path(path)
     sources = {line.source for line in episodes}
     tables, warnings, broken = _evaluations(beside, sources)
     bad += [(beside.name, line) for line in broken]
@@ -584,9 +558,10 @@ def read_tournament(folder: Path, num_episodes: int) -> PlayedFiles:
         num_episodes: number of episodes to show of each pairing.
 
     Raises:
-        ValueError: the summary is none of `arena tournament`.
+        ValueError: the summary is none of `arena tournament`, or has other fields than those of
+            this version.
     """
-    kept, bad, count = Kept(num_episodes), [], 0
+    kept, bad, count = Kept(list), [], 0
     with open(folder / MATCHES, "rb") as file:
         for number, line in enumerate(file, 1):
             if not line.startswith(LINE):
@@ -595,18 +570,27 @@ def read_tournament(folder: Path, num_episodes: int) -> PlayedFiles:
             with suppress(ValueError, KeyError, TypeError):
                 match = json.loads(line.partition(EPISODE)[0] + b"}")["match"]
                 source = match_name(match["game"], match["seats"])
-            if source is not None and kept.has_enough(source):
-                count += 1
+            count += 1
+            if source is not None and len(kept[source]) >= num_episodes:
                 continue
             read = read_line(number, line)
             if isinstance(read, BadLine):
                 bad.append((MATCHES, read))
+                count -= 1
                 continue
-            count += 1
-            kept.add(_lineup(read) if source is None else source, read)
-    episodes, path = kept.fitting(), folder / SUMMARY
+            source = source or _lineup(read)
+            kept[source].append(read._replace(source=source))
+    episodes, path = _fitting(kept, num_episodes), folder / SUMMARY
     sources = {line.source for line in episodes}
-    tables = _tournament(path, sources)
+    tables: list[TextTable] = []
+    try:
+        if path.is_file():
+            tables = tournament_tables(json.loads(path.read_bytes()), sources)
+    except (*OTHER_FIELDS, ValueError) as error:
+        raise ValueError(
+            f"{str(path)!r} does not hold the results of this version ({error!r}); remove "
+            "the file, and the report shows the episodes"
+        ) from error
     missing = f"{SUMMARY}: the tournament is not finished; the same command resumes it"
     left, absent = count - len(episodes), [] if tables else [missing]
     return PlayedFiles(folder.absolute().name, tables, [], episodes, left, bad, absent)
@@ -634,23 +618,6 @@ def _evaluations(
             reason = f"want the results of an evaluation of this version ({error!r})"
             bad.append(BadLine(number, reason, shown_text(line)))
     return tables, warnings, bad
-
-
-def _tournament(path: Path, sources: Collection[str]) -> list[TextTable]:
-    """The tables of a tournament; none without the file.
-
-    Raises:
-        ValueError: the file holds something else, or other fields than those of this version.
-    """
-    if not path.is_file():
-        return []
-    try:
-        return tournament_tables(json.loads(path.read_bytes()), sources)
-    except (*OTHER_FIELDS, ValueError) as error:
-        raise ValueError(
-            f"{str(path)!r} does not hold the results of this version ({error!r}); remove "
-            "the file, and the report shows the episodes"
-        ) from error
 
 
 def played_page(found: PlayedFiles) -> str:

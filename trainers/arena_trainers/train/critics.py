@@ -1,11 +1,16 @@
-"""Critics: values of turns for estimators that read them.
+"""Critics: values of turns or tokens for estimators that read them.
 
-`FeatureCritic` learns them from `Game.features`. There is one small network for each game.
-All processes have the same networks: they fit them to the same global batch in the same order,
-in float64 on the CPU. `ExactCritic` computes them by enumeration under the policies that play.
+| `critic` | values | options |
+|---|---|---|
+| `features` | of turns, learned from `Game.features` (`FeatureCritic`) | `hidden_size`, `learning_rate`, `num_steps` |
+| `exact` | of turns, by enumeration under the policies that play (`ExactCritic`) | |
+| `tokens` | of tokens, learned from the model's hidden states (`TokenCritic`) | `hidden_size`, `learning_rate`, `loss_weight`, `shared`, `clip` |
+
+`arena_trainers.train.settings.critics` is their door: a critic of yours is a class, which gets the
+arguments that it names of `make_critic`, and keeps the promises of `check_critic`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
@@ -14,8 +19,11 @@ import torch
 from accelerate.utils import broadcast_object_list
 from numpy.typing import NDArray
 from torch import nn
+from transformers import TrainerCallback
 
-from arena_envs.game import AnyGame, check_int
+import arena_envs
+from arena_envs.doors import broken
+from arena_envs.game import AnyGame, check_int, check_number
 from arena_envs.solvers import (
     Key,
     Table,
@@ -23,17 +31,33 @@ from arena_envs.solvers import (
     information_states,
 )
 from arena_trainers.credit import TurnBatch, returns_to_go, trajectories
+from arena_trainers.credit.by_name import find_estimator
+from arena_trainers.credit.needs import needs_of
 from arena_trainers.evaluate.exploit import tabular
-from arena_trainers.train.records import TurnRecord
-from arena_trainers.train.settings import MAX_CRITIC_STATES, discount_of
-from arena_wrappers import PromptOptions
+from arena_trainers.lm.backends.scoring import places
+from arena_trainers.losses import value_loss
+from arena_trainers.train.forward import averaged, joined, loss_mask, row_tensors
+from arena_trainers.train.metrics import advantage_by_turn
+from arena_trainers.train.records import TrainingRow, TurnRecord, turn_batch
+from arena_trainers.train.settings import (
+    MAX_CRITIC_STATES,
+    critics,
+    discount_of,
+    trial_records,
+)
+from arena_wrappers import PromptOptions, messages
+from arena_wrappers.play import final_state
 from arena_wrappers.policies import own_prompt
 
 Floats = NDArray[np.float64]
 
 
 class Critic(Protocol):
-    """Source of values of turns; every process has the same."""
+    """Source of values; every process has the same.
+
+    A class declares as `supplies` the columns that it gives (default `value` and `next_value`), and
+    as `reads` those that its records shall hold, such as `features`.
+    """
 
     def with_values(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> TurnBatch:
         """The batch with the columns that the critic supplies.
@@ -62,9 +86,10 @@ class Critic(Protocol):
 class FeatureCritic:
     """Values of turns, fitted to the returns-to-go of earlier batches.
 
-    The values of a batch come from the networks before they are fitted to it. So they do not
-    depend on the batch's replies, and a baseline made of them is unbiased. In the first
-    batch they are 0. The networks minimise
+    There is one small network for each game. All processes have the same networks: they fit them to the
+    same global batch in the same order, in float64 on the CPU. The values of a batch come from the
+    networks before they are fitted to it. So they do not depend on the batch's replies, and a baseline
+    made of them is unbiased. In the first batch they are 0. The networks minimise
 
         mean (Vₖ - Rₖ)²,   Rₖ = Σ_{j ≥ k} γ^{j - k} rⱼ + γ^{n} V'
 
@@ -82,6 +107,8 @@ class FeatureCritic:
     Raises:
         ValueError: a number out of range.
     """
+
+    reads = ("features",)
 
     def __init__(
         self,
@@ -252,6 +279,8 @@ class ExactCritic:
             a legal action; mean over information states, for the latest batch.
     """
 
+    supplies = ("value", "next_value", "action_value")
+
     def __init__(
         self,
         games: Sequence[AnyGame],
@@ -325,24 +354,211 @@ class ExactCritic:
         return found  # type: ignore[no-any-return] # of accelerate
 
 
-# settings, games, the learner, and the other policies by name -> the critic
-CRITICS: dict[str, Callable[..., Critic]] = {
-    "features": lambda args, plans, *_: FeatureCritic(
-        [plan.game for plan in plans],
+class TokenCritic(TrainerCallback):
+    """Values of the tokens of replies, by a network on the model's last hidden states.
+
+    vₖₜ is the value before token t of turn k, where the model has read the prompt and the tokens
+    before. The value of a turn is that before its first token; `next_value` is that of the prompt
+    that the seat would read at the end. In each update
+
+        loss = TRL's loss + `loss_weight` · mean ½ (v - R)²,   R = A + v as the batch was played
+
+    with the estimator's advantage A of the token, so that R is its λ-return. An estimator that credits
+    turns gives all tokens of a turn the R of the turn; with `within_turn="values"` R is the
+    turn's advantage. The values of a batch come from the network before its updates; in the first
+    batch they are 0. The mean is that of `loss_type`.
+
+    The network is a group of the trainer's optimizer, with a learning rate of its own that follows the
+    run's schedule, without weight decay and `max_grad_norm`. Values take one forward pass of a batch.
+
+    Args:
+        trainer: TRL's trainer, with its forward passes.
+        seed: seed of the initial weights.
+        hidden_size: width of the two hidden layers.
+        learning_rate: at the start of the schedule.
+        loss_weight: weight of the loss of values.
+        shared: whether this loss trains the model, too.
+        clip: most by which an update lowers the loss by a change of a value, see `value_loss`; None for any.
+
+    Raises:
+        ValueError: a number out of range.
+    """
+
+    supplies = ("tokens.value", "value", "next_value")
+
+    def __init__(
+        self,
+        trainer: Any,
+        seed: int = 0,
+        *,
+        hidden_size: int = 256,
+        learning_rate: float = 1e-4,
+        loss_weight: float = 0.5,
+        shared: bool = False,
+        clip: float | None = None,
+    ) -> None:
+        check_int("hidden_size", hidden_size, 1, 10_000)
+        for name, value in (
+            *(("learning_rate", learning_rate), ("loss_weight", loss_weight)),
+            ("clip", clip or 0),
+        ):
+            check_number(name, value, 0)
+        self.trainer, self.loss_weight, self.clip = trainer, float(loss_weight), clip
+        self.learning_rate, self.shared = float(learning_rate), shared
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        size = model.config.get_text_config().hidden_size
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.network = _network(size, hidden_size).float()
+        self.network.to(trainer.args.device)
+        trainer.forward.head = self._values_of
+        trainer.add_callback(self)
+
+    def _values_of(self, states: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.network(states if self.shared else states.detach())
+        return found[..., 0]
+
+    @torch.no_grad()
+    def with_values(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> TurnBatch:
+        """The batch with the columns `tokens.value`, `value` and `next_value`."""
+        trainer = self.trainer
+        turns = [trainer.last_episodes[r.episode].turns[r.place] for r in records]
+        cut = [row for row, record in enumerate(records) if record.truncated]
+        rows = [
+            *(TrainingRow(t.prompt_ids, t.token_ids, None, 0.0) for t in turns),
+            *(self._end(records[row]) for row in cut),
+        ]
+        if not rows:
+            none = np.zeros(0)
+            return replace(batch, tokens={"value": none}, value=none, next_value=none)
+        trainer.forward.agreement.check(rows)  # before the first pass
+        columns = joined(row_tensors(rows, trainer))
+        values = trainer.forward.score(trainer.model, *columns, False).values
+        found = values.double().cpu().numpy()
+        next_value = np.full(len(turns), np.nan)  # read only at truncation
+        next_value[cut] = found[len(turns) :, 0]
+        own = zip(found, turns, strict=False)
+        of_tokens = np.concatenate([one[: len(t.token_ids)] for one, t in own])
+        tokens = {**(batch.tokens or {}), "value": of_tokens}
+        value = found[: len(turns), 0]
+        return replace(batch, tokens=tokens, value=value, next_value=next_value)
+
+    def _end(self, record: TurnRecord) -> TrainingRow:
+        """The prompt that the seat of a truncated turn would read next, without a reply."""
+        trainer, options = self.trainer, self.trainer.args.prompt
+        if options.history != "state":
+            raise ValueError(
+                f"critic={trainer.args.critic!r} takes truncated episodes with history='state', "
+                f"got {options.history!r}; set it, or leave out max_turns"
+            )
+        game = trainer.games.rules[record.game]
+        state = final_state(trainer.last_episodes[record.episode], game)
+        told = trainer.policy.encode(messages(game, state, record.seat, options))
+        return TrainingRow(told, [trainer.policy.eos_ids[0]], None, 0.0)
+
+    def after(
+        self, batch: TurnBatch, records: Sequence[TurnRecord], trains: bool
+    ) -> dict[str, float]:
+        return {}  # it learns in the updates
+
+    def columns(self, rows: Sequence[TrainingRow]) -> dict[str, torch.Tensor]:
+        """Values and targets of the latest batch, float32[B, T]; 0 where a row has none."""
+        trainer, turns = self.trainer, self.trainer.last_turns
+        value, ends = turns.tokens["value"], np.cumsum(turns.num_tokens)
+        target = self.targets(turns, trainer.last_credit.advantage)
+        if len(value):
+            error = float(np.mean((value - target) ** 2))
+            trainer.note({"arena/critic_error": error})
+        said = places([r.completion_ids for r in rows], trainer.pad_to_multiple_of or 1)
+        found = {}
+        for name, column in (("arena_token_values", value), ("arena_targets", target)):
+            whole = np.zeros(said.shape)
+            for row, own in zip(rows, whole, strict=True):
+                if row.place >= 0:
+                    n, size = trainer.last_kept.rows[row.place], len(row.completion_ids)
+                    own[:size] = column[ends[n] - size : ends[n]]
+            found[name] = torch.from_numpy(whole).float().to(trainer.args.device)
+        return found
+
+    def targets(self, turns: TurnBatch, advantage: Floats) -> Floats:
+        """float64[num_tokens.sum()], R; arguments of all processes."""
+        known: Any = turns  # with all columns of tokens
+        args, num, value = self.trainer.args, known.num_tokens, known.tokens["value"]
+        if needs_of(find_estimator(args.credit)).per_token:
+            return np.asarray(advantage + value)
+        if args.within_turn == "values":
+            return np.repeat(advantage[np.cumsum(num) - num], num)
+        return np.repeat(advantage_by_turn(turns, advantage) + turns.value, num)
+
+    def loss(self, inputs: dict[str, Any], scores: Any) -> Any:
+        """The weighted loss of values of a micro-batch."""
+        mask = loss_mask(inputs)
+        if not mask.any():  # placeholder rows alone
+            return 0.0
+        old, targets = inputs["arena_token_values"], inputs["arena_targets"]
+        per_token = value_loss(scores.values, old, targets, self.clip)
+        return self.loss_weight * averaged(per_token, mask, self.trainer, inputs)
+
+    def join(self, optimizer: Any) -> None:
+        """Adds the network to an optimizer that lacks it."""
+        own, known = [*self.network.parameters()], optimizer.param_groups[-1]["params"]
+        if known[-1] is not own[-1]:
+            group = {"params": own, "lr": self.learning_rate, "weight_decay": 0.0}
+            optimizer.add_param_group(group)
+
+    def on_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.network.zero_grad()  # the trainer does so for the model alone
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.network.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.network.load_state_dict(state)
+
+
+def make_critic(trainer: Any) -> Critic:
+    """The critic that the settings of a trainer name."""
+    args, games = trainer.args, trainer.games
+    policies = {**games.opponents, "self": trainer.policy}
+    return critics.make(  # type: ignore[no-any-return] # a plug-in may give anything
+        {args.critic: args.critic_args},
+        games=games.rules,
         discount=discount_of(args.credit, args.credit_args),
         seed=args.seed,
-        **args.critic_args,
-    ),
-    "exact": lambda args, plans, learner, opponents: ExactCritic(
-        [plan.game for plan in plans],
-        [
-            [learner if s == "self" else opponents[s] for s in plan.seats or ()]
-            for plan in plans
-        ],
-        args.prompt,
-        args.part_weights.get("game", 1.0),
-    ),
-}
+        seats=[[policies[seat] for seat in plan.seats or ()] for plan in games.plans],
+        options=args.prompt,
+        weight=args.part_weights.get("game", 1.0),
+        trainer=trainer,
+    )
+
+
+def check_critic(critic: Any, **options: Any) -> None:
+    """Checks that a class of critics of turns gives what it declares, whatever the rewards of the batch.
+
+    Raises:
+        BrokenPromise: names the first promise that it breaks.
+    """
+    game = arena_envs.make_game("kuhn_poker")
+    features = game.features(game.initial_state(), 0)
+    records = [r._replace(features=features) for r in trial_records([game])]
+    batch = turn_batch([records], {}, ["kuhn_poker"])
+    door = replace(critics, built_in={"mine": critic})
+    known = {"games": [game], "discount": 1.0, "seed": 0}
+    made, again = (door.make({"mine": options}, **known) for _ in range(2))
+    found = made.with_values(batch, records)
+    for name in getattr(critic, "supplies", ("value",)):
+        column = getattr(found, name)
+        if column is None or (name != "next_value" and not np.isfinite(column).all()):
+            broken("columns", f"want numbers in {name}, got {column!r:.60}")
+    richer = made.with_values(replace(batch, reward=batch.reward + 1.0), records)
+    if not np.array_equal(found.value, richer.value):
+        broken("unbiased", "the values of a batch depend on its rewards")
+    made.after(found, records, True)
+    if (state := made.state_dict()) is not None:
+        again.load_state_dict(state)
+        one, other = (c.with_values(batch, records).value for c in (made, again))
+        if not np.array_equal(one, other):
+            broken("state", "a loaded critic gives other values")
 
 
 def _worth(game: AnyGame, table: Table) -> dict[Key, Worth]:

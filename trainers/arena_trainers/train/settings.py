@@ -22,12 +22,12 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from arena_envs.checks import check_known
-from arena_envs.doors import split
+from arena_envs.doors import Door, check_options, split
 from arena_envs.game import AnyGame, bounds_of, check_int, check_number, random_states
 from arena_trainers import credit
 from arena_trainers.credit.batch import INT_COLUMNS
@@ -158,18 +158,29 @@ def refuse_saving_between_generations(args: Any) -> None:
         )
 
 
-def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
-    """Raises ValueError for options that a critic does not have."""
-    refuse_unknown("critic", options, ("hidden_size", "learning_rate", "num_steps"))
+def check_critic(args: Any) -> None:
+    """Raises ValueError for an unknown critic, or for options that it does not have."""
+    critic, options = args.critic, args.critic_args
     if critic is None and options:
         raise ValueError(
             f"want critic_args only with a critic, got {dict(options)!r}; set "
             "critic='features'"
         )
-    if critic == "exact" and options:
-        raise ValueError(
-            f"critic='exact' has no options, got {dict(options)!r}; leave critic_args out"
+    if critic is not None and critics.read(critic).name in OF_CRITIC:
+        refuse_unknown(f"critic {critic!r}", options, OF_CRITIC[critic].options)
+    elif critic is not None:
+        check_options(
+            f"critic {critic!r}", critics.find(critic), options, critics.given
         )
+    if "tokens.value" in of_critic(critic).columns:
+        of_turns = "its values are of single turns"
+        untested = "it has not been tested with it"
+        processes = int(os.environ.get("WORLD_SIZE", "1")) > 1
+        refused = [
+            ("layout 'trajectory'", args.layout != "turn", of_turns),
+            ("several processes", processes or splits_weights(args), untested),
+        ]
+        refuse(f"critic {critic!r}", refused)
 
 
 def check_asynchronous(args: Any) -> None:
@@ -354,13 +365,14 @@ class SelfPlay:
             `columns` can supply some of them.
         credit_args: Options of the estimator.
         within_turn: How tokens share their turn's advantage: 'uniform' or 'entropy'. By entropy
-            is biased, see `by_token_entropy`. 'values' needs values of tokens, which no
-            critic gives.
-        critic: Critic: 'features' (a network) or 'exact' (in small games); none by default. It
-            gives the columns `value` and `next_value`: by a small network on `Game.features`,
-            or by enumeration of the game under the policies that play (`ExactCritic`), which
-            also gives `action_value`.
-        critic_args: Options of the critic. They are hidden_size, learning_rate and num_steps.
+            is biased, see `by_token_entropy`. 'values' reads the values of `critic="tokens"`.
+        critic: Critic: 'features', 'exact', 'tokens' or 'module:name'; none by default. It
+            gives the columns `value` and `next_value`: by a small network on `Game.features`;
+            by enumeration of the game under the policies that play (`ExactCritic`), which
+            also gives `action_value`; or by a network on the model's hidden states (`TokenCritic`),
+            which also gives `tokens.value`.
+        critic_args: Options of the critic, such as {hidden_size: 64, learning_rate: 0.003}. See
+            `arena_trainers.train.critics`.
 
     Optimization:
         weighting: Level at which the loss is averaged: 'token' or 'turn'. By token is as
@@ -415,7 +427,7 @@ class SelfPlay:
     credit: str = option("random_effects")
     credit_args: dict[str, Any] = option({})
     within_turn: Literal["uniform", "entropy", "values"] = option("uniform")
-    critic: Literal["features", "exact"] | None = option(None)
+    critic: str | None = option(None)
     critic_args: dict[str, Any] = option({})
     weighting: Literal["token", "turn"] = option("token")
     agent: str | None = option(None)
@@ -475,7 +487,7 @@ class SelfPlay:
         for name, weight in self.part_weights.items():
             if not isinstance(weight, int | float) or not math.isfinite(weight):
                 raise ValueError(f"want a number as weight of {name!r}, got {weight!r}")
-        check_critic(self.critic, self.critic_args)
+        check_critic(self)
         self._check_rows()
         check_roles(self)
         self._check_terms()
@@ -784,23 +796,62 @@ PROVIDED = (
     *(f"rewards.{part}" for part in PARTS),
     *ON_DEMAND,
 )
-OF_CRITIC = {
-    "features": ("value", "next_value"),
-    "exact": ("value", "next_value", "action_value"),
+
+
+class OfCritic(NamedTuple):
+    """The columns that a critic supplies, its options, and further columns that it reads."""
+
+    columns: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+
+
+_FITTED, _CRITICS = ("hidden_size", "learning_rate"), "arena_trainers.train.critics"
+_VALUES = ("value", "next_value")
+OF_CRITIC = {  # of those of this package, whose module imports torch
+    "features": OfCritic(_VALUES, (*_FITTED, "num_steps"), ("features",)),
+    "exact": OfCritic((*_VALUES, "action_value")),
+    "tokens": OfCritic(
+        ("tokens.value", *_VALUES), (*_FITTED, "loss_weight", "shared", "clip")
+    ),
 }
+critics: Door[Any] = Door(
+    "critic",
+    "arena.critics",
+    {
+        "features": f"{_CRITICS}:FeatureCritic",
+        "exact": f"{_CRITICS}:ExactCritic",
+        "tokens": f"{_CRITICS}:TokenCritic",
+    },
+    given=("games", "discount", "seed", "seats", "options", "weight", "trainer"),
+    kit=f"{_CRITICS}:check_critic",
+)
+
+
+def of_critic(critic: str | None) -> OfCritic:
+    """What is known of a critic; a plug-in declares `supplies` and `reads`."""
+    if critic is None or critic in OF_CRITIC:
+        return OF_CRITIC[critic] if critic else OfCritic(())
+    made = critics.find(critic)
+    supplies, reads = getattr(made, "supplies", _VALUES), getattr(made, "reads", ())
+    return OfCritic(tuple(supplies), reads=tuple(reads))
+
+
 BRANCH_COLUMNS = ("parent", "branch", "unselected")
 PER_BATCH_IDS = (
     *("group", "episode", "rollout", "parent"),
     *("state_key", "action", "opponent", "role"),
 )  # the same number means something else in the next batch
 FUNCTION = "set columns={'NAME': 'my_module:my_function'}"
-CRITICS = "set critic='features', or 'exact' for games that can be enumerated"
+CRITICS = (
+    "set critic='features', or 'exact' for games that can be enumerated, or 'tokens'"
+)
 ABSENT = {
     "value": f"{CRITICS}, or {FUNCTION}",
     "next_value": CRITICS,
     "action_value": "set critic='exact', for games that can be enumerated, or "
     + FUNCTION,
-    "tokens.value": "no critic gives values of tokens; choose another option",
+    "tokens.value": "set critic='tokens'",
     **dict.fromkeys(BRANCH_COLUMNS, "episodes do not branch; set branch"),
     "stratum": f"games define no strata; {FUNCTION}",
     "rollout": "trajectories are not cut into segments; choose another column",
@@ -828,12 +879,12 @@ def check_credit_columns(args: Any, functions: Collection[str] = ()) -> tuple[st
     wanted = tuple(dict.fromkeys([*needed, *named]))
     provided = (*PROVIDED, *functions)
     if args.critic is not None:
-        if not set(OF_CRITIC[args.critic]) & set(wanted):
+        if not set(of_critic(args.critic).columns) & set(wanted):
             raise ValueError(
                 f"credit {args.credit!r} reads no values, got critic={args.critic!r}; "
                 "leave critic out"
             )
-        provided += OF_CRITIC[args.critic]
+        provided += of_critic(args.critic).columns
     if args.branch is not None:
         _check_branch(args, wanted)
         provided += BRANCH_COLUMNS
@@ -927,23 +978,27 @@ def check_credit(
     """
     functions = {} if functions is None else functions
     credit.check_options(args.credit, args.credit_args)
-    taken = {*PROVIDED, *(OF_CRITIC[args.critic] if args.critic else ())}
+    by_critic = of_critic(args.critic).columns
+    taken = {*PROVIDED, *by_critic}
     check_functions(functions, taken)
     wanted = check_credit_columns(args, functions)
     weights = part_weights(args, functions)
     check_part_weights(args, functions)
     check_bounds(args, games, weights)
-    turns = _trial(games, functions)
+    turns = trial_records(games, functions)
     names = [str(number) for number in range(max(len(games), 1))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", credit.FlatPoolWarning)
         batch = turn_batch([turns], weights, names, wanted, [(0,)] * len(names))
         size = len(turns)
-        if args.critic is not None:
-            unread = np.full(size, np.nan)
-            batch = replace(batch, value=np.zeros(size), next_value=unread)
-        if args.critic == "exact":
-            batch = replace(batch, action_value=np.zeros(size))
+        for name in by_critic:
+            values = np.full(size, np.nan if name == "next_value" else 0.0)
+            given: dict[str, Any] = {name: values}
+            if name == "tokens.value":
+                given = {
+                    "tokens": {**(batch.tokens or {}), "value": np.zeros(2 * size)}
+                }
+            batch = replace(batch, **given)
         result = estimate_credit(args, batch, None)
         for name in functions:
             if not weights.get(part_of(name) or "", 0.0):  # a paid part is read
@@ -951,7 +1006,9 @@ def check_credit(
     return wanted
 
 
-def _trial(games: Sequence[AnyGame], functions: Collection[str]) -> list[TurnRecord]:
+def trial_records(
+    games: Sequence[AnyGame], functions: Collection[str] = ()
+) -> list[TurnRecord]:
     """Two turns of each game: one is paid the lowest return, one the highest."""
     ranges = [bounds_of(game) for game in games] or [(0.0, 1.0)]
     tokens = {"entropy": [0.5, 1.0], "logprob": [-1.0, -2.0]}

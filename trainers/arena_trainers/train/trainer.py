@@ -26,11 +26,11 @@ interface:
 | `get_train_dataloader` | overridden: accelerate leaves the starts where they are |
 | `get_batch_samples` | overridden: reads the starts of the next batches ahead, for `asynchronous` |
 | `training_step`, `log` | overridden: time, and weights that are held until the backward pass is over |
-| `_compute_loss` | overridden: notes its inputs for the next row, and adds the terms of `losses` |
+| `_compute_loss` | overridden: notes its inputs for the next row, and adds the terms of `losses` and the loss of values |
 | `_get_per_token_logps_and_entropies` | overridden: `forward` scores the rows |
 | `_save_checkpoint` | overridden: also writes the credit state, the critic, and the states of matchmaker and curriculum |
 | `_load_optimizer_and_scheduler` | overridden: also reads these and a reference model that moved, and sets the learning rate to the schedule's |
-| `create_optimizer` | overridden: each learner has groups of its own |
+| `create_optimizer` | overridden: each learner has groups of its own, and so has a critic of tokens |
 | `_load_from_checkpoint` | overridden: checks the adapters of the learners |
 | `_get_output_dir`, `ref_model`, `lr_scheduler`, `epsilon_low`, `epsilon_high`, `loss_type` | read |
 | `beta` | a number for each row where there are several learners; set where terms of the loss read the reference, and `beta` of the settings is 0; 0 where the reference has prompts of its own |
@@ -97,12 +97,11 @@ from arena_trainers.train.batch import (
     load_reward_models,
 )
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.critics import CRITICS
+from arena_trainers.train.critics import TokenCritic, make_critic
 from arena_trainers.train.forward import (
     Forward,
     LossTerms,
     Shards,
-    TokenScores,
     joined,
     row_tensors,
 )
@@ -161,7 +160,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         player: plays generation batches, `ahead` has them played beside training; `matching` seats the starts, `tasks` chooses games.
         learners: the adapters of `args.roles`, if there are several.
         filter: chooses what is trained.
-        terms: the terms that `losses` adds to the loss.
+        terms: the terms that `losses` adds to the loss; `tokens` the critic that does, if there is one.
         credit: gives the turns their credit, with a critic if there is one.
         last_played: this process's latest generation batch.
         last_kept: its turns that are trained.
@@ -252,10 +251,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         check_replies(args, self.policy)
         self.eos_token_ids = self.policy.eos_ids  # TRL knows fewer
         self.saved = Saved(self)
-        critic = None
-        if args.critic is not None:
-            make = CRITICS[args.critic]
-            critic = make(args, games.plans, self.policy, games.opponents)
+        critic = None if args.critic is None else make_critic(self)
+        self.tokens = critic if isinstance(critic, TokenCritic) else None
         sizes = self.num_generations_eval, self.num_generations
         seating = self.matching, self.tasks
         self.player = Player(args, games, *seating, process, sizes, clock)
@@ -293,8 +290,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             self.credit.step = step
             played = (self.ahead or self.player).play(inputs, step, trains)
             kept = self.filter(played)
+            self.last_played, self.last_kept = played, kept
             credited = self.credit(kept.shares, trains)
-        self.last_played, self.last_kept = played, kept
         self.last_turns, self.last_credit = credited
         with self.clock.part("credit"):
             advantage = self.last_credit.advantage
@@ -310,6 +307,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             if self.args.update == "sequential" and trains:
                 self.learners.keep(batch, self._rows)  # type: ignore[union-attr] # checked
             batch.update(self.terms.columns(self._rows, batch["completion_ids"]))
+            if self.tokens is not None:
+                batch.update(self.tokens.columns(self._rows))
             self._log_play(advantage)
             self._log_rows()
         return batch
@@ -324,9 +323,9 @@ class TurnGRPOTrainer(GRPOTrainer):
         compute_entropy: bool = False,
         compute_aux_loss: bool = False,
         **images: Any,
-    ) -> TokenScores:
+    ) -> Any:
         rows = input_ids, attention_mask
-        return self.forward.score(model, *rows, logits_to_keep, compute_entropy)
+        return self.forward.score(model, *rows, logits_to_keep, compute_entropy)[:3]
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         if "arena_row" in inputs:
@@ -335,10 +334,13 @@ class TurnGRPOTrainer(GRPOTrainer):
         if any(term.surrogate for term in active):  # in place of TRL's
             given = {**inputs, "advantages": torch.zeros_like(inputs["advantages"])}
         self.beta = self.learners.beta_of(inputs) if self.learners else self.args.beta
-        with self.forward.loss_of(inputs, bool(active)):
+        tokens = self.tokens if self.tokens and self.tokens.loss_weight else None
+        with self.forward.loss_of(inputs, bool(active or tokens)):
             loss: torch.Tensor = super()._compute_loss(model, given)
         if active and self.forward.latest is not None:
             loss = loss + self.terms.loss(active, inputs, self.forward.latest)
+        if tokens and self.forward.latest is not None:
+            loss = loss + tokens.loss(inputs, self.forward.latest)
         self.forward.latest = None
         return self.learners.anchored(loss) if self.learners else loss
 
@@ -406,6 +408,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         optimizer = super().create_optimizer(*args, **kwargs)
         if self.learners is not None and is_new:
             self.learners.split(optimizer)
+        if self.tokens is not None:
+            self.tokens.join(optimizer)
         return optimizer
 
     def _load_from_checkpoint(self, checkpoint: str, model: Any = None) -> None:

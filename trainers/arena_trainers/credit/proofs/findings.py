@@ -50,7 +50,7 @@ from arena_trainers.credit.by_name import (
     estimate,
     needed_columns,
 )
-from arena_trainers.credit.pools import Credit, FlatPoolWarning
+from arena_trainers.credit.pools import Credit, FlatPoolWarning, check_choice
 from arena_trainers.credit.proofs.claims import BIASES, KINDS, Claims, Kind
 from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 from arena_trainers.credit.proofs.exact import COLUMNS, ExactGame, ExactPlay
@@ -436,13 +436,9 @@ def audit(
     Raises:
         ValueError: unknown signature or game.
     """
-    if signature not in _CALLS:
-        known = ", ".join(_CALLS)
-        raise ValueError(f"want a signature among {known}, got {signature!r}")
-    if unknown := [game for game in games if game not in DIAGNOSTICS]:
-        raise ValueError(
-            f"want games among {', '.join(DIAGNOSTICS)}, got {unknown[0]!r}"
-        )
+    check_choice("a signature", signature, tuple(_CALLS))
+    for game in games:
+        check_choice("games", game, tuple(DIAGNOSTICS))
     call = partial(_CALLS[signature], function)
     rows, found = {}, None
     for game in sorted(games, key=lambda game: play_of(game).game.num_lines):
