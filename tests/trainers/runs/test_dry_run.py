@@ -18,7 +18,7 @@ from arena_trainers.runs.checks.dry_run import (
 )
 
 DOCS = Path(__file__).parents[3] / "docs" / "training.md"
-SHOWN = ("marshal-paper", "smollm2", "at-grpo-roles", "kuhn-tiny")
+SHOWN = ("marshal-paper", "smollm2", "at-grpo-roles", "marft", "advevo", "kuhn-tiny")
 LOAD = Load(8, 1.0, 8, 4.0, 5, 32, 110.0, 100.0, 120, 20)
 
 
