@@ -169,16 +169,6 @@ class _Search:
 LETTERS = "ABCDE"  # of the ships
 
 
-def _score(board: "Battleship") -> str:
-    values = [f"{value:.10g}" for value in board.values]
-    worth = f"Every sunk ship counts {values[0]}."
-    if len(set(values)) > 1:
-        worth = f"The ships count {', '.join(values)} when sunk, in the order above."
-    times = f"{board.loss_multiplier:.10g} times that of "
-    less = f"{'' if board.loss_multiplier == 1 else times}those you lost"
-    return f"{worth} Your score is the count of the ships you sank less {less}."
-
-
 def _now(board: "Battleship", state: State, seat: int) -> str:
     if board.is_over(state):
         return "The game is over."
@@ -524,7 +514,10 @@ class Battleship(BaseGame[State, int]):
             last="abcdefghij"[self.board_width - 1],
             num_ships=len(self.ship_sizes),
             ship=self.placement_name(ship),
-            score=_score(self),
+            num_values=len(set(self.values)),
+            worths=[f"{value:.10g}" for value in self.values],
+            worth=self.values[0],
+            is_plain=self.loss_multiplier == 1,
         )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:

@@ -279,23 +279,16 @@ class TwentyQuestions(SecretGame):
         return self.actions_by_text.get(f"guess {thing}", other)
 
     def rules(self, seat: int) -> str:
-        return self._rules
-
-    @cached_property
-    def _rules(self) -> str:
         things, questions, _ = self.facts
-        drawn = f"A thing has been drawn from a list of {self.num_things} common things"
-        if self.show_words or self.show_table:
-            drawn = f"One of these things has been drawn: {', '.join(things)}"
         parts = [
             filled(
                 "twenty_questions",
                 self,
-                drawn=drawn,
-                turns=f"{self.max_turns} turns" if self.max_turns > 1 else "one turn",
-                example=f'"{questions[0]}" asks a question, "guess unicorn" guesses',
-                part1=", ".join(questions),
-                part2=self.scores_text("you guess it at turn t"),
+                shows=self.show_words or self.show_table,
+                things=things,
+                questions=questions,
+                example=questions[0],
+                scores=self.scores_text("you guess it at turn t"),
             )
         ]
         if self.show_table:

@@ -391,7 +391,7 @@ def test_feedback_pairs_prefers_the_accepted_reply():
 
 def test_judged_pairs_compares_mean_grades_of_the_replies_to_a_prompt():
     told = {
-        "bet": ["5, no: 4", "Better than 2 of 3. 5", "no grade, or 77"],
+        "bet": ["5, no: 4/5", "Better than 2. 5 of 5", "no grade, or 77"],
         "pass": ["1"],
     }
     graded = []

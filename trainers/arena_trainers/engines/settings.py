@@ -120,14 +120,12 @@ def _of_an_engine(args: Any) -> list[tuple[str, object, str]]:
     """Options that the engine in this process refuses: whether they are given, and why."""
     untested = "its rollouts have not been tested with it"
     group = "processes that share an engine would have to ask for equally many replies"
-    regex, shared = (
-        args.vllm_structured_outputs_regex,
-        args.vllm_tensor_parallel_size != 1,
-    )
+    shared = args.vllm_tensor_parallel_size != 1
+    regex = args.vllm_structured_outputs_regex is not None
     return [
         ("vllm_tensor_parallel_size above 1", shared, group),
         ("vllm_enable_sleep_mode", args.vllm_enable_sleep_mode, untested),
-        ("vllm_structured_outputs_regex", regex is not None, untested),
+        ("vllm_structured_outputs_regex", regex, untested),
     ]
 
 

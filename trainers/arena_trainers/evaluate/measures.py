@@ -34,7 +34,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from itertools import chain, pairwise
 from statistics import fmean
 from typing import Any, Literal, Protocol, TypeVar
@@ -421,7 +421,6 @@ class Belief:
     def __init__(self, others: str = "random") -> None:
         self.others = others
         self.name = "belief" if others == "random" else f"belief({others})"
-        self._known: Memory[tuple[Posteriors, list[str]]] = Memory(4)
 
     def question(
         self, game: AnyGame, state: Any, seat: int
@@ -429,7 +428,7 @@ class Belief:
         asked = game.hidden(state, seat)  # type: ignore[attr-defined] # an optional fact
         if asked is None:
             return None
-        _, answers = self._known.recall(game, lambda: posteriors_of(game, self.others))
+        _, answers = _known(posteriors_of, game, self.others)
         text = (
             "A question beside the game, which changes nothing in it. In place of an action, answer "
             f"it: {asked[0]} Give a probability for each of {', '.join(answers)}, written as "
@@ -438,8 +437,7 @@ class Belief:
         return text, answers
 
     def __call__(self, episodes: Episodes, game: AnyGame, seat: int) -> Found:
-        known = self._known.recall(game, lambda: posteriors_of(game, self.others))
-        posteriors, answers = known
+        posteriors, answers = _known(posteriors_of, game, self.others)
 
         def told(turn: Turn, state: Any) -> dict[str, float] | None:
             said = (turn.probes or {}).get(self.name)
@@ -517,6 +515,11 @@ def _table_of(game: AnyGame, others: str) -> Table:
 _ENUMERATED: Memory[Any] = Memory(8)
 
 
+def _known(make: Callable[..., Any], game: AnyGame, others: str) -> Any:
+    """`make(game, others)`, remembered."""
+    return _ENUMERATED.recall(game, lambda: make(game, others), make, others)
+
+
 def belief_gain(
     episode: Episode,
     turn: Turn,
@@ -532,17 +535,16 @@ def belief_gain(
     (https://arxiv.org/abs/2504.03206), whose beliefs are a model's. After the last turn Φ' is 0 in a
     terminated episode, else Φ.
     """
-    made = partial(posteriors_of, game, others)
-    posteriors = _ENUMERATED.recall(game, made, "posteriors", others)[0]
+    posteriors, _ = _known(posteriors_of, game, others)
 
-    def known(at: Any) -> float:
+    def potential(at: Any) -> float:
         asked = game.hidden(at, turn.seat)  # type: ignore[attr-defined] # an optional fact
         p = posteriors.get((turn.seat, game.information_state(at, turn.seat)), {})
         return math.log(max(p.get(asked[1], 0.0), LEAST)) if asked else 0.0
 
-    later, now = next_state(episode, turn, game), known(state)
+    later, now = next_state(episode, turn, game), potential(state)
     end = 0.0 if episode.terminated else now
-    return discount * (end if later is None else known(later)) - now
+    return discount * (end if later is None else potential(later)) - now
 
 
 def partner_gain(
@@ -558,17 +560,13 @@ def partner_gain(
         raise ValueError(
             f"want a game whose seats can gain together, got {game!r}; leave partner_gain out"
         )
-    made = partial(expected_of, game, others)
-    expected = _ENUMERATED.recall(game, made, "expected", others)
-
-    def of_others(returns: Any) -> float:
-        return float(sum(returns) - returns[turn.seat]) / (game.num_players - 1)
-
-    later = next_state(episode, turn, game)
+    expected, later = _known(expected_of, game, others), next_state(episode, turn, game)
     if later is None and episode.terminated:
-        return of_others(episode.returns) - of_others(expected(state))
-    then = final_state(episode, game) if later is None else later
-    return of_others(expected(then)) - of_others(expected(state))
+        after = np.array(episode.returns, float)
+    else:
+        after = expected(final_state(episode, game) if later is None else later)
+    gain = np.delete(after - expected(state), turn.seat)
+    return float(gain.mean())
 
 
 def expected_of(game: AnyGame, others: str) -> Callable[[Any], Any]:
@@ -581,11 +579,11 @@ def expected_of(game: AnyGame, others: str) -> Callable[[Any], Any]:
         if player == TERMINAL:
             return np.array(game.returns(state), float)
         if player == CHANCE:
-            outcomes = possible_outcomes(game, state)
+            follow = possible_outcomes(game, state)
         else:
             row = table[player, game.information_state(state, player)]
-            outcomes = list(zip(game.legal_actions(state), row, strict=True))
-        return sum(p * expected(game.apply(state, x)) for x, p in outcomes)
+            follow = list(zip(game.legal_actions(state), row, strict=True))
+        return sum(p * expected(game.apply(state, x)) for x, p in follow)
 
     return expected
 

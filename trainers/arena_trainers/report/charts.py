@@ -151,7 +151,9 @@ def _return_charts(
         if game in opponents:
             title = f"{game}: return by opponent"
             yield Chart(title, opponents[game], low=low, high=high)
-        levels = _equilibrium(results, game)
+        policy = _mapping(_outcome(results, game).get("policy"))
+        paid = enumerate(policy.get("values") or ())  # at an equilibrium, if found
+        levels = {f"player_{seat} at equilibrium": value for seat, value in paid}
         yield Chart(f"{game}: return per seat", lines, levels, low, high)
 
 
@@ -167,12 +169,6 @@ def _intervals(
             ends = returns[seat].get("low"), returns[seat].get("high")
             if None not in ends:
                 yield (0 if when == BEFORE else last, *ends)
-
-
-def _equilibrium(results: Mapping[str, Any], game: str) -> dict[str, float]:
-    """The return of each seat at an equilibrium, if one was found."""
-    values = _mapping(_outcome(results, game).get("policy")).get("values") or ()
-    return {f"player_{seat} at equilibrium": value for seat, value in enumerate(values)}
 
 
 def _outcome(results: Mapping[str, Any], game: str) -> Mapping[str, Any]:

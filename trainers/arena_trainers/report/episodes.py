@@ -170,10 +170,8 @@ def answer_span(reply: str, options: PromptOptions) -> tuple[int, int] | None:
     rest = after_reasoning(reply)
     if isinstance(rest, InvalidReply):
         return None
-    reply_format, skipped = (
-        reply_format_named(options.reply_format),
-        len(reply) - len(rest),
-    )
+    skipped = len(reply) - len(rest)
+    reply_format = reply_format_named(options.reply_format)
     found = reply_format.answers(rest)
     if options.parsing == "strict":
         answer = reply_format.extract(rest)

@@ -558,7 +558,8 @@ def read_tournament(folder: Path, num_episodes: int) -> PlayedFiles:
         num_episodes: number of episodes to show of each pairing.
 
     Raises:
-        ValueError: the summary is none of `arena tournament`.
+        ValueError: the summary is none of `arena tournament`, or has other fields than those of
+            this version.
     """
     kept, bad, count = Kept(list), [], 0
     with open(folder / MATCHES, "rb") as file:
@@ -581,7 +582,15 @@ def read_tournament(folder: Path, num_episodes: int) -> PlayedFiles:
             kept[source].append(read._replace(source=source))
     episodes, path = _fitting(kept, num_episodes), folder / SUMMARY
     sources = {line.source for line in episodes}
-    tables = _tournament(path, sources)
+    tables: list[TextTable] = []
+    try:
+        if path.is_file():
+            tables = tournament_tables(json.loads(path.read_bytes()), sources)
+    except (*OTHER_FIELDS, ValueError) as error:
+        raise ValueError(
+            f"{str(path)!r} does not hold the results of this version ({error!r}); remove "
+            "the file, and the report shows the episodes"
+        ) from error
     missing = f"{SUMMARY}: the tournament is not finished; the same command resumes it"
     left, absent = count - len(episodes), [] if tables else [missing]
     return PlayedFiles(folder.absolute().name, tables, [], episodes, left, bad, absent)
@@ -609,23 +618,6 @@ def _evaluations(
             reason = f"want the results of an evaluation of this version ({error!r})"
             bad.append(BadLine(number, reason, shown_text(line)))
     return tables, warnings, bad
-
-
-def _tournament(path: Path, sources: Collection[str]) -> list[TextTable]:
-    """The tables of a tournament; none without the file.
-
-    Raises:
-        ValueError: the file holds something else, or other fields than those of this version.
-    """
-    if not path.is_file():
-        return []
-    try:
-        return tournament_tables(json.loads(path.read_bytes()), sources)
-    except (*OTHER_FIELDS, ValueError) as error:
-        raise ValueError(
-            f"{str(path)!r} does not hold the results of this version ({error!r}); remove "
-            "the file, and the report shows the episodes"
-        ) from error
 
 
 def played_page(found: PlayedFiles) -> str:

@@ -109,7 +109,19 @@ def read_runs(folders: Sequence[Path], num_groups: int) -> list[RunFiles]:
     Raises:
         ValueError: a folder is no run folder or is given twice, or there are too many.
     """
-    _check_folders(folders)
+    if len(folders) > MAX_RUNS:
+        raise ValueError(
+            f"want at most {MAX_RUNS} runs in a report, got {len(folders)}; give fewer"
+        )
+    for folder in folders:
+        if not (folder / METRICS).is_file():
+            raise ValueError(
+                f"want a run folder with {METRICS}, found none at {str(folder)!r}; "
+                "give the --output-dir of arena train, such as runs/first"
+            )
+    for folder, count in Counter(path.resolve() for path in folders).items():
+        if count > 1:
+            raise ValueError(f"want different runs, got {folder} twice; give it once")
     names = [folder.absolute().name for folder in folders]
     if len(set(names)) < len(names):
         names = [str(folder) for folder in folders]
@@ -125,22 +137,6 @@ def read_runs(folders: Sequence[Path], num_groups: int) -> list[RunFiles]:
             folders, names, stored, _thinned(stored), strict=True
         )
     ]
-
-
-def _check_folders(folders: Sequence[Path]) -> None:
-    if len(folders) > MAX_RUNS:
-        raise ValueError(
-            f"want at most {MAX_RUNS} runs in a report, got {len(folders)}; give fewer"
-        )
-    for folder in folders:
-        if not (folder / METRICS).is_file():
-            raise ValueError(
-                f"want a run folder with {METRICS}, found none at {str(folder)!r}; "
-                "give the --output-dir of arena train, such as runs/first"
-            )
-    for folder, count in Counter(path.resolve() for path in folders).items():
-        if count > 1:
-            raise ValueError(f"want different runs, got {folder} twice; give it once")
 
 
 def _run(
@@ -304,9 +300,21 @@ def named(runs: Sequence[RunFiles]) -> list[RunFiles]:
     """The runs of a comparison; sources of episodes begin with the name of their run.
 
     Raises:
-        ValueError: a run has no game in common with the first one.
+        ValueError: a run has no game in common with the first one, as far as their games are
+            known.
     """
-    _check_games(runs)
+    keys = [{key for record in run.metrics for key in record} for run in runs]
+    games = [
+        {match["game"] for key in own if (match := PLAYER.fullmatch(key))}
+        for own in keys
+    ]
+    for run, own in zip(runs[1:], games[1:], strict=True):
+        if own and games[0] and not own & games[0]:
+            raise ValueError(
+                f"want runs with a game in common, got {', '.join(sorted(games[0]))} "
+                f"({runs[0].name}) and {', '.join(sorted(own))} ({run.name}); write a "
+                "report of each"
+            )
     return [
         run._replace(
             episodes=[
@@ -423,22 +431,6 @@ def _start_cell(group: Sequence[Recorded]) -> TableCell | str:
         text += f" ({len(returns)} episodes)"
     first = group[0]
     return TableCell(text, f"#{urlencode({'from': first.source, 'line': first.line})}")
-
-
-def _check_games(runs: Sequence[RunFiles]) -> None:
-    """Checks that each run shares a game with the first, as far as their games are known."""
-    keys = [{key for record in run.metrics for key in record} for run in runs]
-    games = [
-        {match["game"] for key in own if (match := PLAYER.fullmatch(key))}
-        for own in keys
-    ]
-    for run, own in zip(runs[1:], games[1:], strict=True):
-        if own and games[0] and not own & games[0]:
-            raise ValueError(
-                f"want runs with a game in common, got {', '.join(sorted(games[0]))} "
-                f"({runs[0].name}) and {', '.join(sorted(own))} ({run.name}); write a "
-                "report of each"
-            )
 
 
 def link_of(runs: Sequence[RunFiles], line: Curve, step: int) -> str | None:

@@ -30,7 +30,6 @@ from arena_wrappers import (
     EpisodePlan,
     NoReplyError,
     Policy,
-    PromptOptions,
     PromptWrapper,
     make_policy,
     stream_plans,
@@ -218,7 +217,12 @@ def rate(
         ModuleNotFoundError: scipy or openskill is missing.
     """
     elos, errors = fit_elo(len(policies), outcomes)
-    beliefs = _openskill(len(policies), outcomes)
+    model = import_extra("openskill.models", "eval").PlackettLuce()
+    beliefs = [model.rating() for _ in policies]
+    for first, second, score in outcomes:
+        ranks = [1.0, 1.0] if score == 0.5 else [2.0 - score, 1.0 + score]
+        teams = [[beliefs[first]], [beliefs[second]]]
+        (beliefs[first],), (beliefs[second],) = model.rate(teams, ranks=ranks)
     return tuple(
         Rating(
             name, elo, elo - WIDTH * error, elo + WIDTH * error, belief.mu, belief.sigma
@@ -281,16 +285,6 @@ def fit_elo(
     information = np.diag(curvature.sum(1)) - curvature
     errors = np.sqrt(np.diag(np.linalg.pinv(information)))
     return MEAN_ELO + POINTS * theta, POINTS * errors
-
-
-def _openskill(num_policies: int, outcomes: Sequence[PairOutcome]) -> list[Any]:
-    model = import_extra("openskill.models", "eval").PlackettLuce()
-    beliefs = [model.rating() for _ in range(num_policies)]
-    for first, second, score in outcomes:
-        ranks = [1.0, 1.0] if score == 0.5 else [2.0 - score, 1.0 + score]
-        teams = [[beliefs[first]], [beliefs[second]]]
-        (beliefs[first],), (beliefs[second],) = model.rate(teams, ranks=ranks)
-    return beliefs
 
 
 class NashAverage(NamedTuple):
@@ -824,7 +818,9 @@ class TournamentPlan:
         make = self._wrappers[label].clone
         lineups = [[self.policies[name] for name in m.lineup] for m in matches]
         plans = [
-            EpisodePlan(make, lineup, m.seed, prompts=self._prompts(lineup))
+            EpisodePlan(
+                make, lineup, m.seed, prompts=given_prompts(lineup, self._given)
+            )
             for m, lineup in zip(matches, lineups, strict=True)
         ]
         for index, episode in stream_plans(
@@ -841,14 +837,10 @@ class TournamentPlan:
             if progress is not None:
                 progress(len(self._done), self.num_episodes)
 
-    def _prompts(self, lineup: Sequence[Policy]) -> list[PromptOptions | None]:
-        return given_prompts(lineup, self._given)
-
     def _matches_of(self, label: str) -> list[Match]:
         game, names = self._wrappers[label].env.game, list(self.policies)
-        lineups = lineups_of(
-            len(names), game.num_players, meets_itself(game, self._self_pairs)
-        )
+        own = meets_itself(game, self._self_pairs)
+        lineups = lineups_of(len(names), game.num_players, own)
         return [
             Match(label, tuple(names[index] for index in lineup), seed)
             for seed in self._seeds
@@ -880,7 +872,7 @@ class TournamentPlan:
             "own_prompts": {
                 name: asdict(own)
                 for name, policy in self.policies.items()
-                for own in self._prompts([policy])
+                for own in given_prompts([policy], self._given)
                 if own is not None
             },
             "models": {
@@ -928,23 +920,18 @@ def draw_matrix(found: Tournament, path: str | Path) -> None:
 
 
 def _draw_payoffs(axes: Any, policies: Sequence[str], game: GameSummary) -> None:
-    means = [
-        [float("nan") if cell is None else cell.mean for cell in row]
-        for row in game.payoffs
-    ]
-    known = [abs(mean) for row in means for mean in row if mean == mean]
-    limit = max(known) or 1.0
+    cells = [[cell.mean if cell else np.nan for cell in row] for row in game.payoffs]
+    means = np.array(cells)
+    limit = float(np.nanmax(np.abs(means))) or 1.0
     axes.imshow(means, cmap="RdBu", vmin=-limit, vmax=limit)
     axes.set_title(game.game)
     axes.set_xticks(range(len(policies)), policies, rotation=45, ha="right")
     axes.set_yticks(range(len(policies)), policies)
     axes.set_xlabel("against")
-    for y, row in enumerate(means):
-        for x, mean in enumerate(row):
-            if mean == mean:  # not NaN: the two policies met
-                is_dark = abs(mean) > 0.6 * limit
-                color = "white" if is_dark else "black"
-                axes.text(x, y, f"{mean:.2f}", ha="center", va="center", color=color)
+    for y, x in np.argwhere(~np.isnan(means)):  # NaN: the two policies did not meet
+        color = "white" if abs(means[y, x]) > 0.6 * limit else "black"
+        text = f"{means[y, x]:.2f}"
+        axes.text(x, y, text, ha="center", va="center", color=color)
 
 
 def _draw_nash_conv(axes: Any, policies: Sequence[str], game: GameSummary) -> None:
@@ -1032,10 +1019,8 @@ def rankings(
     for one in [*games, *([found] if len(games) > 1 else [])]:
         columns: dict[str, list[str]] = {"policy": list(names)}
         if "mean_ranks" in one:
-            order, notes = (
-                one["mean_ranks"],
-                ["ordered by the mean rank over all games"],
-            )
+            order = one["mean_ranks"]
+            notes = ["ordered by the mean rank over all games"]
             columns["mean rank"] = [f"{rank:.2f}" for rank in order]
         else:
             order = [one["ranking"].index(name) for name in names]

@@ -12,8 +12,10 @@ arguments that it names of `make_critic`, and keeps the promises of `check_criti
 """
 
 import copy
+import random
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -24,14 +26,23 @@ from torch import nn
 from transformers import TrainerCallback
 
 import arena_envs
+from arena_envs.bots.simple import Uniform
 from arena_envs.doors import broken
-from arena_envs.game import AnyGame, check_int, check_number
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    AnyGame,
+    check_int,
+    check_number,
+    sample_chance,
+)
 from arena_envs.solvers import (
     Key,
     Table,
     action_values,
     information_states,
 )
+from arena_trainers.checkpoint import newest_checkpoint
 from arena_trainers.credit import TurnBatch, returns_to_go, trajectories
 from arena_trainers.credit.by_name import find_estimator
 from arena_trainers.credit.needs import needs_of
@@ -60,7 +71,7 @@ from arena_trainers.train.settings import (
 )
 from arena_wrappers import PromptOptions, messages
 from arena_wrappers.play import final_state
-from arena_wrappers.policies import own_prompt
+from arena_wrappers.policies import Rollouts, own_prompt
 
 Floats = NDArray[np.float64]
 
@@ -248,6 +259,45 @@ def _network(num_inputs: int, hidden_size: int) -> nn.Module:
         last,
     )
     return nn.Sequential(*layers).double()
+
+
+@dataclass(frozen=True)
+class CriticValues(Rollouts):
+    """Mean, over random play to the seat's next turn, of what a critic says that it returns."""
+
+    network: Any = None
+
+    def end(self, game: AnyGame, state: Any, rng: random.Random, seat: int) -> float:
+        while (player := game.current_player(state)) not in (seat, TERMINAL):
+            drawn = sample_chance if player == CHANCE else Uniform()
+            state = game.apply(state, drawn(game, state, rng))
+        paid = float(game.returns(state)[seat])
+        if player == TERMINAL:
+            return paid
+        x = [*game.features(state, seat), *np.eye(game.num_players)[seat]]
+        if len(x) != self.network[0].in_features:
+            raise ValueError(f"want the critic of a run of {game!r}, got another one")
+        with torch.no_grad():
+            return paid + float(self.network(torch.tensor(x, dtype=torch.float64)))
+
+
+def scorer(run: str, num: int = 16) -> CriticValues:
+    """The scorer `critic:RUN` of agents: of the last checkpoint, or of this one.
+
+    Raises:
+        ValueError: it has no critic of features, or one of several games.
+    """
+    file = (newest_checkpoint(Path(run)).checkpoint or Path(run)) / "critic.pt"
+    weights = torch.load(file, weights_only=True) if file.is_file() else {}
+    layers = {k.removeprefix("0."): w for k, w in weights.get("networks", {}).items()}
+    if "0.weight" not in layers or "1.0.weight" in layers:
+        raise ValueError(
+            f"want a run of one game with critic features, got {run!r:.200}; train one with "
+            "arena train --credit gae --critic features"
+        )
+    network = _network(*reversed(layers["0.weight"].shape))
+    network.load_state_dict(layers)
+    return CriticValues(num, network)
 
 
 class Worth(NamedTuple):

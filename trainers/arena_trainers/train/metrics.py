@@ -38,6 +38,7 @@
 | `arena/learner/<name>/advantage` | mean of abs(advantage) over tokens of a learner of `roles` | above 0 |
 | `arena/learner/<name>/grad_norm` | norm of its gradient, after clipping | above 0 where it is updated |
 | `arena/learner/<name>/kl` | its KL divergence from the base model, per token, with `beta` | below 1 |
+| `arena/learner/<name>/factor` | mean over its rows of the factor of `update: sequential`, by which advantages are multiplied | near 1 |
 | `arena/episodes_per_second` | episodes played / seconds since the last log | steady |
 | `arena/tokens_per_second/generation` | tokens generated / seconds of generation | steady |
 | `arena/tokens_per_second/training` | tokens of trained rows / seconds of training | steady |

@@ -217,6 +217,24 @@ def check_asynchronous(args: Any) -> None:
     refuse("asynchronous", refused)
 
 
+def check_sequential(args: Any) -> None:
+    """Raises ValueError unless each learner has whole optimizer steps on the same episodes."""
+    if args.update != "sequential":
+        return
+    num, accumulated = len(args.roles), args.gradient_accumulation_steps
+    passes = args.steps_per_generation * args.num_iterations
+    if args.num_iterations % num or passes // num % accumulated:
+        raise ValueError(
+            f"want update sequential with num_iterations divisible by {num} (the roles, which train "
+            f"one after the other on the same episodes), each with whole steps of {accumulated} "
+            f"micro-batches, got {passes} in all; give num_iterations {num} and leave "
+            "steps_per_generation out"
+        )
+    turns = args.layout == "trajectory", "a row holds several turns"
+    trees = args.branch, "candidates share their earlier turns"
+    refuse("update sequential", [("layout trajectory", *turns), ("branch", *trees)])
+
+
 def check_roles(args: Any) -> None:
     """Raises ValueError for learners or updates that do not fit."""
     roles, update = args.roles, args.update
@@ -228,9 +246,11 @@ def check_roles(args: Any) -> None:
     if args.agent is not None:
         agent_of(args.agent)(dict.fromkeys(roles, RandomPolicy()) or RandomPolicy())
     for key, options in roles.items():
-        if not isinstance(options, Mapping):
+        if not isinstance(options, Mapping) or "model" in options:
             raise ValueError(
-                f"want roles[{key!r}] as {{lora_r: 8}}, got {options!r:.80}"
+                f"want roles[{key!r}] as {{lora_r: 8}}, an adapter of the one base model, got "
+                f"{options!r:.80}; train whole models in turn, each with the other as opponent "
+                "(--opponents \"[self, 'lm:PATH']\")"
             )
         refuse_unknown(f"roles[{key!r}]", options, ROLE_OPTIONS)
         for name, value in options.items():
@@ -244,11 +264,11 @@ def check_roles(args: Any) -> None:
         case {"freeze": list(names)}:
             fits = set(names) < {*roles}
         case _:
-            fits = update == "joint"
+            fits = update == "joint" or (bool(roles) and update == "sequential")
     if not fits:
         raise ValueError(
-            "want update as joint, {alternate: 20} or {freeze: [...]} with some, but not all, "
-            f"of the roles {[*roles]}, got {update!r}"
+            "want update as joint, sequential, {alternate: 20} or {freeze: [...]} with some, but "
+            f"not all, of the roles {[*roles]}, got {update!r}"
         )
     used = [name for name in ("use_vllm", "critic", "reference") if getattr(args, name)]
     if roles and (used := used + ["opponents"] * names_matchmaker(args.opponents)):
@@ -366,7 +386,8 @@ class SelfPlay:
             {lora_r: 8}}`, or `{0: {lora_r: 8}, 1: {lora_r: 8}}`: they learn on one base model. Each
             may have its own lora_r, learning_rate and beta. See `arena_trainers.train.trainer`.
         update: Which of the roles a step trains. `joint` is all of them; `{alternate: 20}` one at
-            a time, for 20 steps; `{freeze: [worker]}` all but these.
+            a time, for 20 steps; `{freeze: [worker]}` all but these. `sequential` is one after the other on
+            the same episodes, see `arena_trainers.train.trainer`.
         reference: What the KL term and terms of the loss compare with: model (a path), instruction
             (a sentence of its prompt), prompt (other options of prompts). By default the model
             before training, with the prompts of training. The reply's tokens are the same.
