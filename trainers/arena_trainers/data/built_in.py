@@ -847,7 +847,7 @@ def _valued(found: Sequence[Sequence[_Candidate]], level: float) -> list[list[Si
         for one in family:
             number = next(numbers)
             last[number] = max(last.get(number, one), one, key=lambda c: c.lot)
-        siblings = [Sibling(*facts[n], *one[1:4]) for n, one in last.items()]
+        siblings = [Sibling._make((*facts[n], *one[1:4])) for n, one in last.items()]
         siblings.sort(key=lambda one: (one.value, one.lot), reverse=True)
         merged.append(siblings)
     return merged

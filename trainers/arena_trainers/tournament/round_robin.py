@@ -287,7 +287,8 @@ def fit_elo(
     return MEAN_ELO + POINTS * theta, POINTS * errors
 
 
-class NashAverage(NamedTuple):
+@dataclass(frozen=True)
+class NashAverage:
     """Nash averaging: ratings that adding a copy of a policy does not change.
 
     Attributes:
@@ -597,10 +598,7 @@ class Tournament:
 
     def to_dict(self) -> dict[str, Any]:
         """The results as values that JSON can hold."""
-        values = asdict(self)
-        for game in values["games"]:
-            game["nash"] = game["nash"] and game["nash"]._asdict()
-        return values
+        return asdict(self)
 
 
 def summarise(
