@@ -674,6 +674,13 @@ class HoldsOut(Generic[T]):
         return self.drawn if len(self.all_instances) >= MIN_HELD_OUT else ()
 
 
+def as_tuples(value: Any) -> Any:
+    """Lists as tuples, also inside: JSON, YAML and TOML have lists only, and games hash."""
+    if isinstance(value, dict):
+        return {name: as_tuples(inner) for name, inner in value.items()}
+    return tuple(map(as_tuples, value)) if isinstance(value, list | tuple) else value
+
+
 def counted(number: int, noun: str) -> str:
     """A number with its noun, which takes an s unless the number is 1.
 
@@ -715,7 +722,7 @@ def _templates() -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in found.items()}
 
 
-def filled(name: str, game: Any, **parts: object) -> str:
+def filled(name: str, game: Any, /, **parts: object) -> str:
     """A text of `games/rules.toml`, whose head says what its fields are.
 
     Args:

@@ -9,7 +9,16 @@ from functools import cached_property, reduce
 from itertools import product
 from typing import Any, NamedTuple
 
-from arena_envs.game import TERMINAL, BaseGame, Kind, Vector, filled, fold, np
+from arena_envs.game import (
+    TERMINAL,
+    BaseGame,
+    Kind,
+    Vector,
+    as_tuples,
+    filled,
+    fold,
+    np,
+)
 from arena_envs.scenes.shapes import (
     Cell,
     Scene,
@@ -168,7 +177,7 @@ class MatrixRounds(ChoiceRounds):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("payoffs", "actions"):
-            object.__setattr__(self, name, _as_tuples(getattr(self, name)))
+            object.__setattr__(self, name, as_tuples(getattr(self, name)))
         check_names(self.actions, checked_shape(self.payoffs))
 
     @cached_property
@@ -298,11 +307,6 @@ def _cell(payoffs: Any, chosen: Sequence[int]) -> Any:
     for action in chosen:
         payoffs = payoffs[action]
     return payoffs
-
-
-def _as_tuples(value: Any) -> Any:
-    """Lists as tuples, because JSON and YAML have lists only."""
-    return tuple(map(_as_tuples, value)) if isinstance(value, list | tuple) else value
 
 
 MAX_SHOWN = 60  # of a table of payoffs that is shown

@@ -24,12 +24,12 @@ from arena_wrappers import Episode, without_lost
 
 Chosen = Iterable[AnyRow | Dropped]
 _OURS = ("episodes", "seed")  # arguments of a selector that are no options
-_HERE, _OF_TREES = "arena_trainers.data", ("branch_pairs", "revisions")
+_HERE = "arena_trainers.data"
 selectors: Door[Chosen] = Door(
     "selector",
     "arena.selectors",
     {
-        name: f"{_HERE}.{'trees' if name in _OF_TREES else 'built_in'}:{name}"
+        name: f"{_HERE}.built_in:{name}"
         for name in (
             *("wins", "best_of_group", "solver_replies", "mixed", "outcome_pairs"),
             *("branch_pairs", "feedback_pairs", "judged_pairs", "rule_labels"),

@@ -51,7 +51,7 @@ from arena_trainers.options import (
     refuse_unknown,
 )
 from arena_trainers.processes import splits_weights
-from arena_trainers.rewards import parts_of
+from arena_trainers.rewards import parts_of, try_parts
 from arena_trainers.train.games import check_opponents, expanded
 from arena_trainers.train.records import (
     PARTS,
@@ -172,13 +172,13 @@ def check_critic(args: Any) -> None:
         check_options(
             f"critic {critic!r}", critics.find(critic), options, critics.given
         )
-    if "tokens.value" in of_critic(critic).columns:
-        of_turns = "its values are of single turns"
-        untested = "it has not been tested with it"
-        processes = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    of_tokens = "tokens.value" in of_critic(critic).columns
+    if of_tokens or critic == "utterances":
+        whole = of_tokens and args.layout != "turn"
+        split = int(os.environ.get("WORLD_SIZE", "1")) > 1 or splits_weights(args)
         refused = [
-            ("layout 'trajectory'", args.layout != "turn", of_turns),
-            ("several processes", processes or splits_weights(args), untested),
+            ("layout 'trajectory'", whole, "its values are of single turns"),
+            ("several processes", split, "it has not been tested with them"),
         ]
         refuse(f"critic {critic!r}", refused)
 
@@ -366,11 +366,12 @@ class SelfPlay:
         credit_args: Options of the estimator.
         within_turn: How tokens share their turn's advantage: 'uniform' or 'entropy'. By entropy
             is biased, see `by_token_entropy`. 'values' reads the values of `critic="tokens"`.
-        critic: Critic: 'features', 'exact', 'tokens' or 'module:name'; none by default. It
+        critic: Critic: 'features', 'exact', 'tokens', 'utterances' or 'module:name'; none by default. It
             gives the columns `value` and `next_value`: by a small network on `Game.features`;
             by enumeration of the game under the policies that play (`ExactCritic`), which
-            also gives `action_value`; or by a network on the model's hidden states (`TokenCritic`),
-            which also gives `tokens.value`.
+            also gives `action_value`; by a network on the model's hidden states (`TokenCritic`),
+            which also gives `tokens.value`; or by networks with a replay buffer (`UtteranceCritic`),
+            which also give `action_value`.
         critic_args: Options of the critic, such as {hidden_size: 64, learning_rate: 0.003}. See
             `arena_trainers.train.critics`.
 
@@ -814,6 +815,10 @@ OF_CRITIC = {  # of those of this package, whose module imports torch
     "tokens": OfCritic(
         ("tokens.value", *_VALUES), (*_FITTED, "loss_weight", "shared", "clip")
     ),
+    "utterances": OfCritic(
+        (*_VALUES, "action_value"),
+        (*_FITTED, "num_steps", "batch_size", "replay", "polyak"),
+    ),
 }
 critics: Door[Any] = Door(
     "critic",
@@ -822,6 +827,7 @@ critics: Door[Any] = Door(
         "features": f"{_CRITICS}:FeatureCritic",
         "exact": f"{_CRITICS}:ExactCritic",
         "tokens": f"{_CRITICS}:TokenCritic",
+        "utterances": f"{_CRITICS}:UtteranceCritic",
     },
     given=("games", "discount", "seed", "seats", "options", "weight", "trainer"),
     kit=f"{_CRITICS}:check_critic",
@@ -974,8 +980,10 @@ def check_credit(
     Raises:
         ValueError: unknown estimator or option; a column that rollouts do not give; a
             function whose column does not affect the credit; bounds that a return can lie
-            outside of; weights of reward parts that do not fit the estimator.
+            outside of; weights of reward parts that do not fit the estimator; a part of the
+            reward that a game cannot pay.
     """
+    try_parts(parts_of(args.rewards), games)
     functions = {} if functions is None else functions
     credit.check_options(args.credit, args.credit_args)
     by_critic = of_critic(args.critic).columns
@@ -1071,7 +1079,8 @@ def estimate_credit(
             within_turn=args.within_turn,
             **args.credit_args,
         )
-    if not result.advantage.any():
+    is_new = batch.action_value is not None and not batch.action_value.any()  # a critic
+    if not result.advantage.any() and not is_new:
         warnings.warn(
             "all advantages of this batch are 0, since every pool has equal returns or a "
             "single turn; set a wider pool in credit_args, or more episodes_per_step",

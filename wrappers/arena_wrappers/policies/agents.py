@@ -27,6 +27,7 @@ and round. An agent keeps nothing between turns but the record of its own earlie
 
 | Scorer | Rates a reply by |
 |---|---|
+| `critic:RUN` | random play to the seat's next turn, and its value by the critic of a run |
 | `judge` | a grade from 0 to 1 that the role `judge` writes |
 | `legal` | whether it names a legal action |
 | `reward:PATH` | a reward model |
@@ -631,11 +632,17 @@ class Rollouts:
                 scores.append(game.min_return)
                 continue
             ends = [
-                rollout(game, game.apply(state, action), random.Random(seed))
+                self.end(
+                    game, game.apply(state, action), random.Random(seed), seen.seat
+                )
                 for state, seed in starts
             ]
-            scores.append(sum(end[seen.seat] for end in ends) / len(ends))
+            scores.append(sum(ends) / len(ends))
         return scores
+
+    def end(self, game: AnyGame, state: Any, rng: random.Random, seat: int) -> float:
+        """The seat's return after random play from a state."""
+        return rollout(game, state, rng)[seat]
 
 
 MAX_SOLVED = 200_000  # states of a game, as for bots
@@ -662,6 +669,11 @@ class SolverValues:
 
     def _worth(self, seen: Seen, action: Any) -> float:
         game, seat, state = seen.game, seen.seat, seen._request.state
+        if game.num_actions is None:
+            raise ValueError(
+                f"want a game with a list of actions for the scorer solver, got {game!r}; give "
+                "rollouts"
+            )
         if game.information == "perfect" and not game.simultaneous:
             search = partial(PerfectInformation, game, MAX_SOLVED)
             found = _searches.recall(game, search).solve(game.apply(state, action))
@@ -700,6 +712,7 @@ scorers: Door[Scorer | str] = Door(
     "scorer",
     "arena.scorers",
     {
+        "critic": "arena_trainers.train.critics:scorer",
         JUDGE: lambda: JUDGE,
         "legal": lambda: legal,
         "reward": "arena_trainers.lm.reward_model:scorer",

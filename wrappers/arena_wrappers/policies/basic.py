@@ -136,7 +136,8 @@ class Policy(Protocol):
     then determine its prompts and the parsing of its replies, in every seat. Without the
     attribute, or if it is None, the environment's options hold.
 
-    A policy with `is_person = True` plays one episode at a time.
+    A policy with `is_person = True` plays one episode at a time. A policy may have a method
+    `check_game(game)`, which raises ValueError, before play, for a game that it cannot play.
     """
 
     @property

@@ -427,7 +427,7 @@ class Seating:
 
     def __getstate__(self) -> dict[str, Any]:
         views: list[dict[Any, View]] = [{} for _ in self._views]
-        return {**self.__dict__, "_memory": {}, "_views": views}
+        return {**self.__dict__, "_memory": {}, "_views": views, "_rules": {}}
 
     def view(self, game: AnyGame, state: Any, seat: int) -> View:
         """The view of a seat in a state; cached."""

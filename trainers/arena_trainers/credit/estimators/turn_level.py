@@ -16,20 +16,18 @@ from arena_trainers.credit.pools import (
     beyond_rounding,
     check_choice,
     check_range,
-    moments,
-    number,
-    pools_by,
-    with_report,
-)
-from arena_trainers.credit.scales import (
     check_scaling,
     clipped,
     mean_of_others,
+    moments,
+    number,
+    pools_by,
     relative,
     return_moments,
     scaled_credit,
     unit_scale,
     whole_returns,
+    with_report,
 )
 from arena_trainers.credit.trajectories import (
     Trajectories,
