@@ -51,7 +51,7 @@ from arena_trainers.options import (
     refuse_unknown,
 )
 from arena_trainers.processes import splits_weights
-from arena_trainers.rewards import parts_of
+from arena_trainers.rewards import parts_of, try_parts
 from arena_trainers.train.games import check_opponents, expanded
 from arena_trainers.train.records import (
     PARTS,
@@ -980,8 +980,10 @@ def check_credit(
     Raises:
         ValueError: unknown estimator or option; a column that rollouts do not give; a
             function whose column does not affect the credit; bounds that a return can lie
-            outside of; weights of reward parts that do not fit the estimator.
+            outside of; weights of reward parts that do not fit the estimator; a part of the
+            reward that a game cannot pay.
     """
+    try_parts(parts_of(args.rewards), games)
     functions = {} if functions is None else functions
     credit.check_options(args.credit, args.credit_args)
     by_critic = of_critic(args.critic).columns
