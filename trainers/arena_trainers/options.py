@@ -217,7 +217,7 @@ def options_of(cls: Any, inherited: frozenset[str] = frozenset()) -> dict[str, O
     """The fields of a dataclass as options, by name."""
     found = {}
     hints = typing.get_type_hints(cls)
-    bases = filter(dataclasses.is_dataclass, reversed(cls.__mro__))
+    bases = reversed(cls.__mro__[:-1])  # but for object
     told = {name: text for base in bases for name, text in documented(base).items()}
     for field in dataclasses.fields(cls):
         if not field.init:

@@ -5,11 +5,13 @@
 | `features` | of turns, learned from `Game.features` (`FeatureCritic`) | `hidden_size`, `learning_rate`, `num_steps` |
 | `exact` | of turns, by enumeration under the policies that play (`ExactCritic`) | |
 | `tokens` | of tokens, learned from the model's hidden states (`TokenCritic`) | `hidden_size`, `learning_rate`, `loss_weight`, `shared`, `clip` |
+| `utterances` | Q and V of turns, learned from hidden states and a replay buffer (`UtteranceCritic`) | `hidden_size`, `learning_rate`, `num_steps`, `batch_size`, `replay`, `polyak` |
 
 `arena_trainers.train.settings.critics` is their door: a critic of yours is a class, which gets the
 arguments that it names of `make_critic`, and keeps the promises of `check_critic`.
 """
 
+import copy
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -45,9 +47,20 @@ from arena_trainers.credit import TurnBatch, returns_to_go, trajectories
 from arena_trainers.credit.by_name import find_estimator
 from arena_trainers.credit.needs import needs_of
 from arena_trainers.evaluate.exploit import tabular
-from arena_trainers.lm.backends.scoring import places
+from arena_trainers.lm.backends.scoring import (
+    chunks_by_length,
+    left_padded,
+    places,
+    positions,
+    reads_padding,
+)
 from arena_trainers.losses import value_loss
-from arena_trainers.train.forward import averaged, joined, loss_mask, row_tensors
+from arena_trainers.train.forward import (
+    averaged,
+    joined,
+    loss_mask,
+    row_tensors,
+)
 from arena_trainers.train.metrics import advantage_by_turn
 from arena_trainers.train.records import TrainingRow, TurnRecord, turn_batch
 from arena_trainers.train.settings import (
@@ -471,13 +484,8 @@ class TokenCritic(TrainerCallback):
     @torch.no_grad()
     def with_values(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> TurnBatch:
         """The batch with the columns `tokens.value`, `value` and `next_value`."""
-        trainer = self.trainer
-        turns = [trainer.last_episodes[r.episode].turns[r.place] for r in records]
-        cut = [row for row, record in enumerate(records) if record.truncated]
-        rows = [
-            *(TrainingRow(t.prompt_ids, t.token_ids, None, 0.0) for t in turns),
-            *(self._end(records[row]) for row in cut),
-        ]
+        trainer, (texts, cut) = self.trainer, read_texts(self.trainer, records)
+        rows = [TrainingRow(*text, None, 0.0) for text in texts]
         if not rows:
             none = np.zeros(0)
             return replace(batch, tokens={"value": none}, value=none, next_value=none)
@@ -485,26 +493,14 @@ class TokenCritic(TrainerCallback):
         columns = joined(row_tensors(rows, trainer))
         values = trainer.forward.score(trainer.model, *columns, False).values
         found = values.double().cpu().numpy()
-        next_value = np.full(len(turns), np.nan)  # read only at truncation
-        next_value[cut] = found[len(turns) :, 0]
-        own = zip(found, turns, strict=False)
-        of_tokens = np.concatenate([one[: len(t.token_ids)] for one, t in own])
-        tokens = {**(batch.tokens or {}), "value": of_tokens}
-        value = found[: len(turns), 0]
-        return replace(batch, tokens=tokens, value=value, next_value=next_value)
-
-    def _end(self, record: TurnRecord) -> TrainingRow:
-        """The prompt that the seat of a truncated turn would read next, without a reply."""
-        trainer, options = self.trainer, self.trainer.args.prompt
-        if options.history != "state":
-            raise ValueError(
-                f"critic={trainer.args.critic!r} takes truncated episodes with history='state', "
-                f"got {options.history!r}; set it, or leave out max_turns"
-            )
-        game = trainer.games.rules[record.game]
-        state = final_state(trainer.last_episodes[record.episode], game)
-        told = trainer.policy.encode(messages(game, state, record.seat, options))
-        return TrainingRow(told, [trainer.policy.eos_ids[0]], None, 0.0)
+        num = len(records)
+        next_value = np.full(num, np.nan)  # read only at truncation
+        next_value[cut] = found[num:, 0]
+        own = [found[i, : len(texts[i][1])] for i in range(num)]
+        tokens = {**(batch.tokens or {}), "value": np.concatenate(own)}
+        return replace(
+            batch, tokens=tokens, value=found[:num, 0], next_value=next_value
+        )
 
     def after(
         self, batch: TurnBatch, records: Sequence[TurnRecord], trains: bool
@@ -564,6 +560,204 @@ class TokenCritic(TrainerCallback):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.network.load_state_dict(state)
+
+
+Text = tuple[Sequence[int], Sequence[int]]  # token ids of a prompt and of a reply
+
+
+def read_texts(
+    trainer: Any, records: Sequence[TurnRecord]
+) -> tuple[list[Text], list[int]]:
+    """Prompt and reply of each turn; then of each truncated turn the prompt that its seat would read next.
+
+    Returns:
+        The texts, with an end token as the reply to the further prompts; the rows of truncated turns.
+    """
+    turns = [trainer.last_episodes[r.episode].turns[r.place] for r in records]
+    texts: list[Text] = [(t.prompt_ids, t.token_ids) for t in turns]
+    cut = [row for row, record in enumerate(records) if record.truncated]
+    options, policy = trainer.args.prompt, trainer.policy
+    if cut and options.history != "state":
+        raise ValueError(
+            f"critic={trainer.args.critic!r} takes truncated episodes with history='state', "
+            f"got {options.history!r}; set it, or leave out max_turns"
+        )
+    for record in (records[row] for row in cut):
+        game = trainer.games.rules[record.game]
+        state = final_state(trainer.last_episodes[record.episode], game)
+        told = messages(game, state, record.seat, options)
+        texts.append((policy.encode(told), [policy.eos_ids[0]]))
+    return texts, cut
+
+
+class UtteranceCritic:
+    """Q and V of whole replies, fitted to turns of earlier batches, too; the critic of ArCHer.
+
+    s is the last hidden state of a prompt in the model before training, which rests, and u that after the
+    reply. There are two networks of each kind. They minimise
+
+        (Q(u) - r - γ V'(s'))² + (V(s) - Q'(u))²
+
+    over turns that are drawn from the replay buffer. Q' and V' are target networks, θ' ← (1 - τ) θ' + τ θ
+    after each step; s' is the prompt of the seat's next turn, and V' = 0 where the game ended. The
+    values of a batch are the smaller of both networks, before they are fitted to it; 0 in the first batch.
+
+    Args:
+        trainer: TRL's trainer before training; its model is copied.
+        discount: γ, per turn of the same seat.
+        seed: of initial weights and of draws.
+        hidden_size: width of the two hidden layers.
+        learning_rate: learning rate of Adam.
+        num_steps: steps of Adam per batch.
+        batch_size: turns of a step.
+        replay: turns of the replay buffer; the oldest go first. Checkpoints hold them.
+        polyak: τ.
+
+    Raises:
+        ValueError: a number out of range.
+    """
+
+    supplies = ("value", "next_value", "action_value")
+
+    def __init__(
+        self,
+        trainer: Any,
+        discount: float = 1.0,
+        seed: int = 0,
+        *,
+        hidden_size: int = 256,
+        learning_rate: float = 1e-4,
+        num_steps: int = 50,
+        batch_size: int = 256,
+        replay: int = 10_000,
+        polyak: float = 0.1,
+    ) -> None:
+        sizes = {"hidden_size": hidden_size, "num_steps": num_steps, "replay": replay}
+        for name, value in {**sizes, "batch_size": batch_size}.items():
+            check_int(name, value, 1, 10_000_000)
+        check_number("learning_rate", learning_rate, 0)
+        check_number("polyak", polyak, 0, 1)
+        self.trainer, self.discount, self.polyak = trainer, discount, polyak
+        self.num_steps, self.batch_size, self.replay = num_steps, batch_size, replay
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        causal = model.get_base_model() if hasattr(model, "peft_config") else model
+        body = copy.deepcopy(causal.base_model)  # its forward is that of transformers
+        self.encoder = body.eval().requires_grad_(False)
+        size = model.config.get_text_config().hidden_size
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            made = [_network(size, hidden_size).float() for _ in range(4)]
+        self.networks = nn.ModuleList(made).to(trainer.args.device)
+        self.targets = copy.deepcopy(self.networks).requires_grad_(False)
+        self.optimizer = torch.optim.Adam(self.networks.parameters(), learning_rate)
+        self.rng = torch.Generator().manual_seed(seed)
+        self.seen: list[torch.Tensor] = []  # s, u, s', r, and γ where there is an s'
+        self._latest = torch.zeros(0)
+
+    @torch.no_grad()
+    def with_values(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> TurnBatch:
+        """The batch with the columns `value`, `action_value` and `next_value`."""
+        texts, cut = read_texts(self.trainer, records)
+        self._latest = states = self._encoded(texts)
+        num = len(records)
+        q, v = self._values(self.networks, states[:, 1], states[:, 0])
+        of_turn, of_state = (x.amin(0).double().cpu().numpy() for x in (q, v))
+        next_value = np.full(num, np.nan)  # read only at truncation
+        next_value[cut] = of_state[num:]
+        known = replace(batch, value=of_state[:num], next_value=next_value)
+        return replace(known, action_value=of_turn[:num])
+
+    def _encoded(self, texts: Sequence[Text]) -> torch.Tensor:
+        """float32[N, 2, H]: the last hidden state of each prompt, and of it with its reply."""
+        forward, device = self.trainer.forward, self.trainer.args.device
+        keys = [(tuple(prompt), tuple(reply)) for prompt, reply in texts]
+        distinct = [*dict.fromkeys(keys)]
+        sizes = [len(prompt) + len(reply) for prompt, reply in distinct]
+        found = {}
+        alike = reads_padding(self.trainer.policy.model)
+        chunks = chunks_by_length(sizes, [0] * len(sizes), forward.max_tokens, alike)
+        for rows in ([distinct[i] for i in chunk] for chunk in chunks):
+            ids, mask = left_padded([[*p, *u] for p, u in rows], 0, device)
+            places_of = positions(self.encoder, mask)
+            output = self.encoder(input_ids=ids, attention_mask=mask, **places_of)
+            for key, own in zip(rows, output.last_hidden_state.float(), strict=True):
+                found[key] = own[[-1 - len(key[1]), -1]]
+        return torch.stack([found[key] for key in keys])
+
+    @staticmethod
+    def _values(
+        networks: nn.ModuleList, pairs: torch.Tensor, states: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Q and V of both networks, float32[2, N]."""
+        q, v = (
+            torch.stack([network(x)[:, 0] for network in two])
+            for two, x in ((networks[:2], pairs), (networks[2:], states))
+        )
+        return q, v
+
+    def after(
+        self, batch: TurnBatch, records: Sequence[TurnRecord], trains: bool
+    ) -> dict[str, float]:
+        if not trains or not len(records):
+            return {}
+        new = self._transitions(batch)
+        old = self.seen or [x[:0] for x in new]
+        self.seen = [
+            torch.cat(both)[-self.replay :] for both in zip(old, new, strict=True)
+        ]
+        losses = [self._step() for _ in range(self.num_steps)]
+        return {"arena/critic_error": losses[0]}
+
+    def _transitions(self, batch: TurnBatch) -> list[torch.Tensor]:
+        """The turns of a batch as the replay buffer holds them."""
+        num, states, live = len(batch.reward), self._latest, trajectories(batch)
+        following = np.full(num, -1)
+        goes_on = np.flatnonzero(live.left > 0)
+        following[live.row[goes_on]] = live.row[goes_on + 1]
+        if batch.truncated is not None:
+            cut = np.flatnonzero(batch.truncated)
+            following[cut] = num + np.arange(len(cut))
+        factor = torch.from_numpy(np.where(following < 0, 0.0, self.discount)).float()
+        reward = torch.from_numpy(batch.reward).float()
+        after = states[torch.from_numpy(following.clip(0)), 0]
+        device = states.device
+        return [
+            states[:num, 0],
+            states[:num, 1],
+            after,
+            reward.to(device),
+            factor.to(device),
+        ]
+
+    def _step(self) -> float:
+        """One step on turns that are drawn from the buffer; returns the mean loss of a network."""
+        size = (self.batch_size,)
+        drawn = torch.randint(len(self.seen[0]), size, generator=self.rng)
+        states, pairs, after, reward, factor = (x[drawn] for x in self.seen)
+        with torch.no_grad():
+            of_pair, _ = self._values(self.targets, pairs, states)
+            _, later = self._values(self.targets, pairs, after)
+        q, v = self._values(self.networks, pairs, states)
+        loss = ((q - reward - factor * later) ** 2 + (v - of_pair) ** 2).mean(1).sum()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        weights = self.networks.parameters(), self.targets.parameters()
+        for own, target in zip(*weights, strict=True):
+            target.data.lerp_(own.data, self.polyak)
+        return float(loss.detach()) / 4
+
+    def state_dict(self) -> dict[str, Any]:
+        parts = (self.networks, self.targets, self.optimizer)
+        found = [part.state_dict() for part in parts]
+        return {"parts": found, "seen": self.seen, "rng": self.rng.get_state()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        parts: Any = (self.networks, self.targets, self.optimizer)
+        for part, own in zip(parts, state["parts"], strict=True):
+            part.load_state_dict(own)
+        self.seen = [x.to(self.trainer.args.device) for x in state["seen"]]
+        self.rng.set_state(state["rng"].cpu())
 
 
 def make_critic(trainer: Any) -> Critic:

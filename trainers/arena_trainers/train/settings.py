@@ -51,7 +51,7 @@ from arena_trainers.options import (
     refuse_unknown,
 )
 from arena_trainers.processes import splits_weights
-from arena_trainers.rewards import parts_of
+from arena_trainers.rewards import parts_of, try_parts
 from arena_trainers.train.games import check_opponents, expanded
 from arena_trainers.train.records import (
     PARTS,
@@ -172,13 +172,13 @@ def check_critic(args: Any) -> None:
         check_options(
             f"critic {critic!r}", critics.find(critic), options, critics.given
         )
-    if "tokens.value" in of_critic(critic).columns:
-        of_turns = "its values are of single turns"
-        untested = "it has not been tested with it"
-        processes = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    of_tokens = "tokens.value" in of_critic(critic).columns
+    if of_tokens or critic == "utterances":
+        whole = of_tokens and args.layout != "turn"
+        split = int(os.environ.get("WORLD_SIZE", "1")) > 1 or splits_weights(args)
         refused = [
-            ("layout 'trajectory'", args.layout != "turn", of_turns),
-            ("several processes", processes or splits_weights(args), untested),
+            ("layout 'trajectory'", whole, "its values are of single turns"),
+            ("several processes", split, "it has not been tested with them"),
         ]
         refuse(f"critic {critic!r}", refused)
 
@@ -708,6 +708,10 @@ OF_CRITIC = {  # of those of this package, whose module imports torch
     "tokens": OfCritic(
         ("tokens.value", *_VALUES), (*_FITTED, "loss_weight", "shared", "clip")
     ),
+    "utterances": OfCritic(
+        (*_VALUES, "action_value"),
+        (*_FITTED, "num_steps", "batch_size", "replay", "polyak"),
+    ),
 }
 critics: Door[Any] = Door(
     "critic",
@@ -716,6 +720,7 @@ critics: Door[Any] = Door(
         "features": f"{_CRITICS}:FeatureCritic",
         "exact": f"{_CRITICS}:ExactCritic",
         "tokens": f"{_CRITICS}:TokenCritic",
+        "utterances": f"{_CRITICS}:UtteranceCritic",
     },
     given=("games", "discount", "seed", "seats", "options", "weight", "trainer"),
     kit=f"{_CRITICS}:check_critic",
@@ -868,8 +873,10 @@ def check_credit(
     Raises:
         ValueError: unknown estimator or option; a column that rollouts do not give; a
             function whose column does not affect the credit; bounds that a return can lie
-            outside of; weights of reward parts that do not fit the estimator.
+            outside of; weights of reward parts that do not fit the estimator; a part of the
+            reward that a game cannot pay.
     """
+    try_parts(parts_of(args.rewards), games)
     functions = {} if functions is None else functions
     credit.check_options(args.credit, args.credit_args)
     by_critic = of_critic(args.critic).columns
@@ -965,7 +972,8 @@ def estimate_credit(
             within_turn=args.within_turn,
             **args.credit_args,
         )
-    if not result.advantage.any():
+    is_new = batch.action_value is not None and not batch.action_value.any()  # a critic
+    if not result.advantage.any() and not is_new:
         warnings.warn(
             "all advantages of this batch are 0, since every pool has equal returns or a "
             "single turn; set a wider pool in credit_args, or more episodes_per_step",
