@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from arena_envs.game import Information, Kind
+from arena_envs.game import Information, Kind, as_tuples
 
 Split = Literal["train", "held_out"]
 Facts = tuple[Kind, int, Information]  # kind, number of players and information
@@ -39,14 +39,7 @@ def _listed(entry: str | dict[str, Any]) -> Listed:
     """A game of the file, which is its class or all that is told of it."""
     if isinstance(entry, str):
         return Listed(entry)
-    return Listed(**{name: _as_tuples(value) for name, value in entry.items()})
-
-
-def _as_tuples(value: Any) -> Any:
-    """Arrays as tuples, so that games hash."""
-    if isinstance(value, dict):
-        return {name: _as_tuples(inner) for name, inner in value.items()}
-    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
+    return Listed(**as_tuples(entry))
 
 
 _FILE = Path(__file__).with_suffix(".toml")

@@ -11,13 +11,15 @@ Write a game by inheriting from `BaseGame`, which carries the defaults.
 import math
 import random
 import sys
+import tomllib
 from bisect import bisect
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from itertools import accumulate
+from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -672,6 +674,13 @@ class HoldsOut(Generic[T]):
         return self.drawn if len(self.all_instances) >= MIN_HELD_OUT else ()
 
 
+def as_tuples(value: Any) -> Any:
+    """Lists as tuples, also inside: JSON, YAML and TOML have lists only, and games hash."""
+    if isinstance(value, dict):
+        return {name: as_tuples(inner) for name, inner in value.items()}
+    return tuple(map(as_tuples, value)) if isinstance(value, list | tuple) else value
+
+
 def counted(number: int, noun: str) -> str:
     """A number with its noun, which takes an s unless the number is 1.
 
@@ -679,6 +688,50 @@ def counted(number: int, noun: str) -> str:
     ('1 card', '0 cards')
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+class _Counted(int):
+    """An integer or a flag of a template."""
+
+    def __format__(self, spec: str) -> str:
+        if "|" in spec:  # the first text for 1 and True
+            return spec.split("|")[self != 1].replace("#", str(int(self)))
+        is_noun = len(spec) > 1 and spec[-1].isalpha() and spec[-2].isalpha()
+        return counted(self, spec) if is_noun else super().__format__(spec)
+
+
+class _Fields(dict[str, Any]):
+    """The fields of a template: its parts, and attributes of `game`."""
+
+    def __missing__(self, field: str) -> Any:
+        name, plus, step = field.replace("-", "+-").partition("+")
+        value = getattr(self["game"], name)
+        return _shown(value + int(step) if plus else value)
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, int):
+        return _Counted(value)
+    return ", ".join(map(str, value)) if isinstance(value, (tuple, list)) else value
+
+
+@cache
+def _templates() -> dict[str, str]:
+    texts = Path(__file__).with_name("games") / "rules.toml"
+    found = tomllib.loads(texts.read_text("utf-8"))
+    return {name: " ".join(text.split()) for name, text in found.items()}
+
+
+def filled(name: str, game: Any, /, **parts: object) -> str:
+    """A text of `games/rules.toml`, whose head says what its fields are.
+
+    Args:
+        name: of the text.
+        game: whose attributes fields may be.
+        **parts: other fields by name.
+    """
+    fields = {part: _shown(value) for part, value in parts.items()}
+    return _templates()[name].format_map(_Fields(fields, game=game))
 
 
 def over_text(score: float) -> str:

@@ -2,10 +2,12 @@
 
     python benchmarks/roles.py time      # CPU seconds, interleaved; a minute
     python benchmarks/roles.py learn     # Mini Hanabi, three seeds each; ten minutes
+    python benchmarks/roles.py recipes   # recipes of papers, three seeds each; five CPU minutes
 
 `time` compares the loss and its gradient over the rows of two roles with the sum of those over the
 rows of each role alone, which are the same tokens. `learn` trains a tiny model after the same
-supervised start: an adapter for each seat, or one shared adapter of the same rank.
+supervised start: an adapter for each seat, or one shared adapter of the same rank. `recipes` trains a
+tiny model of one start with the settings of recipes for agents and several learners.
 """
 
 import statistics
@@ -33,9 +35,9 @@ ARMS: dict[str, dict[str, Any]] = {
 STEPS, EPISODES, SEEDS = 20, 32, 3
 
 
-def run(folder: Path, **options: Any) -> dict[str, Any]:
-    """Trains with the recipe; the stages of the run."""
-    recipe = {**load_recipe("mini-hanabi-tiny"), "evaluate_every": 0, "saved_groups": 0}
+def run(folder: Path, name: str = "mini-hanabi-tiny", **options: Any) -> dict[str, Any]:
+    """Trains with a recipe; the stages of the run."""
+    recipe = {**load_recipe(name), "evaluate_every": 0, "saved_groups": 0}
     job = SelfPlay({**recipe, **options}, folder, Console(quiet=True))
     job.prepare()
     (game,) = job.run()["outcomes"].values()
@@ -52,7 +54,7 @@ def learn() -> None:
     }
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        one = {
+        one: dict[str, Any] = {
             "max_steps": 1,
             "save_steps": 1,
             "episodes_per_step": 8,
@@ -76,6 +78,70 @@ def learn() -> None:
                 f"| {' | '.join(cells)} | {np.mean(found):.3f} ± {error:.3f} |",
                 flush=True,
             )
+
+
+LAKE = {"layout": ["SFF", "FHF", "FFG"], "is_slippery": False, "max_moves": 6}
+ONE_SEAT = {"games": [{"id": "frozen_lake", "params": LAKE}]}
+SHARED = {"roles": {}, "update": "joint", "lora_r": 4}
+TREES = {
+    "games": ["tiny_hanabi"],
+    "branch": {"num_candidates": 4, "turns": [0, 1], "follow": "best"},
+}
+# by name of the row: the recipe, and what a tiny model changes
+RECIPES: dict[str, tuple[str, dict[str, Any]]] = {
+    "`matpo`": ("matpo", {**ONE_SEAT, "learning_rate": 1e-3}),
+    "`at-grpo-roles`": (
+        "at-grpo-roles",
+        {**TREES, "roles": {0: {"lora_r": 4}, 1: {"lora_r": 4}}},
+    ),
+    "the same, one shared adapter": ("at-grpo-roles", {**TREES, **SHARED}),
+    "`marft`": (
+        "marft",
+        {**ONE_SEAT, "roles": {r: {"lora_r": 4} for r in ("planner", "worker")}},
+    ),
+    "the same, one shared adapter, `update: joint`": ("marft", {**ONE_SEAT, **SHARED}),
+}
+TINY: dict[str, Any] = {
+    **{"model": "tiny", "rules": False, "reply_format": "bare", "parsing": "strict"},
+    **{"max_completion_length": 6, "bf16": False, "gradient_checkpointing": False},
+    **{"use_cpu": True, "learning_rate": 3e-3, "episodes_per_step": 32},
+    **{"warm_start_steps": 120, "warm_start_batch_size": 64, "eval_episodes": 200},
+}
+
+
+def recipes() -> None:
+    """Prints the gain of each recipe by seed, and its mean over seeds."""
+    print("| recipe | start | seed 0 | seed 1 | seed 2 | gain ± 95 % | CPU seconds |")
+    print("|---|---|---|---|---|---|---|", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (recipe, own) in RECIPES.items():
+            options = {**TINY, **own}
+            if "branch" in own:  # trees of 9 episodes
+                options |= {"episodes_per_step": 8}
+            begin, place = time.process_time(), Path(folder) / name.replace("`", "")
+            steps = 2 * STEPS * load_recipe(recipe).get("num_iterations", 1)
+            one: dict[str, Any] = {
+                "max_steps": 2,
+                "save_steps": 2,
+                "eval_episodes": 2,
+                **SHARED,
+            }
+            run(place / "first", recipe, **{**options, **one, "num_iterations": 1})
+            more = {"max_steps": steps, "save_steps": steps, "logging_steps": steps}
+            more |= {"model": str(place / "first/start"), "warm_start_steps": 0}
+            means = []
+            for seed in range(SEEDS):
+                stages = run(
+                    place / f"{seed}", recipe, **{**options, **more}, seed=seed
+                )
+                means.append([r[0]["mean"] for r in [*stages.values()][-2:]])
+            starts, ends = zip(*means, strict=True)
+            gains = np.subtract(ends, starts)
+            error = 4.303 * statistics.stdev(gains) / SEEDS**0.5  # Student's t of 2
+            cells = [name, f"{np.mean(starts):.3f}", *(f"{x:.3f}" for x in ends)]
+            spent = time.process_time() - begin
+            gain = f"{np.mean(gains):+.3f} ± {error:.3f}"
+            print(f"| {' | '.join(cells)} | {gain} | {spent:.0f} |", flush=True)
 
 
 def time_steps(repeats: int = 15) -> None:
@@ -133,4 +199,4 @@ def time_steps(repeats: int = 15) -> None:
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    {"time": time_steps, "learn": learn}[sys.argv[1]]()
+    {"time": time_steps, "learn": learn, "recipes": recipes}[sys.argv[1]]()

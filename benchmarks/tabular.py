@@ -327,7 +327,7 @@ class TabularPolicies:
         self._fit(played, seen, index)
 
     def remember(self, rows: Ints) -> None:
-        """Stores what play reads of the policies in these rows; call it after a change."""
+        """Recomputes the probabilities that play draws from, in these rows, after a change of `logits`."""
         starts = np.arange(self.num)[:, None] * self.logits.shape[1]
         self._remember((starts + rows).ravel(), np.tile(rows, self.num))
 
@@ -559,7 +559,7 @@ class TabularPolicy:
         self._among.fit_critics([played])
 
     def remember(self, rows: Ints) -> None:
-        """Stores what play reads of the policy in these rows; call it after a change."""
+        """See `TabularPolicies.remember`."""
         self._among.remember(rows)
 
 

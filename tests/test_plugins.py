@@ -21,6 +21,7 @@ BLOCKS = dict(re.findall(r"```python\n# (\w+)\.py\n(.*?)```", PAGE, re.DOTALL))
             "my_trainer",
             "my_loss",
             "my_reward",
+            "my_critic",
         ),
     ],
 )

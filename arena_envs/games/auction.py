@@ -64,7 +64,7 @@ from arena_envs.game import (
     Kind,
     Pays,
     Vector,
-    counted,
+    filled,
     hidden_again,
     next_entries,
     np,
@@ -223,21 +223,6 @@ def points(row: Sequence[int], word: str = "") -> str:
 
 def _by_player(values: Iterable[object]) -> str:
     return ", ".join(f"player_{seat} {value}" for seat, value in enumerate(values))
-
-
-SEALED = (
-    'All bid in secret. The player with the highest bid buys the item for {}. "bid 0" is no bid. '
-    "Chance chooses among equal highest bids. Then all bids are shown."
-)
-SALES = {
-    SEALED_FIRST: SEALED.format("this bid"),
-    SEALED_SECOND: SEALED.format("the second highest bid"),
-    ASCENDING: (
-        'Players bid in turn, each more than the highest bid, or answer "drop" and leave the '
-        "sale. When all others have dropped, the player with the highest bid buys the item "
-        "for this bid."
-    ),
-}
 
 
 Action = Utterance | int  # chance draws a persona, or a buyer among equal bids
@@ -559,23 +544,16 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
         return (bid, LEAVING) if low <= high else (LEAVING,)
 
     def rules(self, seat: int) -> str:
-        items = "; ".join(
-            f"item {n}: {points(item)}" for n, item in enumerate(self.items, 1)
-        )
-        personas = "; ".join(points(row) for row in self.personas)
-        first = 'Before each sale, each player answers "pass" once, with or without a message. '
+        items = (f"item {n}: {points(item)}" for n, item in enumerate(self.items, 1))
         moves = (talk.Move("pass"), talk.Move("bid", message="no"))
-        how = talk.how_to_write(moves, self.longest, "the other players")
-        return (
-            f"This is an auction of {counted(len(self.items), 'house')} for {self.num_players} "
-            f"players. The houses, in the order of their sale: {items}. For each player, chance "
-            "draws one of these priorities, all equally likely, which nobody else learns: "
-            f"{personas}. A house is worth to you the sum of its points, each times your priority "
-            f"for it. {first if self.messages else ''}{SALES[self.pricing]} An item without a bid "
-            'is not sold. Bids are whole numbers, such as "bid 3". Everybody has a budget of '
-            f"{self.budget} for all items. You gain what an item is worth to you less its price "
-            "for each item that you buy. Your score is the sum of your gains divided by the "
-            f"budget. {how}"
+        return filled(
+            "auction",
+            self,
+            num_items=len(self.items),
+            items="; ".join(items),
+            personas="; ".join(map(points, self.personas)),
+            sale=filled(f"auction_{self.pricing}", self),
+            how=talk.how_to_write(moves, self.longest, "the other players"),
         )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:

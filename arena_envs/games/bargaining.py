@@ -62,7 +62,7 @@ from functools import cached_property
 from typing import Any
 
 from arena_envs import talk
-from arena_envs.game import TERMINAL, param
+from arena_envs.game import TERMINAL, filled, param
 from arena_envs.games.kits.haggling import (
     Haggling,
     State,
@@ -215,40 +215,16 @@ class Bargaining(Haggling):
         return talk.transcript(said, seat, told, brief=brief)
 
     def rules(self, seat: int) -> str:
-        pie, gives, keeps = self.pie, money(40 * self.pie), money(60 * self.pie)
-        order = self.order_text("makes an offer", "making offers")
-        return (
-            f"This is bargaining: player_0 and player_1 divide {pie} of money. {order} "
-            f'"offer {gives}" offers {gives} to the other player and leaves {keeps} to the '
-            f"one who offers; an offer is any amount from 0 to {pie} with at most two decimals. "
-            'The other player answers with "accept" or "reject". "accept" ends the game with '
-            f"this division; {self._rejection_text()} "
-            f"{talk.how_to_write(self.moves, self.longest)}"
-        )
-
-    def _rejection_text(self) -> str:
-        """The consequence of a rejection, and the formula of the score."""
-        if self.num_rounds == 1:
-            return (
-                '"reject" ends it, and both players get nothing. Your score is what you get, '
-                f"divided by {self.pie}."
-            )
-        first, second = (
-            drawn_text(f"{factor:.10g}" for factor in factors)
-            for factors in self.discounts
-        )
-        known = (
-            "Both players know both factors."
-            if self.complete_information
-            else "You know your own factor, and not that of the other player."
-        )
-        return (
-            '"reject" ends the round, and whoever rejected makes the next offer. If the '
-            "offer of the last round is rejected, both players get nothing. Each player has a "
-            "discount factor: what a player gets in round 2 is worth this factor times the "
-            "money, in round 3 the factor times the factor times the money, and so on. The "
-            f"factor of player_0 is {first}, that of player_1 is {second}. {known} Your score "
-            f"is what you get, divided by {self.pie} and discounted."
+        first, second = (drawn_text(f"{d:.10g}" for d in one) for one in self.discounts)
+        end = "bargaining_once" if self.num_rounds == 1 else "bargaining_rejected"
+        return filled(
+            "bargaining",
+            self,
+            order=self.order_text("makes an offer", "making offers"),
+            gives=money(40 * self.pie),
+            keeps=money(60 * self.pie),
+            rejected=filled(end, self, first=first, second=second),
+            how=talk.how_to_write(self.moves, self.longest),
         )
 
 

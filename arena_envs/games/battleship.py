@@ -40,7 +40,7 @@ from arena_envs.game import (
     Kind,
     Vector,
     check_int,
-    counted,
+    filled,
     fold,
     np,
     param,
@@ -167,16 +167,6 @@ class _Search:
 
 
 LETTERS = "ABCDE"  # of the ships
-
-
-def _score(board: "Battleship") -> str:
-    values = [f"{value:.10g}" for value in board.values]
-    worth = f"Every sunk ship counts {values[0]}."
-    if len(set(values)) > 1:
-        worth = f"The ships count {', '.join(values)} when sunk, in the order above."
-    times = f"{board.loss_multiplier:.10g} times that of "
-    less = f"{'' if board.loss_multiplier == 1 else times}those you lost"
-    return f"{worth} Your score is the count of the ships you sank less {less}."
 
 
 def _now(board: "Battleship", state: State, seat: int) -> str:
@@ -517,26 +507,17 @@ class Battleship(BaseGame[State, int]):
         return names[name]
 
     def rules(self, seat: int) -> str:
-        width, height = self.board_width, self.board_height
-        letters = "abcdefghij"
-        sizes = ", ".join(map(str, self.ship_sizes))
-        ship = self.placement_name(
-            next(iter(self.placements[max(self.ship_sizes)].values()))
-        )
-        shots = counted(self.num_shots, "shot")
-        again = "may" if self.allow_repeated_shots else "may not"
-        return (
-            f"This is Battleship. Each player has a board of {counted(width, 'column')}, a to "
-            f"{letters[width - 1]}, and {counted(height, 'row')}, 1 to {height}, and hides "
-            f"{counted(len(self.ship_sizes), 'ship')} of length {sizes} on it, each in a row "
-            "or column. Ships may touch but not overlap. First the players place their ships in "
-            "turn, one at a time in this order; nobody sees the other's. A placement is "
-            f'written as the first and last square, such as "{ship}". Then they shoot in turn, from player_0 on, {shots} '
-            f'each. A shot is written as a square, such as "{self.square_name(0)}", and you '
-            f"{again} shoot at a square again. The shooter is told whether the shot missed, "
-            "hit a ship, or hit a ship all of whose squares are now hit, which is sunk. The "
-            "game ends when all shots are fired or all ships of a player are sunk. "
-            f"{_score(self)}"
+        ship, *_ = self.placements[max(self.ship_sizes)].values()
+        return filled(
+            "battleship",
+            self,
+            last="abcdefghij"[self.board_width - 1],
+            num_ships=len(self.ship_sizes),
+            ship=self.placement_name(ship),
+            num_values=len(set(self.values)),
+            worths=[f"{value:.10g}" for value in self.values],
+            worth=self.values[0],
+            is_plain=self.loss_multiplier == 1,
         )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:

@@ -33,6 +33,7 @@ from arena_envs.game import (
     BaseGame,
     IllegalAction,
     Vector,
+    filled,
     fold,
     np,
 )
@@ -158,16 +159,7 @@ class Blackjack(BaseGame[State, int]):
         return action
 
     def rules(self, seat: int) -> str:
-        return (
-            "This is blackjack with one deck of 52 cards: you play against the dealer. "
-            "Cards count their number; J, Q and K count 10; an ace counts 11, or 1 where "
-            "11 would make the total more than 21. You and the dealer have two cards each; "
-            'one of the dealer\'s is hidden. "hit" draws one more card for you, as often as '
-            'you like; with a total above 21 you lose at once. "stand" ends your turns. '
-            "Then the dealer shows the hidden card and draws until the dealer's total is 17 "
-            "or more. If that is above 21, you win; else the higher total wins. Your score "
-            "is 1 if you win, -1 if you lose and 0 for equal totals."
-        )
+        return filled("blackjack", self)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the hidden card, uniformly, from those that the player does not see."""

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
 
-from arena_envs.game import TERMINAL, Vector, fold, param
+from arena_envs.game import TERMINAL, Vector, filled, fold, param
 from arena_envs.games.kits.board import (
     Squares,
     TwoPlayerGame,
@@ -150,21 +150,8 @@ class Breakthrough(TwoPlayerGame[State]):
         return super().parse(state, text)
 
     def rules(self, seat: int) -> str:
-        rows, letter = self.rows, LETTERS[self.columns - 1]
-        home, front = ("rows", rows - 1) if self._num_home_rows == 2 else ("row", rows)
-        return (
-            f"This is Breakthrough on a board of {self.columns} columns, a to {letter}, "
-            f"and {rows} rows, 1 at the bottom to {rows} at the top. player_0 has the "
-            f"pieces B, starts and moves down from the top {home}; player_1 has the pieces "
-            f"W and moves up from the bottom {home}. In turn, each player moves one own "
-            "piece to the next row, straight or diagonally, onto an empty square. A "
-            "diagonal move may also go onto a piece of the other player, which is then "
-            "captured; a straight move never captures. An action is written as the two "
-            f'squares, such as "a{front}b{front - 1}", with an x between them if it '
-            f'captures, such as "a{front}xb{front - 1}". Who first moves a piece onto the '
-            "last row on the other side, or captures all pieces of the other player, "
-            "wins. Your score is 1 if you win and -1 if you lose."
-        )
+        front, last = self.rows - (self._num_home_rows == 2), LETTERS[self.columns - 1]
+        return filled("breakthrough", self, last=last, front=front, ahead=front - 1)
 
     @property
     def _num_home_rows(self) -> int:

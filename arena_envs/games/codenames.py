@@ -77,6 +77,7 @@ from arena_envs.game import (
     TERMINAL,
     IllegalAction,
     Vector,
+    filled,
     np,
     param,
 )
@@ -492,29 +493,8 @@ class Codenames(talk.TalkGame[State, Action]):
 
     def rules(self, seat: int) -> str:
         neutral = self.num_words - 2 * self.num_agents - 2
-        how = (
-            'You give a clue with "clue", a word and a number: "clue animal 2".',
-            'You guess with "guess" and a word on the board: "guess dog". "stop" ends the turn.',
-        )
-        return (
-            "This is codenames, a game of two teams. Team red is player_0, its spymaster, and "
-            "player_1, its operative; team blue is player_2, its spymaster, and player_3, its "
-            f"operative. {self.num_words} words are on the board: {self.num_agents + 1} are red, "
-            f"{self.num_agents} {'is' if self.num_agents == 1 else 'are'} blue, {neutral} are neutral, and one is "
-            "the assassin. Only the spymasters know which. Red begins, and the teams take turns. The "
-            "spymaster says a clue: one word and a "
-            f"number from 1 to {self.num_agents + 1}, which says how many words the clue is about. "
-            "Then the operative guesses words on the board, at least one and at most one more than the "
-            "number. Each word that is guessed leaves the board, and all learn what it was. If it is "
-            "not of the team's own color, the turn ends. After a guess the operative may stop. A team "
-            "wins when all its words are guessed, by either team, and it loses at once if it guesses "
-            "the assassin. A clue is an English word that hints at words by their meaning. It must not "
-            "be a number, a word on the board, a form or a part of one, or spelled like one. If it "
-            "breaks a rule it is refused: only its spymaster reads it, the turn ends, and a word of "
-            "the other team leaves the board as if it had guessed it. "
-            f"If your team wins you score 1, else -1. You are player_{seat}, {SEATS[seat]}. "
-            f"{how[seat % 2]} Your action has no message."
-        )
+        own = {"seat": seat, "role": SEATS[seat], "guesses": seat % 2}
+        return filled("codenames", self, neutral=neutral, **own)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """For an operative, other roles of the words that are still on the board."""

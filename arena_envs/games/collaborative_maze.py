@@ -61,7 +61,7 @@ from arena_envs.game import (
     Information,
     Vector,
     check_split,
-    counted,
+    filled,
     np,
     param,
     sample_chance,
@@ -525,35 +525,14 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         return MOVES
 
     def rules(self, seat: int) -> str:
-        goal, how = (
-            cell_name(self.goal, self.size),
-            talk.how_to_write(MOVES, self.longest),
-        )
-        grid = (
-            f"a maze of cells a1 to {goal}: a letter for the column, from left to right, and a "
-            f"number for the row, from below. You start at a1; the goal is {goal}. "
-        )
-        moves = '"move up", "move down", "move left" or "move right", or nothing with "wait"'
-        score = (
-            f"The game ends at the goal, or after {counted(self.max_steps, 'step')}; the goal can "
-            "always be reached with a step to spare. The score is 1 at the goal. Elsewhere it is "
-            "1 - d / s, at least 0: d is the number of moves of a shortest way from there to the "
-            "goal, s that of a shortest way from a1."
-        )
-        if self.solo:
-            return (
-                f"This is a game for one player, who walks through {grid}In each step you name a "
-                f"move: {moves}. A move into a wall or out of the maze is lost. {score} {how}"
-            )
-        return (
-            f"This is a game of two players, who walk together through {grid}Each of you "
-            "sees one half of the cells, like the squares of one color of a chessboard, and the "
-            f"other player sees the other half. In each step both of you name a move: {moves}. "
-            "One names first and the other hears it; player_0 is first in step 1, player_1 in "
-            "step 2, and so on. If both name the same move, you walk; else you stay. A move into "
-            f"a wall or out of the maze is lost. {score} Both players have the same score. You "
-            f"read the latest {MAX_MOVES} moves, and the latest {MAX_MESSAGES} with a message. "
-            f"{how}"
+        return filled(
+            "maze_solo" if self.solo else "maze",
+            self,
+            grid=filled("maze_grid", self, last=cell_name(self.goal, self.size)),
+            score=filled("maze_score", self),
+            num_moves=MAX_MOVES,
+            num_messages=MAX_MESSAGES,
+            how=talk.how_to_write(MOVES, self.longest),
         )
 
     @property

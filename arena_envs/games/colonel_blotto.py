@@ -32,6 +32,7 @@ from arena_envs.game import (
     BaseGame,
     IllegalAction,
     Vector,
+    filled,
     fold,
     np,
     over_text,
@@ -183,24 +184,8 @@ class ColonelBlotto(BaseGame[State, int]):
         )
 
     def rules(self, seat: int) -> str:
-        n, coins, fields = self.num_players, self.num_coins, self.num_fields
         example = self.action_text((), self.num_actions - 1)
-        score = "Your score is 1 if you win, -1 if you lose and 0 for a draw."
-        if n > 2:
-            score = (
-                "Your score is 1 if you win alone and -1 if you lose alone; several "
-                "winners share the 1, several losers the -1, and the score is 0 if all "
-                "have equally many."
-            )
-        return (
-            f"This is Colonel Blotto with {n} players and {fields} fields. Every player "
-            f"has {coins} coins and puts all of them on the fields, at the same time as "
-            "the others and without seeing their choice. On each field, the player with "
-            "the most coins wins the field; if several share the most, nobody wins it. "
-            f"Who has won the most fields wins the game. {score} A choice is written as "
-            "the number of coins on each field, in order, with blanks between, such as "
-            f'"{example}"; the sum must be {coins}.'
-        )
+        return filled("colonel_blotto", self, example=example)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the choices of others, uniformly, until all have chosen."""

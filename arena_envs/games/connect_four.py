@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
 
-from arena_envs.game import TERMINAL, Vector, fold, param
+from arena_envs.game import TERMINAL, Vector, filled, fold, param
 from arena_envs.games.kits.board import (
     LETTERS,
     Squares,
@@ -124,17 +124,8 @@ class ConnectFour(TwoPlayerGame[State]):
         return super().parse(state, re.sub(r"^(column|col) (?=.$)", "", fold(text)))
 
     def rules(self, seat: int) -> str:
-        last = "abcdefghij"[self.columns - 1]
-        wanted = COUNTS[self.x_in_row - 3]
-        return (
-            f"This is Connect Four on an upright board of {self.columns} columns, a to "
-            f"{last}, and {self.rows} rows. player_0 has the mark X and starts, player_1 "
-            "has the mark O. In turn, each player drops one disc into a column that is "
-            "not full, named by its letter; the disc falls to the lowest empty square of "
-            f"the column. Who first has {wanted} own discs next to each other in a row, a "
-            "column or a diagonal wins. If the board is full and nobody has won, the game "
-            "is a draw. Your score is 1 if you win, -1 if you lose and 0 for a draw."
-        )
+        last, wanted = "abcdefghij"[self.columns - 1], COUNTS[self.x_in_row - 3]
+        return filled("connect_four", self, last=last, wanted=wanted)
 
     @cached_property
     def grid(self) -> Squares:

@@ -80,6 +80,7 @@ from arena_envs.game import (
     Vector,
     check_split,
     counted,
+    filled,
     hidden_again,
     next_entries,
     np,
@@ -558,39 +559,20 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
         return tuple(talked) if self.is_talking(state) else (claim,)
 
     def rules(self, seat: int) -> str:
-        low, high, points = self.min_items, self.max_items, self.points
-        kinds = ", ".join(f"{item}s" for item in self.items)
-        total = f"{low}" if low == high else f"{low} to {high}"
+        low, high, values = self.min_items, self.max_items, range(len(self.items))
         share = (1, *[0] * (len(self.items) - 2), 2)
-        numbers, wanted = " ".join(map(str, share)), self.counted(share)
         moves = self.moves(self._pools[0])[0 if self.max_talk else -1 :]
-        return (
-            f"This is deal or no deal: player_0 and player_1 divide {total} items ({kinds}). "
-            "You read how many items of each kind there are, and what an item of each kind "
-            f"is worth to you. All items together are worth {points} points to you, and also "
-            f"{points} to the other player, whose values you do not know. Each kind is worth "
-            "something to at least one player, and at least one kind to both. "
-            f"{self._talk_text(numbers, wanted)}"
-            f'"claim {numbers}" claims {wanted}; '
-            "the numbers stand in the order of the items. The other player reads your claim "
-            "when both have claimed. If the claims together are exactly all items, each "
-            "player gets what it claimed; otherwise both get nothing. Your score is the "
-            f"points that you get, divided by {points}. "
-            f"{talk.how_to_write(moves, self.longest)}"
-        )
-
-    def _talk_text(self, numbers: str, wanted: str) -> str:
-        if not self.max_talk:
-            return "Both players claim items once, player_0 first. "
-        values = range(len(self.items))
-        return (
-            "First you talk in turn, player_0 first, for at most "
-            f"{counted(self.max_talk, 'turn')} of both together. "
-            f'"report {" ".join(map(str, values))}" says what the items are worth to you: '
-            f'{self.each_worth(values)}; it may be untrue. "demand {numbers}" says that you '
-            f'want {wanted} and leave the rest to the other player. "end" ends the talk. '
-            "Nothing that is said in the talk is binding. After the talk both players claim "
-            "items once, player_0 first. "
+        shares = {"numbers": " ".join(map(str, share)), "wanted": self.counted(share)}
+        worth = {"values": " ".join(map(str, values)), "worth": self.each_worth(values)}
+        talked = "deal_or_no_deal_talk" if self.max_talk else "deal_or_no_deal_silent"
+        return filled(
+            "deal_or_no_deal",
+            self,
+            total=f"{low}" if low == high else f"{low} to {high}",
+            kinds=[f"{item}s" for item in self.items],
+            talk=filled(talked, self, **shares, **worth),
+            how=talk.how_to_write(moves, self.longest),
+            **shares,
         )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:

@@ -50,6 +50,7 @@ from arena_envs.game import (
     BaseGame,
     Vector,
     counted,
+    filled,
     fold,
     np,
     over_text,
@@ -286,35 +287,7 @@ class DonorGame(BaseGame[State, int]):
         return super().parse(state, f"give {int(found[1])}%" if found else text)
 
     def rules(self, seat: int) -> str:
-        n, step = self.num_players, self.gift_step
-        whom = (
-            "In each round you give to the other player and receive from it. Both choose"
-            if n == 2
-            else "In each round it is drawn who gives to whom: every player gives to one "
-            "other player and receives from one, and nobody gives to the same player again "
-            "before having given to all others. All choose"
-        )
-        shares = (
-            'You write "give 0%" or "give 100%" of your units.'
-            if step == 100
-            else "You write which share of your units you give away, from "
-            f'"give 0%" to "give 100%" in steps of {step}%.'
-        )
-        punish = (
-            'Or you write "punish": you pay 1 unit, if you have it, and your recipient loses '
-            "2 units, or all that it has after the gifts of the round. "
-        )
-        return (
-            f"This is a donor game of {counted(self.num_rounds, 'round')} for {n} players. "
-            f"You are player_{seat}. Everybody starts with {units(self.start * UNIT)}. "
-            f"{whom} at the same time, without seeing what is chosen in this round. {shares} "
-            "You lose the gift, and your recipient receives "
-            f"{self.multiplier} times the gift, which it can give away from the next round "
-            "on. Gifts are rounded down to 0.01 units; a share that comes to less cannot be "
-            f"given. {punish if self.punishment else ''}After the round, everybody sees all "
-            "choices. Your score is the number of units that you have at the end, less "
-            f"the {self.start} that you start with."
-        )
+        return filled("donor_game", self, seat=seat, num_gifts=100 // self.gift_step)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the choices of the others in the running round uniformly."""

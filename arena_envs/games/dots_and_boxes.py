@@ -35,6 +35,7 @@ from arena_envs.game import (
     TERMINAL,
     IllegalAction,
     Vector,
+    filled,
     fold,
     np,
     param,
@@ -189,21 +190,7 @@ class DotsAndBoxes(TwoPlayerGame[State]):
 
     def rules(self, seat: int) -> str:
         last = f"{chr(97 + self.num_cols)}{self.num_rows + 1}"
-        score = (
-            "Your score is the number of your boxes less the number of the other player's."
-            if self.utility_margin
-            else "Your score is 1 if you own more boxes than the other player, -1 if you own "
-            "fewer and 0 for a draw."
-        )
-        return (
-            f"This is dots and boxes on a grid of dots from a1 to {last}; letters are "
-            "columns, numbers are rows. player_0 starts. In turn, each player draws one "
-            "line between two neighbouring dots, horizontal or vertical, named by its dots, "
-            'such as "a1-b1" or "a1-a2". Who draws the last missing side of a box of one by '
-            "one owns the box and must draw another line; else it is the other player's "
-            "turn. A 0 marks a box of player_0, a 1 a box of player_1. The game ends when "
-            f"all lines are drawn. {score}"
-        )
+        return filled("dots_and_boxes", self, last=last)
 
     @property
     def _grid(self) -> Lines:

@@ -51,7 +51,7 @@ from arena_envs.game import (
     BaseGame,
     Vector,
     check_split,
-    counted,
+    filled,
     np,
     over_text,
     param,
@@ -337,20 +337,7 @@ class FrozenLake(BaseGame[State, int]):
         return NAMES[action]
 
     def rules(self, seat: int) -> str:
-        slips = (
-            "The ice is slippery: your step goes in the direction that you choose or in one "
-            "of the two directions at right angles to it, each with probability 1/3. "
-            if self.is_slippery
-            else ""
-        )
-        return (
-            "This is a walk over a frozen lake, which you see from above. P is you, S the "
-            "start, F frozen, H a hole and G the goal. At each turn you choose a direction: "
-            f'"left", "down", "right" or "up". {slips}A step off the map leaves you where '
-            "you are. The game ends when you reach the goal, when you fall into a hole, or "
-            f"after {counted(self.max_moves, 'move')}. Your score is 1 if you reach the "
-            "goal, else 0."
-        )
+        return filled("frozen_lake", self)
 
     def _stands_on(self, state: State, kinds: str) -> bool:
         return state.map >= 0 and self.lake(state).cells[state.cell] in kinds

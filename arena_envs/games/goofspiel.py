@@ -41,6 +41,7 @@ from arena_envs.game import (
     IllegalAction,
     Kind,
     Vector,
+    filled,
     fold,
     np,
     over_text,
@@ -82,17 +83,6 @@ def winner_of(bids: tuple[int, ...]) -> int | None:
 
 
 NAMES = tuple(str(value) for value in range(1, 14))  # of cards and prizes
-GOALS = {
-    "win_loss": (
-        "Who has most points at the end wins. Your score is 1 if you win alone and -1 if "
-        "you lose alone; several winners share the 1, several losers the -1, and the "
-        "score is 0 if all have the same points."
-    ),
-    "point_difference": (
-        "Your score is the sum of your prizes less the mean of all players' sums."
-    ),
-    "total_points": "Your score is the sum of your prizes.",
-}
 
 
 @cache
@@ -335,25 +325,8 @@ class Goofspiel(BaseGame[State, int]):
         return values
 
     def rules(self, seat: int) -> str:
-        top, goal = self.num_cards, GOALS[self.returns_type]
-        if self.returns_type == "win_loss" and self.num_players == 2:
-            goal = (
-                "Who has more points at the end wins. Your score is 1 if you win, -1 if you "
-                "lose and 0 for a draw."
-            )
-        told = "Then all see the bids"
-        if self.imp_info:
-            told = "Only the winner is told, the bids stay hidden"
-        return (
-            f"This is Goofspiel with {self.num_players} players. Every player holds the "
-            f"cards 1 to {top}. There are {top} prizes, worth 1 to {top} points, which come in "
-            f"{self.points_order} order, one in each round. All players bid one of their cards for "
-            "the prize at the same time, without seeing the other bids. The highest bid wins the "
-            "prize; if several players share the highest bid, nobody gets it. "
-            f"{told}. Bid cards are used up, whoever wins. In the last round the last "
-            "cards are bid without asking. A bid is written as the number of the card, "
-            f'such as "{top}". {goal}'
-        )
+        goal = filled(f"goofspiel_{self.returns_type}", self)
+        return filled("goofspiel", self, goal=goal)
 
     def action_text(self, state: State, action: int) -> str:
         return str(action + 1)

@@ -46,6 +46,7 @@ from arena_envs.game import (
     IllegalAction,
     Vector,
     check_split,
+    filled,
     fold,
     np,
     of_split,
@@ -203,18 +204,8 @@ class GuessNumber(SecretGame):
         return action
 
     def rules(self, seat: int) -> str:
-        most = self.max_guesses
-        number = f"{most} guesses" if most > 1 else "one guess"
-        drawn = f"A number from 1 to {self.num_numbers} has been drawn"
-        if self.num_ranges > 1:
-            drawn = f"A range of {self.num_numbers} numbers is told, and one of them is drawn"
-        return (
-            f"This is a game of guessing a number. {drawn}, each equally likely, and you do "
-            f'not see it. You have {number}. "guess 7" guesses the number 7. '
-            "After each guess you are told whether it is too low, too high or right. You "
-            "cannot guess a number twice. The game ends when you guess the number, or after "
-            f"{number}. {self.scores_text('guess number t is right')}"
-        )
+        scores = self.scores_text("guess number t is right")
+        return filled("guess_number", self, scores=scores)
 
 
 def scene(game: GuessNumber, state: State, viewer: int | None) -> Scene:

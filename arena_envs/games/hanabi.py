@@ -39,9 +39,9 @@ from bisect import bisect
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, cached_property, lru_cache, partial
-from itertools import accumulate, count
+from itertools import accumulate
 from math import perm
-from operator import getitem, truediv
+from operator import getitem
 from typing import Any, NamedTuple, TypeVar
 
 from arena_envs.game import (
@@ -52,7 +52,7 @@ from arena_envs.game import (
     Pays,
     Vector,
     check_int,
-    counted,
+    filled,
     np,
     param,
 )
@@ -128,9 +128,15 @@ class Pieces(dict[K, V]):
         return piece
 
 
-def pieces(make: Callable[[Any, K], V]) -> cached_property[Pieces[K, V]]:
-    """A method of one argument as the `Pieces` of a game."""
-    return cached_property(lambda game: Pieces(partial(make, game)))
+def pieces(make: Callable[..., Any]) -> cached_property[Pieces[Any, Any]]:
+    """A method as the `Pieces` of a game by its first argument, each of them by the next one."""
+    num_keys = make.__code__.co_argcount - 1
+
+    def by_next(game: Any, *keys: Any) -> Any:
+        more = len(keys) + 1 < num_keys
+        return Pieces(partial(by_next if more else make, game, *keys))
+
+    return cached_property(by_next)
 
 
 @lru_cache(MAX_PIECES)
@@ -155,12 +161,6 @@ def latest(state: State, seat: int) -> tuple[Turn, ...]:
 def _fireworks_text(tops: bytes) -> str:
     pairs = zip(COLORS, tops, strict=False)
     return f"Fireworks: {', '.join(f'{color} {top}' for color, top in pairs)}."
-
-
-@lru_cache(MAX_PIECES)
-def _discards_text(color: str, row: bytes) -> str:
-    copies = enumerate(row, start=1)
-    return ", ".join(f"{color} {rank}" for rank, num in copies for _ in range(num))
 
 
 def sample_hand(
@@ -292,6 +292,11 @@ class Hanabi(BaseGame[State, int]):
         return tuple(1 << color | 1 << rank for color in colors for rank in ranks)
 
     @cached_property
+    def any_card(self) -> int:
+        """The hint that all colors and ranks are possible."""
+        return (1 << self.num_colors + self.num_ranks) - 1
+
+    @cached_property
     def moves(self) -> tuple[Move, ...]:
         """The effect of each action."""
         slots, first = range(self.cards_per_hand), self.num_colors
@@ -418,30 +423,45 @@ class Hanabi(BaseGame[State, int]):
         """The table, all hands but the own one, hints, and the latest turns."""
         _, _, size, hands, hints, tops, discards, tokens, lives, left, _ = state
         end = "" if size else f" Turns left: {left}."
-        gone = ", ".join(filter(None, map(_discards_text, COLORS, discards)))
+        gone_by_color, own, by_card, titles = self._texts
+        gone = filter(None, map(getitem, gone_by_color, discards))
         lines = [
             f"You are player_{seat}. {self._turn_text(state, seat)} Life tokens: {lives}. "
             f"Information tokens: {tokens}. Deck: {size}.{end}",
             _fireworks_text(tops),
-            f"Discards: {gone or 'none'}.",
+            f"Discards: {', '.join(gone) or 'none'}.",
             "Your cards, as far as you know:",
-            *map(self._own_text.__getitem__, enumerate(hints[seat])),
+            *map(getitem, own, hints[seat]),
         ]
         others = self.others[seat]
         for other in others:
-            lines.append(f"Cards of player_{other} (as far as player_{other} knows):")
-            cards = zip(count(), hands[other], hints[other])
-            lines += map(self._card_text.__getitem__, cards)
+            lines.append(titles[other])
+            lines += map(getitem, map(getitem, by_card, hands[other]), hints[other])
         turns = zip(others, latest(state, seat), strict=True)
-        news = [self._news[turn] for turn in turns if turn[1] is not NO_TURN]
+        news = [self._news[who][turn] for who, turn in turns if turn is not NO_TURN]
         if news:
             lines += ["Since your last turn:", *news]
         return "\n".join(lines)
 
+    @cached_property
+    def _texts(self) -> tuple[list[Any], list[Any], list[Any], list[str]]:
+        """Discards by color, own and other cards by slot, titles by seat."""
+        slots, seats = range(self.cards_per_hand), range(self.num_players)
+        return (
+            [self._discards_text[color] for color in COLORS[: self.num_colors]],
+            [self._own_text[slot] for slot in slots],
+            [self._card_text[slot] for slot in slots],
+            [f"Cards of player_{s} (as far as player_{s} knows):" for s in seats],
+        )
+
     @pieces
-    def _own_text(self, card: tuple[int, int]) -> str:
+    def _discards_text(self, color: str, row: bytes) -> str:
+        copies = enumerate(row, start=1)
+        return ", ".join(f"{color} {rank}" for rank, num in copies for _ in range(num))
+
+    @pieces
+    def _own_text(self, slot: int, hint: int) -> str:
         """A slot, and possible colors and ranks, such as "0: red/blue, rank 1"."""
-        slot, hint = card
         num_colors, num_ranks = self.num_colors, self.num_ranks
         colors = [COLORS[c] for c in range(num_colors) if hint >> c & 1]
         ranks = [str(r + 1) for r in range(num_ranks) if hint >> num_colors + r & 1]
@@ -450,9 +470,8 @@ class Hanabi(BaseGame[State, int]):
         return f"{slot}: {color}, {rank}"
 
     @pieces
-    def _card_text(self, seen: tuple[int, int, int]) -> str:
-        slot, card, hint = seen
-        _, known = self._own_text[slot, hint].split(": ")
+    def _card_text(self, slot: int, card: int, hint: int) -> str:
+        _, known = self._own_text[slot][hint].split(": ")
         return f"{slot}: {self._name(card)} ({known})"
 
     def _name(self, card: int) -> str:
@@ -471,9 +490,8 @@ class Hanabi(BaseGame[State, int]):
         return f"The game is over: the score is {score}."
 
     @pieces
-    def _news(self, seat_turn: tuple[int, Turn]) -> str:
+    def _news(self, seat: int, turn: Turn) -> str:
         """A turn as the others read it."""
-        seat, turn = seat_turn
         played = f"player_{seat}: {self.seat_action_text(seat, turn.action)}"
         verb = self.moves[turn.action].verb
         if verb == "reveal":
@@ -492,31 +510,41 @@ class Hanabi(BaseGame[State, int]):
         """The knowledge of the text as numbers, seats counted from the own one."""
         player, _, size, hands, hints, tops, discards, tokens, lives, left, _ = state
         to_move = (player - seat) % self.num_players if player >= 0 else -1
-        hint_size = 4 * (self.num_colors + self.num_ranks)
-        missing = self.cards_per_hand - len(hints[seat])
+        decks, infos, lives_left, turns = self._left_numbers
         numbers = [
             self._seat_numbers[seat],
             self._seat_numbers[to_move],
-            struct.pack("4f", *map(truediv, (size, tokens, lives, left), self._most)),
+            decks[size],
+            infos[tokens],
+            lives_left[lives],
+            turns[left],
             *map(self._height_numbers.__getitem__, tops),
             *map(self._discard_numbers.__getitem__, discards),
             *map(self._hint_numbers.__getitem__, hints[seat]),
-            bytes(hint_size * missing),
+            self._no_numbers[len(hints[seat])][0],
         ]
         for other in self.others[seat]:
-            missing = self.cards_per_hand - len(hints[other])
+            no_hints, no_cards = self._no_numbers[len(hints[other])]
             numbers += map(self._hint_numbers.__getitem__, hints[other])
-            numbers.append(bytes(hint_size * missing))
+            numbers.append(no_hints)
             numbers += map(self._card_numbers.__getitem__, hands[other])
-            numbers.append(bytes(4 * len(self.copies) * missing))
+            numbers.append(no_cards)
         numbers += map(self._turn_numbers.__getitem__, latest(state, seat))
         return np.frombuffer(bytearray().join(numbers), np.float32)
 
     @cached_property
-    def _most(self) -> list[int]:
-        """Cards in the deck, tokens of both kinds and turns left, or 1 where there are none."""
+    def _no_numbers(self) -> list[tuple[bytes, bytes]]:
+        """Zeros for the hints and the cards that a hand lacks, by the number of its cards."""
+        sizes = 4 * (self.num_colors + self.num_ranks), 4 * len(self.copies)
+        lacks = range(self.cards_per_hand, -1, -1)
+        return [(bytes(sizes[0] * num), bytes(sizes[1] * num)) for num in lacks]
+
+    @cached_property
+    def _left_numbers(self) -> list[list[bytes]]:
+        """Shares of the deck, of tokens of both kinds and of turns, by the number that is left."""
         tokens = (self.max_information_tokens, self.max_life_tokens)
-        return [number or 1 for number in (sum(self.copies), *tokens, self.num_players)]
+        most = (sum(self.copies), *tokens, self.num_players)
+        return [[struct.pack("f", n / (m or 1)) for n in range(m + 1)] for m in most]
 
     @pieces
     def _seat_numbers(self, seat: int) -> bytes:
@@ -542,7 +570,7 @@ class Hanabi(BaseGame[State, int]):
     @pieces
     def _turn_numbers(self, turn: Turn) -> bytes:
         action, card, scored, touched = turn
-        ones = _one_hot(action, len(self.moves)) + self._card_numbers[card]
+        ones = _one_hot(action, len(self.moves)) + _one_hot(card, len(self.copies))
         return ones + _bits(scored, 1) + _bits(touched, self.cards_per_hand)
 
     def action_text(self, state: State, action: int) -> str:
@@ -559,34 +587,10 @@ class Hanabi(BaseGame[State, int]):
         return f"reveal {name} to player_{(seat + where) % self.num_players}"
 
     def rules(self, seat: int) -> str:
-        told = f"player_{(seat + 1) % self.num_players}"
         per_color = enumerate(self.copies[: self.num_ranks], start=1)
         copies = ", ".join(f"{num} of rank {rank}" for rank, num in per_color)
-        colors = "color is" if self.num_colors == 1 else "colors are"
-        hand = counted(self.cards_per_hand, "card")
-        lives = counted(self.max_life_tokens, "life token")
-        tokens = counted(self.max_information_tokens, "information token")
-        return (
-            f"This is Hanabi, a cooperative card game with {self.num_players} players. The "
-            f"{colors} {', '.join(COLORS[: self.num_colors])}; in each color, the deck has "
-            f"{copies}. Each player holds {hand}, numbered from 0, and "
-            "sees the cards of the others but not their own. Together you build a firework in "
-            "each color, one card of each rank, from rank 1 upwards. In turn, from player_0 "
-            'on, each player does one of three things. "play 0" plays your card 0: if it has '
-            "the next rank of its color's firework, it is added there, otherwise it is "
-            'discarded and you all lose a life token. "discard 0" discards your card 0 and '
-            "regains an information token; this is not allowed while none is missing. "
-            f'"reveal {COLORS[0]} to {told}" or "reveal rank 1 to {told}" costs an '
-            f"information token and points out all cards of {told} that have this color or "
-            "rank, of which there must be at least one. Completing a firework regains an "
-            "information token, too, if one is missing. Life tokens are never regained. When "
-            "a card leaves a hand, the cards behind it move down by one number and a new card "
-            "is drawn as the last, until the deck is empty. All of you together start with "
-            f"{lives} and {tokens}, the most that you can have. The game ends when all fireworks "
-            "are complete, when no life token is left, or when each player has had one more "
-            "turn after the last card was drawn. The score of everybody is the number of "
-            "cards in the fireworks, or 0 if no life token is left."
-        )
+        colors, told = COLORS[: self.num_colors], (seat + 1) % self.num_players
+        return filled("hanabi", self, copies=copies, colors=colors, told=told)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Deals the own hand again; all deals that fit the hints are equally likely."""
@@ -605,12 +609,11 @@ class Hanabi(BaseGame[State, int]):
 
     def _deal(self, state: State, card: int) -> State:
         _, deck, size, hands, hints, tops, discards, tokens, lives, left, past = state
-        any_card = (1 << self.num_colors + self.num_ranks) - 1
         seat, hand_size = 0, self.cards_per_hand
         while len(hands[seat]) == hand_size:
             seat += 1
         deck = deck[:card] + BYTES[deck[card] - 1] + deck[card + 1 :]
-        hand, hint = hands[seat] + BYTES[card], (*hints[seat], any_card)
+        hand, hint = hands[seat] + BYTES[card], (*hints[seat], self.any_card)
         hands = (*hands[:seat], hand, *hands[seat + 1 :])
         hints = (*hints[:seat], hint, *hints[seat + 1 :])
         is_ready = len(hands[-1]) == hand_size

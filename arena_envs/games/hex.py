@@ -39,6 +39,7 @@ from arena_envs.game import (
     TERMINAL,
     IllegalAction,
     Vector,
+    filled,
     fold,
     np,
     param,
@@ -214,24 +215,7 @@ class Hex(TwoPlayerGame[State]):
 
     def rules(self, seat: int) -> str:
         rows, cols = self._shape
-        swap = (
-            'After the first stone, player_1 may say "swap" once in place of a cell: that x '
-            "becomes an o, mirrored at the long diagonal (b1 becomes a2), and player_0 "
-            "goes on. "
-            if self.swap
-            else ""
-        )
-        return (
-            f"This is Hex on a board of {cols} columns, from a on, and {rows} rows, from 1 "
-            "on; each row is shifted to the right of the one above. player_0 has the stones "
-            "x and starts, player_1 has the stones o. In turn, each player puts a stone on "
-            'an empty cell, named by its column and row, such as "a1". A cell touches up to '
-            "six others: b2 touches a2 and c2 beside it, b1 and c1 above it, and a3 and b3 "
-            "below it. player_0 wins with a chain of touching x from the top row to the "
-            "bottom row, player_1 with a chain of touching o from the leftmost to the "
-            f"rightmost column. There are no draws. {swap}Your score is 1 if you win and -1 "
-            "if you lose."
-        )
+        return filled("hex", self, cols=cols, rows=rows)
 
     @property
     def _shape(self) -> tuple[int, int]:

@@ -29,6 +29,7 @@ from arena_envs.game import (
     TERMINAL,
     BaseGame,
     Vector,
+    filled,
     np,
     param,
 )
@@ -133,18 +134,8 @@ class KuhnPoker(BaseGame[State, int]):
         return NAMES[action]
 
     def rules(self, seat: int) -> str:
-        n = self.num_players
-        cards = ", ".join(self._card_name(card) for card in range(n + 1))
-        return (
-            f"This is Kuhn poker with {n} players. The deck has {n + 1} cards, from low to "
-            f"high: {cards}. Every player pays an ante of 1 chip and is dealt one card, "
-            "which the others do not see. In turn, from player_0 on, each player says "
-            '"pass", or "bet" to bet 1 more chip. After the first bet, each of the other '
-            'players has one more turn: "bet" calls by paying 1 chip, "pass" folds. The '
-            "highest card among the players who bet, or among all players if nobody did, "
-            "wins the pot. Your score is the pot, if you win it, less the chips that you "
-            "paid."
-        )
+        cards = [self._card_name(card) for card in range(self.num_players + 1)]
+        return filled("kuhn_poker", self, cards=cards)
 
     def hidden(self, state: State, seat: int) -> tuple[str, str] | None:
         """A question about the next player's card, and its answer; None before it is dealt."""

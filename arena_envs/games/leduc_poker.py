@@ -30,7 +30,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arena_envs.game import TERMINAL, Vector, param
+from arena_envs.game import TERMINAL, Vector, filled, param
 from arena_envs.games.kits import cards as limit
 from arena_envs.games.kits.cards import FixedLimit, Hand, betting_shapes, hand_of
 from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
@@ -116,24 +116,10 @@ class LeducPoker(FixedLimit):
         return self.encoded(state, seat, ones, 3 * n + 4)
 
     def rules(self, seat: int) -> str:
-        n = self.num_players
-        ranks = ", ".join(str(self._name(NUM_SUITS * rank)) for rank in range(n + 1))
-        return (
-            f"This is Leduc poker with {n} players. The deck has two cards of each rank, "
-            f"from low to high: {ranks}. Every player pays an ante of 1 chip and is dealt "
-            "one card, which the others do not see. There are two rounds of betting; "
-            "before the second, one public card is turned up. In each round, in turn from "
-            'player_0 on, a player says "call" to pay as much as the player who has paid '
-            "most (nothing if all have paid the same, which is a check), "
-            f'"raise" to pay {SIZES[0]} chips more than that in the first round and '
-            f'{SIZES[1]} more in the second, or "fold" to give up, which is possible if '
-            f"a call costs something. There are at most {MAX_RAISES} raises in a round. A "
-            "round ends when all players who have not folded have paid the same and had a "
-            "turn. If all but one fold, that one wins the pot. Otherwise, after the "
-            "second round, a card that pairs the public card wins the pot, and if nobody "
-            "has a pair the highest card does; equal cards share it. Your score is the "
-            "number of chips that you win or lose."
-        )
+        ranks = [self._name(NUM_SUITS * rank) for rank in range(self.num_players + 1)]
+        small, big = SIZES
+        most = MAX_RAISES
+        return filled("leduc_poker", self, ranks=ranks, small=small, big=big, most=most)
 
     def visible(
         self, state: Hand, seat: int

@@ -39,6 +39,7 @@ from arena_envs.game import (
     BaseGame,
     IllegalAction,
     Vector,
+    filled,
     fold,
     np,
     param,
@@ -194,22 +195,10 @@ class LiarsDice(BaseGame[State, int]):
         return action
 
     def rules(self, seat: int) -> str:
-        n, d, s = self.num_players, self.num_dice, self.num_sides
-        dice = "one die" if d == 1 else f"{d} dice"
-        others = "" if n == 2 else " The others score 0."
-        example = 2 if s > 3 else 0  # not the wild face
-        return (
-            f"This is liar's dice with {n} players. Every player rolls {dice} of {s} "
-            f"sides, once, and sees nobody else's; {n * d} dice are on the table. In turn, "
-            "from player_0 on, each player makes a bid or challenges the last bid. A bid "
-            f"says how many of all dice show a face, at most {n * d}: "
-            f'"2 {PLURALS[example]}" means "at least two dice show a {FACES[example]}". The face {FACES[s - 1]} is wild: a '
-            f"{FACES[s - 1]} counts as every face. Each bid must be higher than the one "
-            "before: more dice (of any face), or as many dice of a higher face. To "
-            f'challenge, say "{LIAR}"; then all dice are shown and the game ends. If there '
-            "are at least as many dice as the last bid says, its bidder scores 1 and the "
-            f"challenger -1; otherwise the challenger scores 1 and the bidder -1.{others}"
-        )
+        example = 2 if self.num_sides > 3 else 0  # not the wild face
+        many, one, wild = PLURALS[example], FACES[example], FACES[self.num_sides - 1]
+        total = self.num_players * self.num_dice
+        return filled("liars_dice", self, total=total, many=many, one=one, wild=wild)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Rolls the dice again that this seat does not see."""

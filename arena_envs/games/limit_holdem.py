@@ -34,7 +34,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arena_envs.game import TERMINAL, Vector, counted, param
+from arena_envs.game import TERMINAL, Vector, filled, param
 from arena_envs.games.kits import cards as limit
 from arena_envs.games.kits.cards import FixedLimit, Hand, betting_shapes
 from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
@@ -131,32 +131,8 @@ class LimitHoldem(FixedLimit):
     def rules(self, seat: int) -> str:
         n = self.num_players
         small, big = ("player_1", "player_0") if n == 2 else ("player_0", "player_1")
-        early = "after" if self.max_bets == 1 else "before and after"
-        limit = f"There are at most {self.max_bets} raises in a round; the big blind counts as "
-        limit += "the first one before the flop."
-        if self.max_bets == 1:
-            limit = "Nobody can raise before the flop; later there is at most 1 raise in a round."
-        return (
-            f"This is limit Texas hold'em with {n} players. Every player is dealt two "
-            f"cards, which the others do not see. {small} pays a small blind of "
-            f"{counted(self.small_blind, 'chip')} and {big} a big blind of "
-            f"{counted(self.small_bet, 'chip')}. Four rounds of betting follow: before the "
-            "flop, after the flop (three cards on "
-            "the board, which count for everybody), after the turn (a fourth) and after "
-            f"the river (a fifth). player_{2 % n if n > 2 else 1} moves first before the "
-            "flop, later the first player from player_0 on who has not folded. In turn, "
-            'a player says "call" to pay as much as the player who has paid most (nothing '
-            'if all have paid the same, which is a check), "raise" to pay '
-            f"{counted(self.small_bet, 'chip')} more than that {early} the flop "
-            f'and {self.big_bet} more after the turn and the river, or "fold" to give up, '
-            f"which is possible if a call costs something. {limit} A round "
-            "ends when all players who have not folded have paid "
-            "the same and had a turn. If all but one fold, that one wins the pot. "
-            "Otherwise the best poker hand of five among a player's two cards and the "
-            "board wins it; equal hands share it. Cards are written as rank (2 to 9, T, "
-            "J, Q, K, A) and suit (c, d, h, s). Nobody can run out of chips. Your "
-            "score is the number of chips that you win or lose."
-        )
+        first = 2 % n if n > 2 else 1
+        return filled("limit_holdem", self, small=small, big=big, first=first)
 
     def visible(
         self, state: Hand, seat: int

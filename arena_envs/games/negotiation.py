@@ -58,7 +58,7 @@ from functools import cached_property
 from typing import Any
 
 from arena_envs import talk
-from arena_envs.game import TERMINAL, param
+from arena_envs.game import TERMINAL, filled, param
 from arena_envs.games.kits.haggling import (
     Haggling,
     State,
@@ -261,45 +261,24 @@ class Negotiation(Haggling):
         return talk.transcript(said, seat, told, brief=brief)
 
     def rules(self, seat: int) -> str:
-        scale, order = self.scale, self.order_text("offers a price", "making offers")
         seller, buyer = (
             drawn_text(money(round(self.unit * factor)) for factor in factors)
             for factors in self.factors
         )
-        gain = money(round(self.unit * self.min_gain)) if self.min_gain > 0 else ""
-        more = f", which is at least {gain} more" if gain else ""
-        known = (
-            "Both players know both values."
-            if self.complete_information
-            else "You know your own value, and not that of the other player."
-        )
-        rejected = " and the game, without a sale"
-        if self.num_rounds > 1:
-            rejected = (
-                ", and whoever rejected makes the next offer; if the offer of the last "
-            )
-            rejected += "round is rejected, there is no sale"
-        return (
-            "This is negotiation: player_0, the seller, has a product, and player_1, the buyer, "
-            f"may buy it. The product is worth {seller} to player_0 and {buyer} to player_1{more}. "
-            f'{known} {order} "offer {scale}" offers to sell, or to buy, for {scale}; a price is '
-            f"any amount from 0 to {2 * scale} with at most two decimals. The other player answers "
-            'with "accept", "reject" or "leave". "accept" ends the game with a sale at this price. '
-            f'"reject" ends the round{rejected}. "leave" ends the game without '
-            f"a sale. {self._pay_text()} {talk.how_to_write(self.moves, self.longest)}"
-        )
-
-    def _pay_text(self) -> str:
         first, second = (money(round(self.unit * share)) for share in self.outside)
-        without = (
-            "Without a sale both get 0."
-            if first == second == "0"
-            else f"Without a sale player_0 gets {first} and player_1 gets {second}."
-        )
-        return (
-            "With a sale player_0 gets the price less the product's value to player_0, and "
-            "player_1 gets its value to player_1 less the price. This may be a loss. "
-            f"{without} Your score is what you get, divided by {self.scale}."
+        return filled(
+            "negotiation",
+            self,
+            seller=seller,
+            buyer=buyer,
+            gains=self.min_gain > 0,
+            gain=money(round(self.unit * self.min_gain)),
+            order=self.order_text("offers a price", "making offers"),
+            most=2 * self.scale,
+            is_nothing=first == second == "0",
+            first=first,
+            second=second,
+            how=talk.how_to_write(self.moves, self.longest),
         )
 
 

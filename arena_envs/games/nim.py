@@ -34,6 +34,7 @@ from arena_envs.game import (
     IllegalAction,
     Vector,
     check_int,
+    filled,
     fold,
     np,
 )
@@ -155,15 +156,7 @@ class Nim(TwoPlayerGame[State]):
         )
 
     def rules(self, seat: int) -> str:
-        sizes = ", ".join(map(str, self.pile_sizes))
-        last = "loses" if self.is_misere else "wins"
-        return (
-            f"This is Nim. The sizes of the piles at the start are {sizes}; piles are "
-            "numbered from 1. In turn, player_0 first, each player takes one or more "
-            'objects from one pile: "take 1 from pile 1" takes one object from the first '
-            f"pile. The player who takes the last object of all {last}. Your score is 1 if "
-            "you win and -1 if you lose."
-        )
+        return filled("nim", self)
 
 
 def scene(game: Nim, state: State, viewer: int | None) -> Scene:

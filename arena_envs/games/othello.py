@@ -29,7 +29,7 @@ from itertools import product
 from operator import lshift, rshift
 from typing import Any, NamedTuple
 
-from arena_envs.game import TERMINAL, AnyGame, Vector
+from arena_envs.game import TERMINAL, AnyGame, Vector, filled
 from arena_envs.games.kits.board import (
     LETTERS,
     Squares,
@@ -140,19 +140,7 @@ class Othello(TwoPlayerGame[State]):
         return "pass" if row == self.size else f"{'abcdefgh'[column]}{row + 1}"
 
     def rules(self, seat: int) -> str:
-        size, letter = self.size, "abcdefgh"[self.size - 1]
-        return (
-            f"This is Othello on a board of {size} columns, a to {letter}, and {size} rows, "
-            f"1 at the top to {size} at the bottom. player_0 has the discs B and starts, "
-            "player_1 has the discs W. In turn, each player puts a disc on an empty "
-            'square, named by its column and row, such as "c4", so that in at least one '
-            "straight line (row, column or diagonal) one or more discs of the other player "
-            "lie without a gap between the new disc and another own disc. All discs that "
-            "are so enclosed turn over and become own discs. Only who has no such square "
-            'passes, with "pass". The game is over when neither player has one. Who then '
-            "has more discs wins. Your score is 1 if you win, -1 if you lose and 0 for a "
-            "draw."
-        )
+        return filled("othello", self, letter="abcdefgh"[self.size - 1])
 
     @cached_property
     def grid(self) -> Squares:

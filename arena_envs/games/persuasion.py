@@ -71,6 +71,7 @@ from arena_envs.game import (
     Vector,
     check_number,
     counted,
+    filled,
     next_entries,
     np,
     param,
@@ -79,12 +80,6 @@ from arena_envs.scenes.shapes import Cell, Scene, Table, Track, talk_of, turn_ti
 from arena_envs.talk import Utterance
 
 ROLES = ("seller", "buyer")
-MYOPIC = (
-    "Every round has another buyer, who is told how many of the products before were bought "
-    "and how many of these had low quality, and nothing else about the past.",
-    "Every round has another buyer. You are told how many of the products before were bought "
-    "and how many of these had low quality.",
-)
 
 
 _PAST = {
@@ -356,28 +351,12 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action])
         return CHOICES if len(state.said) % 2 else ADVICE
 
     def rules(self, seat: int) -> str:
-        told = (
-            "You are told how likely high quality is, and what it is worth to player_1."
-        )
-        if len(self.drawn) == 1:
-            told = market_text(*self.drawn[0])
-        own = (
-            "Your score is the share of products that are bought."
-            if seat == SELLER
-            else "Your score is the mean of your gains over all rounds."
-        )
-        rules = (
-            f"This is persuasion, in {counted(self.num_rounds, 'round')}. In each round there is a "
-            "new product. Its quality is drawn by chance: high or low. player_0, the "
-            "seller, knows the quality, and player_1, the buyer, does not. First player_0 answers "
-            '"recommend" or "warn", which need not be true. Then player_1 answers "buy" or "skip". '
-            f"The price is 1. {told} Low quality is worth 0, so buying it loses 1. player_0 earns "
-            "1 for every product that is bought. player_1 learns the "
-            f"quality of the products that it has bought. {own}"
-        )
+        num, market = len(self.drawn), market_text(*self.drawn[0])
+        told = [filled("persuasion", self, seat=seat, num=num, market=market)]
+        if self.myopic:
+            told.append(filled("persuasion_myopic", self, seat=seat))
         how = talk.how_to_write(ADVICE if seat == SELLER else CHOICES, self.longest)
-        others = [MYOPIC[seat]] if self.myopic else []
-        return " ".join([rules, *others, how])
+        return " ".join([*told, how])
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the qualities again that the seat does not know."""

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from arena_envs.game import (
     TERMINAL,
     Vector,
-    counted,
+    filled,
     fold,
     np,
     over_text,
@@ -132,19 +132,7 @@ class PublicGoods(ChoiceRounds):
         return super().parse(state, text)  # which names the legal actions
 
     def rules(self, seat: int) -> str:
-        whole = "it" if self.endowment == 1 else "them"
-        return (
-            f"This is a public goods game of {counted(self.num_rounds, 'round')} for "
-            f"{self.num_players} players. You are player_{seat}. In each round, every "
-            f"player receives {counted(self.endowment, 'token')} and contributes 0 to "
-            f"{self.endowment} of {whole} to a common pot. All choose at the same time, "
-            "without seeing what the others contribute. The pot is multiplied by "
-            f"{self.multiplier:.10g} and shared equally among all players, whatever they "
-            "contributed. You keep the tokens that you do not contribute. After the round, "
-            "everybody sees all contributions. You answer with the number of tokens that "
-            f'you contribute, such as "{self.endowment // 2}". Your score is the number of '
-            "tokens that you keep and receive from the pot, summed over all rounds."
-        )
+        return filled("public_goods", self, seat=seat, half=self.endowment // 2)
 
     def payments(self, chosen: tuple[int, ...]) -> list[float]:
         share = self.multiplier * sum(chosen) / self.num_players

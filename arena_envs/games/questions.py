@@ -54,6 +54,7 @@ from arena_envs.game import (
     Kind,
     Vector,
     check_int,
+    filled,
     fold,
     np,
     of_split,
@@ -812,19 +813,20 @@ class Questions(BaseGame[State, Action]):
 
     def rules(self, seat: int) -> str:
         plan, own = self.plan, self.plan.seats[seat]
-        named = enumerate(plan.seats)
-        seats = ", ".join(f"player_{n} the {one.name}" for n, one in named)
         moves = dict.fromkeys(move for who, move in plan.schedule if who == seat)
-        write = " Later you write ".join(f"{HOW[move][1]}." for move in moves)
-        heard = " and ".join(f"player_{n}" for n in self._hearers(seat) if n != seat)
-        reads = (
-            f"{heard} will read it, and at most {self.max_message} characters of words"
-        )
-        reads += " before an answer" * ("answer" in moves) + ", in quotation marks."
-        return (
-            f"This is a game of questions. {plan.about} The seats: {seats}. You are "
-            f"player_{seat}. {own.task} You write {write} "
-            f"{reads if heard else 'Nobody else reads it.'} Your score, from 0 to 1, is {PAID[own.paid]}."
+        heard = [f"player_{n}" for n in self._hearers(seat) if n != seat]
+        return filled(
+            "questions",
+            self,
+            about=plan.about,
+            seats=[f"player_{n} the {one.name}" for n, one in enumerate(plan.seats)],
+            seat=seat,
+            task=own.task,
+            write=" Later you write ".join(f"{HOW[move][1]}." for move in moves),
+            is_heard=bool(heard),
+            heard=" and ".join(heard),
+            before=" before an answer" * ("answer" in moves),
+            paid=PAID[own.paid],
         )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:

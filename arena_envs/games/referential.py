@@ -74,6 +74,7 @@ from arena_envs.game import (
     TERMINAL,
     Vector,
     counted,
+    filled,
     np,
     of_split,
     param,
@@ -456,28 +457,10 @@ class Referential(talk.PairedTurns[State, Action]):
         return said._replace(message=heard(said.message)) if said.message else said
 
     def rules(self, seat: int) -> str:
-        num, num_rounds = self.num_objects, self.num_rounds
         kinds = "; ".join(", ".join(row) for row in self.values)
-        rounds = "There is 1 round."
-        if num_rounds > 1:
-            rounds = f"There are {num_rounds} rounds with the same objects, and a new target is "
-            rounds += "drawn in each."
         move = SAY if seat == DESCRIBER else self.pick
-        return (
-            "This is a game of a describer (player_0) and a picker (player_1), who win or lose "
-            f"together. There are {num} different objects, which both players see. player_1 sees "
-            f"them in another order, with the numbers 1 to {num}, which player_0 does not know. An "
-            f"object has one of each of these: {kinds}. One object is the target, each equally "
-            "likely, and only player_0 knows which. player_0 says something about the target, in "
-            'words. player_1 answers "pick" and the number of an object in its own list, such as '
-            f'"pick 2". {rounds} After each round both learn which object was picked, and player_1 '
-            f"learns the target. A right pick scores 1 / {num_rounds} for both of you, less "
-            f"{self.word_cost:.4g} of it for every word of the message after the first. player_1 "
-            "reads the message in lower case without punctuation; one with anything but English "
-            "words, with a number or with a word three times is refused, and the round is over "
-            f"without a pick. You are the {ROLES[seat]}. "
-            f"{talk.how_to_write((move,), self.max_message)}"
-        )
+        how = talk.how_to_write((move,), self.max_message)
+        return filled("referential", self, kinds=kinds, seat=seat, how=how)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """For the picker another target; for the describer another order of the objects."""

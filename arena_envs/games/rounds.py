@@ -38,6 +38,7 @@ from arena_envs.game import (
     Pays,
     Vector,
     counted,
+    filled,
     np,
     over_text,
     param,
@@ -242,40 +243,16 @@ class Rounds(BaseGame[State, int]):
         return f"answer {action}"
 
     def rules(self, seat: int) -> str:
-        pairs = ", ".join(
-            f"{chr(65 + symbol)} {self.right_answer(symbol)}"
-            for symbol in range(self.num_symbols)
-        )
-        first, last = (
-            counted(self.stake(n), "point") for n in (0, self.num_rounds - 1)
-        )
-        each = (
-            first
-            if first == last
-            else f"{first} in the first round and {last} in the last"
-        )
-        lines = [
-            f"The game has {counted(self.num_rounds, 'round')}. In each round a symbol is drawn, "
-            f"and every player answers it with a number from 0 to {self.num_answers - 1}.",
-            f"The right answers are: {pairs}. All players get the same points: for each "
-            f"right answer {each}.",
+        symbols = range(self.num_symbols)
+        pairs = [
+            f"{chr(65 + symbol)} {self.right_answer(symbol)}" for symbol in symbols
         ]
-        if self.delay:
-            later = counted(self.delay, "round")
-            lines.append(f"They are paid {later} later, at the latest at the end.")
-        if self.wage:
-            lines.append(f"Each round pays {counted(self.wage, 'point')} more.")
-        if self.luck:
-            luck = counted(self.luck, "point")
-            lines.append(
-                f"After the {self.luck_after} round {luck} are won or lost by chance."
-            )
-        if self.advance:
-            lines.append(
-                f"After the first round {counted(self.advance, 'point')} are won or lost by "
-                "chance; they are taken back at the end."
-            )
-        return " ".join(lines)
+        first, last = self.stake(0), self.stake(self.num_rounds - 1)
+        name = "rounds_equal" if first == last else "rounds_stakes"
+        stakes = filled(name, self, first=first, last=last)
+        paid = [n for n in ("delay", "wage", "luck", "advance") if getattr(self, n)]
+        more = [filled(f"rounds_{name}", self) for name in paid]
+        return " ".join([filled("rounds", self, pairs=pairs, stakes=stakes), *more])
 
 
 def scene(game: Rounds, state: State, viewer: int | None) -> Scene:

@@ -58,7 +58,7 @@ from arena_envs.game import (
     CHANCE,
     TERMINAL,
     Vector,
-    counted,
+    filled,
     np,
     over_text,
     param,
@@ -300,23 +300,8 @@ class SaySelect(talk.PairedTurns[State, Action]):
         return self.moves[self.current_player(state)]
 
     def rules(self, seat: int) -> str:
-        some = "One of them pays 1, the others -1"
-        if self.max_paying > 1:
-            some = (
-                f"From 1 to {self.max_paying} of them pay 1, the others -1; each number of "
-                "paying balls is equally likely"
-            )
-        also = ", and may say something with it" if self.longest else ""
-        return (
-            "This is a game for two players, who have the same score. There are balls with the "
-            f"numbers 1 to {self.num_balls}. {some}. player_0 knows which balls pay, and player_1 "
-            f"does not. There are at most {counted(self.num_rounds, 'round')}. In each round "
-            f'player_0 first names a ball, such as "name 2", whether it pays or not{also}. Then '
-            'player_1 selects any ball, such as "select 2", or ends the game with "quit". A ball '
-            "that was selected pays -1 from then on. Both players see what a selected ball has "
-            "paid. The score is the sum of what the selected balls have paid. "
-            f"{talk.how_to_write(self.moves[seat], self.longest)}"
-        )
+        how = talk.how_to_write(self.moves[seat], self.longest)
+        return filled("say_select", self, how=how)
 
     def possible(self, state: State) -> list[tuple[tuple[int, ...], float]]:
         """The draws that fit what `player_1` has seen paid, with their prior probabilities."""

@@ -69,7 +69,7 @@ from arena_envs.game import (
     CHANCE,
     TERMINAL,
     Vector,
-    counted,
+    filled,
     np,
     of_split,
     over_text,
@@ -416,30 +416,10 @@ class SecretKeeper(talk.PairedTurns[State, Action]):
         return said._replace(audience=pair)
 
     def rules(self, seat: int) -> str:
-        talk_rule = (
-            "A message of the keeper that says the secret, in digits or in names of digits, gives "
-            "it to the writer as well. Only the writer and the keeper read the messages of a round. "
-            "A message of the writer that says two possible passwords is refused: the keeper does "
-            "not read it. "
-        )
-        passwords = f"one of {self.num_words} common nouns"
-        if self.show_words:
-            passwords = f"one of these words: {', '.join(self.words)}"
         moves = REPLIES if seat == KEEPER else ASKS
         hearer = "the writer" if seat == KEEPER else "the keeper"
-        return (
-            "This is a game of an attacker (player_0), a keeper (player_1) and a subject "
-            f"(player_2). The keeper alone knows a secret of {counted(self.num_digits, 'digit')}. "
-            f"The keeper and the subject know a password, which is {passwords}. There are "
-            f"{counted(self.num_rounds, 'round')}. In each round the attacker writes to the keeper "
-            f"with probability {self.attacks:.4g}, else the subject; the keeper is not told which "
-            'of them. The writer answers "ask". Then the keeper answers "tell", which gives the '
-            f'writer the secret, or "refuse". {talk_rule if self.longest else ""}All see these '
-            "answers. For each round in which the subject is given the secret, keeper and subject "
-            f"get {1 / self.num_rounds:.4g} each. If the attacker is given it, the game is over: "
-            f"keeper and subject lose {self.leak_cost:.4g} each, and the attacker gets 1. "
-            f"{talk.how_to_write(moves, self.longest, hearer)}"
-        )
+        how = talk.how_to_write(moves, self.longest, hearer)
+        return filled("secret_keeper", self, share=1 / self.num_rounds, how=how)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws again what the seat does not know, so that the same rounds tell the secret."""

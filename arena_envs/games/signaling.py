@@ -31,6 +31,7 @@ from arena_envs.game import (
     BaseGame,
     IllegalAction,
     Vector,
+    filled,
     fold,
     np,
     param,
@@ -163,20 +164,7 @@ class Signaling(BaseGame[State, int]):
 
     def rules(self, seat: int) -> str:
         targets, words = self._names(self.num_targets), self._names(self.num_words)
-        likely = ", each equally likely" if self.num_targets > 1 else ""
-        you = ("the speaker", "the listener")[seat]
-        how = (
-            'You say a word with, for example, "say 0".',
-            'You guess a target with, for example, "guess 0".',
-        )[seat]
-        return (
-            "This is a signaling game of two players, who win or lose together. The "
-            f"speaker (player_0) sees a target, {targets}{likely}, and says "
-            f"one word, {words}. The listener (player_1) hears the word but does not see "
-            "the target, and guesses it. The words have no meaning but the one that you "
-            "two give them. Both of you score 1 if the guess is right, else 0. You are "
-            f"{you}. {how}"
-        )
+        return filled("signaling", self, seat=seat, targets=targets, words=words)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """For the listener, a random target that its guess does not rule out."""

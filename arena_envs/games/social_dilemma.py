@@ -65,6 +65,7 @@ from arena_envs.game import (
     TERMINAL,
     Vector,
     counted,
+    filled,
     np,
     param,
 )
@@ -325,41 +326,11 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
         return self._talked if self.is_talking(state) else (CHOOSE,)
 
     def rules(self, seat: int) -> str:
-        once, num = self.num_rounds == 1, self.num_players
-        others = "the other player" if num == 2 else "each other player"
-        chooses = "Then all players choose"
-        if not self.talk_turns:
-            chooses = (
-                "All players choose" if once else "In each round all players choose"
-            )
-        start = "" if once else f" of {counted(self.num_rounds, 'round')}"
-        last = "" if once else ", summed over all rounds"
         moves = (*self._talked, CHOOSE) if self.talk_turns else (CHOOSE,)
-        hearers = "the other player" if num == 2 else "the other players"
-        return (
-            f"This is a game{start} for {num} players. {self._talk_text()}{chooses} at the "
-            "same time, without seeing what the others choose: "
-            '"choose cooperate" or "choose defect". '
-            f"Then everybody sees the choices. You are paid once for {others}: if you both "
-            f"cooperate, you get {self.reward}; if you cooperate and the other defects, "
-            f"{self.sucker}; if you defect and the other cooperates, {self.temptation}; if you "
-            f"both defect, {self.punishment}. Your score is what you are paid{last}. "
-            f"{talk.how_to_write(moves, self.longest, hearers)}"
-        )
-
-    def _talk_text(self) -> str:
-        if not self.talk_turns:
-            return ""
-        times = "once" if self.talk_turns == 1 else f"{self.talk_turns} times"
-        start, order = "All", "player_0 first"
-        if self.num_rounds > 1:
-            start = "In each round all"
-            order = "player_0 first in round 1, player_1 first in round 2, and so on"
-        return (
-            f"{start} players speak {times}, in turn, {order}; everybody hears everything. "
-            '"promise cooperate" and "promise defect" say what you will choose; nothing binds '
-            'you to it. "pass" says nothing. '
-        )
+        hearers = "the other player" if self.num_players == 2 else "the other players"
+        name = "social_dilemma_talk" if self.talk_turns else "social_dilemma_silent"
+        how = talk.how_to_write(moves, self.longest, hearers)
+        return filled("social_dilemma", self, chooses=filled(name, self), how=how)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the choices of the others in the running round uniformly."""

@@ -54,7 +54,7 @@ from arena_envs.game import (
     Pays,
     Vector,
     check_split,
-    counted,
+    filled,
     np,
     over_text,
     param,
@@ -499,16 +499,7 @@ class Sokoban(BaseGame[State, int]):
         return NAMES[action]
 
     def rules(self, seat: int) -> str:
-        at_start = ", less that at the start" if self._start_share else ""
-        return (
-            "This is Sokoban, which you see from above. # is a wall, _ floor, @ you, $ a box, "
-            ". a goal, * a box on a goal and + you on a goal. At each turn you move one cell: "
-            '"up", "down", "left" or "right". If a box is in this cell, you push it one cell '
-            "further, unless a wall or another box is there. You cannot pull boxes. A move "
-            "that is blocked changes nothing, but counts. The game ends when all boxes are "
-            f"on goals, or after {counted(self.max_moves, 'move')}. Your score is the share "
-            f"of boxes on goals at the end{at_start}."
-        )
+        return filled("sokoban", self, some=self._start_share > 0)
 
     def _start(self, number: int) -> State:
         level = self.level_at(State(number))

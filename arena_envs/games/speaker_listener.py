@@ -37,7 +37,7 @@ from arena_envs.game import (
     BaseGame,
     IllegalAction,
     Vector,
-    counted,
+    filled,
     fold,
     np,
     param,
@@ -254,30 +254,14 @@ class SpeakerListener(BaseGame[State, int]):
         return named[wanted]
 
     def rules(self, seat: int) -> str:
-        last = self.cells.name(self.size**2 - 1)
-        words = ", ".join(map(str, range(self.num_words)))
-        saying = f"one of the words {words}" if self.num_words > 1 else "the word 0"
-        goal = (
-            "The goal is one of these cells, each equally likely: "
-            f"{self.cells.names(self.goals)}. Only the speaker knows which."
-            if self.num_goals > 1
-            else f"The goal is {self.cells.names(self.goals)}."
-        )
-        how = (
-            'You speak with "say" and the word: "say 0".',
-            'You move with "up", "down", "left", "right" or "stay", not off the grid.',
-        )
-        return (
-            "This is a game of a speaker (player_0) and a listener (player_1), who win or "
-            f"lose together. The listener walks on a grid of cells a1 to {last}: a letter "
-            "for the column, from left to right, and a number for the row, from below. It "
-            f"starts at {self.cells.name(self.cells.start)}. {goal} In turn, the speaker "
-            f"says {saying} and the listener moves up, down, left or right to the next cell, or stays; both "
-            "know all words and moves. The words have no meaning but the one that you two "
-            "give them. The game ends when the listener enters the goal, or after "
-            f"{counted(self.max_steps, 'move')}. If move number t enters the goal, both of "
-            f"you score ({self.max_steps + 1} - t) / {self.max_steps}; if none does, 0. You "
-            f"are the {('speaker', 'listener')[seat]}. {how[seat]}"
+        return filled(
+            "speaker_listener",
+            self,
+            seat=seat,
+            last=self.cells.name(self.size**2 - 1),
+            start=self.cells.name(self.cells.start),
+            goals=self.cells.names(self.goals),
+            words=[*range(self.num_words)],
         )
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:

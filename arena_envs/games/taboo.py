@@ -84,6 +84,7 @@ from arena_envs.game import (
     Vector,
     check_int,
     counted,
+    filled,
     fold,
     np,
     param,
@@ -475,41 +476,11 @@ class Taboo(talk.PairedTurns[State, Action]):
     def rules(self, seat: int) -> str:
         num = len(next(iter(self.deck.values())).forbidden)
         words = "the word" if self.adversarial else "the word itself"
-        if num:
-            words += f" or {'a' if num == 1 else f'one of {num}'} forbidden "
-            words += f"{'word' if num == 1 else 'words'}, which only player_0 knows"
-        told = self._adversarial_rules if self.adversarial else self._shared_rules
-        role, how = ROLES[self.adversarial][seat], (self._moves(seat), self.max_message)
-        return f"{told(words)} You are the {role}. {talk.how_to_write(*how)}"
-
-    def _shared_rules(self, words: str) -> str:
-        num = self.num_rounds
-        return (
-            "This is taboo, a game of a describer (player_0) and a guesser (player_1), who win or "
-            "lose together. An English word has been drawn, and only player_0 knows it. "
-            f"There are {counted(num, 'round')}. In each round player_0 gives a clue in free "
-            'words, and player_1 guesses a word, such as "guess house". A clue consists of English '
-            "words, without codes and spelling: player_1 "
-            f"reads it in lower case without punctuation. No word of it may be {words}, a form or "
-            "a part of these, or spelled like these. A clue that breaks a rule is refused: "
-            "player_1 does not read it, and the round is over without a guess. The game ends with "
-            f"the right guess. If it comes in round t, both of you score ({num + 1} - t) / {num}; "
-            "if none comes, 0."
-        )
-
-    def _adversarial_rules(self, words: str) -> str:
-        return (
-            "This is adversarial taboo, a game of an attacker (player_0) and a defender "
-            "(player_1), who are opponents. An English word has been drawn, and only player_0 "
-            f"knows it. There are {counted(self.num_rounds, 'round')}. In each round first "
-            "player_0 says something, and then player_1 says something or guesses the word. "
-            "player_0 wins if player_1 says the word in a message. "
-            f"player_0 loses if it says {words} itself. A word counts in any form, such as its "
-            "plural, in any case, and with its letters spelled out or disguised; as a part of a "
-            'longer word it does not count. player_1 can guess once, such as "guess house": it '
-            "wins if the guess is right, and loses if it is wrong. If all rounds pass, nobody "
-            "wins. You score 1 if you win, -1 if you lose, else 0."
-        )
+        words += filled("taboo_forbidden", self, num=num) if num else ""
+        name, role = "taboo_adversarial", ROLES[self.adversarial][seat]
+        told = filled(name if self.adversarial else "taboo", self, words=words)
+        how = talk.how_to_write(self._moves(seat), self.max_message)
+        return f"{told} You are the {role}. {how}"
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """For a guesser, another word that no utterance so far rules out.

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from arena_envs.game import TERMINAL, Vector, np, param
+from arena_envs.game import TERMINAL, Vector, filled, np, param
 from arena_envs.games.kits.board import TwoPlayerGame, piece_rows, turn_text
 from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
 
@@ -115,15 +115,7 @@ class TicTacToe(TwoPlayerGame[State]):
         return SQUARES[action]
 
     def rules(self, seat: int) -> str:
-        draw = f"{self.draw_return:g} for a draw"
-        return (
-            "This is tic-tac-toe on a board of 3 columns, a to c, and 3 rows, 1 to 3. "
-            "player_0 has the mark X and starts, player_1 has the mark O. In turn, each "
-            'player marks one empty square, named by its column and row, such as "b2". '
-            "Who first has three own marks in a row, a column or a diagonal wins. If the "
-            "board is full and nobody has won, the game is a draw. Your score is 1 if you "
-            f"win, -1 if you lose and {draw}."
-        )
+        return filled("tic_tac_toe", self)
 
 
 def scene(game: TicTacToe, state: State, viewer: int | None) -> Scene:

@@ -29,6 +29,7 @@ from arena_envs.game import (
     BaseGame,
     IllegalAction,
     Vector,
+    filled,
     fold,
     np,
 )
@@ -144,23 +145,15 @@ class TinyHanabi(BaseGame[State, int]):
         return legal[wanted]
 
     def rules(self, seat: int) -> str:
-        tables = "\n".join(
+        lines = [
             f"player_0 has card {mine} and player_1 has card {other}: "
             + "; ".join(
                 f"play {first}: {', '.join(map(str, row))}"
                 for first, row in enumerate(rows)
             )
             for (mine, other), rows in POINTS.items()
-        )
-        return (
-            "This is Tiny Hanabi, a cooperative game of two players. Each holds a card, 0 "
-            "or 1, that only its holder sees; all cards are equally likely. First player_0 "
-            'plays an action, "play 0", "play 1" or "play 2", then player_1, who has seen '
-            "it, plays one. Both players score the same points, which depend on both cards "
-            "and both actions. For each pair of cards and each action of player_0, these "
-            "are the points if player_1 then plays 0, 1 and 2:\n"
-            f"{tables}"
-        )
+        ]
+        return "\n".join([filled("tiny_hanabi", self), *lines])
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Deals the other card again; at the end only cards that give the same points."""

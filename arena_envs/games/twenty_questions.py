@@ -50,7 +50,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from arena_envs.game import TERMINAL, param
+from arena_envs.game import TERMINAL, filled, param
 from arena_envs.games.kits.clues import vocabulary
 from arena_envs.games.kits.secrets import SecretGame, State, secret_scene
 from arena_envs.games.kits.words import (
@@ -279,23 +279,17 @@ class TwentyQuestions(SecretGame):
         return self.actions_by_text.get(f"guess {thing}", other)
 
     def rules(self, seat: int) -> str:
-        return self._rules
-
-    @cached_property
-    def _rules(self) -> str:
         things, questions, _ = self.facts
-        example = f'"{questions[0]}" asks a question, "guess unicorn" guesses'
-        drawn = f"A thing has been drawn from a list of {self.num_things} common things"
-        if self.show_words or self.show_table:
-            drawn = f"One of these things has been drawn: {', '.join(things)}"
-        turns = f"{self.max_turns} turns" if self.max_turns > 1 else "one turn"
         parts = [
-            f"This is a game of twenty questions, which you play alone. {drawn}. Each is "
-            f"equally likely, and you do not see which. You have {turns}. At each "
-            "turn you ask a question, which is answered truthfully with yes or no, or you "
-            f"guess the thing: {example}. You may ask: {', '.join(questions)}. You "
-            "cannot ask anything twice. The game ends when you guess the thing, "
-            f"or after {turns}. {self.scores_text('you guess it at turn t')}"
+            filled(
+                "twenty_questions",
+                self,
+                shows=self.show_words or self.show_table,
+                things=things,
+                questions=questions,
+                example=questions[0],
+                scores=self.scores_text("you guess it at turn t"),
+            )
         ]
         if self.show_table:
             parts += ["The answer is yes to these questions and no to the others:"]

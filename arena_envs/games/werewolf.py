@@ -68,7 +68,7 @@ from arena_envs.game import (
     CHANCE,
     TERMINAL,
     Vector,
-    counted,
+    filled,
     np,
     param,
 )
@@ -339,7 +339,6 @@ KILL, *DAY_SPEECH = (talk.Move(name) for name in SPOKEN)
 VOTING = talk.Move("vote", message="no")
 BUDGET = 12_000  # characters of quoted messages in a text; each takes at most 12 per character
 
-TIMES = ("", "once", "twice")
 TASKS = {
     "kill": "name the player to kill",
     "see": "choose a player to see",
@@ -466,31 +465,6 @@ def _transcript(shown: Sequence[Event], seat: int, latest: int) -> Iterator[str]
     yield from talk.transcript(
         said, seat, told, latest=latest, brief=brief, num_listed=None
     )
-
-
-def _night_rules(roles: Sequence[str]) -> Iterator[str]:
-    has_pack = roles.count(WOLF) > 1
-    yield "At night every living player moves, in the order of the numbers."
-    if has_pack:
-        yield "Wolves see the moves of wolves; all other moves at night are hidden."
-    else:
-        yield "Nobody sees the moves."
-    yield 'A wolf names a victim, who is no wolf, such as "kill player_1".'
-    if has_pack:
-        yield (
-            "If the wolves name different victims, the living wolf with the highest number "
-            "decides."
-        )
-    if SEER in roles:
-        yield (
-            'The seer asks about a player, such as "see player_1", and learns whether it is a wolf.'
-        )
-    if "doctor" in roles:
-        yield (
-            'The doctor protects a player, itself if it likes, such as "save player_1"; if this '
-            "is the victim, nobody dies."
-        )
-    yield 'Villagers answer "sleep".'
 
 
 def how_to_write(num_statements: int, num_wolves: int, max_message: int) -> str:
@@ -720,38 +694,11 @@ class Werewolf(talk.TalkGame[State, Action]):
         return said._replace(audience=state.wolves) if is_private else said
 
     def rules(self, seat: int) -> str:
-        roles, num_statements = self.roles, self.num_statements
-        others = [role for role in ("seer", "doctor") if role in roles]
-        special = "".join(f" a {role}," for role in others)
-        num_wolves = roles.count(WOLF)
-        wolves = (
-            "a wolf,"
-            if num_wolves == 1
-            else f"{num_wolves} wolves, who know each other,"
-        )
-        villagers = counted(roles.count("villager"), "villager")
-        others_know = "Everybody knows" if num_wolves == 1 else "Everybody else knows"
-        start = (
-            f"This is Werewolf, for {len(roles)} players. Chance draws who is who: "
-            f"{wolves}{special} and {villagers}. {others_know} only its own role. "
-            "Night 1 comes first, then day 1, night 2 and so on."
-        )
-        end = (
-            ("Then" if num_statements else "By day")
-            + ' all vote, such as "vote player_1"; votes are shown when all have voted. The '
-            "player with the most votes is out; chance chooses among the tied. The role of a dead player is "
-            "told to all, and the dead do not move. The village, that is all but the wolves, wins when "
-            "no wolf lives. The wolves win when they are at least as many as the others. Members of "
-            "the team that wins score 1, dead or alive, and the others -1."
-        )
-        by_day = (
-            f"By day every living player speaks {TIMES[num_statements]} in the order "
-            'of the numbers: "accuse player_1" says that this is a wolf, "clear player_1" that it '
-            'is none, and "pass" says neither. None of it needs to be true.'
-        )
-        talks = [by_day] if num_statements else []
-        how = how_to_write(num_statements, self.num_wolves, self.longest)
-        return " ".join([start, *_night_rules(roles), *talks, end, how])
+        num, day = self.roles.count(VILLAGER), "By day"
+        if self.num_statements:
+            day = filled("werewolf_day", self)
+        how = how_to_write(self.num_statements, self.num_wolves, self.longest)
+        return filled("werewolf", self, num_villagers=num, day=day, how=how)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws roles and moves again that the seat does not know.

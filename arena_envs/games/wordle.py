@@ -52,6 +52,7 @@ from arena_envs.game import (
     TERMINAL,
     Vector,
     check_split,
+    filled,
     np,
     of_split,
     param,
@@ -185,21 +186,8 @@ class Wordle(SecretGame):
         return self.actions_by_text.get(text)
 
     def rules(self, seat: int) -> str:
-        most, length = self.max_guesses, len(self.listed[0])
-        number = f"{most} guesses" if most > 1 else "one guess"
-        return (
-            f"This is a game of guessing a word of {length} letters. One of these words has "
-            "been drawn, each equally likely, and you do not see which: "
-            f"{', '.join(self.listed)}. You have {number}. You guess by writing one of these "
-            f'words, such as "{self.listed[0]}". You cannot guess a word twice. After each '
-            "guess you read a mark for each of its letters, in order. G: the word has this "
-            "letter in this place. Y: the word has this letter, but in another place. -: the "
-            "word does not have this letter, or has it fewer times than you guessed it. A "
-            "letter that you guessed several times has at most as many marks G and Y as the "
-            "word has this letter: G goes first, then Y from left to right. The game ends when "
-            f"you guess the word, or after {number}. "
-            f"{self.scores_text('guess number t is right')}"
-        )
+        first, scores = self.listed[0], self.scores_text("guess number t is right")
+        return filled("wordle", self, first=first, length=len(first), scores=scores)
 
 
 @lru_cache(MAX_ANSWERS)

@@ -82,18 +82,9 @@ FACTS = (
 def check_protocol(game: AnyGame) -> None:
     """The game has all facts and methods of `Game`."""
     for name in FACTS:
-        demand(
-            hasattr(game, name),
-            f"the game declares {name}",
-            fix="Set it as an attribute or a property.",
-        )
+        demand(hasattr(game, name), f"the game declares {name}")
     for name in METHODS:
-        rule = f"the game has a method {name}"
-        demand(
-            callable(getattr(game, name, None)),
-            rule,
-            fix="Write it, or inherit from arena_envs.BaseGame.",
-        )
+        demand(callable(getattr(game, name, None)), f"the game has a method {name}")
 
 
 def check_measures(sample: Sample) -> None:
@@ -164,12 +155,7 @@ def check_actions(sample: Sample) -> None:
         if game.num_actions is not None:
             rule = f"actions are integers from 0 to {game.num_actions - 1}"
             in_range = all(type(a) is int and 0 <= a < game.num_actions for a in legal)
-            demand(
-                in_range,
-                rule,
-                legal,
-                fix="Return ints within these limits, or raise num_actions.",
-            )
+            demand(in_range, rule, legal)
             demand(
                 legal == sorted(legal), "legal actions are in ascending order", legal
             )
@@ -180,12 +166,7 @@ def check_actions(sample: Sample) -> None:
     for episode in sample.episodes:
         num = sum(game.current_player(state) == CHANCE for state, _ in episode)
         rule = f"an episode has at most max_chance_nodes = {most} chance nodes"
-        demand(
-            most is None or num <= most,
-            rule,
-            num,
-            fix="Raise max_chance_nodes, or set it to None.",
-        )
+        demand(most is None or num <= most, rule, num)
 
 
 def _check_chance(outcomes: Any) -> None:
@@ -217,12 +198,7 @@ def check_returns(sample: Sample) -> None:
     for episode in sample.episodes:
         returns = game.returns(episode[-1][0])
         rule = f"a final return lies between {game.min_return} and {game.max_return}"
-        demand(
-            low <= min(returns) <= max(returns) <= high,
-            rule,
-            returns,
-            fix="Correct returns, min_return or max_return.",
-        )
+        demand(low <= min(returns) <= max(returns) <= high, rule, returns)
         if game.zero_sum:
             rule = "returns of a zero-sum game sum to 0"
             demand(abs(sum(returns)) < 1e-9, rule, returns)
@@ -308,12 +284,11 @@ def check_forfeit(sample: Sample) -> None:
             for team_mate, now, before in zip(own, returns, paid, strict=True):
                 if team_mate:
                     rule = "the team that forfeits ends with at most its return so far, or with min_return"
-                    kept, fix = now <= max(before, game.min_return), "Take"
+                    kept = now <= max(before, game.min_return)
                 else:
                     rule = "a forfeit takes nothing from other teams"
-                    kept, fix = now >= before, "Leave"
-                fix += " something from the team that forfeits alone."
-                demand(kept, rule, returns, fix=fix)
+                    kept = now >= before
+                demand(kept, rule, returns)
             rule = "a forfeit keeps the sum of a zero-sum game"
             demand(not game.zero_sum or abs(sum(returns)) < 1e-9, rule, returns)
             rule = "a cooperating team shares a forfeit"
@@ -374,10 +349,9 @@ def _check_round(game: AnyGame, start: Any, rng: random.Random) -> None:
 
 
 def _check_alike(game: AnyGame, state: Any, other: Any, seat: int) -> None:
-    advice = "Show choices after the last seat's choice, or set simultaneous = False."
     shown, again = view(game, state, seat), view(game, other, seat)
     rule = "no text, features or mask shows another seat's choice of the running round"
-    demand(shown == again, f"{rule}; got {difference(shown, again)}", fix=advice)
+    demand(shown == again, f"{rule}; got {difference(shown, again)}")
     rule = "no information state shows another seat's choice of the running round"
     keys = [game.information_state(s, seat) for s in (state, other)]
-    demand(keys[0] == keys[1], rule, *keys, fix=advice)
+    demand(keys[0] == keys[1], rule, *keys)

@@ -27,11 +27,13 @@ def demand(kept: bool, rule: str, *found: Any, fix: str = "") -> None:
         kept: whether the rule holds.
         rule: the rule, as a statement about a correct game.
         *found: values that break the rule.
-        fix: what to do, as a sentence; empty where `fixes.toml` or the rule says that.
+        fix: what to do, as a sentence; empty where `fixes.toml`, by the beginning of the rule, or
+            the rule says that.
     """
     if not kept:
         fixes = tomllib.loads(Path(__file__).with_name("fixes.toml").read_text("utf-8"))
-        fix = fix or fixes.get(rule.partition("; got")[0], "")
+        starts = [start for start in fixes if rule.startswith(start)]
+        fix = fix or fixes.get(max(starts, key=len, default=""), "")
         got = ", ".join(short(value) for value in found)
         what = f"{rule}; got {got}" if got else rule
         raise BrokenPromise(f"{what}. {fix}" if fix else what)
@@ -78,30 +80,17 @@ def random_episode(game: AnyGame, state: Any, rng: random.Random) -> Episode:
     while (player := game.current_player(state)) != TERMINAL:
         if player == CHANCE:
             num_chances += 1
-            demand(
-                num_chances <= MAX_CHANCE,
-                f"an episode has at most {MAX_CHANCE} chance nodes in a row",
-                state,
-                fix="Give the turn to a seat or end the episode.",
-            )
+            rule = f"an episode has at most {MAX_CHANCE} chance nodes in a row"
+            demand(num_chances <= MAX_CHANCE, rule, state)
             outcomes = game.chance_outcomes(state)
             demand(len(outcomes) > 0, "a chance node has outcomes", state)
             action = sample_chance(game, state, rng)
         else:
             num_turns, num_chances = num_turns + 1, 0
             rule = f"an episode ends within max_turns = {game.max_turns!r}"
-            demand(
-                num_turns <= game.max_turns,
-                rule,
-                fix="End the episode earlier, or raise max_turns.",
-            )
+            demand(num_turns <= game.max_turns, rule)
             legal = game.legal_actions(state)
-            demand(
-                len(legal) > 0,
-                "a seat that is to move has a legal action",
-                state,
-                fix="Return a legal action, or let current_player return TERMINAL.",
-            )
+            demand(len(legal) > 0, "a seat that is to move has a legal action", state)
             action = rng.choice(legal)
         episode.append((state, action))
         state = game.apply(state, action)

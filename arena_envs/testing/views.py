@@ -90,12 +90,7 @@ def _check_text(text: str) -> None:
     )
     demand(text.isascii(), "a text is ASCII", text)
     rule = f"a text has at most {MAX_TEXT} characters"
-    demand(
-        len(text) <= MAX_TEXT,
-        rule,
-        len(text),
-        fix="Shorten the text, such as by leaving out the oldest turns.",
-    )
+    demand(len(text) <= MAX_TEXT, rule, len(text))
 
 
 def check_parse(sample: Sample) -> None:
@@ -129,20 +124,12 @@ def _check_reading(game: AnyGame, state: object, text: str, action: object) -> N
     try:
         found = game.parse(state, text)
     except IllegalAction as error:
-        demand(
-            False,
-            f"{rule}: {text!r}",
-            error,
-            fix="Accept the text in any case and with any white space, as BaseGame.parse does.",
-        )
+        fix = "Accept the text in any case and with any white space, as BaseGame.parse does."
+        demand(False, f"{rule}: {text!r}", error, fix=fix)
     else:
-        rule = f"{rule}: {text!r}"
-        demand(
-            found == action and type(found) is type(action),
-            rule,
-            found,
-            fix="Return the legal action itself, as an int.",
-        )
+        is_same = found == action and type(found) is type(action)
+        fix = "Return the legal action itself, as an int."
+        demand(is_same, f"{rule}: {text!r}", found, fix=fix)
 
 
 def check_strictness(sample: Sample) -> None:
@@ -174,12 +161,7 @@ def _check_refused(game: AnyGame, state: object, said: str) -> None:
         found = game.parse(state, said)
     except IllegalAction:
         return
-    demand(
-        False,
-        f"parse refuses {said!r:.80}",
-        found,
-        fix="Compare the whole text with the texts of legal actions, as BaseGame.parse does.",
-    )
+    demand(False, f"parse refuses {said!r:.80}", found)
 
 
 def check_hostile_texts(sample: Sample) -> None:
@@ -211,12 +193,7 @@ def _check_markup(game: AnyGame, state: object, said: str, markup: str) -> None:
     for seat in set(range(game.num_players)) - {speaker}:
         shown = game.observe(after, seat)
         rule = f"observe breaks {markup!r} in what another seat wrote"
-        demand(
-            markup not in shown,
-            rule,
-            shown,
-            fix="Show the words of another seat by arena_envs.hostile.quoted.",
-        )
+        demand(markup not in shown, rule, shown)
 
 
 def check_refusal(game: AnyGame, state: object, text: str) -> None:
@@ -237,12 +214,8 @@ def check_refusal(game: AnyGame, state: object, text: str) -> None:
         for seat in range(game.num_players):
             game.observe(after, seat).encode()
         return
-    demand(
-        action in legal,
-        f"parse gives a legal action or raises IllegalAction for {text[:80]!r}",
-        action,
-        fix="Raise IllegalAction for every other text.",
-    )
+    rule = f"parse gives a legal action or raises IllegalAction for {text[:80]!r}"
+    demand(action in legal, rule, action)
     rule = "parse refuses a text that names no action"
     demand(text not in ("", " ", "no such action", "x" * 100_000), rule, text)
 
@@ -255,7 +228,6 @@ MESSAGES = (
     "A rather longer remark about walnuts, with 0 1 2 3 4 5 6 7 8 9 for games of numbers!",
 )
 LONG = "\U000e0041"  # `quoted` shows it as 12 characters
-HEARD_FIX = "Remove messages that a seat does not read from what it knows and is shown."
 
 
 def check_messages(sample: Sample) -> None:
@@ -326,13 +298,13 @@ def _compare_heard(game: AnyGame, one: Any, other: Any, seat: int) -> None:
         return  # the words decided how the game ended, which a seat may be told
     keys = [game.information_state(state, seat) for state in (one, other)]
     rule = "a message is in no information state of a seat outside its audience"
-    demand(keys[0] == keys[1], rule, *keys, fix=HEARD_FIX)
+    demand(keys[0] == keys[1], rule, *keys)
     shown, again = view(game, one, seat), view(game, other, seat)
     rule = "a message shows in no text, features or mask of a seat outside its audience"
-    demand(shown == again, f"{rule}; got {difference(shown, again)}", fix=HEARD_FIX)
+    demand(shown == again, f"{rule}; got {difference(shown, again)}")
     alike = scene_of(game, one, seat) == scene_of(game, other, seat)
     rule = "a message shows in no scene of a seat outside its audience"
-    demand(alike, rule, seat, fix=HEARD_FIX)
+    demand(alike, rule, seat)
 
 
 def check_long_talk(sample: Sample) -> None:
@@ -353,13 +325,12 @@ def check_long_talk(sample: Sample) -> None:
             action = _at_length(game, state, action)
         state = game.apply(state, action)
         for seat in range(game.num_players):
-            text = game.observe(state, seat)
-            demand(
-                len(text) <= MAX_TEXT,
-                f"a text has at most {MAX_TEXT} characters after the longest messages",
-                len(text),
-                fix="Show fewer of the latest messages, or make the longest one shorter.",
+            length = len(game.observe(state, seat))
+            rule = (
+                f"a text has at most {MAX_TEXT} characters after the longest messages"
             )
+            fix = "Show fewer of the latest messages, or make the longest one shorter."
+            demand(length <= MAX_TEXT, rule, length, fix=fix)
 
 
 def _at_length(game: AnyGame, state: Any, action: Any) -> Any:
@@ -464,16 +435,15 @@ def check_resampling(sample: Sample) -> None:
 
 
 def _check_draw(game: AnyGame, state: Any, seat: int, drawn: Any) -> None:
-    advice = "Redraw only what the seat cannot see."
     rule = "resample does not change the seat to move"
     alike = game.current_player(drawn) == game.current_player(state)
-    demand(alike, rule, drawn, fix=advice)
+    demand(alike, rule, drawn)
     key, found = (game.information_state(s, seat) for s in (state, drawn))
     rule = "resample keeps the information state of the seat"
-    demand(found == key, rule, found, key, fix=advice)
+    demand(found == key, rule, found, key)
     shown, again = view(game, state, seat), view(game, drawn, seat)
     rule = "resample keeps the text, features and mask of the seat; got "
-    demand(shown == again, rule + difference(shown, again), fix=advice)
+    demand(shown == again, rule + difference(shown, again))
     demand(
         drawn == state or game.information == "imperfect",
         "a perfect-information game has nothing to resample",
@@ -619,7 +589,6 @@ def _unequal(one: list[Any], other: list[Any], default: Any = ("", "")) -> Any:
 
 
 NUM_STATES, NUM_DRAWN = 60, 4  # states whose scenes are compared, and that are drawn
-FIX = "Read information_state instead of the state where something is hidden."
 
 
 def check_scenes(sample: Sample) -> None:
@@ -649,7 +618,6 @@ def _compare(game: AnyGame, state: Any, twin: Any, seat: int) -> None:
         one == other,
         "what a seat cannot know shows in no scene of the seat",
         *_unequal(text_of(one).split("\n"), text_of(other).split("\n"), (one, other)),
-        fix=FIX,
     )
 
 

@@ -12,17 +12,22 @@ import pytest
 
 from arena_trainers.credit import estimate
 from arena_trainers.credit.proofs import ExactGame, expected_gradient
-from arena_trainers.credit.proofs.diagnostics import Diagnostic, alone, pay
+from arena_trainers.credit.proofs.diagnostics import diagnostic
 from arena_trainers.credit.proofs.exact import ExactPlay
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
-WORKERS = [alone(("plan", i), pay(0.0), pay(best)) for i, best in enumerate((1.0, 3.0))]
-CALLS = Diagnostic(
+CALLS = diagnostic(
     "two_calls",
-    "roles",
-    "A planner and a worker.",
-    alone("planner", pay(1.0, WORKERS[0]), pay(0.5, WORKERS[1])),
-    known={},
+    {
+        "tests": "roles",
+        "about": "A planner and a worker.",
+        "tree": [
+            0,
+            "planner",
+            {"pay": 1, "then": [0, ["plan", 0], {}, {"pay": 1}]},
+            {"pay": 0.5, "then": [0, ["plan", 1], {}, {"pay": 3}]},
+        ],
+    },
 )
 BY_ROLE = {"pool": ("game", "role"), "scale": "none"}
 

@@ -140,6 +140,18 @@ def clipped(ratio: Any, advantages: Any, low: Any, high: Any) -> Any:
     return -(ratio * advantages).minimum(ratio.clamp(min=low, max=high) * advantages)
 
 
+def value_loss(values: Any, old: Any, targets: Any, clip: float | None = None) -> Any:
+    """PPO's loss of values v, per token: ½ max((v - R)², (v_old + clip(v - v_old, ±c) - R)²).
+
+    Without a clip c it is ½ (v - R)²; v_old is the value as the batch was played, R the target.
+    """
+    error = (values - targets) ** 2
+    if clip is not None:
+        near = old + (values - old).clamp(-clip, clip)
+        error = error.maximum((near - targets) ** 2)
+    return error / 2
+
+
 @needs("old", "entropy", surrogate=True)
 def hapo_clip(
     logps: Any, seen: Any, *, quantile: float = 0.8, redistribute: bool = True

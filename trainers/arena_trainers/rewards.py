@@ -17,28 +17,41 @@ With a limit b the weight is -λ for `at_most`, λ for `at_least`. After each ba
 |---|---|---|
 | `milestones` | Φ' - Φ, Φ the game's `progress`, 0 at the end | kept: the sum of a seat depends on its first state alone |
 | `milestones` with `potential: false` | the same, with Φ of the last state | may change |
+| `belief_gain` | Φ' - Φ, Φ the log-probability of the hidden card by the exact posterior | kept |
+| `partner_gain` | V' - V, V what the others can expect, and get at the end | may change: the sum has their return |
 | `expert_match` | 1 for what the solver would play | may change |
 | `length` | the tokens of the reply | may change |
+
+*Kept*: whatever the others play, a seat's best policies are those of the game, and so are the equilibria
+(https://eprints.whiterose.ac.uk/id/eprint/75111), but for truncated episodes. In games of secrets
+`milestones: {of: information}` pays what a guess tells.
 """
 
 import functools
+import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from arena_envs import make_game
+from arena_envs import GameEnv, make_game
 from arena_envs.doors import Door, broken, check_options
+from arena_envs.game import AnyGame
 from arena_trainers.options import Weight, is_number
 from arena_wrappers import Episode, PromptOptions, Turn, TurnRequest, make_policy, play
 from arena_wrappers.play import final_state, turn_states
 from arena_wrappers.policies import own_prompt
 
 _HERE = "arena_trainers.rewards"
+NUM_TRIED = 4  # turns of a game, before training
 rewards: Door[float] = Door(
     "reward",
     "arena.rewards",
-    {name: f"{_HERE}:{name}" for name in ("milestones", "expert_match", "length")},
+    {name: f"{_HERE}:{name}" for name in ("milestones", "expert_match", "length")}
+    | {
+        name: f"arena_trainers.evaluate.measures:{name}"  # they enumerate the game
+        for name in ("belief_gain", "partner_gain")
+    },
     given=("episode", "turn", "state", "game"),
     kit=f"{_HERE}:check_reward",
 )
@@ -60,16 +73,21 @@ def milestones(
     terminated episode (https://people.eecs.berkeley.edu/~russell/papers/icml99-shaping.pdf); `discount`
     has to be that of the estimator.
     """
-    states = turn_states(episode, game)
-    later = [i for i, t in enumerate(episode.turns) if t.seat == turn.seat]
-    later = [i for i in later if episode.turns[i].index > turn.index]
-    if later:
-        after = _progress(game, states[later[0]], of)
+    later = next_state(episode, turn, game)
+    if later is not None:
+        after = _progress(game, later, of)
     elif potential and episode.terminated:
         after = 0.0
     else:
         after = _progress(game, final_state(episode, game), of)
     return discount * after - _progress(game, state, of)
+
+
+def next_state(episode: Episode, turn: Turn, game: Any) -> Any | None:
+    """The state at the seat's next turn; None after its last one."""
+    states = zip(episode.turns, turn_states(episode, game), strict=True)
+    later = (s for t, s in states if t.seat == turn.seat and t.index > turn.index)
+    return next(later, None)
 
 
 def _progress(game: Any, state: Any, of: str) -> float:
@@ -174,6 +192,16 @@ def _part(name: str, entry: Any) -> Part:
     ((key, limit),) = bounds.items()
     sign = -1 if key == "at_most" else 1
     return Part(name, part.function, weight, sign, float(limit), float(rate))
+
+
+def try_parts(parts: Mapping[str, Part], games: Iterable[AnyGame]) -> None:
+    """Asks each part about random play; raises ValueError if it cannot be paid in a game."""
+    for game in games if parts else ():
+        (episode,) = play(functools.partial(GameEnv, game), "random", [0])
+        pairs = zip(episode.turns, turn_states(episode, game), strict=True)
+        for turn, state in itertools.islice(pairs, NUM_TRIED):
+            for part in parts.values():
+                part(episode, turn, state, game)
 
 
 def check_reward(reward: Callable[..., Any], game: Any, **options: Any) -> None:

@@ -55,6 +55,7 @@ class Generation:
         token_ids: token ids of `text`.
         logprobs: log-probabilities of these tokens.
         parent: index, within the turn, of the generation that it answers; -1 for none.
+        messages: its prompt.
     """
 
     role: str
@@ -63,6 +64,7 @@ class Generation:
     token_ids: Sequence[int] = ()
     logprobs: Sequence[float] = ()
     parent: int = -1
+    messages: Sequence[Message] = ()
 
 
 @dataclass  # not frozen, which takes three times as long to make

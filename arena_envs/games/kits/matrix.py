@@ -9,7 +9,16 @@ from functools import cached_property, reduce
 from itertools import product
 from typing import Any, NamedTuple
 
-from arena_envs.game import TERMINAL, BaseGame, Kind, Vector, fold, np
+from arena_envs.game import (
+    TERMINAL,
+    BaseGame,
+    Kind,
+    Vector,
+    as_tuples,
+    filled,
+    fold,
+    np,
+)
 from arena_envs.scenes.shapes import (
     Cell,
     Scene,
@@ -168,7 +177,7 @@ class MatrixRounds(ChoiceRounds):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("payoffs", "actions"):
-            object.__setattr__(self, name, _as_tuples(getattr(self, name)))
+            object.__setattr__(self, name, as_tuples(getattr(self, name)))
         check_names(self.actions, checked_shape(self.payoffs))
 
     @cached_property
@@ -273,22 +282,8 @@ class MatrixRounds(ChoiceRounds):
         return found[0] if len(found) == 1 else super().parse(state, text)
 
     def rules(self, seat: int) -> str:
-        once = self.num_rounds == 1
-        length = "" if once else f" of {self.num_rounds} rounds"
-        start = "All" if once else "In each round, all"
-        then = (
-            "Then" if once else "When all have chosen, everybody sees the choices, and"
-        )
-        total = "" if once else ", summed over all rounds"
-        lines = [
-            f"This is a game{length} for {self.num_players} players. You are "
-            f"player_{seat}. {start} players choose one action each, at the same time and "
-            "without seeing what the others choose. You choose by the name of an action: "
-            f"{', '.join(self.names[seat])}. {then} each player is paid by this table:",
-            *self._table(seat),
-            f"Your score is what you are paid{total}.",
-        ]
-        return "\n".join(lines)
+        told = filled("matrix_game", self, seat=seat, names=self.names[seat])
+        return "\n".join([told, *self._table(seat), filled("matrix_game_score", self)])
 
     def _table(self, seat: int) -> Iterator[str]:
         """A line for each cell, the own choices in order."""
@@ -312,11 +307,6 @@ def _cell(payoffs: Any, chosen: Sequence[int]) -> Any:
     for action in chosen:
         payoffs = payoffs[action]
     return payoffs
-
-
-def _as_tuples(value: Any) -> Any:
-    """Lists as tuples, because JSON and YAML have lists only."""
-    return tuple(map(_as_tuples, value)) if isinstance(value, list | tuple) else value
 
 
 MAX_SHOWN = 60  # of a table of payoffs that is shown

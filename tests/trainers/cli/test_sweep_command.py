@@ -47,10 +47,18 @@ def test_a_grid_has_all_combinations_and_brackets_protect_commas():
     ]
 
 
+def test_tied_options_vary_as_one():
+    assert _grid(["a+b=1+2,3+4", "c=1+1"]) == [
+        ("a=1", "b=2", "c=1+1"),
+        ("a=3", "b=4", "c=1+1"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
         (["--vary", "credit"], "want --vary KEY=VALUE,VALUE, got 'credit'"),
+        (["--vary", "a+b=1+2,3"], "want --vary KEY=VALUE,VALUE, got 'a+b=1+2,3'"),
         (["--vary", "credti=mars"], "credti"),
         (["--vary", "credit=mars", "--max_stepz", "3"], "max_stepz"),
     ],

@@ -6,12 +6,23 @@ from functools import partial
 
 import pytest
 
+from arena_envs import make
 from arena_trainers.credit import export
-from arena_trainers.data import joined, messages_of, select, selectors, to_dataset
+from arena_trainers.data import (
+    joined,
+    messages_of,
+    rows_to_dataset,
+    select,
+    selectors,
+    to_dataset,
+)
 from arena_trainers.data.testing import check_selector
 from arena_wrappers import (
+    AgentPolicy,
     Branching,
     Episode,
+    Generation,
+    PromptWrapper,
     RandomPolicy,
     Reply,
     ScriptedPolicy,
@@ -19,6 +30,7 @@ from arena_wrappers import (
     play,
     without_lost,
 )
+from arena_wrappers.policies import agents
 
 RULES = {"max_turns": None, "prompt": {"reply_format": "bare"}, "actions": []}
 END = {"terminated": True, "truncated": False}
@@ -345,7 +357,7 @@ def test_revisions_learn_best_siblings_too_and_ask_for_a_value():
         "the best sibling's value is not above 1.5": 1,
         "nothing was refused and then corrected": 2,
     }
-    with pytest.raises(ValueError, match="want good as true or false, got 'yes'"):
+    with pytest.raises(ValueError, match="want good True or False, got 'yes'"):
         select("revisions", tree(), good="yes")
 
 
@@ -377,6 +389,37 @@ def test_feedback_pairs_prefers_the_accepted_reply():
     assert found.dropped == {"no legal reply at its prompt": 1}
 
 
+def test_judged_pairs_compares_mean_grades_of_the_replies_to_a_prompt():
+    told = {
+        "bet": ["5, no: 4/5", "Better than 2. 5 of 5", "no grade, or 77"],
+        "pass": ["1"],
+    }
+    graded = []
+
+    def grade(request):
+        *_, asked = request.messages
+        reply = "bet" if ">bet<" in asked["content"] else "pass"
+        graded.append(reply)
+        return told[reply][graded.count(reply) % len(told[reply])]
+
+    episodes = play("kuhn_poker", "random", range(6), num_samples=6)
+    found = select("judged_pairs", episodes, judge=ScriptedPolicy(grade, name="strict"))
+    said = {(row.chosen[0].text, row.rejected[0].text) for row in found.rows}
+    assert said == {("<answer>bet</answer>", "<answer>pass</answer>")}
+    assert {row.margin for row in found.rows} == {4.5 - 1}
+    assert len(graded) == 6 * len(found.rows)
+    assert "all replies to its prompt are the same" in found.dropped
+
+
+@pytest.mark.parametrize("text", ["the same: 3", "none", "<think>5", "9", "5.5"])
+def test_judged_pairs_leaves_out_equal_and_unread_grades(text):
+    episodes = play("kuhn_poker", "random", range(6), num_samples=6)
+    judge = ScriptedPolicy(lambda request: text, name="judge")
+    found = select("judged_pairs", episodes, judge=judge)
+    assert not found.rows
+    assert found.dropped["the judge sees no difference, or gave no grades"] > 0
+
+
 def test_rule_labels_judges_by_the_rules():
     turns = [
         turn(0, "raise", invalid="illegal", rewards={"format": -0.5}),
@@ -394,8 +437,138 @@ def test_rule_labels_judges_by_the_rules():
 OPTIONS: dict[str, dict[str, object]] = {
     "solver_replies": {"solver": "cfr"},
     "solver_labels": {"solver": "cfr"},
+    "judged_pairs": {"judge": "random"},
     "mixed": {"share": 0.9},
 }
+
+
+def call(role, text, prompt, parent=-1):
+    """A generation whose tokens are the lengths of its prompt and its text."""
+    messages = [{"role": "user", "content": prompt}]
+    return Generation(
+        role, text, [len(prompt)], [len(text)], [0.0], parent, messages=messages
+    )
+
+
+def planned(plan, move, index=0, **given):
+    """A turn of a planner and a worker, who reads the plan."""
+    said = [call("planner", plan, "plan?"), call("worker", move, f"{plan}, move", 0)]
+    return turn(index, move, generations=said, **given)
+
+
+GROUP = [
+    episode([planned("bluff", "bet")], (1.0, -1.0), sample=0),
+    episode([planned("bluff", "pass")], (-1.0, 1.0), sample=1),
+    episode([planned("fold", "pass")], (-1.0, 1.0), sample=2),
+]
+
+
+def of_calls(found, text="completion"):
+    return [
+        (row.role, row.parent, row.prompt[-1]["content"], said(getattr(row, text)))
+        for row in found.rows
+    ]
+
+
+def test_each_generation_is_a_row_with_its_own_prompt_and_tokens():
+    found = select("wins", GROUP)
+    assert of_calls(found) == [
+        ("planner", -1, "plan?", ["bluff"]),
+        ("worker", 0, "bluff, move", ["bet"]),
+    ]
+    data = rows_to_dataset(found.rows)
+    assert (data["role"][:], data["parent"][:]) == (["planner", "worker"], [-1, 0])
+    assert (data["prompt_ids"][:], data["completion_ids"][:]) == (
+        [[5], [11]],
+        [[5], [3]],
+    )
+
+
+def test_rows_of_single_generations_have_no_columns_of_roles():
+    plain, mixed = select("wins", THREE[:1]), select("wins", [*THREE[:1], *GROUP])
+    assert not {"role", "parent"} & {*rows_to_dataset(plain.rows).column_names}
+    data = rows_to_dataset(mixed.rows)
+    assert data["role"][:] == ["", "planner", "worker"]
+    assert data["parent"][:] == [-1, -1, 0]
+
+
+def test_the_tokens_of_all_generations_cost():
+    # R = 3/4 - 0.6 * 4/4 = 0.15 and 3/4 - 0.6 * 3/4 = 0.3
+    three = [call("a", "x", str(i)) for i in range(3)]
+    many = turn(0, "x", generations=[*three, call("a", "x", "?")])
+    few = turn(0, "x", generations=three)
+    found = select("best_of_group", [episode([many]), episode([few], sample=1)])
+    assert {row.sample for row in found.rows} == {1}
+
+
+def test_a_generation_has_the_verdict_of_its_turn():
+    refused = planned("raise", "all in", 1, invalid="illegal")
+    found = select("rule_labels", [episode([planned("bluff", "bet"), refused])])
+    assert [(row.role, row.label) for row in found.rows] == [
+        ("planner", True),
+        ("worker", True),
+        ("planner", False),
+        ("worker", False),
+    ]
+
+
+def test_pairs_are_of_the_first_generations_that_differ():
+    found = select("outcome_pairs", GROUP)
+    assert of_calls(found, "chosen") == [
+        ("planner", -1, "plan?", ["bluff"]),
+        ("worker", 0, "bluff, move", ["bet"]),
+    ]
+    assert [said(row.rejected) for row in found.rows] == [["fold"], ["pass"]]
+    tree = [GROUP[0]]
+    for move, paid in (("bet", 1.0), ("pass", -1.0)):
+        said_so = planned("bluff", move, rewards={"game": paid})
+        tree.append(episode([said_so], parent=0, branch=0))
+    (row,) = select("branch_pairs", tree).rows
+    assert (row.role, said(row.chosen), said(row.rejected)) == (
+        "worker",
+        ["bet"],
+        ["pass"],
+    )
+
+
+def test_a_reply_is_preferred_to_a_refused_one_of_its_role():
+    """Asked again, the planner reads the refusal, so that no prompts are the same."""
+    refused = replace(planned("raise", "all in"), action=None, invalid="illegal")
+    again = [call("planner", "bluff", "plan!"), call("worker", "bet", "move!", 0)]
+    played = episode([refused, turn(1, "bet", generations=again)])
+    found = select("feedback_pairs", [played]).rows
+    assert [(row.role, said(row.chosen), said(row.rejected)) for row in found] == [
+        ("planner", ["bluff"], ["raise"]),
+        ("worker", ["bet"], ["all in"]),
+    ]
+
+
+def test_a_solver_replies_to_the_generation_that_moved():
+    (played,) = play("kuhn_poker", "agent:planner_worker(random)", [3])
+    first = ScriptedPolicy(lambda request: request.wrap(request.legal[0]), "first")
+    found = select("solver_replies", [played], solver=first)
+    assert {row.role for row in found.rows} == {"worker"}
+    prompts = {t.generations[1].messages[-1]["content"] for t in played.turns}
+    assert {row.prompt[-1]["content"] for row in found.rows} == prompts
+
+
+def test_generations_without_prompts_are_refused():
+    lacking = turn(0, "bet", generations=[Generation("planner", "bluff")])
+    with pytest.raises(ValueError, match="got none for role 'planner' of 'lm'"):
+        select("wins", [episode([lacking])])
+
+
+@pytest.mark.parametrize("name", ["wins", "feedback_pairs", "revisions", "rule_labels"])
+def test_promises_hold_for_turns_of_agents(name):
+    agent = "agent:planner_worker(planner=random, worker=noisy:0.5(random))"
+    trees = play("kuhn_poker", agent, range(4), branch=Branching(3, follow="all"))
+    careless = ScriptedPolicy(
+        lambda request: "bet" if len(request.messages) > 2 else "raise", "careless"
+    )
+    asking = PromptWrapper(make("kuhn_poker"), "bare", on_invalid="retry")
+    again = AgentPolicy(agents.find("planner_worker"), careless)
+    episodes = joined([trees, play(asking.clone, [again, "random"], range(9, 12))])
+    check_selector(selectors.find(name), episodes=episodes)
 
 
 @pytest.mark.parametrize("name", sorted(selectors.built_in))

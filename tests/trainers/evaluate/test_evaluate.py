@@ -21,6 +21,7 @@ from arena_envs.bots.solved import CFR
 from arena_envs.game import CHANCE, TERMINAL
 from arena_envs.games.frozen_lake import FrozenLake
 from arena_envs.games.kuhn_poker import KuhnPoker
+from arena_envs.solvers import TooLarge
 from arena_trainers.evaluate import evaluate, matches
 from arena_trainers.evaluate.baselines import constants_of, solver_of
 from arena_trainers.evaluate.intervals import mean_interval
@@ -34,6 +35,7 @@ from arena_wrappers import (
     ScriptedPolicy,
     play,
 )
+from arena_wrappers.policies import SolverValues
 from arena_wrappers.records import EpisodeLog
 
 KUHN = arena_envs.make_game("kuhn_poker")
@@ -667,3 +669,12 @@ def test_an_evaluation_says_which_split_it_used():
     found = evaluate("random", "wordle", num_episodes=2, baselines=False)
     assert "Split: train; -p split=test draws other instances" in caption(found)
     assert found.to_dict()["params"]["split"] == "train"
+
+
+def test_a_scorer_that_cannot_solve_the_game_is_refused_before_play(monkeypatch):
+    monkeypatch.setitem(SolverValues.__call__.__globals__, "MAX_SOLVED", 50)
+    policy = "noisy:0.1(agent:verify(random, scorer=solver))"
+    with pytest.raises(TooLarge, match="LeducPoker"):
+        evaluate(policy, "leduc_poker", num_episodes=2)
+    with pytest.raises(ValueError, match=r"list of actions .* got Bargaining"):
+        evaluate(policy, "bargaining", num_episodes=2)

@@ -159,7 +159,26 @@ def test_preflight_finds_the_models_and_loads_none(
         check_policies(f"lm:{reward_folder}")
 
 
+def test_a_reward_model_scores_for_agents(policy, reward, reward_folder, kuhn_env):
+    spec = f"agent:candidates(random, num=4, scorer=reward:{reward_folder})"
+    (episode,) = play(kuhn_env, make_policy(spec, MAKERS), [3])
+    for turn in episode.turns:
+        texts = list(dict.fromkeys(one.text for one in turn.generations))
+        pairs = [reward.encode(turn.messages, text) for text in texts]
+        scores = reward.score(pairs)
+        assert turn.reply == texts[scores.index(max(scores))]
+
+
+def test_best_of_takes_the_scorers_of_agents(kuhn_env):
+    best = make_policy("best_of:8(random, solver)", MAKERS)
+    (episode,) = play(kuhn_env, best, [3])
+    assert [len(turn.generations) for turn in episode.turns] == [8] * len(episode.turns)
+    assert best.name == "best_of:8(random, solver)"
+
+
 BAD = [
+    ("best_of:2(random, solvr)", "no scorer 'solvr'; did you mean 'solver'"),
+    ("agent:verify(random, scorer=reward:MODEL)", "want a reward model in"),
     (
         "best_of:2(lm:MODEL)",
         r"want a policy as best_of:NUM_SAMPLES\(POLICY, REWARD\), got",

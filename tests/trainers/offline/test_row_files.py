@@ -45,6 +45,12 @@ def test_files_of_other_columns_are_refused(tmp_path, columns, message):
         check_rows(written(tmp_path, columns), "completions")
 
 
+def test_files_with_roles_are_read(tmp_path):
+    check_rows(
+        written(tmp_path, {**GOOD, "role": ["planner"], "parent": [-1]}), "completions"
+    )
+
+
 def test_files_that_are_no_parquet_are_refused(tmp_path):
     (tmp_path / "rows.jsonl").write_text("{}\n")
     with pytest.raises(ValueError, match="want Parquet in"):

@@ -18,7 +18,7 @@ from arena_trainers.runs.checks.dry_run import (
 )
 
 DOCS = Path(__file__).parents[3] / "docs" / "training.md"
-SHOWN = ("marshal-paper", "smollm2", "at-grpo-roles", "kuhn-tiny")
+SHOWN = ("marshal-paper", "smollm2", "at-grpo-roles", "marft", "advevo", "kuhn-tiny")
 LOAD = Load(8, 1.0, 8, 4.0, 5, 32, 110.0, 100.0, 120, 20)
 
 
@@ -103,6 +103,14 @@ def test_every_recipe_has_a_plan_of_at_most_80_columns(name, tmp_path, monkeypat
     assert max(map(len, text)) <= 80
     assert "refused on this machine" in text
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["agentflow", "epo", "rema"])
+def test_recipes_of_agents_have_a_plan_with_the_tiny_model(name):
+    tiny = {"model": "tiny", "rules": False, "reply_format": "bare", "use_cpu": True}
+    text = lines(name, **tiny, bf16=False)
+    assert any("LoRA, rank 32 and" in line for line in text)
+    assert text[-1] == "- nothing"
 
 
 @pytest.mark.parametrize("name", [r for r in recipes() if r.startswith("qwen3")])

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from datasets import load_dataset
 from rich.console import Console
 
 from arena_trainers.runs import (
@@ -92,3 +93,19 @@ def test_agentevol_learns_from_the_expert_and_then_from_both(tmp_path):
     names = [{t["policy"] for e in part for t in e["turns"]} for part in played]
     assert names == [{"minimax", "random"}, {"learner", "random"}]
     assert second["rows"] == first["rows"] + second["new"]
+
+
+@pytest.mark.slow
+def test_self_rewarding_trains_on_what_the_model_that_played_graded(tmp_path):
+    recipe = trimmed("self-rewarding", 2)
+    recipe |= {
+        "temperature": 3.0,
+        "top_p": 1.0,
+    }  # the tiny model then also says numbers
+    params = {"num_numbers": 5, "max_guesses": 2, "num_ranges": 1}
+    recipe["games"] = [{"id": "guess_number", "params": params}]
+    first, second = run(recipe, tmp_path)
+    assert first["rows"] > 0
+    assert second["rows"] > 0
+    rows = load_dataset("parquet", data_files=str(tmp_path / "round-01/rows.parquet"))
+    assert set(rows["train"]["reason"]) == {"graded by learner"}

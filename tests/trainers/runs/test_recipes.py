@@ -93,9 +93,14 @@ def test_a_recipe_trains_three_steps_of_a_tiny_model(name, tmp_path, monkeypatch
         options["steps_per_generation"] = 2
     if len(recipe["games"]) > 1:
         options["games"] = "[kuhn_poker, tic_tac_toe]"
+    if recipe.get("critic") == "utterances":
+        options["critic_args"] = "{num_steps: 2}"
     if "agent" in recipe:
         params = "{num_numbers: 4, max_guesses: 2}"
         options["games"] = f"[{{id: guess_number, params: {params}}}]"
+        options["num_generations"] = 2
+    if recipe["games"] == ["secret_keeper"]:
+        options["games"] = "[{id: secret_keeper, params: {num_rounds: 1}}]"
         options["num_generations"] = 2
     if "branch" in recipe:
         options["branch"] = "{num_candidates: 2, turns: [0, 1], follow: best}"

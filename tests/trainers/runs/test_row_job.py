@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from datasets import Dataset
 from rich.console import Console
 
 from arena_trainers.checkpoint import files_of, write_manifest
@@ -25,8 +26,8 @@ SMALL += ["--evaluate_every", 2, "--logging_steps", 2, "--learning_rate", "1e-3"
 def rows(arena_here, tmp_path, kuhn_env):
     """Makes a file of rows of random play, with the tokens of the tiny model."""
 
-    def make(selector, *options, **choices):
-        episodes = play(kuhn_env, "random", range(30), **choices)
+    def make(selector, *options, player="random", **choices):
+        episodes = play(kuhn_env, player, range(30), **choices)
         write_episodes(tmp_path / "episodes.jsonl", episodes)
         words = [tmp_path / "episodes.jsonl", "--select", selector, *options]
         path = tmp_path / f"{selector}.parquet"
@@ -155,6 +156,19 @@ def test_every_trainer_trains(rows, train, tmp_path, name):
         assert "another model: hidden_size is 16, want 8" in done.stderr
         done = train("--trainer", "sft", *words, "--model", "run/model", status=2)
         assert "want a language model, got the reward model" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["sft", "dpo", "kto", "reward"])
+def test_every_trainer_reads_rows_of_an_agent(rows, train, tmp_path, name):
+    selector = {"sft": "wins", "kto": "rule_labels"}.get(name, "branch_pairs")
+    choices = {"branch": Branching(3)} if selector == "branch_pairs" else {}
+    path = rows(selector, player="agent:planner_worker(random)", **choices)
+    roles = Dataset.from_parquet(str(path), cache_dir=str(tmp_path / "cache"))["role"]
+    assert {*roles} == {"planner", "worker"}
+    words = ["--data", path, *SMALL, "--max_steps", 2, "--batch_size", 4]
+    train("--trainer", name, *words, "--output-dir", "run")
+    assert json.loads((tmp_path / "run" / "results.json").read_text())["steps"] == 2
 
 
 PAGE = (Path(__file__).parents[3] / "docs" / "plugins.md").read_text()

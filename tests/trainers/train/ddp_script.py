@@ -128,6 +128,12 @@ def train(model, out, settings):
     record = {
         **trainer.first,
         "weights": digest.hexdigest(),
+        "adapters": [
+            x
+            for n in sorted(state)
+            if "lora_" in n
+            for x in state[n].flatten().tolist()
+        ],
         "seats": trainer.all_seats,
         "matches": matchmaker and matchmaker.state_dict(),
         "critic": None if trainer.credit.critic is None else critic_values(trainer),

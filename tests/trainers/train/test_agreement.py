@@ -117,15 +117,13 @@ def test_padded_rows_train_as_rows_of_their_own(
     rows = [TrainingRow(p, r, None, 0.0) for p, r in zip(PROMPTS, REPLIES, strict=True)]
     trainer.forward.agreement.check(rows)
     model = trainer.model
-    scores = trainer._get_per_token_logps_and_entropies(model, *padded(), 3)
+    logprobs, _, _ = trainer._get_per_token_logps_and_entropies(model, *padded(), 3)
     wanted = [alone(model, p, r) for p, r in zip(PROMPTS, REPLIES, strict=True)]
     for i, own in enumerate(wanted):
         torch.testing.assert_close(
-            scores.logprobs[i, : len(own)].double(), own, atol=1e-4, rtol=0
+            logprobs[i, : len(own)].double(), own, atol=1e-4, rtol=0
         )
-    ours = sum(
-        (i + 1) * scores.logprobs[i, : len(x)].sum() for i, x in enumerate(wanted)
-    )
+    ours = sum((i + 1) * logprobs[i, : len(x)].sum() for i, x in enumerate(wanted))
     theirs = sum((i + 1) * x.sum() for i, x in enumerate(wanted))
     found, right = gradient_of(model, ours), gradient_of(model, theirs)
     assert (found - right).norm() < 1e-4 * right.norm()

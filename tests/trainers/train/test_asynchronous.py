@@ -1,5 +1,7 @@
 """Play beside training: the same records from the same seeds, corrected for their age."""
 
+import os
+import signal
 import time
 from multiprocessing import active_children
 
@@ -104,17 +106,17 @@ def test_an_agent_plays_in_the_process_and_each_epoch_begins_with_its_own_weight
 
 
 @pytest.mark.slow
-def test_a_sigterm_to_all_processes_is_the_trainers_to_handle(make_trainer):
+def test_signals_to_all_processes_are_the_trainers_to_handle(make_trainer):
     trainer = make_trainer(**STEPS, asynchronous=AHEAD)
-    fill = trainer.ahead._fill
+    submit = trainer.ahead._submit
 
-    def send(step):
-        fill(step)
+    def send(version):  # the first time the process is still importing
         for process in active_children():
-            if step == 1:
-                process.terminate()
+            os.kill(process.pid, signal.SIGINT)
+            process.terminate()
+        submit(version)
 
-    trainer.ahead._fill = send
+    trainer.ahead._submit = send
     trainer.train()
     assert logged(trainer, "staleness") == [0, 1, 1, 1]
 

@@ -220,7 +220,10 @@ def test_they_train(make_trainer, name):
             "'archer' needs the column 'value'.*set critic='features'",
         ),
         ({"credit": "counterfactual"}, "'counterfactual' needs the column 'value'"),
-        ({"credit": "poad"}, "'poad' needs the column 'tokens.value'.*no critic"),
+        (
+            {"credit": "poad"},
+            "'poad' needs the column 'tokens.value'.*set critic='tokens'",
+        ),
         (
             {"credit": "adca"},
             "'adca' needs the column 'rewards.judge'.*no function supplies",
@@ -236,7 +239,7 @@ def test_they_train(make_trainer, name):
         ({"credit": "archer"}, "or set columns={'value': 'my_module"),
         (
             {"within_turn": "values"},
-            "'random_effects' with within_turn='values' needs the column 'tokens.value'.*no critic",
+            "'random_effects' with within_turn='values' needs the column 'tokens.value'.*set critic='tokens'",
         ),
         (
             {"credit": "aepo", "within_turn": "entropy"},

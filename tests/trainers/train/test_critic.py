@@ -11,8 +11,17 @@ import arena_envs
 from arena_envs import GameEnv
 from arena_envs.game import CHANCE, TERMINAL
 from arena_trainers.credit import estimate
+from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.train import FeatureCritic, turn_batch, turn_records
-from arena_wrappers import PromptWrapper, RandomPolicy, Reply, play
+from arena_wrappers import (
+    PromptOptions,
+    PromptWrapper,
+    RandomPolicy,
+    Reply,
+    TurnRequest,
+    play,
+)
+from arena_wrappers.policies import Seen, scorers
 
 KUHN = arena_envs.make_game("kuhn_poker")
 
@@ -136,3 +145,42 @@ def test_fitting_leaves_the_global_generator_alone():
 def test_options_are_checked(options, message):
     with pytest.raises(ValueError, match=message):
         FeatureCritic([KUHN], **options)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A checkpoint of a critic of Kuhn poker that says 9 everywhere."""
+    critic = FeatureCritic([KUHN], hidden_size=4)
+    with torch.no_grad():
+        critic.networks[0][-1].bias.fill_(9.0)
+    torch.save(critic.state_dict(), tmp_path / "critic.pt")
+    return tmp_path
+
+
+def test_a_critic_scores_the_moves_after_which_its_seat_moves_again(saved):
+    """After a pass, the other bets in half of random play; after a bet, the game ends."""
+    score = scorers.make(f"critic:{saved}(num=200)")
+    state = KUHN.apply(KUHN.apply(KUHN.initial_state(), 2), 0)
+    r = TurnRequest.at(KUHN, state, PromptOptions("bare"))
+    passed, bet = score(Seen(KUHN, 0, r.messages, r.legal, [], 1, r), ["pass", "bet"])
+    assert passed == pytest.approx((9 + 1) / 2, abs=0.6)  # a king wins 1 by passes
+    assert bet == pytest.approx(1.5, abs=0.1)
+
+
+def test_an_agent_plays_by_a_critic(saved):
+    agent = f"agent:candidates(random, num=4, scorer=critic:{saved})"
+    assert play("kuhn_poker", agent, [3])[0].lost is None
+
+
+def test_folders_without_such_a_critic_are_refused(saved, tmp_path):
+    with pytest.raises(ValueError, match="want a run of one game with critic features"):
+        scorers.make(f"critic:{tmp_path / 'absent'}")
+    torch.save(FeatureCritic([KUHN, KUHN]).state_dict(), saved / "critic.pt")
+    with pytest.raises(ValueError, match="want a run of one game with critic features"):
+        scorers.make(f"critic:{saved}")
+    torch.save(
+        FeatureCritic([arena_envs.make_game("leduc_poker")]).state_dict(),
+        saved / "critic.pt",
+    )
+    with pytest.raises(ValueError, match="want the critic of a run of KuhnPoker"):
+        prepared(f"agent:verify(random, scorer=critic:{saved})", KUHN)

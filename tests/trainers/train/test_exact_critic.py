@@ -450,7 +450,7 @@ def test_opponents_that_cut_their_distribution_are_refused(policy, settings):
         ({"credit": "turn_ppo"}, r"takes discount in credit_args 1.0, got 0.99"),
         ({"branch": {"num_candidates": 2}}, "does not support branch"),
         ({"credit": "mars"}, "credit 'mars' reads no values"),
-        ({"critic_args": {"num_steps": 2}}, "'exact' has no options, got {'num_"),
+        ({"critic_args": {"num_steps": 2}}, "critic 'exact' has no option 'num_steps'"),
         ({"games": ["bargaining"]}, "that can be enumerated: .* is a language game"),
         (
             {"opponents": ["self", "ismcts:10"]},

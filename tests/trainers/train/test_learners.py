@@ -1,5 +1,7 @@
 """Several adapters on one base model: who is trained, by which rows, with which numbers."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from peft import LoraConfig
@@ -8,6 +10,7 @@ from transformers import AutoTokenizer
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.lm import LMPolicy
 from arena_trainers.train import TrainingRow, forward
+from arena_trainers.train.trainer import carried
 from arena_wrappers import AgentPolicy, Ask, Reply
 
 TWO = {"planner": {"lora_r": 2}, "worker": {"lora_r": 2}}
@@ -155,6 +158,86 @@ def test_learners_take_turns(make):
     assert [learners.updated(step) for step in range(5)] == [[0], [0], [1], [1], [0]]
 
 
+SEQUENTIAL = {"update": "sequential", "num_iterations": 2}
+
+
+def test_sequential_weighs_a_move_by_the_change_of_its_plan(make, generated):
+    """The worker's gradient is that of -f A log p by hand, f = new / old probability of the plan."""
+    trainer = make(TWO, **SEQUENTIAL)
+    batch, rows = generated(trainer), trainer._rows
+    num, learners = int(batch["num_items_in_batch"]), trainer.learners
+    model = trainer.accelerator.unwrap_model(trainer.model)
+    trainer.current_gradient_accumulation_steps = 1
+
+    def score(row):
+        learners.use(row.learner)
+        ids = torch.tensor([[*row.prompt_ids, *row.completion_ids]])
+        size = len(row.completion_ids)
+        logits = model(input_ids=ids).logits[0, -size - 1 : -1] / trainer.temperature
+        return logits.log_softmax(-1).gather(1, ids[0, -size:, None])[:, 0]
+
+    pairs = [(rows[i - 1], r) for i, r in enumerate(rows) if r.role == "worker"]
+    assert all((a.role, a.trajectory) == ("planner", b.trajectory) for a, b in pairs)
+    with torch.no_grad():
+        before = [score(plan).sum() for plan, _ in pairs]
+        for p in learners.weights[0]:  # the planner's update
+            p += 0.3 * torch.randn(p.shape, generator=torch.Generator().manual_seed(0))
+        factors = [
+            (score(plan).sum() - old).exp()
+            for (plan, _), old in zip(pairs, before, strict=True)
+        ]
+    assert max(factors) - min(factors) > 0.02
+    trainer._step = 1
+    trainer._compute_loss(trainer.model, batch).backward()
+    planner, found = ([p.grad for p in own] for own in learners.weights)
+    assert not any(grad is not None and grad.any() for grad in planner)
+    model.zero_grad()
+    for (_, row), factor in zip(pairs, factors, strict=True):
+        credit = torch.tensor(row.advantage).float()
+        (-(factor * credit * score(row)).sum() / num).backward()
+    assert any(grad.any() for grad in found)
+    for grad, p in zip(found, learners.weights[1], strict=True):
+        torch.testing.assert_close(grad, p.grad, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_sequential_moves_one_adapter_after_the_other(make):
+    trainer = make(TWO, **SEQUENTIAL, max_steps=2, beta=0.1, logging_steps=1)
+    seen, step = [], trainer.training_step
+
+    def noted(*args, **kwargs):
+        seen.append([weights_of(trainer, name) for name in TWO])
+        return step(*args, **kwargs)
+
+    trainer.training_step = noted
+    trainer.train()
+    seen.append([weights_of(trainer, name) for name in TWO])
+    pairs = [zip(*two, strict=True) for two in pairwise(seen)]
+    moved = [[not same(one, other) for one, other in pair] for pair in pairs]
+    assert moved == [[True, False], [False, True]]
+    assert trainer.state.log_history[1]["arena/learner/worker/factor"] != 1
+
+
+@pytest.mark.slow
+def test_sequential_updates_of_one_learner_are_joint(make):
+    agent = lambda model: AgentPolicy(alone, model)  # noqa: E731
+    found = []
+    for update in ("joint", "sequential"):
+        options = {"update": update, "num_iterations": 2, "max_steps": 4}
+        trainer = make({"me": {"lora_r": 2}}, agent, **options)
+        trainer.train()
+        found.append(weights_of(trainer, "me"))
+    for name, weights in found[0].items():
+        torch.testing.assert_close(found[1][name], weights, atol=1e-6, rtol=0)
+
+
+def test_a_factor_is_of_the_calls_of_earlier_learners_since_the_last_own_call():
+    calls = [(0, 0), (0, 0), (0, 1), (0, 0), (0, 2), (0, 1), (1, 1), (1, 0)]
+    rows = [TrainingRow([1], [2], None, 0.0, None, (e, 0), learner=m) for e, m in calls]
+    sums = carried(rows, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0], 3)
+    assert sums == [0, 0, 1 + 2, 0, 1 + 2 + 4 + 8, 8, 0, 0]
+
+
 def test_a_step_without_a_turn_of_its_learner_logs_no_return(make, generated):
     only = {"opponents": ["self", "random"], "update": {"freeze": [0]}}
     trainer = make(SEATS, agent=None, **only)
@@ -236,6 +319,21 @@ def test_a_row_without_a_learner_names_its_role(make):
         ({"roles": TWO, "update": {"freeze": [*TWO]}}, "some, but not all"),
         ({"roles": TWO, "update": {"alternate": 0}}, "some, but not all"),
         ({"update": {"freeze": ["planner"]}}, "some, but not all"),
+        ({"update": "sequential"}, "some, but not all"),
+        ({"roles": TWO, "update": "sequential"}, "num_iterations divisible by 2"),
+        (
+            {"roles": TWO, **SEQUENTIAL, "gradient_accumulation_steps": 2}
+            | {"steps_per_generation": 1},
+            "whole steps of 2 micro-batches, got 2 in all",
+        ),
+        (
+            {"roles": SEATS, **SEQUENTIAL, "branch": {"num_candidates": 2}},
+            "update sequential does not support branch",
+        ),
+        (
+            {"roles": {"planner": {"model": "a"}}},
+            "an adapter of the one base model, got",
+        ),
         (
             {"roles": TWO, "opponents": "past_selves"},
             "do not support opponents as given",

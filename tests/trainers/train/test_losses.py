@@ -142,7 +142,7 @@ def by_trl(make_trainer, monkeypatch):
 
         def scored(*_, **__):
             trainer.forward.latest = scores
-            return scores
+            return scores[:3]
 
         monkeypatch.setattr(trainer, "_get_per_token_logps_and_entropies", scored)
         ids = torch.ones(1, 3, dtype=torch.long)

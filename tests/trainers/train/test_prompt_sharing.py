@@ -57,7 +57,7 @@ def test_replies_behind_a_prompt_have_the_scores_of_their_own_rows(model_type):
     packed = packed_rows(IDS, MASK, 3, 100, share=True)
     assert [row.rows for row in packed] == [[0, 2], [1], [3]]  # all: too long
     scores = logprobs(model, model_inputs(packed))
-    found = unpacked(scores, scores, packed)
+    found = unpacked((scores, scores), packed)
     for i in range(len(IDS)):
         reply = int(MASK[i, -3:].sum())
         ids = IDS[i][MASK[i].bool()][None]
@@ -87,7 +87,7 @@ def test_turns_whose_prompts_extend_each_other_share_the_longest(model_type):
     assert [sorted(row.rows) for row in packed] == [[0, 3, 4], [1, 2]]
     assert [len(row.prompt) for row in packed] == [5, 7]
     scores = logprobs(model, model_inputs(packed))
-    found = unpacked(scores, scores, packed)
+    found = unpacked((scores, scores), packed)
     for i, (prompt, reply) in enumerate(zip(CONVERSATION, REPLIES, strict=True)):
         row = torch.tensor([[*prompt, *reply]])
         labels = torch.tensor([reply])

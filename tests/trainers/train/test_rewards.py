@@ -2,17 +2,21 @@
 
 import itertools
 import json
+import math
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 
 import arena_envs
 from arena_envs.doors import BrokenPromise
+from arena_envs.solvers import best_response, uniform_table
 from arena_trainers import rewards
 from arena_trainers.rewards import parts_of
+from arena_trainers.runs.checks import preflight
 from arena_wrappers import ScriptedPolicy, play
-from arena_wrappers.play import turn_states
+from arena_wrappers.play import final_state, turn_states
 
 pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
 LEVEL = ("######", "#@$._#", "#_$._#", "######")
@@ -83,6 +87,116 @@ def test_expert_match_pays_the_replies_of_the_solver():
     }
     assert (2, 1.0) in found
     assert (1, 0.0) in found  # bet after bet is a call: with Q too rare
+
+
+class Shaped:
+    """A game whose seats are also paid a reward, summed over their turns of each line of play."""
+
+    def __init__(self, name, num_lines, reward, **options):
+        self.game = arena_envs.make_game(name)
+        self.paid = {}
+        for episode in play(name, "random", range(400)):
+            paid = [0.0] * self.game.num_players
+            pairs = zip(episode.turns, turn_states(episode, self.game), strict=True)
+            for turn, state in pairs:
+                found = reward(episode, turn, state, self.game, **options)
+                paid[turn.seat] += found
+            self.paid[final_state(episode, self.game)] = paid
+        assert len(self.paid) == num_lines
+
+    def __getattr__(self, name):
+        return getattr(self.game, name)
+
+    def returns(self, state):
+        pairs = zip(self.game.returns(state), self.paid[state], strict=True)
+        return tuple(own + more for own, more in pairs)
+
+    def best_tables(self, table):
+        """What is best for each seat against a table: in the game, and as shaped."""
+        return [
+            [best_response(game, table, seat).table for seat in range(2)]
+            for game in (self.game, self)
+        ]
+
+
+def mixed_table(game, seed):
+    rng = np.random.default_rng(seed)
+    return {k: rng.dirichlet(np.ones(len(p))) for k, p in uniform_table(game).items()}
+
+
+@pytest.fixture(scope="module")
+def kuhn():
+    return Shaped("kuhn_poker", 30, rewards.rewards.find("belief_gain"), others="cfr")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_gains_of_belief_leave_every_best_response_unchanged(kuhn, seed):
+    plain, shaped = kuhn.best_tables(mixed_table(kuhn.game, seed))
+    assert plain == shaped
+
+
+def test_a_gain_of_belief_is_that_of_the_exact_posterior(kuhn):
+    """After a pass of the jack the king bets and the queen hardly ever, so that a bet tells."""
+    belief_gain, found = rewards.rewards.find("belief_gain"), {}
+    for episode in play("kuhn_poker", "random", range(60)):
+        state = turn_states(episode, kuhn.game)[0]
+        if len(episode.turns) == 3 and state.cards[0] == 0:
+            options = (episode, episode.turns[0], state, kuhn.game)
+            found[state.cards[1]] = belief_gain(*options, others="cfr")
+    assert found[2] == pytest.approx(math.log(1 / 0.5), abs=0.02)  # it was the king
+    assert found[1] == pytest.approx(math.log(0.01 / 0.5))  # at least log 0.01
+
+
+def test_gains_of_the_partner_can_change_the_best_response():
+    """In the prisoner's dilemma defection is best, and cooperation with the other's gain."""
+    gain = rewards.rewards.find("partner_gain")
+    shaped = Shaped("matrix_game", 4, gain)
+    plain, found = shaped.best_tables(uniform_table(shaped.game))
+    assert plain != found
+
+
+def test_gains_of_the_partner_sum_to_its_return_above_the_baseline():
+    """By hand: random play of the dilemma is worth 4 a round to each, 2.5 or 5.5 given the own action."""
+    gain = rewards.rewards.find("partner_gain")
+    for game_id, own in (
+        ("matrix_game", {0: 2.5, 1: 5.5}),
+        ("iterated_matrix_game", {}),
+    ):
+        env = arena_envs.make(game_id, **({} if own else {"num_rounds": 2}))
+        for episode in play(env.clone, "random", range(8)):
+            paid = {0: 0.0, 1: 0.0}
+            pairs = zip(episode.turns, turn_states(episode, env.game), strict=True)
+            for turn, state in pairs:
+                paid[turn.seat] += gain(episode, turn, state, env.game)
+            baseline = 4.0 if own else 8.0
+            assert paid[0] == pytest.approx(episode.returns[1] - baseline)
+            if own:
+                known = own[episode.turns[0].action]
+                assert paid[1] == pytest.approx(episode.returns[0] - known)
+
+
+@pytest.mark.parametrize(
+    ("given", "game", "message"),
+    [
+        ({"expert_match": {"solver": "cfrr"}}, "kuhn_poker", "did you mean 'cfr'"),
+        ({"expert_match": {"solver": "minimax"}}, "kuhn_poker", "kuhn_poker|Kuhn"),
+        ({"milestones": {}}, "kuhn_poker", "progress"),
+        ({"belief_gain": {}}, "nim", "a method hidden"),
+        ({"belief_gain": {"others": "mcts:4"}}, "leduc_poker", "known action probab"),
+        ({"partner_gain": {}}, "kuhn_poker", "can gain together"),
+    ],
+)
+def test_a_reward_that_a_game_cannot_pay_is_refused_before_torch_is_imported(
+    tmp_path, given, game, message
+):
+    settings = {"games": [game], "rewards": given}
+    with pytest.raises(ValueError, match=message):
+        preflight.check(settings, tmp_path / "new", resume=False)
+
+
+def test_a_reward_that_a_game_cannot_pay_is_refused_at_the_start(make_trainer):
+    with pytest.raises(ValueError, match="did you mean 'cfr'"):
+        make_trainer(rewards={"expert_match": {"solver": "cfrr"}})
 
 
 def length_of_limit(**limit):
@@ -167,6 +281,8 @@ def test_wrong_rewards_are_refused(given, message):
         ("milestones", "sokoban", {}),
         ("expert_match", "kuhn_poker", {"solver": "cfr"}),
         ("length", "kuhn_poker", {}),
+        ("belief_gain", "leduc_poker", {}),
+        ("partner_gain", "tiny_hanabi", {}),
     ],
 )
 def test_the_rewards_keep_their_promises(name, game, options):

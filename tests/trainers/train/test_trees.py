@@ -222,7 +222,7 @@ def test_a_resumed_critic_goes_on_bit_by_bit(make_trainer, tmp_path):
         ),
         (
             {"credit": "gae", "critic": "features", "critic_args": {"steps": 3}},
-            "critic has no option 'steps'",
+            "critic 'features' has no option 'steps'",
         ),
         (
             {"branch": {"num_candidates": 2}},

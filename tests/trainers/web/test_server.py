@@ -88,6 +88,16 @@ def test_a_game_is_played_and_its_link_replays_it(server, id) -> None:
     assert len(again["turns"]) == len(record["replies"]) == end["turn"]
 
 
+def test_an_agent_with_a_scorer_plays_at_a_table(tmp_path) -> None:
+    agent = "agent:verify(random, scorer=solver)"
+    kept = Tables(tmp_path / "games.sqlite", opponents=[agent])
+    client = visitor(make_app(kept, limits=FREE))
+    end = played(client, begin(client, "kuhn_poker", [agent], first=1))
+    assert end["done"]
+    assert sum(end["returns"]) == 0
+    kept.close()
+
+
 def test_two_browsers_play_and_each_sees_its_own_card(server) -> None:
     one, two, mine, theirs = two_people(server)
     assert (mine["seat"], theirs["seat"]) == (0, 1)

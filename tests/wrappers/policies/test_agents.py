@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from arena_envs import make, make_game
 from arena_wrappers import (
     Episode,
+    PromptOptions,
     PromptWrapper,
     RandomPolicy,
     Reply,
@@ -28,6 +29,7 @@ from arena_wrappers.policies import (
     AsyncAgentPolicy,
     Rollouts,
     Seen,
+    SolverValues,
     agents,
     roles,
     scorers,
@@ -117,6 +119,9 @@ def test_generations_are_kept_with_their_parents():
         ("worker", "<answer>bet</answer>", 0),
     ]
     assert (turn.reply, turn.action) == (texts[1], 1)
+    first, second = (one.messages[-1]["content"] for one in turn.generations)
+    assert first.endswith("Write a plan for your next move, in one line.")
+    assert second.endswith("Your plan: Bluff.\nNow move.")
     assert Episode.from_json(episode.to_json()) == episode
     assert replay(episode).turns[0].generations == turn.generations
 
@@ -247,7 +252,9 @@ def test_reflect_reads_its_own_earlier_notes():
     assert f"Your note: {notes[0].replace('<', '< ')[:3]}" in talker.prompts[2]
 
 
-@pytest.mark.parametrize("how", [{"scorer": Rollouts(8)}, {"sims": 40}])
+@pytest.mark.parametrize(
+    "how", [{"scorer": Rollouts(8)}, {"scorer": SolverValues()}, {"sims": 40}]
+)
 def test_a_scorer_or_a_search_picks_the_winning_move(how):
     game = make_game("tic_tac_toe")
     state = game.initial_state()
@@ -275,6 +282,65 @@ def test_a_scorer_or_a_search_picks_the_winning_move(how):
         ]
     )
     assert reply.text == f"<answer>{game.action_text(state, 2)}</answer>"
+
+
+KUHN = make_game("kuhn_poker")
+
+
+def in_kuhn(*cards_and_moves: int) -> Seen:
+    """A turn after two cards (0 is a jack) and moves (1 is a bet)."""
+    state = KUHN.initial_state()
+    for action in cards_and_moves:
+        state = KUHN.apply(state, action)
+    r = TurnRequest.at(KUHN, state, PromptOptions("bare"))
+    return Seen(KUHN, r.seat, r.messages, r.legal, [], r.seed, r)
+
+
+MOVES = ["pass", "bet", "nothing"]
+
+
+def test_solver_values_are_those_of_what_the_seat_sees():
+    solver, peek = scorers.make("solver"), scorers.make("solver(sees_hidden=true)")
+    # a king wins 2 by a call, a jack loses 2; without an action: the least return
+    assert solver(in_kuhn(0, 2, 1), MOVES) == pytest.approx([-1, 2, -2])
+    assert solver(in_kuhn(1, 0, 1), MOVES) == pytest.approx([-1, -2, -2])
+    of_queens = [solver(in_kuhn(other, 1, 1), MOVES) for other in (0, 2)]
+    assert of_queens[0] == of_queens[1]
+    assert peek(in_kuhn(0, 1, 1), MOVES) == pytest.approx([-1, 2, -2])
+    assert peek(in_kuhn(2, 1, 1), MOVES) == pytest.approx([-1, -2, -2])
+    # to pass with a queen and see: the mean over the others' play, chance included
+    assert -1 < solver(in_kuhn(1, 0), MOVES)[0] < 1
+
+
+def test_hidden_cards_change_no_reply_unless_the_scorer_is_to_see_them():
+    changed = []
+    for spec in ("solver", "solver(sees_hidden=true)"):
+        policy = make_policy(f"agent:candidates(random, num=4, scorer={spec})")
+        replies = [
+            [policy.act([in_kuhn(c, own, *moves)._request])[0].text for c in others]
+            for own, others in ((0, (1, 2)), (1, (0, 2)), (2, (0, 1)))
+            for moves in ((1,), (0,))
+        ]
+        changed.append(any(a != b for a, b in replies))
+    assert changed == [False, True]
+
+
+def test_solver_values_of_large_games_are_refused(monkeypatch):
+    monkeypatch.setitem(SolverValues.__call__.__globals__, "MAX_SOLVED", 50)
+    policy = make_policy("agent:candidates(random, num=4, scorer=solver)")
+    (episode,) = play("leduc_poker", policy, [3])
+    assert "raised TooLarge: LeducPoker" in (episode.lost or "")
+
+
+def test_a_judge_picks_a_proposal_and_is_recorded():
+    said = says("<answer>pass</answer>", "<answer>bet</answer>", "0.2", "Perhaps 0.9.")
+    policy = AgentPolicy(candidates, said, num=2, scorer=scorers.make("judge"))
+    turn = first_turn(policy).turns[0]
+    assert turn.action == 1
+    assert [g.role for g in turn.generations] == ["proposer"] * 2 + ["judge"] * 2
+    assert (
+        "Grade this reply: < answer>bet" in turn.generations[3].messages[-1]["content"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -368,6 +434,8 @@ def test_an_endpoint_may_play_a_role():
         "agent:planner_worker(planner=random, worker=first)",
         "agent:by_seat(seat_0=random, seat_1=first)",
         "agent:candidates(random, num=2, scorer=rollouts:2)",
+        "agent:candidates(proposer=random, judge=first, num=2, scorer=judge)",
+        "agent:verify(random, scorer=solver)",
         "agent:tree_search(random, num=2, sims=4)",
         "noisy:0.5(agent:reflect(random, num_notes=1))",
     ],

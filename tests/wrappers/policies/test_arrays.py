@@ -63,6 +63,8 @@ def test_draws_follow_the_probabilities_and_illegal_ones_are_invalid() -> None:
             r"want probabilities of shape \(1, 2\) that sum",
         ),
         (lambda f, m: [1.0], "kuhn_poker", r"got shape \(1,\)"),
+        (lambda f, m: [[1.2, -0.2]], "kuhn_poker", "none below 0, got .*-0.2"),
+        (lambda f, m: [[0.5, 0.4]], "kuhn_poker", "that sum to 1, none below 0"),
         (by_mask, "bargaining", "plays one game with numbered actions"),
     ],
 )
@@ -150,6 +152,23 @@ def test_a_network_without_biases_is_refused_before_play(tmp_path) -> None:
     torch.save(weights, tmp_path / "net")
     with pytest.raises(ValueError, match="linear layers with biases"):
         make_policy(f"array:cleanrl:{tmp_path / 'net'}")
+
+
+def test_layers_that_do_not_fit_each_other_are_refused_before_play(tmp_path) -> None:
+    agent = Agent(2, actor=torch.nn.Tanh)
+    narrow = {"actor.2.weight": torch.ones(2, 7)}
+    torch.save(agent.state_dict() | narrow, tmp_path / "net")
+    with pytest.raises(ValueError, match=r"each as wide as the one before, got .*7"):
+        make_policy(f"array:cleanrl:{tmp_path / 'net'}")
+
+
+def test_a_network_of_another_game_is_refused_before_play(tmp_path) -> None:
+    torch.save(Agent(2, actor=torch.nn.Tanh).state_dict(), tmp_path / "net")
+    policy = make_policy(f"array:cleanrl:{tmp_path / 'net'}")
+    with pytest.raises(
+        ValueError, match=r"wants .* \(11, 2\), got \(27, 9\) of TicTac"
+    ):
+        play("tic_tac_toe", [policy, "random"], [0])
 
 
 def test_the_uniform_table_is_found_again() -> None:

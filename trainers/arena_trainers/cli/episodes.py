@@ -47,17 +47,20 @@ from arena_trainers.report.episodes import (
     read_lines,
 )
 from arena_trainers.report.page import (
+    EVALUATED,
     MATCHES,
+    METRICS,
     SECONDS,
+    RunFiles,
     follow,
     played_page,
     read_evaluation,
+    read_runs,
     read_tournament,
     report_page,
     sheet,
     write_replay,
 )
-from arena_trainers.report.runs import EVALUATED, METRICS, RunFiles, read_runs
 from arena_wrappers.play import game_of
 from arena_wrappers.records import write_whole
 

@@ -255,6 +255,8 @@ def sweep(
     For example:
 
     arena sweep kuhn-tiny --vary credit=mars,episode --vary max_steps=20,40 --output-dir runs/a
+
+    arena sweep kuhn-tiny --vary warm_start_steps+max_steps=6+54,54+6 --output-dir runs/b  # two of two
     """
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
@@ -281,14 +283,16 @@ def sweep(
 
 
 def _grid(vary: Sequence[str]) -> list[tuple[str, ...]]:
-    """All combinations, such as `("credit=mars", "max_steps=4")`."""
+    """All combinations, such as `("credit=mars", "max_steps=4")`; `a+b=1+2,3+4` varies two as one."""
     axes = []
     for one in vary:
         key, _, values = one.partition("=")
-        if not (parts := split(values)) or not key.isidentifier():
+        keys = key.split("+")
+        tied = [part.split("+") if keys[1:] else [part] for part in split(values)]
+        if {*map(len, tied)} != {len(keys)} or not all(map(str.isidentifier, keys)):
             raise ValueError(f"want --vary KEY=VALUE,VALUE, got {one!r}")
-        axes.append([f"{key}={part}" for part in parts])
-    return list(itertools.product(*axes))
+        axes.append([tuple(map("{}={}".format, keys, told)) for told in tied])
+    return [sum(options, ()) for options in itertools.product(*axes)]
 
 
 def _check_sweep(path: Path, arguments: Sequence[str]) -> None:

@@ -15,35 +15,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Needs:
     """A declaration; the default is that of an estimator that declares nothing.
 
-    The fields are the arguments of `needs`.
-    """
-
-    columns: tuple[str, ...] = ()
-    unselected_only: bool = False
-    per_token: bool = False
-    compares_trajectories: bool = False
-    paid_part: str | None = None
-    return_bounds: tuple[str, str] | None = None
-
-
-def needs(
-    *columns: str,
-    unselected_only: bool = False,
-    per_token: bool = False,
-    compares_trajectories: bool = False,
-    paid_part: str | None = None,
-    return_bounds: tuple[str, str] | None = None,
-) -> Callable[[F], F]:
-    """Declares what `estimate` and the trainer must know of an estimator.
-
-    Nothing else about an estimator is known to them; its name plays no role.
-
-    The declaration belongs to the function. It holds under every name, for a
-    `functools.partial` of the function, and for a wrapper made with `functools.wraps`.
-    A wrapper without `functools.wraps`, or with other needs, must be declared again.
-
     Args:
-        *columns: columns of `TurnBatch` that the estimator always reads. `"tokens.entropy"`
+        columns: columns of `TurnBatch` that the estimator always reads. `"tokens.entropy"`
             is a token column, and `"rewards.judge"` a named part of the reward.
         unselected_only: whether it ignores turns with `unselected` = false in comparisons
             and gives them 0. If not, a batch with such turns is refused.
@@ -55,6 +28,28 @@ def needs(
         return_bounds: the options for the lowest and the highest return, as numbers or as
             mappings from reward parts to numbers. The trainer refuses bounds that a return
             can lie outside of.
+    """
+
+    columns: tuple[str, ...] = ()
+    unselected_only: bool = False
+    per_token: bool = False
+    compares_trajectories: bool = False
+    paid_part: str | None = None
+    return_bounds: tuple[str, str] | None = None
+
+
+def needs(*columns: str, **more: Any) -> Callable[[F], F]:
+    """Declares what `estimate` and the trainer must know of an estimator.
+
+    Nothing else about an estimator is known to them; its name plays no role.
+
+    The declaration belongs to the function. It holds under every name, for a
+    `functools.partial` of the function, and for a wrapper made with `functools.wraps`.
+    A wrapper without `functools.wraps`, or with other needs, must be declared again.
+
+    Args:
+        *columns: see `Needs`.
+        **more: further fields of `Needs`.
 
     Raises:
         ValueError: `paid_part` or `return_bounds` names an option that the estimator does
@@ -67,18 +62,11 @@ def needs(
     >>> needs_of(partial(my_estimator, discount=0.9)).columns
     ('value', 'tokens.entropy')
     """
-    declared = Needs(
-        columns,
-        unselected_only,
-        per_token,
-        compares_trajectories,
-        paid_part,
-        return_bounds,
-    )
+    declared = Needs(columns, **more)
 
     def declare(estimator: F) -> F:
         known = inspect.signature(estimator).parameters
-        for option in (paid_part, *(return_bounds or ())):
+        for option in (declared.paid_part, *(declared.return_bounds or ())):
             if option is not None and option not in known:
                 raise ValueError(
                     f"want an option of the estimator, got {option!r}; "

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 TRAIN, TEST = (f"{split}-00000-of-00001.parquet" for split in ("train", "test"))
 FACTS = ("game", "seat", "turn", "seed", "sample", "policy", "reason")
+CALL = ("role", "parent")  # facts of rows that are generations of an agent's turn
 _KEY = b"arena"  # of the metadata of a file of rows
 MOST = 2**63  # Arrow holds seeds below it
 
@@ -177,15 +178,14 @@ def columns(row: Row, chat: "Chat | None" = None) -> dict[str, Any]:
         ValueError: tokens are not of the tokenizer of `chat`.
     """
     prompt = storable_value([dict(message) for message in row.prompt])
-    found = {name: storable_value(getattr(row, name)) for name in FACTS}
+    found = {name: storable_value(getattr(row, name)) for name in (*FACTS, *CALL)}
     found["prompt"] = prompt
     if encoded := chat is not None or has_tokens(row):
         context = [int(i) for i in row.prompt_ids or ()]
         if row.prompt_ids is None and chat is not None:
             context = chat.encode(prompt)
         found["prompt_ids"] = context
-    names = ("chosen", "rejected") if isinstance(row, Pair) else ("completion",)
-    for name, pieces in zip(names, row.texts, strict=True):
+    for name, pieces in zip(row.names, row.texts, strict=True):
         said = [dict(message) for message in messages_of(pieces)]
         found[name] = storable_value(said)
         if encoded:
@@ -238,6 +238,7 @@ def rows_to_dataset(rows: Iterable[Row], chat: "Chat | None" = None) -> Any:
     | all | `game`, `seat`, `turn`, `seed`, `sample`, `policy`, `reason`, `prompt`, `prompt_ids` |
     | completions | `completion`, `completion_ids`, `completion_mask`, `weight` |
     | labels | the same, and `label` |
+    | generations of agents' turns | also `role` and `parent`, if one of the rows is such |
     | pairs | `chosen`, `chosen_ids`, `chosen_mask`, `rejected`, `rejected_ids`, `rejected_mask`, `margin` |
 
     A mask has one entry for each token of its text: 1 where the learner wrote it and it counts, 0
@@ -263,6 +264,8 @@ def rows_to_dataset(rows: Iterable[Row], chat: "Chat | None" = None) -> Any:
         _check_storable(row)
     found = [columns(row, chat) for row in rows]
     least = min(found, key=len)  # without tokens, if one row lacks them
+    if not any(row.role or row.parent >= 0 for row in rows):
+        least = {name: value for name, value in least.items() if name not in CALL}
     data = {name: [entry[name] for entry in found] for name in least}
     return datasets.Dataset.from_dict(data, features=_features(datasets, least))
 

@@ -215,21 +215,13 @@ def _pools(batch: TurnBatch, result: Credit) -> list[dict[str, Any]]:
         {name: values[row] for name, values in known.items()}
         for row in range(num_turns)
     ]
-    if len(known) < len(columns):
-        return [{"pool": key} for key in keys]
-    pools = {tuple(pool.key.values()): pool for pool in report}
-    found = []
-    for key in keys:
-        fields_: dict[str, Any] = {"pool": key}
-        pool = pools.get(tuple(key.values()))
-        if pool is not None:
-            fields_ |= {
-                "pool_size": int(pool.size),
-                "pool_mean": float(pool.mean),
-                "pool_std": float(pool.std),
-            }
-        found.append(fields_)
-    return found
+    facts = {
+        tuple(one.key.values()): {
+            **{"pool_size": one.size, "pool_mean": one.mean, "pool_std": one.std}
+        }
+        for one in (report if len(known) == len(columns) else ())
+    }
+    return [{"pool": key, **facts.get(tuple(key.values()), {})} for key in keys]
 
 
 def _column(batch: TurnBatch, name: str) -> Any:

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from arena_envs.checks import check_known
 from arena_envs.game import AnyGame, check_number
@@ -79,6 +79,8 @@ class Row:
         reason: why the row was chosen.
         prompt: messages that the seat read.
         prompt_ids: their tokens as they were read; None without a record.
+        role: of a generation of an agent's turn; "" for other turns.
+        parent: which generation of its turn it answers, from 0; -1 for none.
     """
 
     game: str
@@ -90,11 +92,15 @@ class Row:
     reason: str
     prompt: Sequence[Message]
     prompt_ids: Sequence[int] | None = None
+    role: str = ""
+    parent: int = -1
+
+    names: ClassVar[Sequence[str]] = ()  # of the completions
 
     @property
     def texts(self) -> tuple[Sequence[Piece], ...]:
         """The completions of the row."""
-        raise NotImplementedError
+        return tuple(getattr(self, name) for name in self.names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,10 +114,7 @@ class Completion(Row):
 
     completion: Sequence[Piece]
     weight: float = 1.0
-
-    @property
-    def texts(self) -> tuple[Sequence[Piece], ...]:
-        return (self.completion,)
+    names = ("completion",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +144,7 @@ class Pair(Row):
     chosen: Sequence[Piece]
     rejected: Sequence[Piece]
     margin: float = 0.0
+    names = ("chosen", "rejected")
 
     def __post_init__(self) -> None:
         said = [messages_of(pieces) for pieces in self.texts]
@@ -149,10 +153,6 @@ class Pair(Row):
                 f"want a chosen completion that differs from the rejected one, got "
                 f"{said[0][0]['content']!r:.60} as both; leave the pair out"
             )
-
-    @property
-    def texts(self) -> tuple[Sequence[Piece], ...]:
-        return (self.chosen, self.rejected)
 
 
 AnyRow = Completion | Label | Pair
@@ -180,7 +180,7 @@ def messages_of(pieces: Sequence[Piece]) -> list[Message]:
 
 def content_of(row: Row) -> tuple[Any, ...]:
     """The content that equal rows share: start, texts and label."""
-    facts = (row.game, row.seed, row.seat, row.turn, row.policy)
+    facts = (row.game, row.seed, row.seat, row.turn, row.policy, row.role, row.parent)
     prompt = tuple(message["content"] for message in row.prompt)
     said = tuple(tuple(map(_told, pieces)) for pieces in row.texts)
     label = row.label if isinstance(row, Label) else False
@@ -193,13 +193,47 @@ def _told(piece: Piece) -> tuple[str, ...]:
     return tuple(message["content"] for message in piece.prompt[piece.start :])
 
 
+@dataclass
+class Call(Turn):
+    """A generation of an agent's turn as a turn of its own.
+
+    Prompt, reply, tokens, `role` and `parent` are those of the generation; action, verdict and
+    rewards those of its turn.
+    """
+
+    role: str = ""
+    parent: int = -1
+
+
+def calls(turn: Turn) -> list[Turn]:
+    """The generations of an agent's turn; of another turn, the turn.
+
+    Raises:
+        ValueError: a generation has no prompt.
+    """
+    if not turn.generations:
+        return [turn]
+    own, found = {**vars(turn), "generations": ()}, list[Turn]()
+    for one in turn.generations:
+        if not one.messages:
+            raise ValueError(
+                f"want the prompt of each generation, got none for role {one.role!r} of "
+                f"{turn.policy!r}; play the episodes again"
+            )
+        tokens = ("prompt_ids", "token_ids", "logprobs")
+        own |= {name: getattr(one, name) or None for name in tokens}
+        own |= {"messages": one.messages, "reply": one.text}
+        found.append(Call(**own, role=one.role, parent=one.parent))
+    return found
+
+
 class Trajectory(NamedTuple):
     """A seat of an episode.
 
     Attributes:
         episode: the record.
         seat: the seat.
-        turns: its turns, in order; at least one.
+        turns: its turns, in order; at least one. An agent's turn is its `calls`.
     """
 
     episode: Episode
@@ -257,7 +291,8 @@ def trajectories(
             seats.setdefault(turn.seat, []).append(turn)
         for seat, turns in sorted(seats.items()):
             if turns[0].policy in wanted:
-                found.append(Trajectory(episode, seat, turns))
+                said = [one for turn in turns for one in calls(turn)]
+                found.append(Trajectory(episode, seat, said))
     replies = {id(e): tuple((t.policy, t.reply) for t in e.turns) for e in episodes}
     return sorted(
         found, key=lambda o: (*o.start, o.episode.sample, replies[id(o.episode)])
@@ -283,7 +318,8 @@ def chosen_policies(
 def conversations(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
     """The turns of a seat, cut where a prompt does not continue the turn before.
 
-    A transcript is one conversation. Where prompts show one state, each turn is its own.
+    A transcript is one conversation. Where prompts show one state, each turn is its own, and
+    so is each generation of an agent's turn.
     """
     current: list[Turn] = []
     for turn in turns:
@@ -297,6 +333,8 @@ def conversations(turns: Sequence[Turn]) -> Iterator[list[Turn]]:
 
 def continues(before: Turn, turn: Turn) -> bool:
     """True if the prompt of a turn begins with the turn before: its tokens, or its messages."""
+    if isinstance(before, Call) or isinstance(turn, Call):
+        return False
     if turn.prompt_ids is not None and before.prompt_ids is not None:
         known = [*before.prompt_ids, *(before.token_ids or ())]
         return list(turn.prompt_ids[: len(known)]) == known
@@ -345,7 +383,9 @@ def pieces_of(
 
 def facts_of(episode: Episode, turn: Turn, reason: str) -> dict[str, Any]:
     """The facts of a row, and its prompt, as keywords of `Row`."""
+    call = isinstance(turn, Call) and {"role": turn.role, "parent": turn.parent}
     return {
+        **(call or {}),
         **{"game": episode.game, "seat": turn.seat, "turn": turn.index},
         **{"seed": episode.seed, "sample": episode.sample, "policy": turn.policy},
         **{"reason": reason, "prompt": turn.messages, "prompt_ids": turn.prompt_ids},

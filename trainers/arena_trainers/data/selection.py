@@ -29,16 +29,12 @@ selectors: Door[Chosen] = Door(
     "selector",
     "arena.selectors",
     {
-        "wins": f"{_HERE}.built_in:wins",
-        "best_of_group": f"{_HERE}.built_in:best_of_group",
-        "solver_replies": f"{_HERE}.built_in:solver_replies",
-        "mixed": f"{_HERE}.built_in:mixed",
-        "outcome_pairs": f"{_HERE}.built_in:outcome_pairs",
-        "branch_pairs": f"{_HERE}.trees:branch_pairs",
-        "feedback_pairs": f"{_HERE}.built_in:feedback_pairs",
-        "rule_labels": f"{_HERE}.built_in:rule_labels",
-        "solver_labels": f"{_HERE}.built_in:solver_labels",
-        "revisions": f"{_HERE}.trees:revisions",
+        name: f"{_HERE}.built_in:{name}"
+        for name in (
+            *("wins", "best_of_group", "solver_replies", "mixed", "outcome_pairs"),
+            *("branch_pairs", "feedback_pairs", "judged_pairs", "rule_labels"),
+            *("solver_labels", "revisions"),
+        )
     },
     given=_OURS,
     kit=f"{_HERE}.testing:check_selector",

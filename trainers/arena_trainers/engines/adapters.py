@@ -3,16 +3,18 @@
 By itself TRL merges the learner's adapter into the engine's weights, and an adapter of a
 snapshot would be added to it. Here the engine keeps the weights of the base model, which it
 reads from the model's folder, and the learner's adapter is loaded beside those of snapshots.
+
+Also the precision of an engine, and of training's forward passes.
 """
 
 import importlib
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from arena_trainers.engines.precision import engine_dtype, warn_of_precision
 from arena_trainers.lm.backends.vllm import (
     EngineAdapters,
     VLLMBackend,
@@ -20,6 +22,34 @@ from arena_trainers.lm.backends.vllm import (
     engine_rank,
 )
 from arena_trainers.matchmaking import SELF, Matchmaker
+
+
+def engine_dtype(llm: Any) -> str:
+    """Name of the precision of an engine in this process, as torch calls it."""
+    return str(llm.llm_engine.model_config.dtype).removeprefix("torch.")
+
+
+def warn_of_precision(engine: str, trainer: Any) -> None:
+    """Warns if vLLM generates in another precision than the loss is computed in."""
+    training = training_dtype(trainer)
+    if engine != training:
+        warnings.warn(
+            f"vLLM generates in {engine}, and the loss is computed in {training}: their "
+            "log-probabilities differ by some hundredths, which the importance-sampling "
+            "correction makes up for; see sampling/sampling_logp_difference in the metrics, "
+            "or train with --bf16 true",
+            stacklevel=3,
+        )
+
+
+def training_dtype(trainer: Any) -> str:
+    """Name of the precision of the training's forward passes, as torch calls it."""
+    if trainer.args.bf16:
+        return "bfloat16"
+    if trainer.args.fp16:
+        return "float16"
+    return str(trainer.model.dtype).removeprefix("torch.")
+
 
 NO_ADAPTER = (
     "use_vllm plays snapshots of the model only where a LoRA adapter is trained, as an engine "

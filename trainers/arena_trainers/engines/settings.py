@@ -16,8 +16,12 @@ from typing import Any, NamedTuple
 
 from arena_envs.checks import check_known, install_advice
 from arena_trainers import extras
-from arena_trainers.engines.adapters import adapter_backend, plays_adapters
-from arena_trainers.engines.precision import engine_dtype, warn_of_precision
+from arena_trainers.engines.adapters import (
+    adapter_backend,
+    engine_dtype,
+    plays_adapters,
+    warn_of_precision,
+)
 from arena_trainers.lm.backends import Backend
 from arena_trainers.lm.backends.server import Server, served_by
 from arena_trainers.lm.backends.vllm import VLLMBackend
@@ -120,14 +124,12 @@ def _of_an_engine(args: Any) -> list[tuple[str, object, str]]:
     """Options that the engine in this process refuses: whether they are given, and why."""
     untested = "its rollouts have not been tested with it"
     group = "processes that share an engine would have to ask for equally many replies"
-    regex, shared = (
-        args.vllm_structured_outputs_regex,
-        args.vllm_tensor_parallel_size != 1,
-    )
+    shared = args.vllm_tensor_parallel_size != 1
+    regex = args.vllm_structured_outputs_regex is not None
     return [
         ("vllm_tensor_parallel_size above 1", shared, group),
         ("vllm_enable_sleep_mode", args.vllm_enable_sleep_mode, untested),
-        ("vllm_structured_outputs_regex", regex is not None, untested),
+        ("vllm_structured_outputs_regex", regex, untested),
     ]
 
 

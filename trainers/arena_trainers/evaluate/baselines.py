@@ -1,12 +1,13 @@
 """Baselines of an evaluation: uniform play, constant play, and the game's solver."""
 
 import random
+from typing import Any
 
 from arena_envs.game import AnyGame, random_states
 from arena_envs.solvers import information_states
 from arena_wrappers import BotPolicy, Policy, TurnRequest, make_policy
-from arena_wrappers.policies import without_noise
-from arena_wrappers.prompts import legal_texts
+from arena_wrappers.policies import Seen, without_noise
+from arena_wrappers.prompts import PromptOptions, legal_texts
 
 MAX_CONSTANTS = 20  # actions, as in Hanabi; games with more have no constant baseline
 MAX_SOLVED_STATES = 30_000  # larger games are searched, not solved
@@ -76,20 +77,25 @@ def solver_of(game: AnyGame) -> str | None:
 
 
 def prepared(policy: Policy | str, game: AnyGame) -> Policy:
-    """The policy, ready to play: a bot has been tried on the first turn of the game.
+    """The policy, ready to play: a bot, or a scorer, has been tried on the first turn.
 
     Raises:
         ValueError: unknown string, or the bot refuses the game, such as one too large.
     """
     made = make_policy(policy) if isinstance(policy, str) else policy
     inner = without_noise(made)
-    if isinstance(inner, BotPolicy):
+    scorer: Any = getattr(inner, "options", {}).get("scorer")
+    if callable(scorer) or isinstance(inner, BotPolicy):
         states = random_states(game, random.Random(0))
         state, seat = next((one for one in states if one[1] >= 0), (None, -1))
         if seat < 0:
             raise ValueError(f"{game!r} ended before the first turn")
-        legal = legal_texts(game, state)
-        inner.act([TurnRequest(0, 0, seat, game, state, [], (), legal, seed=0)])
+        r = TurnRequest.at(game, state, PromptOptions())
+        if isinstance(inner, BotPolicy):
+            inner.act([r])
+        else:
+            seen = Seen(game, r.seat, r.messages, r.legal, [], r.seed, r)
+            scorer(seen, [r.wrap(r.legal[0])])
     return made
 
 

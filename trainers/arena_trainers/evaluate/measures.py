@@ -15,6 +15,8 @@ A measure is a function of episodes, the game and a seat:
 | `cost` | tokens, or characters, of replies and prompts in an episode |
 | `belief` | a probe: what the policy believes of a hidden card, against the exact posterior |
 
+`belief_gain` and `partner_gain`, parts of the reward, are here because they enumerate a game, too.
+
 A `Probe` also asks the policy a question beside each turn. The answers stand in `Turn.probes`.
 
 `episodes` are complete (`without_lost`). Without episodes a measure gives nothing, or a ValueError
@@ -32,6 +34,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import chain, pairwise
 from statistics import fmean
 from typing import Any, Literal, Protocol, TypeVar
@@ -39,8 +42,8 @@ from typing import Any, Literal, Protocol, TypeVar
 import numpy as np
 
 from arena_envs.doors import Door, broken
-from arena_envs.game import CHANCE, TERMINAL, AnyGame
-from arena_envs.solvers import Key, information_states
+from arena_envs.game import CHANCE, TERMINAL, AnyGame, possible_outcomes
+from arena_envs.solvers import Key, Table, information_states
 from arena_envs.solvers.enumeration import Memory
 from arena_trainers.evaluate.baselines import MAX_SOLVED_STATES
 from arena_trainers.evaluate.exploit import SHORT, is_tabular, tabular, want_enumerable
@@ -52,8 +55,9 @@ from arena_trainers.evaluate.move_values import (
     source_of,
 )
 from arena_trainers.evaluate.result_rows import token_ids
+from arena_trainers.rewards import next_state
 from arena_wrappers import Episode, Turn, make_policy, play_plans, turn_states
-from arena_wrappers.play import game_of, plans_of
+from arena_wrappers.play import final_state, game_of, plans_of
 from arena_wrappers.prompts import after_reasoning
 
 T = TypeVar("T")
@@ -417,7 +421,6 @@ class Belief:
     def __init__(self, others: str = "random") -> None:
         self.others = others
         self.name = "belief" if others == "random" else f"belief({others})"
-        self._known: Memory[tuple[Posteriors, list[str]]] = Memory(4)
 
     def question(
         self, game: AnyGame, state: Any, seat: int
@@ -425,7 +428,7 @@ class Belief:
         asked = game.hidden(state, seat)  # type: ignore[attr-defined] # an optional fact
         if asked is None:
             return None
-        _, answers = self._known.recall(game, lambda: posteriors_of(game, self.others))
+        _, answers = _known(posteriors_of, game, self.others)
         text = (
             "A question beside the game, which changes nothing in it. In place of an action, answer "
             f"it: {asked[0]} Give a probability for each of {', '.join(answers)}, written as "
@@ -434,8 +437,7 @@ class Belief:
         return text, answers
 
     def __call__(self, episodes: Episodes, game: AnyGame, seat: int) -> Found:
-        known = self._known.recall(game, lambda: posteriors_of(game, self.others))
-        posteriors, answers = known
+        posteriors, answers = _known(posteriors_of, game, self.others)
 
         def told(turn: Turn, state: Any) -> dict[str, float] | None:
             said = (turn.probes or {}).get(self.name)
@@ -467,20 +469,12 @@ def posteriors_of(game: AnyGame, others: str) -> tuple[Posteriors, list[str]]:
         ValueError: the game hides no card, is too large or of talk, or the action
             probabilities of `others` are unknown.
     """
-    want_enumerable(game)
     if not hasattr(game, "hidden"):
         raise ValueError(
             f"want a game that says what it hides (a method hidden) for belief, got {game!r}; "
             "take kuhn_poker or leduc_poker"
         )
-    policy: Any = make_policy(others)
-    if not is_tabular(policy):
-        raise ValueError(
-            f"want others with known action probabilities, got {others!r}; take random or cfr"
-        )
-    information_states(game, MAX_SOLVED_STATES)
-    table, _ = tabular(policy, game, SHORT)
-    found: Posteriors = {}
+    table, found = _table_of(game, others), Posteriors()
 
     def walk(state: Any, reached: Sequence[float]) -> None:
         """Adds what follows; `reached` has, by seat, the probability without its own choices."""
@@ -504,6 +498,94 @@ def posteriors_of(game: AnyGame, others: str) -> tuple[Posteriors, list[str]]:
         total = math.fsum(told.values())
         told |= {name: x / total if total else 0.0 for name, x in told.items()}
     return found, sorted({name for told in found.values() for name in told})
+
+
+def _table_of(game: AnyGame, others: str) -> Table:
+    """The action probabilities of a policy; raises ValueError as `posteriors_of`."""
+    want_enumerable(game)
+    policy: Any = make_policy(others)
+    if not is_tabular(policy):
+        raise ValueError(
+            f"want others with known action probabilities, got {others!r}; take random or cfr"
+        )
+    information_states(game, MAX_SOLVED_STATES)
+    return tabular(policy, game, SHORT)[0]
+
+
+_ENUMERATED: Memory[Any] = Memory(8)
+
+
+def _known(make: Callable[..., Any], game: AnyGame, others: str) -> Any:
+    """`make(game, others)`, remembered."""
+    return _ENUMERATED.recall(game, lambda: make(game, others), make, others)
+
+
+def belief_gain(
+    episode: Episode,
+    turn: Turn,
+    state: Any,
+    game: AnyGame,
+    *,
+    others: str = "random",
+    discount: float = 1.0,
+) -> float:
+    """What a seat learns until its next turn: discount Φ' - Φ.
+
+    Φ is log p(true card), at least log 0.01, p the exact posterior of `Belief`. Of CURIO
+    (https://arxiv.org/abs/2504.03206), whose beliefs are a model's. After the last turn Φ' is 0 in a
+    terminated episode, else Φ.
+    """
+    posteriors, _ = _known(posteriors_of, game, others)
+
+    def potential(at: Any) -> float:
+        asked = game.hidden(at, turn.seat)  # type: ignore[attr-defined] # an optional fact
+        p = posteriors.get((turn.seat, game.information_state(at, turn.seat)), {})
+        return math.log(max(p.get(asked[1], 0.0), LEAST)) if asked else 0.0
+
+    later, now = next_state(episode, turn, game), potential(state)
+    end = 0.0 if episode.terminated else now
+    return discount * (end if later is None else potential(later)) - now
+
+
+def partner_gain(
+    episode: Episode, turn: Turn, state: Any, game: AnyGame, *, others: str = "random"
+) -> float:
+    """What the other seats can expect at the seat's next turn, less what they could: V' - V.
+
+    V is their mean expected return if all seats go on as `others`, exactly; after the last turn V' is
+    their return. So the turns sum to their return less V at the first one: the gain over a baseline
+    of RLHG (https://arxiv.org/abs/2401.16444), where a network estimates V.
+    """
+    if game.num_players == 1 or game.zero_sum:
+        raise ValueError(
+            f"want a game whose seats can gain together, got {game!r}; leave partner_gain out"
+        )
+    expected, later = _known(expected_of, game, others), next_state(episode, turn, game)
+    if later is None and episode.terminated:
+        after = np.array(episode.returns, float)
+    else:
+        after = expected(final_state(episode, game) if later is None else later)
+    gain = np.delete(after - expected(state), turn.seat)
+    return float(gain.mean())
+
+
+def expected_of(game: AnyGame, others: str) -> Callable[[Any], Any]:
+    """The function of a state that gives all expected returns if all go on as `others`."""
+    table = _table_of(game, others)
+
+    @cache
+    def expected(state: Any) -> Any:
+        player = game.current_player(state)
+        if player == TERMINAL:
+            return np.array(game.returns(state), float)
+        if player == CHANCE:
+            follow = possible_outcomes(game, state)
+        else:
+            row = table[player, game.information_state(state, player)]
+            follow = list(zip(game.legal_actions(state), row, strict=True))
+        return sum(p * expected(game.apply(state, x)) for x, p in follow)
+
+    return expected
 
 
 def _distribution(reply: str, answers: Sequence[str]) -> dict[str, float] | None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -293,6 +294,10 @@ def append_results(episodes: Path, found: Sequence[Mapping[str, Any]]) -> None:
 MANY = 0.5  # share of invalid replies; more lead to a warning
 FEW_LOST = 0.01  # share of lost episodes; more may bias means
 MAX_QUOTED = 80  # characters of a reply
+# what to do about invalid replies, by their most frequent kind
+ADVICE: dict[str, str] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text("utf-8")
+)
 
 
 @dataclass
@@ -365,15 +370,12 @@ class ReplyCount:
 
 def _lost(policy: str, game: str, count: _Count) -> str:
     kinds = ", ".join(
-        f"{_KINDS[kind]} {n}" for kind, n in sorted(count.lost.items(), reverse=True)
+        f"{kind}s {n}" for kind, n in sorted(count.lost.items(), reverse=True)
     )
     return (
         f"policy {policy!r} gave no reply in {count.lost.total()} of "
         f"{count.num_episodes} episodes of {game}, which are lost ({kinds})"
     )
-
-
-_KINDS = {"timeout": "timeouts", "error": "errors"}
 
 
 def _warning(
@@ -389,17 +391,5 @@ def _warning(
     return (
         f"{policy}: {share:.0%} of {count.num_replies} replies in {game} are invalid "
         f"({reasons}). The first is {text} ({turn.detail!r:.200}), prompted with {read}. "
-        f"{_ADVICE.get(ranked[0][0], _PROMPTS)}"
+        f"{ADVICE.get(ranked[0][0], ADVICE['prompts'])}"
     )
-
-
-_PROMPTS = (
-    "If the model was trained with other prompts, pass their options (such as "
-    "--reply-format and --no-rules) or write them to arena_prompt.json in its folder."
-)
-_ADVICE = {
-    "overlong": f"Allow longer replies with --max-new-tokens. {_PROMPTS}",
-    "refusal": "Ask for play in the rules' own words, or give another model.",
-    "context_length": "Give shorter prompts (--no-rules, --history state) or a longer context.",
-    "tool_call": "Have the model reply in text: give it no tools.",
-}

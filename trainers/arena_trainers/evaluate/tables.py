@@ -20,18 +20,16 @@ SCORE = (
 )
 
 
+# of results in a terminal: two spaces between columns
+STYLE: Any = {"box": box.SIMPLE_HEAD, "caption_justify": "left", "pad_edge": False}
+STYLE |= {"padding": (0, 1, 0, 0), "show_edge": False}
+
+
 def as_table(found: Evaluation) -> Table:
     """All rows and columns of an evaluation."""
     heads, cells = all_columns(found)
-    table = Table(
-        *heads,
-        title=escape(title(found)),
-        box=box.SIMPLE_HEAD,
-        caption=escape(caption(found)) or None,
-        caption_justify="left",
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-    )
+    table = Table(*heads, **STYLE | {"show_edge": True})
+    table.title, table.caption = escape(title(found)), escape(caption(found)) or None
     for row in cells:
         table.add_row(*map(escape, row))
     return table
@@ -200,14 +198,8 @@ def _table(found: Evaluation, opponent: str, width: int) -> Table:
         **_optional(rows),
     }
     widths, gap = _fitting(columns, width)
-    table = Table(
-        title=escape(f"{title(found)}{against(opponent)}"),
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, gap - 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
-    )
+    table = Table(**STYLE | {"padding": (0, gap - 1, 0, 0)})
+    table.title = escape(f"{title(found)}{against(opponent)}")
     for name in widths:
         is_name = name == "policy"
         table.add_column(
@@ -300,15 +292,8 @@ def _optional(rows: Sequence[ResultRow]) -> dict[str, list[str]]:
 
 def nash_conv_table(game: str, found: Mapping[str, float]) -> Table:
     """A row for each policy, in the order of `found`."""
-    table = Table(
-        title=escape(f"Exact NashConv: {game}"),
-        caption="0 = an equilibrium; of the policy among its legal replies",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
-    )
+    table = Table(title=escape(f"Exact NashConv: {game}"), **STYLE)
+    table.caption = "0 = an equilibrium; of the policy among its legal replies"
     table.add_column("policy", overflow="fold")
     table.add_column("NashConv", justify="right", no_wrap=True)
     for name, value in found.items():

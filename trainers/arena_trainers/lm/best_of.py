@@ -15,6 +15,7 @@ from arena_wrappers.policies import (
     turn_seed,
     without_noise,
 )
+from arena_wrappers.policies.agents import load as load_agent
 from arena_wrappers.prompts import PromptOptions
 
 if TYPE_CHECKING:
@@ -98,51 +99,41 @@ def load(
     make: Callable[[str], Policy] = make_policy,
     spec: str = "best_of",
     device: "str | torch.device | None" = None,
-) -> BestOfPolicy:
+    loads: bool = True,
+) -> Policy:
     """The policy of the string `best_of:N(POLICY, reward:PATH)`.
 
     Args:
         num_samples: N.
         policy: the string of the inner policy.
-        reward: `reward:PATH`.
+        reward: `reward:PATH`, or another scorer: the policy is then the agent `candidates`.
         make: makes the inner policy.
         spec: the whole string.
         device: of the reward model; by default the accelerator if there is one, else the CPU.
+        loads: whether the reward model is loaded; else the inner policy stands in.
 
     Raises:
         ValueError: N is no number from 1 to 9999, or a string names no policy or no reward
             model.
-    """
-    from arena_trainers.lm.reward_model import RewardModel
-
-    inner = check(num_samples, policy, reward, make=make, spec=spec)
-    model = RewardModel.from_pretrained(reward.removeprefix(_REWARD), device=device)
-    return BestOfPolicy(inner, model, num_samples, spec)
-
-
-def check(
-    num_samples: int,
-    policy: str,
-    reward: str,
-    *,
-    make: Callable[[str], Policy],
-    spec: str,
-) -> Policy:
-    """Checks the arguments of `load`, and loads no reward model; returns the inner policy.
-
-    Raises:
-        ValueError: as for `load`.
     """
     if not 1 <= num_samples <= 9999:
         raise ValueError(
             f"want at least 1 reply and at most 9999 in {spec!r:.200}; write {_EXAMPLE}"
         )
     if not reward.startswith(_REWARD):
-        raise ValueError(f"want reward:PATH, got {reward!r:.200}; write {_EXAMPLE}")
+        given = {"num": num_samples, "scorer": reward}
+        return load_agent("candidates", policy, make=make, spec=spec, **given)
     if names_person(policy):
         raise ValueError(_refused_person(spec))
-    check_reward_model(reward.removeprefix(_REWARD))
-    return make(policy)
+    path = reward.removeprefix(_REWARD)
+    check_reward_model(path)
+    inner = make(policy)
+    if not loads:
+        return inner
+    from arena_trainers.lm.reward_model import RewardModel
+
+    model = RewardModel.from_pretrained(path, device=device)
+    return BestOfPolicy(inner, model, num_samples, spec)
 
 
 def _refused_person(name: str) -> str:

@@ -1,6 +1,7 @@
 """`RewardModel`: scores a reply to a prompt, as `arena train --trainer reward` trains it."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from arena_trainers.lm.models import (
     model_folder,
 )
 from arena_trainers.lm.prompt_file import read_prompt_file
+from arena_wrappers.policies import Scorer, Seen
 from arena_wrappers.prompts import Message, PromptOptions
 
 Text = tuple[Sequence[int], Sequence[int]]  # token ids of a prompt and of its reply
@@ -177,6 +179,18 @@ class RewardModel:
                 f"{self.name!r} knows {size} tokens, and a reply or its prompt has the token "
                 f"{largest}; give a reward model of the policy's own base model"
             )
+
+
+def scorer(path: str) -> Scorer:
+    """The scorer `reward:PATH` of agents, whose model is loaded when it first scores."""
+    check_reward_model(path)
+    load = cache(partial(RewardModel.from_pretrained, path))
+
+    def scored(seen: Seen, replies: Sequence[str]) -> list[float]:
+        model = load()
+        return model.score([model.encode(seen.messages, text) for text in replies])
+
+    return scored
 
 
 def check_same_texts(

@@ -12,7 +12,7 @@ import numpy as np
 
 from arena_envs.checks import check_known
 from arena_trainers.data import Origin, read_origin
-from arena_trainers.data.columns import FACTS, union, with_origin
+from arena_trainers.data.columns import CALL, FACTS, union, with_origin
 from arena_trainers.extras import import_extra
 
 _TEXTS = {
@@ -89,7 +89,7 @@ def check_rows(path: Path, kind: str) -> None:
             f"want {kind} for this trainer, got {found} in {str(path)!r}; choose rows with "
             "another selector, or give another --trainer"
         )
-    known = sorted({*FACTS, "prompt", *_TEXTS[kind], *token_columns(kind)})
+    known = sorted({*FACTS, *CALL, "prompt", *_TEXTS[kind], *token_columns(kind)})
     for name in sorted(columns):
         check_known(name, known, f"{str(path)!r} has an unknown column {name!r}")
     for name in sorted({*token_columns(kind)} - columns):

@@ -12,7 +12,6 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import Any, NamedTuple
@@ -29,13 +28,11 @@ Ranges = Mapping[str, tuple[float, float]]
 
 PLAYER = re.compile(r"arena/(?P<game>.+)/(?P<line>player_\d+)/(?P<metric>\w+)")
 OPPONENT = re.compile(r"arena/(?P<game>.+)/against/(?P<line>.+)/return")
-EPISODES = re.compile(r"arena/(?P<game>.+)/episode_share")
 START = re.compile(r"arena/(?P<game>.+)/against_start")
 PICTURED = re.compile(  # titles of the charts in `curves.png`
     r".*: return (per seat|by opponent)|Score against .*|Exact .*|Legal .*|KL .*|Loss"
 )
 WIDTH = 1.96  # standard errors on each side of a 95 % interval
-LEAST_KL = 0.1  # nats; the axis of the KL goes up to this at least
 BEFORE, AFTER = "before", "after"  # the first words of stages of results.json
 
 
@@ -92,27 +89,24 @@ def charts_of(
         ranges: least and largest return of games by name, which their axes of returns show.
     """
     values = _series(metrics)
-    uniform: Any = _mapping(results.get("nash_conv")).get("uniform")
-    levels = {"uniform random play": uniform} if is_number(uniform) else {}
-    of = partial(_chart, values)
-    charts = [
-        *_return_charts(values, results, ranges or {}),
-        _start_chart(values),
-        of("Exact NashConv", {"arena/nash_conv": "NashConv"}, levels=levels, low=0),
-        of("Legal replies, share", {"arena/legal_rate": "legal"}, low=0, high=1),
-        of("Invalid replies by reason, share", "arena/invalid/", low=0),
-        of("Length of replies, tokens", {"arena/reply_tokens": "mean"}, low=0),
-        of("KL to the reference, nats per token", {"kl": "KL"}, low=0, reach=LEAST_KL),
-        of("Entropy, nats per token", {"entropy": "entropy"}, low=0),
-        *_group_charts(values),
-        *_seat_charts(values),
-        of("Loss", {"loss": "loss"}),
-        of("Error of the critic, mean square", {"arena/critic_error": "error"}, low=0),
-        of("Split of wall time, share", "arena/time/", low=0, high=1, is_stacked=True),
-        of("Episodes per second", {"arena/episodes_per_second": "episodes"}, low=0),
-        of("Tokens per second", "arena/tokens_per_second/", low=0),
-    ]
-    return [chart for chart in charts if chart.lines]
+    first = [*_return_charts(values, results, ranges or {}), _start_chart(values)]
+    charts = [chart for chart in first if chart.lines]
+    for look in map(dict, _DATA["charts"]):
+        curves, least = look.pop("curves"), look.pop("least", 1)
+        lines = [
+            Curve(found.expand(label), values[key])
+            for pattern, label in curves.items()
+            for key in values
+            if (found := re.fullmatch(pattern, key))
+        ]
+        levels: dict[str, Any] = {
+            name: value
+            for name, (part, key) in look.pop("levels", {}).items()
+            if is_number(value := _mapping(results.get(part)).get(key))
+        }
+        if len(lines) >= least:
+            charts.append(Chart(lines=lines, levels=levels, **look))
+    return charts
 
 
 def missing_from(metrics: Records) -> list[str]:
@@ -136,20 +130,6 @@ def _series(metrics: Records) -> dict[str, Points]:
     return dict(found)
 
 
-def _chart(
-    values: Mapping[str, Points],
-    title: str,
-    names: Mapping[str, str] | str,
-    **look: Any,
-) -> Chart:
-    """A chart of metrics with their labels, or of all metrics that begin with a text."""
-    if isinstance(names, str):
-        found = [key for key in values if key.startswith(names)]
-        names = {key: key.removeprefix(names) for key in found}
-    lines = [Curve(names[key], values[key]) for key in names if key in values]
-    return Chart(title, lines, **look)
-
-
 def _return_charts(
     values: Mapping[str, Points], results: Mapping[str, Any], ranges: Ranges
 ) -> Iterable[Chart]:
@@ -171,7 +151,9 @@ def _return_charts(
         if game in opponents:
             title = f"{game}: return by opponent"
             yield Chart(title, opponents[game], low=low, high=high)
-        levels = _equilibrium(results, game)
+        policy = _mapping(_outcome(results, game).get("policy"))
+        paid = enumerate(policy.get("values") or ())  # at an equilibrium, if found
+        levels = {f"player_{seat} at equilibrium": value for seat, value in paid}
         yield Chart(f"{game}: return per seat", lines, levels, low, high)
 
 
@@ -187,12 +169,6 @@ def _intervals(
             ends = returns[seat].get("low"), returns[seat].get("high")
             if None not in ends:
                 yield (0 if when == BEFORE else last, *ends)
-
-
-def _equilibrium(results: Mapping[str, Any], game: str) -> dict[str, float]:
-    """The return of each seat at an equilibrium, if one was found."""
-    values = _mapping(_outcome(results, game).get("policy")).get("values") or ()
-    return {f"player_{seat} at equilibrium": value for seat, value in enumerate(values)}
 
 
 def _outcome(results: Mapping[str, Any], game: str) -> Mapping[str, Any]:
@@ -212,33 +188,6 @@ def _start_chart(values: Mapping[str, Points]) -> Chart:
             ]
             lines.append(Curve(found["game"], points, intervals))
     return Chart("Score against the start of self-play", lines)
-
-
-def _group_charts(values: Mapping[str, Points]) -> Iterable[Chart]:
-    """The shares of groups without a difference, and of the episodes of each game."""
-    flat = {"arena/flat_groups": "flat", "arena/dropped_groups": "dropped"}
-    yield _chart(values, "Flat groups, share", flat, low=0, high=1)
-    games = {key: found["game"] for key in values if (found := EPISODES.fullmatch(key))}
-    if len(games) > 1:
-        yield _chart(values, "Episodes of each game, share", games, low=0, high=1)
-
-
-def _seat_charts(values: Mapping[str, Points]) -> Iterable[Chart]:
-    """Statistics of advantages by game and seat."""
-    titles = {
-        "flat_pools": "Pools without advantages, share",
-        "advantage_std": "Standard deviation of advantages",
-        "advantage_mean": "Mean of advantages",
-    }
-    for metric, title in titles.items():
-        found = {
-            key: f"{match['game']} {match['line']}"
-            for key in values
-            if (match := PLAYER.fullmatch(key)) and match["metric"] == metric
-        }
-        low = None if metric == "advantage_mean" else 0
-        high = 1 if metric == "flat_pools" else None
-        yield _chart(values, title, found, low=low, high=high)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

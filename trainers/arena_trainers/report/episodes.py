@@ -1,5 +1,6 @@
 """Recorded episodes: lines of files, facts, lines of text, scenes; steps through them in a terminal."""
 
+import tomllib
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -170,10 +171,8 @@ def answer_span(reply: str, options: PromptOptions) -> tuple[int, int] | None:
     rest = after_reasoning(reply)
     if isinstance(rest, InvalidReply):
         return None
-    reply_format, skipped = (
-        reply_format_named(options.reply_format),
-        len(reply) - len(rest),
-    )
+    skipped = len(reply) - len(rest)
+    reply_format = reply_format_named(options.reply_format)
     found = reply_format.answers(rest)
     if options.parsing == "strict":
         answer = reply_format.extract(rest)
@@ -411,9 +410,8 @@ def _estimate(
     """The advantages by episode and turn, or why there are none."""
     episodes: list[Any] = [line.rollout.episode for line in members]
     try:
-        with (
-            warnings.catch_warnings()
-        ):  # few stored groups have flat pools; zeros show it
+        with warnings.catch_warnings():
+            # few stored groups have flat pools; zeros show it
             warnings.simplefilter("ignore", FlatPoolWarning)
             trajectories = credited(
                 episodes, name, policies=policies, columns=None, within_turn="uniform"
@@ -445,23 +443,9 @@ def value_lines(solved: Solved, place: int) -> list[str]:
     return [*lines, f"{' ' * 12}expected returns if {solved.reference}"]
 
 
-KEYS = {  # what a key does; arrows and their kin as terminals send them
-    key: does
-    for does, keys in {
-        "next": ("\x1b[C", " ", "n"),
-        "back": ("\x1b[D", "p"),
-        "next episode": ("\x1b[B", "j"),
-        "previous episode": ("\x1b[A", "k"),
-        "first": ("\x1b[H", "\x1b[1~", "0"),
-        "last": ("\x1b[F", "\x1b[4~", "$"),
-        "next regret": "r",
-        "previous regret": "R",
-        "viewer": "v",
-        "quit": ("q", "\x03", "\x04"),
-    }.items()
-    for key in keys
-}
-HELP = "right/left: turn  down/up: episode  0/$: ends  r/R: large regret  v: viewer  q: quit"
+_DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+KEYS = {key: does for does, keys in _DATA["keys"].items() for key in keys}
+HELP: str = _DATA["help"]
 
 
 class Stepper:
@@ -484,18 +468,13 @@ class Stepper:
 
     def press(self, key: str) -> None:
         """Does what a key means; other keys do nothing."""
-        self._remark = ""
-        match KEYS.get(key):
+        self._remark, does = "", KEYS.get(key, "")
+        turns = {"next": self.turn + 1, "back": self.turn - 1, "first": 0}
+        turns |= {"last": self._last}
+        self.turn = max(0, min(turns.get(does, self.turn), self._last))
+        match does:
             case "quit":
                 self.is_over = True
-            case "next":
-                self.turn = min(self.turn + 1, self._last)
-            case "back":
-                self.turn = max(self.turn - 1, 0)
-            case "first":
-                self.turn = 0
-            case "last":
-                self.turn = self._last
             case "next regret":
                 self._seek([i for i in self._large_regrets() if i > self.turn], "later")
             case "previous regret":

@@ -90,7 +90,8 @@ def checked(
 ) -> RoundStages:
     """The stages of a round with all their options.
 
-    The selector's option `policies` is by default the names of `rounds.play.policies`.
+    The selector's option `policies` is by default the names of `rounds.play.policies`, and `judge`
+    the model that plays.
 
     Args:
         stages: as the recipe has them.
@@ -123,11 +124,15 @@ def _selector(
             f"selector {name!r} needs turn trees, and rounds.play has no branch; give "
             f"branch: {{num_candidates: 4}}{advice}"
         )
-    if "policies" in inspect.signature(selectors.find(name)).parameters:
+    known = inspect.signature(selectors.find(name)).parameters
+    if "policies" in known:
         named = play.policies
         names = [p if p == LEARNER else make_policy(p).name for p in named]
         options.setdefault("policies", names)
-    for _ in run_selector(name, [], 0, options):
+    if "judge" in known:
+        options.setdefault("judge", LEARNER)
+    stand_in = {"judge": "random"} if options.get("judge") == LEARNER else {}
+    for _ in run_selector(name, [], 0, {**options, **stand_in}):
         pass  # of no episodes: raises where options do not fit
     return {name: options}
 
@@ -299,6 +304,8 @@ def select_round(one: Round) -> None:
     shutil.rmtree(one.folder / PARTS, ignore_errors=True)  # they are joined
     episodes = list(read_episodes(one.folder / EPISODES))
     ((name, options),) = one.stages.select.items()
+    if options.get("judge") == LEARNER:
+        options = {**options, "judge": learner(one.player, one.run.args)}
     found = select(name, episodes, seed=one.drawn("select"), **options)
     if not found.rows:
         why = ", ".join(f"{reason} ({num})" for reason, num in found.dropped.items())
@@ -380,9 +387,10 @@ def write_scores(run: "Rounds", model: Path, path: Path) -> None:
         is_measured = is_random and env.game.kind == "competitive"
         convs = nash_convs([policy], env, {}) if is_measured else {}
         returns = {
-            row.opponent: row.mean_return
+            row.opponent
+            or "self": row.mean_return  # a game of one seat has no opponents
             for row in evaluation.rows
-            if row.seat == "all"
+            if row.seat == "all" or plan.game.num_players == 1
         }
         games[plan.name] = {
             "nash_conv": convs.get(LEARNER),

@@ -303,8 +303,15 @@ def play_suite(
             _append(path, {"usage": usage, "is_finished": False})
     if lost:
         raise NoReplyError(f"{len(lost)} episodes were lost: {lost[0]}")
-    if not found.is_finished:
-        _finish(suite, policy, path, found, done)
+    if found.is_finished:
+        return
+    # all lines in the order of the suite
+    lines: list[Any] = [{"board": found.header}, *(done[cell] for cell in suite.cells)]
+    tables = {} if found.is_bot else _tables(suite, policy)
+    lines += [{"table": key, "probs": rows} for key, rows in tables.items()]
+    lines.append({"usage": found.usage, "is_finished": True})
+    with whole_file(path) as file:
+        file.writelines(f"{json.dumps(line)}\n" for line in lines)
 
 
 def _usage(policy: Policy) -> Counter[str]:
@@ -351,18 +358,6 @@ def _record(suite: Suite, cell: Cell, episode: Episode) -> dict[str, Any]:
         "actions": episode.actions,
         "returns": episode.returns,
     }
-
-
-def _finish(
-    suite: Suite, policy: Policy, path: Path, found: Submission, done: dict[Cell, Any]
-) -> None:
-    """Writes all lines in the order of the suite."""
-    lines: list[Any] = [{"board": found.header}, *(done[cell] for cell in suite.cells)]
-    tables = {} if found.is_bot else _tables(suite, policy)
-    lines += [{"table": key, "probs": rows} for key, rows in tables.items()]
-    lines.append({"usage": found.usage, "is_finished": True})
-    with whole_file(path) as file:
-        file.writelines(f"{json.dumps(line)}\n" for line in lines)
 
 
 def _tables(suite: Suite, policy: Policy) -> dict[Key, list[list[float]]]:

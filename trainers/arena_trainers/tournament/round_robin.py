@@ -9,12 +9,12 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from rich import box
 from rich.markup import escape
 from rich.table import Table
 
@@ -25,13 +25,12 @@ from arena_trainers.evaluate.exploit import given_prompts, nash_convs
 from arena_trainers.evaluate.intervals import mean_interval
 from arena_trainers.evaluate.matches import Progress, env_of, seeds_of
 from arena_trainers.evaluate.result_rows import ReplyCount
-from arena_trainers.evaluate.tables import nash_conv_table
+from arena_trainers.evaluate.tables import NAME, STYLE, nash_conv_table
 from arena_trainers.extras import import_extra
 from arena_wrappers import (
     EpisodePlan,
     NoReplyError,
     Policy,
-    PromptOptions,
     PromptWrapper,
     make_policy,
     stream_plans,
@@ -219,7 +218,12 @@ def rate(
         ModuleNotFoundError: scipy or openskill is missing.
     """
     elos, errors = fit_elo(len(policies), outcomes)
-    beliefs = _openskill(len(policies), outcomes)
+    model = import_extra("openskill.models", "eval").PlackettLuce()
+    beliefs = [model.rating() for _ in policies]
+    for first, second, score in outcomes:
+        ranks = [1.0, 1.0] if score == 0.5 else [2.0 - score, 1.0 + score]
+        teams = [[beliefs[first]], [beliefs[second]]]
+        (beliefs[first],), (beliefs[second],) = model.rate(teams, ranks=ranks)
     return tuple(
         Rating(
             name, elo, elo - WIDTH * error, elo + WIDTH * error, belief.mu, belief.sigma
@@ -284,17 +288,8 @@ def fit_elo(
     return MEAN_ELO + POINTS * theta, POINTS * errors
 
 
-def _openskill(num_policies: int, outcomes: Sequence[PairOutcome]) -> list[Any]:
-    model = import_extra("openskill.models", "eval").PlackettLuce()
-    beliefs = [model.rating() for _ in range(num_policies)]
-    for first, second, score in outcomes:
-        ranks = [1.0, 1.0] if score == 0.5 else [2.0 - score, 1.0 + score]
-        teams = [[beliefs[first]], [beliefs[second]]]
-        (beliefs[first],), (beliefs[second],) = model.rate(teams, ranks=ranks)
-    return beliefs
-
-
-class NashAverage(NamedTuple):
+@dataclass(frozen=True)
+class NashAverage:
     """Nash averaging: ratings that adding a copy of a policy does not change.
 
     Attributes:
@@ -436,14 +431,13 @@ def lineups_of(num_policies: int, num_players: int, self_pairs: bool) -> list[Li
     >>> lineups_of(2, 3, self_pairs=True)[:4]
     [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0)]
     """
-    found: dict[Lineup, None] = {}
-    for row in range(num_policies):
-        for column in range(num_policies):
-            if row == column and not self_pairs:
-                continue
-            for seat in range(num_players):
-                found[_lineup(row, column, seat, num_players)] = None
-    return list(found)
+    found = (
+        _lineup(row, column, seat, num_players)
+        for row, column in product(range(num_policies), repeat=2)
+        for seat in range(num_players)
+        if row != column or self_pairs
+    )
+    return [*dict.fromkeys(found)]
 
 
 def _lineup(row: int, column: int, seat: int, num_players: int) -> Lineup:
@@ -604,10 +598,7 @@ class Tournament:
 
     def to_dict(self) -> dict[str, Any]:
         """The results as values that JSON can hold."""
-        values = asdict(self)
-        for game in values["games"]:
-            game["nash"] = game["nash"] and game["nash"]._asdict()
-        return values
+        return asdict(self)
 
 
 def summarise(
@@ -825,7 +816,9 @@ class TournamentPlan:
         make = self._wrappers[label].clone
         lineups = [[self.policies[name] for name in m.lineup] for m in matches]
         plans = [
-            EpisodePlan(make, lineup, m.seed, prompts=self._prompts(lineup))
+            EpisodePlan(
+                make, lineup, m.seed, prompts=given_prompts(lineup, self._given)
+            )
             for m, lineup in zip(matches, lineups, strict=True)
         ]
         for index, episode in stream_plans(
@@ -842,14 +835,10 @@ class TournamentPlan:
             if progress is not None:
                 progress(len(self._done), self.num_episodes)
 
-    def _prompts(self, lineup: Sequence[Policy]) -> list[PromptOptions | None]:
-        return given_prompts(lineup, self._given)
-
     def _matches_of(self, label: str) -> list[Match]:
         game, names = self._wrappers[label].env.game, list(self.policies)
-        lineups = lineups_of(
-            len(names), game.num_players, meets_itself(game, self._self_pairs)
-        )
+        own = meets_itself(game, self._self_pairs)
+        lineups = lineups_of(len(names), game.num_players, own)
         return [
             Match(label, tuple(names[index] for index in lineup), seed)
             for seed in self._seeds
@@ -881,7 +870,7 @@ class TournamentPlan:
             "own_prompts": {
                 name: asdict(own)
                 for name, policy in self.policies.items()
-                for own in self._prompts([policy])
+                for own in given_prompts([policy], self._given)
                 if own is not None
             },
             "models": {
@@ -901,15 +890,7 @@ def _want_different(what: str, names: Sequence[str], at_least: int) -> None:
             raise ValueError(f"want different {what}, got {name!r} {count} times")
 
 
-NAME = 20  # longest name without a line break
 GAP = 2  # spaces between columns
-STYLE: Any = {
-    "box": box.SIMPLE_HEAD,
-    "padding": (0, GAP - 1, 0, 0),
-    "pad_edge": False,
-    "show_edge": False,
-    "caption_justify": "left",
-}
 
 
 def draw_matrix(found: Tournament, path: str | Path) -> None:
@@ -937,23 +918,18 @@ def draw_matrix(found: Tournament, path: str | Path) -> None:
 
 
 def _draw_payoffs(axes: Any, policies: Sequence[str], game: GameSummary) -> None:
-    means = [
-        [float("nan") if cell is None else cell.mean for cell in row]
-        for row in game.payoffs
-    ]
-    known = [abs(mean) for row in means for mean in row if mean == mean]
-    limit = max(known) or 1.0
+    cells = [[cell.mean if cell else np.nan for cell in row] for row in game.payoffs]
+    means = np.array(cells)
+    limit = float(np.nanmax(np.abs(means))) or 1.0
     axes.imshow(means, cmap="RdBu", vmin=-limit, vmax=limit)
     axes.set_title(game.game)
     axes.set_xticks(range(len(policies)), policies, rotation=45, ha="right")
     axes.set_yticks(range(len(policies)), policies)
     axes.set_xlabel("against")
-    for y, row in enumerate(means):
-        for x, mean in enumerate(row):
-            if mean == mean:  # not NaN: the two policies met
-                is_dark = abs(mean) > 0.6 * limit
-                color = "white" if is_dark else "black"
-                axes.text(x, y, f"{mean:.2f}", ha="center", va="center", color=color)
+    for y, x in np.argwhere(~np.isnan(means)):  # NaN: the two policies did not meet
+        color = "white" if abs(means[y, x]) > 0.6 * limit else "black"
+        text = f"{means[y, x]:.2f}"
+        axes.text(x, y, text, ha="center", va="center", color=color)
 
 
 def _draw_nash_conv(axes: Any, policies: Sequence[str], game: GameSummary) -> None:
@@ -1041,10 +1017,8 @@ def rankings(
     for one in [*games, *([found] if len(games) > 1 else [])]:
         columns: dict[str, list[str]] = {"policy": list(names)}
         if "mean_ranks" in one:
-            order, notes = (
-                one["mean_ranks"],
-                ["ordered by the mean rank over all games"],
-            )
+            order = one["mean_ranks"]
+            notes = ["ordered by the mean rank over all games"]
             columns["mean rank"] = [f"{rank:.2f}" for rank in order]
         else:
             order = [one["ranking"].index(name) for name in names]

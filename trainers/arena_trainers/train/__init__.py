@@ -10,6 +10,9 @@ from arena_trainers.extras import lazy_names
 if TYPE_CHECKING:
     from arena_trainers.train.critics import ExactCritic as ExactCritic
     from arena_trainers.train.critics import FeatureCritic as FeatureCritic
+    from arena_trainers.train.critics import TokenCritic as TokenCritic
+    from arena_trainers.train.critics import UtteranceCritic as UtteranceCritic
+    from arena_trainers.train.critics import check_critic as check_critic
     from arena_trainers.train.games import GamePlan as GamePlan
     from arena_trainers.train.games import opponents as opponents
     from arena_trainers.train.matching import MATCHMAKING_FILE as MATCHMAKING_FILE

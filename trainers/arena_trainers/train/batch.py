@@ -81,7 +81,7 @@ from concurrent import futures
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
-from multiprocessing import Pipe, get_context
+from multiprocessing import Pipe, get_context, resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -94,8 +94,7 @@ from safetensors.torch import load_file, save_file
 
 from arena_trainers.credit import Credit, TurnBatch
 from arena_trainers.credit.batch import Bools, Floats, Ints
-from arena_trainers.credit.pools import ZERO, Pools
-from arena_trainers.credit.scales import mean_of_others
+from arena_trainers.credit.pools import ZERO, Pools, mean_of_others
 from arena_trainers.engines.settings import by_server, refuse
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.reward_model import RewardModel, check_same_texts
@@ -653,6 +652,7 @@ def shares(num_wins: int, num_losses: int, oversample: int) -> tuple[int, int]:
 
 
 FOLDER, WEIGHTS = "player", "weights.safetensors"  # of runs and checkpoints
+FOR_TRAINER = signal.SIGINT, signal.SIGTERM  # signals after which it ends in order
 
 
 class Job(NamedTuple):
@@ -696,8 +696,6 @@ def play_jobs(
     line: Connection, setup: Setup, folder: Path, dtype: Any, num_threads: int
 ) -> None:
     """Plays jobs in a process of its own, with a model of its own, until training ends."""
-    for sent_to_all in (signal.SIGINT, signal.SIGTERM):  # the trainer stops in order
-        signal.signal(sent_to_all, signal.SIG_IGN)
     torch.set_num_threads(num_threads)
     args, games, *rest = setup
     seated = opponents(games.plans, args, games.opponents, games.matchmaker)
@@ -801,7 +799,10 @@ class Ahead:
         # spawned, as a fork after torch's threads have run may hang
         spawn = get_context("spawn").Process
         process = spawn(target=play_jobs, args=given, daemon=True)
+        resource_tracker.ensure_running()  # else `start` does, and admits the signals
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, FOR_TRAINER)  # inherited
         process.start()
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()  # so that the end of the process is noticed
 
         def play(job: Job) -> Done:

@@ -16,6 +16,7 @@ from arena_trainers.train.settings import (
     SelfPlay,
     check_asynchronous,
     check_ranges,
+    check_sequential,
     installed_versions,
     refuse_saving_between_generations,
     refuse_what_is_not_supported,
@@ -55,6 +56,7 @@ class TurnGRPOConfig(SelfPlay, GRPOConfig):
         refuse_what_is_not_supported(self)
         refuse_saving_between_generations(self)
         check_asynchronous(self)
+        check_sequential(self)
 
     @property
     def generations_per_step(self) -> float:

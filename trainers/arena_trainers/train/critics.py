@@ -1,12 +1,21 @@
-"""Critics: values of turns for estimators that read them.
+"""Critics: values of turns or tokens for estimators that read them.
 
-`FeatureCritic` learns them from `Game.features`. There is one small network for each game.
-All processes have the same networks: they fit them to the same global batch in the same order,
-in float64 on the CPU. `ExactCritic` computes them by enumeration under the policies that play.
+| `critic` | values | options |
+|---|---|---|
+| `features` | of turns, learned from `Game.features` (`FeatureCritic`) | `hidden_size`, `learning_rate`, `num_steps` |
+| `exact` | of turns, by enumeration under the policies that play (`ExactCritic`) | |
+| `tokens` | of tokens, learned from the model's hidden states (`TokenCritic`) | `hidden_size`, `learning_rate`, `loss_weight`, `shared`, `clip` |
+| `utterances` | Q and V of turns, learned from hidden states and a replay buffer (`UtteranceCritic`) | `hidden_size`, `learning_rate`, `num_steps`, `batch_size`, `replay`, `polyak` |
+
+`arena_trainers.train.settings.critics` is their door: a critic of yours is a class, which gets the
+arguments that it names of `make_critic`, and keeps the promises of `check_critic`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+import copy
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,26 +23,65 @@ import torch
 from accelerate.utils import broadcast_object_list
 from numpy.typing import NDArray
 from torch import nn
+from transformers import TrainerCallback
 
-from arena_envs.game import AnyGame, check_int
+import arena_envs
+from arena_envs.bots.simple import Uniform
+from arena_envs.doors import broken
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    AnyGame,
+    check_int,
+    check_number,
+    sample_chance,
+)
 from arena_envs.solvers import (
     Key,
     Table,
     action_values,
     information_states,
 )
+from arena_trainers.checkpoint import newest_checkpoint
 from arena_trainers.credit import TurnBatch, returns_to_go, trajectories
+from arena_trainers.credit.by_name import find_estimator
+from arena_trainers.credit.needs import needs_of
 from arena_trainers.evaluate.exploit import tabular
-from arena_trainers.train.records import TurnRecord
-from arena_trainers.train.settings import MAX_CRITIC_STATES, discount_of
-from arena_wrappers import PromptOptions
-from arena_wrappers.policies import own_prompt
+from arena_trainers.lm.backends.scoring import (
+    chunks_by_length,
+    left_padded,
+    places,
+    positions,
+    reads_padding,
+)
+from arena_trainers.losses import value_loss
+from arena_trainers.train.forward import (
+    averaged,
+    joined,
+    loss_mask,
+    row_tensors,
+)
+from arena_trainers.train.metrics import advantage_by_turn
+from arena_trainers.train.records import TrainingRow, TurnRecord, turn_batch
+from arena_trainers.train.settings import (
+    MAX_CRITIC_STATES,
+    critics,
+    discount_of,
+    trial_records,
+)
+from arena_wrappers import PromptOptions, messages
+from arena_wrappers.play import final_state
+from arena_wrappers.policies import Rollouts, own_prompt
 
 Floats = NDArray[np.float64]
 
 
 class Critic(Protocol):
-    """Source of values of turns; every process has the same."""
+    """Source of values; every process has the same.
+
+    A class declares as `supplies` the columns that it gives (default `value` and `next_value`), and
+    as `reads` those that its records shall hold, such as `features`.
+    """
 
     def with_values(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> TurnBatch:
         """The batch with the columns that the critic supplies.
@@ -62,9 +110,10 @@ class Critic(Protocol):
 class FeatureCritic:
     """Values of turns, fitted to the returns-to-go of earlier batches.
 
-    The values of a batch come from the networks before they are fitted to it. So they do not
-    depend on the batch's replies, and a baseline made of them is unbiased. In the first
-    batch they are 0. The networks minimise
+    There is one small network for each game. All processes have the same networks: they fit them to the
+    same global batch in the same order, in float64 on the CPU. The values of a batch come from the
+    networks before they are fitted to it. So they do not depend on the batch's replies, and a baseline
+    made of them is unbiased. In the first batch they are 0. The networks minimise
 
         mean (Vₖ - Rₖ)²,   Rₖ = Σ_{j ≥ k} γ^{j - k} rⱼ + γ^{n} V'
 
@@ -82,6 +131,8 @@ class FeatureCritic:
     Raises:
         ValueError: a number out of range.
     """
+
+    reads = ("features",)
 
     def __init__(
         self,
@@ -210,6 +261,45 @@ def _network(num_inputs: int, hidden_size: int) -> nn.Module:
     return nn.Sequential(*layers).double()
 
 
+@dataclass(frozen=True)
+class CriticValues(Rollouts):
+    """Mean, over random play to the seat's next turn, of what a critic says that it returns."""
+
+    network: Any = None
+
+    def end(self, game: AnyGame, state: Any, rng: random.Random, seat: int) -> float:
+        while (player := game.current_player(state)) not in (seat, TERMINAL):
+            drawn = sample_chance if player == CHANCE else Uniform()
+            state = game.apply(state, drawn(game, state, rng))
+        paid = float(game.returns(state)[seat])
+        if player == TERMINAL:
+            return paid
+        x = [*game.features(state, seat), *np.eye(game.num_players)[seat]]
+        if len(x) != self.network[0].in_features:
+            raise ValueError(f"want the critic of a run of {game!r}, got another one")
+        with torch.no_grad():
+            return paid + float(self.network(torch.tensor(x, dtype=torch.float64)))
+
+
+def scorer(run: str, num: int = 16) -> CriticValues:
+    """The scorer `critic:RUN` of agents: of the last checkpoint, or of this one.
+
+    Raises:
+        ValueError: it has no critic of features, or one of several games.
+    """
+    file = (newest_checkpoint(Path(run)).checkpoint or Path(run)) / "critic.pt"
+    weights = torch.load(file, weights_only=True) if file.is_file() else {}
+    layers = {k.removeprefix("0."): w for k, w in weights.get("networks", {}).items()}
+    if "0.weight" not in layers or "1.0.weight" in layers:
+        raise ValueError(
+            f"want a run of one game with critic features, got {run!r:.200}; train one with "
+            "arena train --credit gae --critic features"
+        )
+    network = _network(*reversed(layers["0.weight"].shape))
+    network.load_state_dict(layers)
+    return CriticValues(num, network)
+
+
 class Worth(NamedTuple):
     """Expected return of the seat to move: under its policy, and after each action."""
 
@@ -251,6 +341,8 @@ class ExactCritic:
         illegal_mass: probability that a reply is something else than the canonical text of
             a legal action; mean over information states, for the latest batch.
     """
+
+    supplies = ("value", "next_value", "action_value")
 
     def __init__(
         self,
@@ -325,24 +417,392 @@ class ExactCritic:
         return found  # type: ignore[no-any-return] # of accelerate
 
 
-# settings, games, the learner, and the other policies by name -> the critic
-CRITICS: dict[str, Callable[..., Critic]] = {
-    "features": lambda args, plans, *_: FeatureCritic(
-        [plan.game for plan in plans],
+class TokenCritic(TrainerCallback):
+    """Values of the tokens of replies, by a network on the model's last hidden states.
+
+    vₖₜ is the value before token t of turn k, where the model has read the prompt and the tokens
+    before. The value of a turn is that before its first token; `next_value` is that of the prompt
+    that the seat would read at the end. In each update
+
+        loss = TRL's loss + `loss_weight` · mean ½ (v - R)²,   R = A + v as the batch was played
+
+    with the estimator's advantage A of the token, so that R is its λ-return. An estimator that credits
+    turns gives all tokens of a turn the R of the turn; with `within_turn="values"` R is the
+    turn's advantage. The values of a batch come from the network before its updates; in the first
+    batch they are 0. The mean is that of `loss_type`.
+
+    The network is a group of the trainer's optimizer, with a learning rate of its own that follows the
+    run's schedule, without weight decay and `max_grad_norm`. Values take one forward pass of a batch.
+
+    Args:
+        trainer: TRL's trainer, with its forward passes.
+        seed: seed of the initial weights.
+        hidden_size: width of the two hidden layers.
+        learning_rate: at the start of the schedule.
+        loss_weight: weight of the loss of values.
+        shared: whether this loss trains the model, too.
+        clip: most by which an update lowers the loss by a change of a value, see `value_loss`; None for any.
+
+    Raises:
+        ValueError: a number out of range.
+    """
+
+    supplies = ("tokens.value", "value", "next_value")
+
+    def __init__(
+        self,
+        trainer: Any,
+        seed: int = 0,
+        *,
+        hidden_size: int = 256,
+        learning_rate: float = 1e-4,
+        loss_weight: float = 0.5,
+        shared: bool = False,
+        clip: float | None = None,
+    ) -> None:
+        check_int("hidden_size", hidden_size, 1, 10_000)
+        for name, value in (
+            *(("learning_rate", learning_rate), ("loss_weight", loss_weight)),
+            ("clip", clip or 0),
+        ):
+            check_number(name, value, 0)
+        self.trainer, self.loss_weight, self.clip = trainer, float(loss_weight), clip
+        self.learning_rate, self.shared = float(learning_rate), shared
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        size = model.config.get_text_config().hidden_size
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.network = _network(size, hidden_size).float()
+        self.network.to(trainer.args.device)
+        trainer.forward.head = self._values_of
+        trainer.add_callback(self)
+
+    def _values_of(self, states: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.network(states if self.shared else states.detach())
+        return found[..., 0]
+
+    @torch.no_grad()
+    def with_values(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> TurnBatch:
+        """The batch with the columns `tokens.value`, `value` and `next_value`."""
+        trainer, (texts, cut) = self.trainer, read_texts(self.trainer, records)
+        rows = [TrainingRow(*text, None, 0.0) for text in texts]
+        if not rows:
+            none = np.zeros(0)
+            return replace(batch, tokens={"value": none}, value=none, next_value=none)
+        trainer.forward.agreement.check(rows)  # before the first pass
+        columns = joined(row_tensors(rows, trainer))
+        values = trainer.forward.score(trainer.model, *columns, False).values
+        found = values.double().cpu().numpy()
+        num = len(records)
+        next_value = np.full(num, np.nan)  # read only at truncation
+        next_value[cut] = found[num:, 0]
+        own = [found[i, : len(texts[i][1])] for i in range(num)]
+        tokens = {**(batch.tokens or {}), "value": np.concatenate(own)}
+        return replace(
+            batch, tokens=tokens, value=found[:num, 0], next_value=next_value
+        )
+
+    def after(
+        self, batch: TurnBatch, records: Sequence[TurnRecord], trains: bool
+    ) -> dict[str, float]:
+        return {}  # it learns in the updates
+
+    def columns(self, rows: Sequence[TrainingRow]) -> dict[str, torch.Tensor]:
+        """Values and targets of the latest batch, float32[B, T]; 0 where a row has none."""
+        trainer, turns = self.trainer, self.trainer.last_turns
+        value, ends = turns.tokens["value"], np.cumsum(turns.num_tokens)
+        target = self.targets(turns, trainer.last_credit.advantage)
+        if len(value):
+            error = float(np.mean((value - target) ** 2))
+            trainer.note({"arena/critic_error": error})
+        said = places([r.completion_ids for r in rows], trainer.pad_to_multiple_of or 1)
+        found = {}
+        for name, column in (("arena_token_values", value), ("arena_targets", target)):
+            whole = np.zeros(said.shape)
+            for row, own in zip(rows, whole, strict=True):
+                if row.place >= 0:
+                    n, size = trainer.last_kept.rows[row.place], len(row.completion_ids)
+                    own[:size] = column[ends[n] - size : ends[n]]
+            found[name] = torch.from_numpy(whole).float().to(trainer.args.device)
+        return found
+
+    def targets(self, turns: TurnBatch, advantage: Floats) -> Floats:
+        """float64[num_tokens.sum()], R; arguments of all processes."""
+        known: Any = turns  # with all columns of tokens
+        args, num, value = self.trainer.args, known.num_tokens, known.tokens["value"]
+        if needs_of(find_estimator(args.credit)).per_token:
+            return np.asarray(advantage + value)
+        if args.within_turn == "values":
+            return np.repeat(advantage[np.cumsum(num) - num], num)
+        return np.repeat(advantage_by_turn(turns, advantage) + turns.value, num)
+
+    def loss(self, inputs: dict[str, Any], scores: Any) -> Any:
+        """The weighted loss of values of a micro-batch."""
+        mask = loss_mask(inputs)
+        if not mask.any():  # placeholder rows alone
+            return 0.0
+        old, targets = inputs["arena_token_values"], inputs["arena_targets"]
+        per_token = value_loss(scores.values, old, targets, self.clip)
+        return self.loss_weight * averaged(per_token, mask, self.trainer, inputs)
+
+    def join(self, optimizer: Any) -> None:
+        """Adds the network to an optimizer that lacks it."""
+        own, known = [*self.network.parameters()], optimizer.param_groups[-1]["params"]
+        if known[-1] is not own[-1]:
+            group = {"params": own, "lr": self.learning_rate, "weight_decay": 0.0}
+            optimizer.add_param_group(group)
+
+    def on_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.network.zero_grad()  # the trainer does so for the model alone
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.network.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self.network.load_state_dict(state)
+
+
+Text = tuple[Sequence[int], Sequence[int]]  # token ids of a prompt and of a reply
+
+
+def read_texts(
+    trainer: Any, records: Sequence[TurnRecord]
+) -> tuple[list[Text], list[int]]:
+    """Prompt and reply of each turn; then of each truncated turn the prompt that its seat would read next.
+
+    Returns:
+        The texts, with an end token as the reply to the further prompts; the rows of truncated turns.
+    """
+    turns = [trainer.last_episodes[r.episode].turns[r.place] for r in records]
+    texts: list[Text] = [(t.prompt_ids, t.token_ids) for t in turns]
+    cut = [row for row, record in enumerate(records) if record.truncated]
+    options, policy = trainer.args.prompt, trainer.policy
+    if cut and options.history != "state":
+        raise ValueError(
+            f"critic={trainer.args.critic!r} takes truncated episodes with history='state', "
+            f"got {options.history!r}; set it, or leave out max_turns"
+        )
+    for record in (records[row] for row in cut):
+        game = trainer.games.rules[record.game]
+        state = final_state(trainer.last_episodes[record.episode], game)
+        told = messages(game, state, record.seat, options)
+        texts.append((policy.encode(told), [policy.eos_ids[0]]))
+    return texts, cut
+
+
+class UtteranceCritic:
+    """Q and V of whole replies, fitted to turns of earlier batches, too; the critic of ArCHer.
+
+    s is the last hidden state of a prompt in the model before training, which rests, and u that after the
+    reply. There are two networks of each kind. They minimise
+
+        (Q(u) - r - γ V'(s'))² + (V(s) - Q'(u))²
+
+    over turns that are drawn from the replay buffer. Q' and V' are target networks, θ' ← (1 - τ) θ' + τ θ
+    after each step; s' is the prompt of the seat's next turn, and V' = 0 where the game ended. The
+    values of a batch are the smaller of both networks, before they are fitted to it; 0 in the first batch.
+
+    Args:
+        trainer: TRL's trainer before training; its model is copied.
+        discount: γ, per turn of the same seat.
+        seed: of initial weights and of draws.
+        hidden_size: width of the two hidden layers.
+        learning_rate: learning rate of Adam.
+        num_steps: steps of Adam per batch.
+        batch_size: turns of a step.
+        replay: turns of the replay buffer; the oldest go first. Checkpoints hold them.
+        polyak: τ.
+
+    Raises:
+        ValueError: a number out of range.
+    """
+
+    supplies = ("value", "next_value", "action_value")
+
+    def __init__(
+        self,
+        trainer: Any,
+        discount: float = 1.0,
+        seed: int = 0,
+        *,
+        hidden_size: int = 256,
+        learning_rate: float = 1e-4,
+        num_steps: int = 50,
+        batch_size: int = 256,
+        replay: int = 10_000,
+        polyak: float = 0.1,
+    ) -> None:
+        sizes = {"hidden_size": hidden_size, "num_steps": num_steps, "replay": replay}
+        for name, value in {**sizes, "batch_size": batch_size}.items():
+            check_int(name, value, 1, 10_000_000)
+        check_number("learning_rate", learning_rate, 0)
+        check_number("polyak", polyak, 0, 1)
+        self.trainer, self.discount, self.polyak = trainer, discount, polyak
+        self.num_steps, self.batch_size, self.replay = num_steps, batch_size, replay
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        causal = model.get_base_model() if hasattr(model, "peft_config") else model
+        body = copy.deepcopy(causal.base_model)  # its forward is that of transformers
+        self.encoder = body.eval().requires_grad_(False)
+        size = model.config.get_text_config().hidden_size
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            made = [_network(size, hidden_size).float() for _ in range(4)]
+        self.networks = nn.ModuleList(made).to(trainer.args.device)
+        self.targets = copy.deepcopy(self.networks).requires_grad_(False)
+        self.optimizer = torch.optim.Adam(self.networks.parameters(), learning_rate)
+        self.rng = torch.Generator().manual_seed(seed)
+        self.seen: list[torch.Tensor] = []  # s, u, s', r, and γ where there is an s'
+        self._latest = torch.zeros(0)
+
+    @torch.no_grad()
+    def with_values(self, batch: TurnBatch, records: Sequence[TurnRecord]) -> TurnBatch:
+        """The batch with the columns `value`, `action_value` and `next_value`."""
+        texts, cut = read_texts(self.trainer, records)
+        self._latest = states = self._encoded(texts)
+        num = len(records)
+        q, v = self._values(self.networks, states[:, 1], states[:, 0])
+        of_turn, of_state = (x.amin(0).double().cpu().numpy() for x in (q, v))
+        next_value = np.full(num, np.nan)  # read only at truncation
+        next_value[cut] = of_state[num:]
+        known = replace(batch, value=of_state[:num], next_value=next_value)
+        return replace(known, action_value=of_turn[:num])
+
+    def _encoded(self, texts: Sequence[Text]) -> torch.Tensor:
+        """float32[N, 2, H]: the last hidden state of each prompt, and of it with its reply."""
+        forward, device = self.trainer.forward, self.trainer.args.device
+        keys = [(tuple(prompt), tuple(reply)) for prompt, reply in texts]
+        distinct = [*dict.fromkeys(keys)]
+        sizes = [len(prompt) + len(reply) for prompt, reply in distinct]
+        found = {}
+        alike = reads_padding(self.trainer.policy.model)
+        chunks = chunks_by_length(sizes, [0] * len(sizes), forward.max_tokens, alike)
+        for rows in ([distinct[i] for i in chunk] for chunk in chunks):
+            ids, mask = left_padded([[*p, *u] for p, u in rows], 0, device)
+            places_of = positions(self.encoder, mask)
+            output = self.encoder(input_ids=ids, attention_mask=mask, **places_of)
+            for key, own in zip(rows, output.last_hidden_state.float(), strict=True):
+                found[key] = own[[-1 - len(key[1]), -1]]
+        return torch.stack([found[key] for key in keys])
+
+    @staticmethod
+    def _values(
+        networks: nn.ModuleList, pairs: torch.Tensor, states: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Q and V of both networks, float32[2, N]."""
+        q, v = (
+            torch.stack([network(x)[:, 0] for network in two])
+            for two, x in ((networks[:2], pairs), (networks[2:], states))
+        )
+        return q, v
+
+    def after(
+        self, batch: TurnBatch, records: Sequence[TurnRecord], trains: bool
+    ) -> dict[str, float]:
+        if not trains or not len(records):
+            return {}
+        new = self._transitions(batch)
+        old = self.seen or [x[:0] for x in new]
+        self.seen = [
+            torch.cat(both)[-self.replay :] for both in zip(old, new, strict=True)
+        ]
+        losses = [self._step() for _ in range(self.num_steps)]
+        return {"arena/critic_error": losses[0]}
+
+    def _transitions(self, batch: TurnBatch) -> list[torch.Tensor]:
+        """The turns of a batch as the replay buffer holds them."""
+        num, states, live = len(batch.reward), self._latest, trajectories(batch)
+        following = np.full(num, -1)
+        goes_on = np.flatnonzero(live.left > 0)
+        following[live.row[goes_on]] = live.row[goes_on + 1]
+        if batch.truncated is not None:
+            cut = np.flatnonzero(batch.truncated)
+            following[cut] = num + np.arange(len(cut))
+        factor = torch.from_numpy(np.where(following < 0, 0.0, self.discount)).float()
+        reward = torch.from_numpy(batch.reward).float()
+        after = states[torch.from_numpy(following.clip(0)), 0]
+        device = states.device
+        return [
+            states[:num, 0],
+            states[:num, 1],
+            after,
+            reward.to(device),
+            factor.to(device),
+        ]
+
+    def _step(self) -> float:
+        """One step on turns that are drawn from the buffer; returns the mean loss of a network."""
+        size = (self.batch_size,)
+        drawn = torch.randint(len(self.seen[0]), size, generator=self.rng)
+        states, pairs, after, reward, factor = (x[drawn] for x in self.seen)
+        with torch.no_grad():
+            of_pair, _ = self._values(self.targets, pairs, states)
+            _, later = self._values(self.targets, pairs, after)
+        q, v = self._values(self.networks, pairs, states)
+        loss = ((q - reward - factor * later) ** 2 + (v - of_pair) ** 2).mean(1).sum()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+        weights = self.networks.parameters(), self.targets.parameters()
+        for own, target in zip(*weights, strict=True):
+            target.data.lerp_(own.data, self.polyak)
+        return float(loss.detach()) / 4
+
+    def state_dict(self) -> dict[str, Any]:
+        parts = (self.networks, self.targets, self.optimizer)
+        found = [part.state_dict() for part in parts]
+        return {"parts": found, "seen": self.seen, "rng": self.rng.get_state()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        parts: Any = (self.networks, self.targets, self.optimizer)
+        for part, own in zip(parts, state["parts"], strict=True):
+            part.load_state_dict(own)
+        self.seen = [x.to(self.trainer.args.device) for x in state["seen"]]
+        self.rng.set_state(state["rng"].cpu())
+
+
+def make_critic(trainer: Any) -> Critic:
+    """The critic that the settings of a trainer name."""
+    args, games = trainer.args, trainer.games
+    policies = {**games.opponents, "self": trainer.policy}
+    return critics.make(  # type: ignore[no-any-return] # a plug-in may give anything
+        {args.critic: args.critic_args},
+        games=games.rules,
         discount=discount_of(args.credit, args.credit_args),
         seed=args.seed,
-        **args.critic_args,
-    ),
-    "exact": lambda args, plans, learner, opponents: ExactCritic(
-        [plan.game for plan in plans],
-        [
-            [learner if s == "self" else opponents[s] for s in plan.seats or ()]
-            for plan in plans
-        ],
-        args.prompt,
-        args.part_weights.get("game", 1.0),
-    ),
-}
+        seats=[[policies[seat] for seat in plan.seats or ()] for plan in games.plans],
+        options=args.prompt,
+        weight=args.part_weights.get("game", 1.0),
+        trainer=trainer,
+    )
+
+
+def check_critic(critic: Any, **options: Any) -> None:
+    """Checks that a class of critics of turns gives what it declares, whatever the rewards of the batch.
+
+    Raises:
+        BrokenPromise: names the first promise that it breaks.
+    """
+    game = arena_envs.make_game("kuhn_poker")
+    features = game.features(game.initial_state(), 0)
+    records = [r._replace(features=features) for r in trial_records([game])]
+    batch = turn_batch([records], {}, ["kuhn_poker"])
+    door = replace(critics, built_in={"mine": critic})
+    known = {"games": [game], "discount": 1.0, "seed": 0}
+    made, again = (door.make({"mine": options}, **known) for _ in range(2))
+    found = made.with_values(batch, records)
+    for name in getattr(critic, "supplies", ("value",)):
+        column = getattr(found, name)
+        if column is None or (name != "next_value" and not np.isfinite(column).all()):
+            broken("columns", f"want numbers in {name}, got {column!r:.60}")
+    richer = made.with_values(replace(batch, reward=batch.reward + 1.0), records)
+    if not np.array_equal(found.value, richer.value):
+        broken("unbiased", "the values of a batch depend on its rewards")
+    made.after(found, records, True)
+    if (state := made.state_dict()) is not None:
+        again.load_state_dict(state)
+        one, other = (c.with_values(batch, records).value for c in (made, again))
+        if not np.array_equal(one, other):
+            broken("state", "a loaded critic gives other values")
 
 
 def _worth(game: AnyGame, table: Table) -> dict[Key, Worth]:

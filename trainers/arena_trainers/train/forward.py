@@ -56,7 +56,7 @@ import math
 import random
 import warnings
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -495,24 +495,23 @@ def _sees(
 
 
 def unpacked(
-    logprobs: torch.Tensor, entropies: torch.Tensor, packed: list[PackedRow]
-) -> dict[int, tuple[torch.Tensor, torch.Tensor]]:
+    scores: Sequence[torch.Tensor], packed: list[PackedRow]
+) -> dict[int, list[torch.Tensor]]:
     """The scores of each reply, cut out of the scores of packed rows.
 
     Args:
-        logprobs: float32[N, T].
-        entropies: float32[N, T].
+        scores: [N, T] each, such as log-probabilities and entropies.
         packed: the N rows.
 
     Returns:
-        For each row of the batch, its log-probabilities and entropies, float32[R].
+        For each row of the batch, its part of each of the scores, [R].
     """
     found = {}
     for n, row in enumerate(packed):
         at = 0
         for i, branch in zip(row.rows, row.branches, strict=True):
             place = slice(at, at + len(branch) - 1)
-            found[i] = logprobs[n, place], entropies[n, place]
+            found[i] = [of_token[n, place] for of_token in scores]
             at = place.stop
     return found
 
@@ -550,11 +549,12 @@ def distinct_rows(
 
 
 class TokenScores(NamedTuple):
-    """The outputs of a model that TRL's loss reads: log-probabilities and entropies, float32[B, T]."""
+    """What losses read of a model: log-probabilities, entropies and a critic's values, float32[B, T]."""
 
     logprobs: torch.Tensor
     entropies: torch.Tensor | None
-    aux_loss: torch.Tensor | None = None
+    aux_loss: torch.Tensor | None = None  # third, as TRL reads it
+    values: torch.Tensor | None = None
 
 
 class Forward:
@@ -570,6 +570,7 @@ class Forward:
         way: how rows run; `agreement` chooses it.
         agreement: compares what is sampled with what is trained.
         latest: the scores of the latest micro-batch that was trained.
+        head: gives values, float32[N, T], of the last hidden states of the model that learns.
 
     Raises:
         ValueError: the model has an auxiliary loss of its router.
@@ -591,6 +592,7 @@ class Forward:
         self._inner = WeakKeyDictionary[Module, Any]()
         self._every_row = False
         self.latest: TokenScores | None = None
+        self.head: Callable[[torch.Tensor], torch.Tensor] | None = None
 
     def inner(self, model: Module) -> Any:
         """The model without what accelerate wraps around it, which costs time to find."""
@@ -608,7 +610,7 @@ class Forward:
             inputs: of the loss.
             every_row: whether rows of advantage 0 have a loss, too.
         """
-        own = _loss_mask(inputs)
+        own = loss_mask(inputs)
         lengths = inputs["prompt_mask"].sum(dim=1)
         lengths = lengths + inputs["completion_mask"].sum(dim=1)
         real = own.any(dim=1)  # all but placeholder rows
@@ -644,7 +646,7 @@ class Forward:
         if inputs is not None:
             self._log_shares(len(firsts), kind, inputs)
             if self.trainer.model.training:
-                counted = _loss_mask(inputs) & (kind >= 0)[:, None]
+                counted = loss_mask(inputs) & (kind >= 0)[:, None]
                 logprobs = scores.logprobs[kind.clamp(min=0)]
                 self.agreement.measure(logprobs, counted, inputs)
                 if self.trainer.learners is not None:
@@ -679,10 +681,10 @@ class Forward:
             if trainer.ahead is not None:
                 found["old_per_token_logps"] = old = sampled
             elif args.gradient_accumulation_steps % updates or corrects:
-                old = self.score(trainer.model, *_joined(batch), False).logprobs
+                old = self.score(trainer.model, *joined(batch), False).logprobs
                 found["old_per_token_logps"] = old
             if corrects:
-                ratio = importance_ratio(trainer, old, sampled, _loss_mask(batch))
+                ratio = importance_ratio(trainer, old, sampled, loss_mask(batch))
                 found["importance_sampling_ratio"] = ratio
             if beta or trainer.terms.needs("reference", step):
                 own = reference_logprobs(trainer, rows, batch)
@@ -701,7 +703,7 @@ class Forward:
 
     def _have_gradient(self, inputs: dict[str, Any]) -> torch.Tensor:
         """bool[B]: the rows whose loss depends on the model; at least one."""
-        trained = _loss_mask(inputs)
+        trained = loss_mask(inputs)
         trainer = self.trainer
         added = trainer.beta != 0 or trainer.has_entropy_bonus or self._every_row
         if not added and trainer.top_entropy_quantile == 1.0:
@@ -714,7 +716,7 @@ class Forward:
         self, num_run: int, kind: torch.Tensor, inputs: dict[str, Any]
     ) -> None:
         """Logs the shares of the rows, but for placeholder rows, that ran or were dropped."""
-        real = _loss_mask(inputs).any(dim=1)
+        real = loss_mask(inputs).any(dim=1)
         num_rows = max(int(real.sum()), 1)
         dropped = int((real & (kind < 0)).sum()) / num_rows
         found = {"arena/rows_run": num_run / num_rows, "arena/rows_dropped": dropped}
@@ -760,7 +762,7 @@ class Forward:
         compute_entropy: bool,
     ) -> TokenScores:
         inner = self.inner(model)
-        found: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        found: dict[int, list[torch.Tensor]] = {}
         sizes = [
             len(chunk)
             * (max(len(r.prompt) for r in chunk) + max(r.tail for r in chunk))
@@ -782,11 +784,11 @@ class Forward:
             else:
                 args = inner, chunk, compute_entropy
                 scores = checkpoint(self._score_again, *args, use_reentrant=False)
-            found.update(unpacked(*scores, chunk))
-        logprobs, entropies = zip(*(found[i] for i in range(len(found))), strict=True)
+            found.update(unpacked(scores, chunk))
+        columns = zip(*(found[i] for i in range(len(found))), strict=True)
+        logprobs, entropies, *values = (_padded(column, width) for column in columns)
         return TokenScores(
-            _padded(logprobs, width),
-            _padded(entropies, width) if compute_entropy else None,
+            logprobs, entropies if compute_entropy else None, None, *values
         )
 
     def _fit(self, num_tokens: int) -> bool:
@@ -797,15 +799,15 @@ class Forward:
         size = bytes_per_token(own.config.get_text_config())
         return num_tokens * size <= OF_FREE * free_memory(self.accelerator.device)
 
-    def _score_again(self, *arguments: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    def _score_again(self, *arguments: Any) -> tuple[torch.Tensor, ...]:
         """`_score_chunk` of one chunk of several, in the forward and the backward pass."""
         release_free_memory()
         return self._score_chunk(*arguments)
 
     def _score_chunk(
         self, model: Any, packed: list[PackedRow], compute_entropy: bool
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Log-probabilities and entropies, float32[N, T]; no entropies: zeros."""
+    ) -> tuple[torch.Tensor, ...]:
+        """Log-probabilities, entropies (or zeros) and values, if there is a head, float32[N, T]."""
         inputs = model_inputs(packed)
         inputs = {k: v.to(self.accelerator.device) for k, v in inputs.items()}
         tail = inputs["shift_labels"].shape[1]
@@ -814,13 +816,22 @@ class Forward:
             self.trainer.learners.use(packed[0].learner)
         if not takes(inner, "position_ids"):
             del inputs["position_ids"]
+        is_own = inner is self.inner(self.trainer.model)
+        head, fused = self.head if is_own else None, self.way.fused
+        watch = scoring_the_last(inner, tail, fused) if fused or head else None
+        with watch or nullcontext([]) as states, self.accelerator.autocast():
+            scores = self._scores(model, inputs, tail, compute_entropy)
+        return scores if head is None else (*scores, head(states[0].float()))
+
+    def _scores(
+        self, model: Any, inputs: dict[str, Any], tail: int, compute_entropy: bool
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Log-probabilities and entropies of the last positions, by TRL's fused layer or plainly."""
         if not self.way.fused:
-            if takes(inner, "logits_to_keep"):
-                inputs["logits_to_keep"] = tail  # type: ignore[assignment] # a number
-            with self.accelerator.autocast():
-                return plain_scores(model, inputs, tail, self.trainer.temperature)
-        with scoring_the_last(inner, tail), self.accelerator.autocast():
-            output = model(**inputs, fused_lm_head=True)
+            if takes(self.inner(model), "logits_to_keep"):
+                inputs["logits_to_keep"] = tail
+            return plain_scores(model, inputs, tail, self.trainer.temperature)
+        output = model(**inputs, fused_lm_head=True)
         logprobs: torch.Tensor = output.log_probs
         if not compute_entropy:
             return logprobs, torch.zeros_like(logprobs)
@@ -828,17 +839,25 @@ class Forward:
 
 
 @contextmanager
-def scoring_the_last(model: Any, width: int) -> Iterator[None]:
-    """Has TRL's fused head score the vocabulary at the last `width` positions alone."""
+def scoring_the_last(
+    model: Any, width: int, cuts: bool = True
+) -> Iterator[list[torch.Tensor]]:
+    """Has TRL's fused head score the vocabulary at the last `width` positions alone.
+
+    Yields the hidden states of these positions; does nothing else unless `cuts`.
+    """
     causal = model.get_base_model() if hasattr(model, "peft_config") else model
+    states: list[torch.Tensor] = []
 
     def cut_states(module: Module, args: Any, output: Any) -> Any:
-        output.last_hidden_state = output.last_hidden_state[:, -width:]
+        states.append(output.last_hidden_state[:, -width:])
+        if cuts:
+            output.last_hidden_state = states[-1]
         return output
 
     hook = causal.base_model.register_forward_hook(cut_states)
     try:
-        yield
+        yield states
     finally:
         hook.remove()
 
@@ -856,7 +875,7 @@ def plain_scores(
     return own.masked_fill(labels == IGNORED, 0.0), entropies
 
 
-def _loss_mask(inputs: dict[str, Any]) -> torch.Tensor:
+def loss_mask(inputs: dict[str, Any]) -> torch.Tensor:
     """bool[B, T]: the tokens that are trained."""
     mask: torch.Tensor = inputs["completion_mask"].bool()
     return mask & inputs["tool_mask"].bool() if "tool_mask" in inputs else mask
@@ -879,16 +898,17 @@ def _spread(
     source, ran = kind.clamp(min=0), (kind >= 0)[:, None]
     logprobs = scores.logprobs[source]
     entropies = None if scores.entropies is None else scores.entropies[source]
+    values = None if scores.values is None else scores.values[source]
     if inputs is None or bool(ran.all()):
-        return TokenScores(logprobs, entropies)
+        return TokenScores(logprobs, entropies, None, values)
     old = inputs.get("old_per_token_logps")
     sampled = torch.zeros_like(logprobs) if old is None else old
     logprobs = torch.where(ran, logprobs, sampled)
     if entropies is not None:
-        counted = _loss_mask(inputs) & ran
+        counted = loss_mask(inputs) & ran
         mean = (entropies.detach() * counted).sum() / counted.sum().clamp(min=1)
         entropies = torch.where(ran, entropies, mean)
-    return TokenScores(logprobs, entropies)
+    return TokenScores(logprobs, entropies, None, values)
 
 
 MAX_REPLY = 64  # tokens of each row that the check compares: the last ones
@@ -968,7 +988,7 @@ class Agreement:
         ways: Sequence[Way],
     ) -> float:
         """The gap to the plain log-probabilities; infinite if rows cannot run in this way."""
-        ids, mask, width = _joined(row_tensors(rows, self.trainer))
+        ids, mask, width = joined(row_tensors(rows, self.trainer))
         model = self.trainer.accelerator.unwrap_model(self.trainer.model)
         try:
             scores = self.forward.score_rows(model, (ids, mask), width, False)
@@ -1118,7 +1138,7 @@ def row_tensors(rows: Sequence[TrainingRow], trainer: Any) -> dict[str, Any]:
     }
 
 
-def _joined(batch: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor, int]:
+def joined(batch: Mapping[str, Any]) -> tuple[torch.Tensor, torch.Tensor, int]:
     """Ids and mask of prompts with replies, int64[B, P + T], and T."""
     ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
     mask = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
@@ -1266,7 +1286,7 @@ def reference_logprobs(
             name = "ref" if "ref" in own.peft_config else None
             stack.enter_context(use_adapter(own, adapter_name=name))
             model = trainer.model
-        scores: torch.Tensor = trainer.forward.score(model, *_joined(batch), False)[0]
+        scores: torch.Tensor = trainer.forward.score(model, *joined(batch), False)[0]
         return scores
 
 
@@ -1465,7 +1485,7 @@ class LossTerms:
         """The weighted sum of the terms' means, of `columns` and the policy's `TokenScores`."""
         trainer, logps = self.trainer, scores.logprobs
         old = inputs.get("old_per_token_logps")
-        mask = _loss_mask(inputs)
+        mask = loss_mask(inputs)
         given = mask, inputs["advantages"], (trainer.epsilon_low, trainer.epsilon_high)
         known = {
             "old": logps.detach() if old is None else old,

@@ -44,7 +44,12 @@ from arena_trainers.train.games import (
 )
 from arena_trainers.train.metrics import Clock, TimedBackend
 from arena_trainers.train.records import PARTS, Supplier
-from arena_trainers.train.settings import MAX_CRITIC_STATES, check_credit, discount_of
+from arena_trainers.train.settings import (
+    MAX_CRITIC_STATES,
+    check_credit,
+    discount_of,
+    of_critic,
+)
 from arena_wrappers import Branching, Episode, EpisodePlan, Policy, play_plans
 from arena_wrappers.policies import own_prompt, without_noise
 from arena_wrappers.records import write_whole
@@ -165,8 +170,7 @@ def prepare_games(
         raise ValueError(f"want columns as a mapping from names, got {columns!r:.200}")
     columns = {**columns, **parts_of(args.rewards)}
     found = check_credit(args, [plan.game for plan in plans], columns)
-    if args.critic == "features":
-        found = (*found, "features")
+    found = (*found, *of_critic(args.critic).reads)
     matchmaker = matchmaker_of(args, plans)
     seated = opponents(plans, args, policies or {}, matchmaker)
     check_exact(args, plans, seated)

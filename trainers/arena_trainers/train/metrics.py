@@ -32,12 +32,13 @@
 | `arena/rows_dropped` | rows without gradient, which do not run / rows | below 0.9 |
 | `arena/sampling_gap/mean` | mean of abs(log-probability of a token as sampled - as trained) over tokens that are trained, in nats | below 0.001 in float32, 0.1 in half precision or with vLLM |
 | `arena/sampling_gap/max` | the largest since the last log | below 0.001 in float32 |
-| `arena/critic_error` | mean squared error of `critic="features"` before its fit | falls |
+| `arena/critic_error` | mean squared error of `critic="features"` before its fit, of the values of `"tokens"`, or of Q and V of `"utterances"` before a fit | falls |
 | `arena/illegal_mass` | mean probability of illegal replies, `critic="exact"` | below 0.01 |
 | `arena/reply_tokens` | mean tokens of a reply, of turns that are trained | does not fall to 1 |
 | `arena/learner/<name>/advantage` | mean of abs(advantage) over tokens of a learner of `roles` | above 0 |
 | `arena/learner/<name>/grad_norm` | norm of its gradient, after clipping | above 0 where it is updated |
 | `arena/learner/<name>/kl` | its KL divergence from the base model, per token, with `beta` | below 1 |
+| `arena/learner/<name>/factor` | mean over its rows of the factor of `update: sequential`, by which advantages are multiplied | near 1 |
 | `arena/episodes_per_second` | episodes played / seconds since the last log | steady |
 | `arena/tokens_per_second/generation` | tokens generated / seconds of generation | steady |
 | `arena/tokens_per_second/training` | tokens of trained rows / seconds of training | steady |

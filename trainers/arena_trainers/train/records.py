@@ -401,7 +401,8 @@ def _of_calls(
 def _check_calls(branching: Branching | None, columns: Collection[str]) -> None:
     """Raises ValueError for what turns of several generations do not support."""
     of_turns = any(
-        column in (*SUPPLIED, "features") or (part_of(column) or "game") not in PARTS
+        column in (*SUPPLIED, "features", "tokens.value")
+        or (part_of(column) or "game") not in PARTS
         for column in columns
     )
     for problem, advice in (
@@ -567,7 +568,7 @@ def _optional_columns(
         if name in columns and None not in given:  # else a critic's
             found[name] = np.array(given, np.int64 if name in INT_COLUMNS else float)
     tokens = [c.removeprefix("tokens.") for c in columns if c.startswith("tokens.")]
-    if tokens:
+    if tokens := [name for name in tokens if name != "value"]:  # a critic's
         found["tokens"] = {
             name: np.array([x for t in turns for x in (t.tokens or {})[name]], float)
             for name in tokens

@@ -22,12 +22,12 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from arena_envs.checks import check_known
-from arena_envs.doors import split
+from arena_envs.doors import Door, check_options, split
 from arena_envs.game import AnyGame, bounds_of, check_int, check_number, random_states
 from arena_trainers import credit
 from arena_trainers.credit.batch import INT_COLUMNS
@@ -51,7 +51,7 @@ from arena_trainers.options import (
     refuse_unknown,
 )
 from arena_trainers.processes import splits_weights
-from arena_trainers.rewards import parts_of
+from arena_trainers.rewards import parts_of, try_parts
 from arena_trainers.train.games import check_opponents, expanded
 from arena_trainers.train.records import (
     PARTS,
@@ -158,18 +158,29 @@ def refuse_saving_between_generations(args: Any) -> None:
         )
 
 
-def check_critic(critic: str | None, options: Mapping[str, Any]) -> None:
-    """Raises ValueError for options that a critic does not have."""
-    refuse_unknown("critic", options, ("hidden_size", "learning_rate", "num_steps"))
+def check_critic(args: Any) -> None:
+    """Raises ValueError for an unknown critic, or for options that it does not have."""
+    critic, options = args.critic, args.critic_args
     if critic is None and options:
         raise ValueError(
             f"want critic_args only with a critic, got {dict(options)!r}; set "
             "critic='features'"
         )
-    if critic == "exact" and options:
-        raise ValueError(
-            f"critic='exact' has no options, got {dict(options)!r}; leave critic_args out"
+    if critic is not None and critics.read(critic).name in OF_CRITIC:
+        refuse_unknown(f"critic {critic!r}", options, OF_CRITIC[critic].options)
+    elif critic is not None:
+        check_options(
+            f"critic {critic!r}", critics.find(critic), options, critics.given
         )
+    of_tokens = "tokens.value" in of_critic(critic).columns
+    if of_tokens or critic == "utterances":
+        whole = of_tokens and args.layout != "turn"
+        split = int(os.environ.get("WORLD_SIZE", "1")) > 1 or splits_weights(args)
+        refused = [
+            ("layout 'trajectory'", whole, "its values are of single turns"),
+            ("several processes", split, "it has not been tested with them"),
+        ]
+        refuse(f"critic {critic!r}", refused)
 
 
 def check_asynchronous(args: Any) -> None:
@@ -206,6 +217,24 @@ def check_asynchronous(args: Any) -> None:
     refuse("asynchronous", refused)
 
 
+def check_sequential(args: Any) -> None:
+    """Raises ValueError unless each learner has whole optimizer steps on the same episodes."""
+    if args.update != "sequential":
+        return
+    num, accumulated = len(args.roles), args.gradient_accumulation_steps
+    passes = args.steps_per_generation * args.num_iterations
+    if args.num_iterations % num or passes // num % accumulated:
+        raise ValueError(
+            f"want update sequential with num_iterations divisible by {num} (the roles, which train "
+            f"one after the other on the same episodes), each with whole steps of {accumulated} "
+            f"micro-batches, got {passes} in all; give num_iterations {num} and leave "
+            "steps_per_generation out"
+        )
+    turns = args.layout == "trajectory", "a row holds several turns"
+    trees = args.branch, "candidates share their earlier turns"
+    refuse("update sequential", [("layout trajectory", *turns), ("branch", *trees)])
+
+
 def check_roles(args: Any) -> None:
     """Raises ValueError for learners or updates that do not fit."""
     roles, update = args.roles, args.update
@@ -217,9 +246,11 @@ def check_roles(args: Any) -> None:
     if args.agent is not None:
         agent_of(args.agent)(dict.fromkeys(roles, RandomPolicy()) or RandomPolicy())
     for key, options in roles.items():
-        if not isinstance(options, Mapping):
+        if not isinstance(options, Mapping) or "model" in options:
             raise ValueError(
-                f"want roles[{key!r}] as {{lora_r: 8}}, got {options!r:.80}"
+                f"want roles[{key!r}] as {{lora_r: 8}}, an adapter of the one base model, got "
+                f"{options!r:.80}; train whole models in turn, each with the other as opponent "
+                "(--opponents \"[self, 'lm:PATH']\")"
             )
         refuse_unknown(f"roles[{key!r}]", options, ROLE_OPTIONS)
         for name, value in options.items():
@@ -233,11 +264,11 @@ def check_roles(args: Any) -> None:
         case {"freeze": list(names)}:
             fits = set(names) < {*roles}
         case _:
-            fits = update == "joint"
+            fits = update == "joint" or (bool(roles) and update == "sequential")
     if not fits:
         raise ValueError(
-            "want update as joint, {alternate: 20} or {freeze: [...]} with some, but not all, "
-            f"of the roles {[*roles]}, got {update!r}"
+            "want update as joint, sequential, {alternate: 20} or {freeze: [...]} with some, but "
+            f"not all, of the roles {[*roles]}, got {update!r}"
         )
     used = [name for name in ("use_vllm", "critic", "reference") if getattr(args, name)]
     if roles and (used := used + ["opponents"] * names_matchmaker(args.opponents)):
@@ -256,111 +287,7 @@ BRANCH_OPTIONS = ("num_candidates", "turns", "seats", "follow")
 
 @dataclass
 class SelfPlay:
-    """The options that self-play adds to TRL's.
-
-    Games and prompts:
-        games: Games to train on: ids, or dicts of id, params, max_turns, weight, opponents, knobs.
-            Episodes are truncated after `max_turns` turns of all seats together; there is no
-            limit by default. `knobs: true`, or a list of names, lists the game once for each
-            value of its knobs.
-        opponents: Players: 'self', a policy against the learner, a list of seats, or a
-            matchmaker: past_selves, prioritised, psro, mixture. `"self"` is the model that
-            learns; other policies are strings such as `"random"`, `"mcts:100"` or
-            `"lm:PATH"`. A list names one for each seat. One policy alone plays all seats but
-            one, which is drawn for each start and learns. A matchmaker assigns the seats of
-            each start: `"past_selves"`, or `{"past_selves": {"every": 10}}` with its options.
-            See `arena_trainers.matchmaking`.
-        curriculum: Tasks of starts: weights, stages, horizon or band. It chooses the game of
-            each start and a limit of turns: a name, or
-            `{"horizon": {"horizons": [4, 8, None]}}` with options. See
-            `arena_trainers.curricula`. By default games start by their `weight`.
-        num_starts: Number of different starts (seeds); by default enough for max_steps. Each is
-            played `num_generations` times. Without `max_steps` it is 1000.
-        reply_format: Reply format of the prompts.
-        history: Prompts: 'state' or 'transcript'. The current state, or the whole episode.
-        rules: Whether prompts contain the rules.
-        show_legal_actions: Whether prompts list the legal actions.
-        parsing: How replies are read: 'tolerant' or 'strict'.
-        persona: Who the player is, in a sentence before the rules.
-        language: Language of the prompts: 'en', 'de', 'es' or 'zh'. Other than 'en' only for tic_tac_toe, kuhn_poker,
-            mini_hanabi, say_select and the iterated matrix games.
-        system: Template of the system message, with {rules}, {format}; it may also name
-            {persona} and {example}.
-        turn: Template of the user message, with {text} and {legal}.
-        again: Template of the request for another reply, with {fault}.
-        on_invalid: Reaction to an invalid reply: 'forfeit', 'retry' or 'random'.
-        penalty: Cost of an invalid reply. It is in the `format` part of the reward.
-        max_retries: Retries of a seat after an invalid reply.
-        rewards: Further parts of the reward by name, such as {length: {weight: -0.001}}. Each has a
-            weight, a number or [from, to] with `over` steps, `until` a step, or a limit, as in
-            {length: {at_most: 40, rate: 0.001}}; see `arena_trainers.rewards`.
-        part_weights: Weights of the reward parts, such as {format: 0.5}. Default: 1 for `game`
-            and `format`; 0 for parts that the trainer's `columns` give, which are then read
-            but not paid.
-
-    Sampling:
-        rollout_batch_size: Largest number of prompts per call of the model. Default: no limit.
-        vllm_importance_sampling_mode: Mode of the correction with use_vllm. Default: 'token_truncate' with `layout="trajectory"`, where a row holds several
-            turns, else TRL's 'sequence_mask'.
-
-        asynchronous: Play beside training, such as {max_staleness: 1, in_flight: 2}. The episodes of
-            the next step are played while this one trains, with weights that are one step old
-            (`max_staleness: 0`: no). At most `in_flight` generation batches are played and not yet
-            trained.
-
-    Episodes and batch:
-        episodes_per_step: Episodes per optimizer step. All processes count. It sets
-            `per_device_train_batch_size`, which counts episodes here.
-        max_tokens_per_forward: Most tokens in one training pass; by default what memory allows.
-            Padding counts. The gradient is the same for any bound. Where half of the free memory
-            does not hold several passes, most run again: a lower bound then takes less memory
-            and about 40 % more time.
-        flat_groups: Groups without spread: 'keep' or 'drop'. In these groups all trajectories of
-            each seat have the same reward. Dropping selects data by its returns; see `arena_trainers.train.batch`
-            for the bias.
-        max_replays: Times that a flat group is played again. Then it is dropped.
-        oversample: Trajectories per trained one; clean wins are preferred. Clean are those with
-            few invalid replies. This selects data; see `arena_trainers.train.batch`.
-        branch: Options of `Branching`, to train on turn trees. Turns that were selected by their
-            return are not trained on. Batch sizes count the episodes that others branch from.
-            By default the seats that learn branch. The estimator must compare only turns of
-            the same state.
-        layout: Content of a training row: 'turn' or 'trajectory'. In a trajectory, which has all
-            turns of a seat, the words of others are masked. It needs `history="transcript"`.
-
-    Credit:
-        credit: Estimator of turn-level credit. A name, or 'module:function' of your own; options
-            may follow as in 'mars(discount=0.9)', or stand in credit_args. The trainer raises when it is made if it lacks a column that the estimator reads; its
-            `columns` can supply some of them.
-        credit_args: Options of the estimator.
-        within_turn: How tokens share their turn's advantage: 'uniform' or 'entropy'. By entropy
-            is biased, see `by_token_entropy`. 'values' needs values of tokens, which no
-            critic gives.
-        critic: Critic: 'features' (a network) or 'exact' (in small games); none by default. It
-            gives the columns `value` and `next_value`: by a small network on `Game.features`,
-            or by enumeration of the game under the policies that play (`ExactCritic`), which
-            also gives `action_value`.
-        critic_args: Options of the critic. They are hidden_size, learning_rate and num_steps.
-
-    Optimization:
-        weighting: Level at which the loss is averaged: 'token' or 'turn'. By token is as
-            `loss_type` does. By turn averages over seats, then trajectories, then turns, then
-            tokens (MARS, equation 3); it needs a `loss_type` that averages over tokens. The KL
-            term is averaged as `loss_type` does.
-        agent: Agent that the model plays. Such as `planner_worker`, or `module:name` for one of
-            your own. Each call of the model in a turn is trained as a turn of its own.
-        roles: LoRA adapters by role of the agent, or by seat. Such as `{planner: {lora_r: 8}, worker:
-            {lora_r: 8}}`, or `{0: {lora_r: 8}, 1: {lora_r: 8}}`: they learn on one base model. Each
-            may have its own lora_r, learning_rate and beta. See `arena_trainers.train.trainer`.
-        update: Which of the roles a step trains. `joint` is all of them; `{alternate: 20}` one at
-            a time, for 20 steps; `{freeze: [worker]}` all but these.
-        reference: What the KL term and terms of the loss compare with: model (a path), instruction
-            (a sentence of its prompt), prompt (other options of prompts). By default the model
-            before training, with the prompts of training. The reply's tokens are the same.
-        losses: Terms of the loss by name, such as {entropy: {weight: 0.01}}. Each has a weight, a
-            number or [from, to] with `over` steps, `until` a step, and options. They are averaged as
-            `loss_type` does; see `arena_trainers.losses`.
-    """
+    """The options that self-play adds to TRL's, which `settings.toml` describes."""
 
     games: list[Any] = option(["kuhn_poker"])
     opponents: Any = option("self")
@@ -394,7 +321,7 @@ class SelfPlay:
     credit: str = option("random_effects")
     credit_args: dict[str, Any] = option({})
     within_turn: Literal["uniform", "entropy", "values"] = option("uniform")
-    critic: Literal["features", "exact"] | None = option(None)
+    critic: str | None = option(None)
     critic_args: dict[str, Any] = option({})
     weighting: Literal["token", "turn"] = option("token")
     agent: str | None = option(None)
@@ -454,7 +381,7 @@ class SelfPlay:
         for name, weight in self.part_weights.items():
             if not isinstance(weight, int | float) or not math.isfinite(weight):
                 raise ValueError(f"want a number as weight of {name!r}, got {weight!r}")
-        check_critic(self.critic, self.critic_args)
+        check_critic(self)
         self._check_rows()
         check_roles(self)
         self._check_terms()
@@ -763,23 +690,67 @@ PROVIDED = (
     *(f"rewards.{part}" for part in PARTS),
     *ON_DEMAND,
 )
-OF_CRITIC = {
-    "features": ("value", "next_value"),
-    "exact": ("value", "next_value", "action_value"),
+
+
+class OfCritic(NamedTuple):
+    """The columns that a critic supplies, its options, and further columns that it reads."""
+
+    columns: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+
+
+_FITTED, _CRITICS = ("hidden_size", "learning_rate"), "arena_trainers.train.critics"
+_VALUES = ("value", "next_value")
+OF_CRITIC = {  # of those of this package, whose module imports torch
+    "features": OfCritic(_VALUES, (*_FITTED, "num_steps"), ("features",)),
+    "exact": OfCritic((*_VALUES, "action_value")),
+    "tokens": OfCritic(
+        ("tokens.value", *_VALUES), (*_FITTED, "loss_weight", "shared", "clip")
+    ),
+    "utterances": OfCritic(
+        (*_VALUES, "action_value"),
+        (*_FITTED, "num_steps", "batch_size", "replay", "polyak"),
+    ),
 }
+critics: Door[Any] = Door(
+    "critic",
+    "arena.critics",
+    {
+        "features": f"{_CRITICS}:FeatureCritic",
+        "exact": f"{_CRITICS}:ExactCritic",
+        "tokens": f"{_CRITICS}:TokenCritic",
+        "utterances": f"{_CRITICS}:UtteranceCritic",
+    },
+    given=("games", "discount", "seed", "seats", "options", "weight", "trainer"),
+    kit=f"{_CRITICS}:check_critic",
+)
+
+
+def of_critic(critic: str | None) -> OfCritic:
+    """What is known of a critic; a plug-in declares `supplies` and `reads`."""
+    if critic is None or critic in OF_CRITIC:
+        return OF_CRITIC[critic] if critic else OfCritic(())
+    made = critics.find(critic)
+    supplies, reads = getattr(made, "supplies", _VALUES), getattr(made, "reads", ())
+    return OfCritic(tuple(supplies), reads=tuple(reads))
+
+
 BRANCH_COLUMNS = ("parent", "branch", "unselected")
 PER_BATCH_IDS = (
     *("group", "episode", "rollout", "parent"),
     *("state_key", "action", "opponent", "role"),
 )  # the same number means something else in the next batch
 FUNCTION = "set columns={'NAME': 'my_module:my_function'}"
-CRITICS = "set critic='features', or 'exact' for games that can be enumerated"
+CRITICS = (
+    "set critic='features', or 'exact' for games that can be enumerated, or 'tokens'"
+)
 ABSENT = {
     "value": f"{CRITICS}, or {FUNCTION}",
     "next_value": CRITICS,
     "action_value": "set critic='exact', for games that can be enumerated, or "
     + FUNCTION,
-    "tokens.value": "no critic gives values of tokens; choose another option",
+    "tokens.value": "set critic='tokens'",
     **dict.fromkeys(BRANCH_COLUMNS, "episodes do not branch; set branch"),
     "stratum": f"games define no strata; {FUNCTION}",
     "rollout": "trajectories are not cut into segments; choose another column",
@@ -807,12 +778,12 @@ def check_credit_columns(args: Any, functions: Collection[str] = ()) -> tuple[st
     wanted = tuple(dict.fromkeys([*needed, *named]))
     provided = (*PROVIDED, *functions)
     if args.critic is not None:
-        if not set(OF_CRITIC[args.critic]) & set(wanted):
+        if not set(of_critic(args.critic).columns) & set(wanted):
             raise ValueError(
                 f"credit {args.credit!r} reads no values, got critic={args.critic!r}; "
                 "leave critic out"
             )
-        provided += OF_CRITIC[args.critic]
+        provided += of_critic(args.critic).columns
     if args.branch is not None:
         _check_branch(args, wanted)
         provided += BRANCH_COLUMNS
@@ -902,27 +873,33 @@ def check_credit(
     Raises:
         ValueError: unknown estimator or option; a column that rollouts do not give; a
             function whose column does not affect the credit; bounds that a return can lie
-            outside of; weights of reward parts that do not fit the estimator.
+            outside of; weights of reward parts that do not fit the estimator; a part of the
+            reward that a game cannot pay.
     """
+    try_parts(parts_of(args.rewards), games)
     functions = {} if functions is None else functions
     credit.check_options(args.credit, args.credit_args)
-    taken = {*PROVIDED, *(OF_CRITIC[args.critic] if args.critic else ())}
+    by_critic = of_critic(args.critic).columns
+    taken = {*PROVIDED, *by_critic}
     check_functions(functions, taken)
     wanted = check_credit_columns(args, functions)
     weights = part_weights(args, functions)
     check_part_weights(args, functions)
     check_bounds(args, games, weights)
-    turns = _trial(games, functions)
+    turns = trial_records(games, functions)
     names = [str(number) for number in range(max(len(games), 1))]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", credit.FlatPoolWarning)
         batch = turn_batch([turns], weights, names, wanted, [(0,)] * len(names))
         size = len(turns)
-        if args.critic is not None:
-            unread = np.full(size, np.nan)
-            batch = replace(batch, value=np.zeros(size), next_value=unread)
-        if args.critic == "exact":
-            batch = replace(batch, action_value=np.zeros(size))
+        for name in by_critic:
+            values = np.full(size, np.nan if name == "next_value" else 0.0)
+            given: dict[str, Any] = {name: values}
+            if name == "tokens.value":
+                given = {
+                    "tokens": {**(batch.tokens or {}), "value": np.zeros(2 * size)}
+                }
+            batch = replace(batch, **given)
         result = estimate_credit(args, batch, None)
         for name in functions:
             if not weights.get(part_of(name) or "", 0.0):  # a paid part is read
@@ -930,7 +907,9 @@ def check_credit(
     return wanted
 
 
-def _trial(games: Sequence[AnyGame], functions: Collection[str]) -> list[TurnRecord]:
+def trial_records(
+    games: Sequence[AnyGame], functions: Collection[str] = ()
+) -> list[TurnRecord]:
     """Two turns of each game: one is paid the lowest return, one the highest."""
     ranges = [bounds_of(game) for game in games] or [(0.0, 1.0)]
     tokens = {"entropy": [0.5, 1.0], "logprob": [-1.0, -2.0]}
@@ -993,7 +972,8 @@ def estimate_credit(
             within_turn=args.within_turn,
             **args.credit_args,
         )
-    if not result.advantage.any():
+    is_new = batch.action_value is not None and not batch.action_value.any()  # a critic
+    if not result.advantage.any() and not is_new:
         warnings.warn(
             "all advantages of this batch are 0, since every pool has equal returns or a "
             "single turn; set a wider pool in credit_args, or more episodes_per_step",

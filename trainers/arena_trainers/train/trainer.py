@@ -19,18 +19,18 @@ interface:
 | `use_vllm` | replaced where a server generates |
 | `vllm_generation`, `_entropy_bonus_enabled` | read |
 | `vllm_generation.LLM`, of the module | replaced while the engine is built that plays adapters |
-| `_tokenizer`, `model_wrapped`, `num_generations`, `num_generations_eval`, `num_iterations`, `pad_to_multiple_of`, `mask_truncated_completions`, `log_completions`, `vllm_importance_sampling_*` | read |
+| `_step`, `_tokenizer`, `model_wrapped`, `num_generations`, `num_generations_eval`, `num_iterations`, `pad_to_multiple_of`, `mask_truncated_completions`, `log_completions`, `vllm_importance_sampling_*` | read |
 | `create_model_card` | overridden: writes none |
 | `save_model` | overridden: also writes `arena_prompt.json` |
 | `train` | overridden: resumes from whole checkpoints only, and starts the clock |
 | `get_train_dataloader` | overridden: accelerate leaves the starts where they are |
 | `get_batch_samples` | overridden: reads the starts of the next batches ahead, for `asynchronous` |
 | `training_step`, `log` | overridden: time, and weights that are held until the backward pass is over |
-| `_compute_loss` | overridden: notes its inputs for the next row, and adds the terms of `losses` |
+| `_compute_loss` | overridden: notes its inputs for the next row, and adds the terms of `losses` and the loss of values |
 | `_get_per_token_logps_and_entropies` | overridden: `forward` scores the rows |
 | `_save_checkpoint` | overridden: also writes the credit state, the critic, and the states of matchmaker and curriculum |
 | `_load_optimizer_and_scheduler` | overridden: also reads these and a reference model that moved, and sets the learning rate to the schedule's |
-| `create_optimizer` | overridden: each learner has groups of its own |
+| `create_optimizer` | overridden: each learner has groups of its own, and so has a critic of tokens |
 | `_load_from_checkpoint` | overridden: checks the adapters of the learners |
 | `_get_output_dir`, `ref_model`, `lr_scheduler`, `epsilon_low`, `epsilon_high`, `loss_type` | read |
 | `beta` | a number for each row where there are several learners; set where terms of the loss read the reference, and `beta` of the settings is 0; 0 where the reference has prompts of its own |
@@ -47,6 +47,10 @@ interface:
 - An adapter whose gradient is 0 keeps its weights bit for bit: the optimizer skips it, with its
   momentum and its weight decay.
 - The reference of the KL term is the base model for every learner.
+- With `update: sequential` the `num_iterations` passes over a generation batch are shared among the
+  learners, in the order of `roles`. The advantage of a call is times the factor of HAPPO
+  (https://arxiv.org/abs/2109.11251), ∏ π_new / π_old over the calls of earlier learners since the
+  learner's last call in the episode, of those that are trained. It is at most e²⁰.
 
 Adapters are saved in folders named by role (`seat_0` for a seat), each of which `lm:PATH` plays.
 """
@@ -93,12 +97,12 @@ from arena_trainers.train.batch import (
     load_reward_models,
 )
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.critics import CRITICS
+from arena_trainers.train.critics import TokenCritic, make_critic
 from arena_trainers.train.forward import (
     Forward,
     LossTerms,
     Shards,
-    TokenScores,
+    joined,
     row_tensors,
 )
 from arena_trainers.train.games import check_replies, episode_starts
@@ -156,7 +160,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         player: plays generation batches, `ahead` has them played beside training; `matching` seats the starts, `tasks` chooses games.
         learners: the adapters of `args.roles`, if there are several.
         filter: chooses what is trained.
-        terms: the terms that `losses` adds to the loss.
+        terms: the terms that `losses` adds to the loss; `tokens` the critic that does, if there is one.
         credit: gives the turns their credit, with a critic if there is one.
         last_played: this process's latest generation batch.
         last_kept: its turns that are trained.
@@ -247,10 +251,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         check_replies(args, self.policy)
         self.eos_token_ids = self.policy.eos_ids  # TRL knows fewer
         self.saved = Saved(self)
-        critic = None
-        if args.critic is not None:
-            make = CRITICS[args.critic]
-            critic = make(args, games.plans, self.policy, games.opponents)
+        critic = None if args.critic is None else make_critic(self)
+        self.tokens = critic if isinstance(critic, TokenCritic) else None
         sizes = self.num_generations_eval, self.num_generations
         seating = self.matching, self.tasks
         self.player = Player(args, games, *seating, process, sizes, clock)
@@ -288,8 +290,8 @@ class TurnGRPOTrainer(GRPOTrainer):
             self.credit.step = step
             played = (self.ahead or self.player).play(inputs, step, trains)
             kept = self.filter(played)
+            self.last_played, self.last_kept = played, kept
             credited = self.credit(kept.shares, trains)
-        self.last_played, self.last_kept = played, kept
         self.last_turns, self.last_credit = credited
         with self.clock.part("credit"):
             advantage = self.last_credit.advantage
@@ -302,7 +304,11 @@ class TurnGRPOTrainer(GRPOTrainer):
             batch.update(self.forward.scored_before(batch, self._rows))
         with self.clock.part("credit"):
             batch["learner"] = self.forward.learners_of(None, len(self._rows))
+            if self.args.update == "sequential" and trains:
+                self.learners.keep(batch, self._rows)  # type: ignore[union-attr] # checked
             batch.update(self.terms.columns(self._rows, batch["completion_ids"]))
+            if self.tokens is not None:
+                batch.update(self.tokens.columns(self._rows))
             self._log_play(advantage)
             self._log_rows()
         return batch
@@ -317,21 +323,26 @@ class TurnGRPOTrainer(GRPOTrainer):
         compute_entropy: bool = False,
         compute_aux_loss: bool = False,
         **images: Any,
-    ) -> TokenScores:
+    ) -> Any:
         rows = input_ids, attention_mask
-        return self.forward.score(model, *rows, logits_to_keep, compute_entropy)
+        return self.forward.score(model, *rows, logits_to_keep, compute_entropy)[:3]
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+        if "arena_row" in inputs:
+            inputs = self.learners.in_turn(inputs)  # type: ignore[union-attr] # of `keep`
         active, given = self.terms.active(), inputs
         if any(term.surrogate for term in active):  # in place of TRL's
             given = {**inputs, "advantages": torch.zeros_like(inputs["advantages"])}
         self.beta = self.learners.beta_of(inputs) if self.learners else self.args.beta
-        with self.forward.loss_of(inputs, bool(active)):
+        tokens = self.tokens if self.tokens and self.tokens.loss_weight else None
+        with self.forward.loss_of(inputs, bool(active or tokens)):
             loss: torch.Tensor = super()._compute_loss(model, given)
         if active and self.forward.latest is not None:
             loss = loss + self.terms.loss(active, inputs, self.forward.latest)
+        if tokens and self.forward.latest is not None:
+            loss = loss + tokens.loss(inputs, self.forward.latest)
         self.forward.latest = None
-        return loss
+        return self.learners.anchored(loss) if self.learners else loss
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         with self.clock.part("training"), self.shards.held:
@@ -397,6 +408,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         optimizer = super().create_optimizer(*args, **kwargs)
         if self.learners is not None and is_new:
             self.learners.split(optimizer)
+        if self.tokens is not None:
+            self.tokens.join(optimizer)
         return optimizer
 
     def _load_from_checkpoint(self, checkpoint: str, model: Any = None) -> None:
@@ -595,11 +608,16 @@ class Learners(TrainerCallback):
 
     def __init__(self, trainer: Any, configs: Sequence[Any]) -> None:
         args = trainer.args
-        if trainer.accelerator.num_processes > 1:
-            raise ValueError("want one process with roles; leave roles out")
         self.trainer, self.update = trainer, args.update
         self.names = [f"seat_{k}" if type(k) is int else k for k in args.roles]
         self.model = trainer.accelerator.unwrap_model(trainer.model)
+        if trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled:
+            raise ValueError(
+                "want roles without FSDP and DeepSpeed, with which they have not been tested; "
+                "start the processes with torchrun alone, or leave roles out"
+            )
+        self.is_alone = trainer.accelerator.num_processes == 1
+        trainer.accelerator.ddp_handler.find_unused_parameters = False  # see `anchored`
         for i, (name, config) in enumerate(zip(self.names, configs, strict=True)):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(args.seed + i)
@@ -648,7 +666,7 @@ class Learners(TrainerCallback):
     def updated(self, step: int) -> list[int]:
         """The learners that the step after this many updates."""
         every = range(len(self.names))
-        if self.update == "joint":
+        if self.update in ("joint", "sequential"):
             return list(every)
         if "alternate" in self.update:
             return [step // self.update["alternate"] % len(every)]
@@ -672,6 +690,56 @@ class Learners(TrainerCallback):
             row.learner = self.names.index(found[0])
         kept = self.updated(step) if trains else range(len(self.names))
         return [row for row in rows if row.learner in kept]
+
+    def keep(self, batch: dict[str, Any], rows: Sequence[TrainingRow]) -> None:
+        """Adds the index of each row to a batch of `sequential`, which `in_turn` reads."""
+        batch["arena_row"] = torch.arange(len(rows), device=batch["learner"].device)
+        self.batch, self.rows, self.num_over = dict(batch), rows, 0
+        self.gaps = torch.zeros(len(rows), device=batch["learner"].device)
+        self.factors = torch.ones_like(self.gaps)
+
+    def in_turn(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """The inputs with a loss of the rows of the learner alone whose update it is."""
+        trainer = self.trainer
+        passes = trainer.args.steps_per_generation * trainer.num_iterations
+        now = trainer._step % passes * len(self.names) // passes
+        while self.num_over < now:
+            self._measure_update(self.num_over)
+            self.num_over += 1
+        own = (inputs["learner"] == now)[:, None]
+        factors = self.factors[inputs["arena_row"], None]
+        advantages = inputs["advantages"] * factors
+        return {
+            **inputs,
+            "tool_mask": inputs["tool_mask"] * own,
+            "advantages": advantages,
+        }
+
+    def _measure_update(self, learner: int) -> None:
+        """Brings `factors` up to date, after the update of a learner."""
+        batch, trainer = self.batch, self.trainer
+        mine = (batch["learner"] == learner) & batch["tool_mask"].any(dim=1)
+        part = {k: v[mine] for k, v in batch.items() if v.dim()}
+        if len(part["learner"]):
+            with torch.no_grad():
+                given = trainer.model, *joined(part), False, part["learner"]
+                new = trainer.forward.score(*given).logprobs
+            gap = (new - part["old_per_token_logps"]) * part["tool_mask"]
+            self.gaps[mine] = gap.sum(dim=1)
+        logs = carried(self.rows, self.gaps.tolist(), len(self.names))
+        self.factors = self.gaps.new_tensor(logs).clamp(-20, 20).exp()
+        after = batch["tool_mask"].any(dim=1) & (batch["learner"] == learner + 1)
+        if after.any():
+            mean = float(self.factors[after].mean())
+            self._log(self.names[learner + 1], "factor", mean)
+
+    def anchored(self, loss: torch.Tensor) -> torch.Tensor:
+        """The loss with a gradient for all adapters, which DDP sums over the processes."""
+        return (
+            loss
+            if self.is_alone
+            else loss + 0 * sum(map(torch.sum, chain(*self.weights)))
+        )
 
     def split(self, optimizer: Any) -> None:
         """Gives each learner groups of its own in an optimizer, with its learning rate."""
@@ -724,3 +792,24 @@ class Learners(TrainerCallback):
                     f"want learner {name!r} with lora_r {rank} in {str(checkpoint)!r}, got "
                     f"{found}; resume with the roles of that run"
                 )
+
+
+def carried(
+    rows: Sequence[TrainingRow], gaps: Sequence[float], num_learners: int
+) -> list[float]:
+    """Sums `gaps` over what earlier learners said since the last call of a row's learner.
+
+    Args:
+        rows: in playing order, episode by episode.
+        gaps: a number for each row.
+        num_learners: how many learners there are; those of lower index are earlier.
+    """
+    found, since, episode = [], [0.0] * num_learners, -1
+    for row, gap in zip(rows, gaps, strict=True):
+        if (number := (row.trajectory or (-1, 0))[0]) != episode:
+            since, episode = [0.0] * num_learners, number
+        found.append(since[row.learner])
+        since[row.learner] = 0.0
+        for later in range(row.learner + 1, num_learners):
+            since[later] += gap
+    return found

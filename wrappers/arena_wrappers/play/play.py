@@ -205,6 +205,9 @@ class EnvCaches:
         key = id(plan.env_fn), plan.own_prompts
         if key not in self._caches:
             self._caches[key] = EnvCache(plan.env_fn, plan.own_prompts)
+        for policy in plan.policies:
+            if check := getattr(policy, "check_game", None):
+                check(self._caches[key].first.env.game)
         return self._caches[key]
 
 

@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any, cast
 
 from arena_envs import GameEnv, make_game
-from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction
+from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction, as_tuples
 from arena_envs.scenes import Scene, Talk, scene_of, text_of
 from arena_wrappers.play.play import EpisodePlan, forfeit_reason, play_plans
 from arena_wrappers.play.wrapper import PromptWrapper
@@ -74,8 +74,7 @@ def game_of(episode: Episode) -> AnyGame:
         ValueError: the game is unknown, or a parameter does not fit it.
         ImportError: the game cannot be imported.
     """
-    params = {name: _hashable(value) for name, value in episode.params.items()}
-    return make_game(episode.game, **params)
+    return make_game(episode.game, **as_tuples(dict(episode.params)))
 
 
 def final_state(episode: Episode, game: AnyGame) -> Any:
@@ -152,11 +151,6 @@ class _Recorded:
             instead=cast(Any, turn.invalid if turn.invalid in INSTEAD else None),
             generations=turn.generations,
         )
-
-
-def _hashable(value: Any) -> Any:
-    """A parameter of a game with tuples in place of the lists of JSON."""
-    return tuple(map(_hashable, value)) if isinstance(value, list) else value
 
 
 def _drawn(game: AnyGame, episode: Episode) -> dict[int, Any]:

@@ -7,6 +7,7 @@ from arena_wrappers.policies.agents import AsyncAgentPolicy as AsyncAgentPolicy
 from arena_wrappers.policies.agents import Rollouts as Rollouts
 from arena_wrappers.policies.agents import Scorer as Scorer
 from arena_wrappers.policies.agents import Seen as Seen
+from arena_wrappers.policies.agents import SolverValues as SolverValues
 from arena_wrappers.policies.agents import agents as agents
 from arena_wrappers.policies.agents import roles as roles
 from arena_wrappers.policies.agents import scorers as scorers

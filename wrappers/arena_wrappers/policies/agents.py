@@ -25,6 +25,15 @@ and round. An agent keeps nothing between turns but the record of its own earlie
 | `agent:by_seat(seat_0=POLICY, seat_1=POLICY)` | the move of the seat's policy |
 | `agent:tools(POLICY, calls=4)` | may call a calculator, the list of legal moves, and a trial of a move |
 
+| Scorer | Rates a reply by |
+|---|---|
+| `critic:RUN` | random play to the seat's next turn, and its value by the critic of a run |
+| `judge` | a grade from 0 to 1 that the role `judge` writes |
+| `legal` | whether it names a legal action |
+| `reward:PATH` | a reward model |
+| `rollouts:16` | random play after it |
+| `solver` | its value by a solver; `solver(sees_hidden=true)` knows hidden cards, the others do not |
+
 `agent:planner_worker(planner=api:MODEL, worker=lm:PATH)` gives each role its own policy, and
 `agent:module:name(POLICY)` is an agent of your own. Where one policy is given, it plays all roles.
 """
@@ -43,7 +52,9 @@ from typing import Any, Protocol
 
 from arena_envs.bots.mcts import ISMCTS, rollout
 from arena_envs.doors import Door, check_options
-from arena_envs.game import AnyGame, check_int
+from arena_envs.game import CHANCE, TERMINAL, AnyGame, check_int
+from arena_envs.solvers import CFRPlus, PerfectInformation, Table, action_values
+from arena_envs.solvers.enumeration import Memory
 from arena_wrappers.policies.basic import (
     Policy,
     Reply,
@@ -63,6 +74,7 @@ from arena_wrappers.records import Generation, Turn, listed, storable
 
 MAX_CALLS = 64  # of models in a turn
 MAX_QUOTED = 2000  # characters of one text that another prompt quotes
+JUDGE = "judge"  # a role, which may stand for a scorer
 
 
 @dataclass(frozen=True)
@@ -182,10 +194,12 @@ class AgentPolicy:
             if option.annotation is int:
                 check_int(option.name, value, 1, MAX_CALLS)
         known: Sequence[str] = getattr(agent, "roles", ())
+        rated = options.get("scorer") is not None  # then not all roles are asked
+        known = [*dict.fromkeys((*known, JUDGE))] if known and rated else known
         if not isinstance(models, Mapping):
             every = models
             models = defaultdict(lambda: every, dict.fromkeys(known or [""], every))
-        elif known and set(models) != set(known):
+        elif known and {*models} != ({*known} & {*models} if rated else {*known}):
             raise ValueError(
                 f"{name!r}: want a policy for each of the roles {', '.join(known)}, got "
                 f"{', '.join(models) or 'none'}"
@@ -273,7 +287,7 @@ class _Turn:
             parents = (i for i, one in enumerate(self.said) if one is ask.parent)
             names = ("prompt_ids", "token_ids", "logprobs")
             told: Any = {name: listed(getattr(reply, name)) or [] for name in names}
-            told["parent"] = next(parents, -1)
+            told |= {"parent": next(parents, -1), "messages": listed(ask.messages)}
             made.append(Generation(ask.role, storable(reply.text), **told))
             self.replies.append(reply)
         self.answers = {}
@@ -370,18 +384,19 @@ def reflect(seen: Seen, num_notes: int = 4) -> Asks:
 
 
 @roles("proposer", "chooser")
-def candidates(seen: Seen, num: int = 3, scorer: Scorer | None = None) -> Asks:
+def candidates(seen: Seen, num: int = 3, scorer: Scorer | str | None = None) -> Asks:
     """The proposer replies several times; the chooser names one of the legal proposals.
 
     Args:
         seen: the turn.
         num: number of proposals.
-        scorer: picks in the chooser's place; of equal scores the first wins.
+        scorer: picks in the chooser's place, or `"judge"`; of equal scores the first wins.
     """
     made = yield [Ask("proposer", seen.messages) for _ in range(num)]
     texts = _different(seen, [one.text for one in made])
     if scorer is not None and len(texts) > 1:
-        scores = list(scorer(seen, texts))
+        by_text = {one.text: one for one in made}
+        scores = yield from _scored(scorer, seen, [by_text[text] for text in texts])
         return Reply(texts[scores.index(max(scores))])
     if len(texts) == 1:
         return Reply(texts[0])
@@ -419,7 +434,7 @@ def by_seat(seen: Seen) -> Asks:
 
 @roles("actor", "judge")
 def verify(
-    seen: Seen, tries: int = 3, least: float = 0.5, scorer: Scorer | None = None
+    seen: Seen, tries: int = 3, least: float = 0.5, scorer: Scorer | str | None = None
 ) -> Asks:
     """Asks the actor again until a judge's grade, from 0 to 1, or a score reaches a bound.
 
@@ -432,12 +447,7 @@ def verify(
     found: list[tuple[float, str]] = []
     while len(found) < tries and (not found or max(found)[0] < least):
         move = yield Ask("actor", seen.messages)
-        if scorer is not None:
-            score = float(scorer(seen, [move.text])[0])
-        else:
-            wanted = f"Do not move yet. Grade this reply: {quoted(move.text)}\nWrite a number from 0 to 1."
-            grade = yield Ask("judge", told(wanted, seen.messages), parent=move)
-            score = _number(grade.text) or 0.0
+        (score,) = yield from _scored(scorer or JUDGE, seen, [move])
         found.append((score, move.text))
     scores = [score for score, _ in found]
     return Reply(found[scores.index(max(scores))][1])
@@ -565,6 +575,18 @@ def calculated(expression: str) -> float:
     return value(tree.body)
 
 
+def _scored(
+    scorer: Any, seen: Seen, made: Sequence[Generation]
+) -> Generator[Any, Any, list[float]]:
+    """The scores of generations; a judge is asked for them."""
+    if scorer != JUDGE:
+        return [float(score) for score in scorer(seen, [one.text for one in made])]
+    wanted = "Do not move yet. Grade this reply: {}\nWrite a number from 0 to 1."
+    asks = (told(wanted.format(quoted(one.text)), seen.messages) for one in made)
+    said = yield [Ask(JUDGE, *pair) for pair in zip(asks, made, strict=True)]
+    return [_number(one.text) or 0.0 for one in said]
+
+
 def _different(seen: Seen, texts: Sequence[str]) -> list[str]:
     """The first reply for each legal action that is named; without any, the first reply."""
     found: dict[str, str] = {}
@@ -610,28 +632,103 @@ class Rollouts:
                 scores.append(game.min_return)
                 continue
             ends = [
-                rollout(game, game.apply(state, action), random.Random(seed))
+                self.end(
+                    game, game.apply(state, action), random.Random(seed), seen.seat
+                )
                 for state, seed in starts
             ]
-            scores.append(sum(end[seen.seat] for end in ends) / len(ends))
+            scores.append(sum(ends) / len(ends))
         return scores
 
+    def end(self, game: AnyGame, state: Any, rng: random.Random, seat: int) -> float:
+        """The seat's return after random play from a state."""
+        return rollout(game, state, rng)[seat]
 
-scorers: Door[Scorer] = Door(
-    "scorer", "arena.scorers", {"legal": lambda: legal, "rollouts": Rollouts}
+
+MAX_SOLVED = 200_000  # states of a game, as for bots
+_searches, _tables = Memory[PerfectInformation](2), Memory[Any](2)
+
+
+@dataclass(frozen=True)
+class SolverValues:
+    """Mean return of the seat after a reply, if all play on as a solver does.
+
+    The solver is an exact search if all is seen and one seat moves at a time, else CFR+ with 1 %
+    of uniform play. The mean is over the states that the seat cannot tell apart, by the play of
+    the others. A reply without a legal action has the game's least return.
+
+    Args:
+        sees_hidden: whether the value is that of the true state, with what the seat cannot see.
+    """
+
+    sees_hidden: bool = False
+
+    def __call__(self, seen: Seen, replies: Sequence[str]) -> list[float]:
+        found, least = [seen.action(text) for text in replies], seen.game.min_return
+        return [least if a is None else self._worth(seen, a) for a in found]
+
+    def _worth(self, seen: Seen, action: Any) -> float:
+        game, seat, state = seen.game, seen.seat, seen._request.state
+        if game.num_actions is None:
+            raise ValueError(
+                f"want a game with a list of actions for the scorer solver, got {game!r}; give "
+                "rollouts"
+            )
+        if game.information == "perfect" and not game.simultaneous:
+            search = partial(PerfectInformation, game, MAX_SOLVED)
+            found = _searches.recall(game, search).solve(game.apply(state, action))
+            return found.returns[seat]
+        table, rows = _tables.recall(game, partial(_solved, game))
+        if self.sees_hidden:
+            return _value(game, game.apply(state, action), table, seat)
+        row = rows[seat, game.information_state(state, seat)]
+        return float(row[game.legal_actions(state).index(action)])
+
+
+def _solved(game: AnyGame) -> tuple[Table, Table]:
+    """A policy that reaches every state, and the values of its actions."""
+    solver = CFRPlus(game, MAX_SOLVED)
+    solver.run(1000)
+    mixed = {
+        key: [0.99 * p + 0.01 / len(row) for p in row]
+        for key, row in solver.average_policy().items()
+    }
+    return mixed, action_values(game, mixed, MAX_SOLVED)
+
+
+def _value(game: AnyGame, state: Any, table: Table, seat: int) -> float:
+    """The mean return of a seat if all play on by a table."""
+    player = game.current_player(state)
+    if player == TERMINAL:
+        return game.returns(state)[seat]
+    chances = game.chance_outcomes(state)
+    if player != CHANCE:
+        row = table[player, game.information_state(state, player)]
+        chances = [*zip(game.legal_actions(state), row, strict=True)]
+    return sum(p * _value(game, game.apply(state, a), table, seat) for a, p in chances)
+
+
+scorers: Door[Scorer | str] = Door(
+    "scorer",
+    "arena.scorers",
+    {
+        "critic": "arena_trainers.train.critics:scorer",
+        JUDGE: lambda: JUDGE,
+        "legal": lambda: legal,
+        "reward": "arena_trainers.lm.reward_model:scorer",
+        "rollouts": Rollouts,
+        "solver": SolverValues,
+    },
 )
 agents: Door[Asks] = Door(
     "agent",
     "arena.agents",
     {
-        "by_seat": by_seat,
-        "planner_worker": planner_worker,
-        "reflect": reflect,
-        "candidates": candidates,
-        "verify": verify,
-        "debate": debate,
-        "tools": tools,
-        "tree_search": tree_search,
+        agent.__name__: agent
+        for agent in (
+            *(by_seat, candidates, debate, planner_worker),
+            *(reflect, tools, tree_search, verify),
+        )
     },
 )
 

@@ -2,16 +2,19 @@
 
 import random
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pickle import UnpicklingError
 from typing import Any
 
 from arena_envs.checks import did_you_mean
 from arena_envs.doors import missing_extra
-from arena_envs.game import ArrayLike, Floats, Mask, Vector, np
+from arena_envs.game import AnyGame, ArrayLike, Floats, Mask, Vector, np
 from arena_envs.nodes import action_mask
 from arena_wrappers.policies.basic import Reply, TurnRequest
 
 Probabilities = Callable[[Vector, Mask], ArrayLike]
+Widths = tuple[int, int]
+Loaded = tuple[Probabilities, Widths | None]
 
 
 class ArrayPolicy:
@@ -24,6 +27,7 @@ class ArrayPolicy:
         probs: gives the action probabilities, float[B, n], of features, float32[B, k], and
             masks, int8[B, n].
         name: name in records.
+        widths: k and n of the games that it plays; None: any.
 
     >>> import numpy as np
     >>> from arena_wrappers import play
@@ -32,8 +36,21 @@ class ArrayPolicy:
     [2.0, -2.0]
     """
 
-    def __init__(self, probs: Probabilities, name: str = "array") -> None:
-        self._probs, self.name = probs, name
+    def __init__(
+        self, probs: Probabilities, name: str = "array", widths: Widths | None = None
+    ) -> None:
+        self._probs, self.name, self._widths = probs, name, widths
+
+    def check_game(self, game: AnyGame) -> None:
+        """Raises ValueError for a game with other features or actions; play asks before it starts."""
+        if self._widths is None:
+            return
+        found = game.features(game.initial_state(), 0).size, game.num_actions
+        if self._widths != found:
+            raise ValueError(
+                f"policy {self.name!r} wants a game with (features, actions) {self._widths}, got "
+                f"{found} of {game!r:.200}; give weights that were trained on it"
+            )
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
         found = []
@@ -63,14 +80,16 @@ class ArrayPolicy:
             raise ValueError(
                 f"policy {self.name!r} plays one game with numbered actions, got {game!r}"
             )
+        self.check_game(game)
         seen = [np.asarray(r.game.features(r.state, r.seat)) for r in requests]
         legal = [r.game.legal_actions(r.state) for r in requests]
         masks = np.stack([action_mask(num, tuple(actions)) for actions in legal])
         rows = np.asarray(self._probs(np.stack(seen).astype(np.float32), masks), float)
-        if rows.shape != masks.shape or not np.allclose(rows.sum(1), 1, atol=1e-3):
+        is_sound = rows.shape == masks.shape and rows.min() > -1e-3  # rounding
+        if not is_sound or not np.allclose(rows.sum(1), 1, atol=1e-3):
             raise ValueError(
                 f"policy {self.name!r}: want probabilities of shape {masks.shape} that sum "
-                f"to 1, got shape {rows.shape}: {rows[:1]}"
+                f"to 1, none below 0, got shape {rows.shape}: {rows[:1]}"
             )
         return np.asarray(rows.clip(0) / rows.clip(0).sum(1, keepdims=True))
 
@@ -95,7 +114,8 @@ def load(argument: str) -> ArrayPolicy:
         hint = did_you_mean(form, _FORMATS)
         raise ValueError(f"want array:FORMAT:PATH, got 'array:{argument}'; {hint}")
     try:
-        return ArrayPolicy(_FORMATS[form](path), f"array:{argument}")
+        probs, widths = _FORMATS[form](path)
+        return ArrayPolicy(probs, f"array:{argument}", widths)
     except ModuleNotFoundError as error:
         raise missing_extra(error, form) from error
     except _DAMAGED as error:
@@ -103,7 +123,7 @@ def load(argument: str) -> ArrayPolicy:
         raise ValueError(told.splitlines()[0]) from error
 
 
-def _sb3(path: str) -> Probabilities:
+def _sb3(path: str) -> Loaded:
     import torch
     from stable_baselines3.common.save_util import load_from_zip_file
 
@@ -122,10 +142,10 @@ def _sb3(path: str) -> Probabilities:
             found = net.get_distribution(net.obs_to_tensor(seen)[0], *given)
         return found.distribution.probs
 
-    return probs
+    return probs, None
 
 
-def _rllib(path: str) -> Probabilities:
+def _rllib(path: str) -> Loaded:
     import torch
     from ray.rllib.core.rl_module import RLModule
 
@@ -138,23 +158,23 @@ def _rllib(path: str) -> Probabilities:
             logits = module.forward_inference({"obs": seen})["action_dist_inputs"]
         return logits.softmax(-1)
 
-    return probs
+    return probs, None
 
 
-def _cleanrl(path: str) -> Probabilities:
+def _cleanrl(path: str) -> Loaded:
     """`actor` of `ppo.py` has tanh layers and is drawn from; `network` of `dqn.py` has ReLU."""
     import torch
 
     saved = torch.load(path, map_location="cpu", weights_only=True)
     part = "actor." if "actor.0.weight" in saved else "network."
     layers = [saved[key].numpy() for key in saved if str(key).startswith(part)]
-    shapes = [2, 1] * max(
-        1, len(layers) // 2
-    )  # a weight and a bias of each linear layer
-    if [layer.ndim for layer in layers] != shapes:
+    shapes = [layer.shape for layer in layers]
+    sizes = [*(shape[-1:] for shape in shapes[:1]), *shapes[1::2]]
+    if not shapes or shapes != [s for k, n in pairwise(sizes) for s in ((*n, *k), n)]:
         raise ValueError(
-            f"want the weights of ppo.py or dqn.py of CleanRL, linear layers with biases named "
-            f"actor.0.weight or network.0.weight and so on, got {list(saved)} in {path}"
+            "want the weights of ppo.py or dqn.py of CleanRL, linear layers with biases named "
+            "actor.0.weight or network.0.weight and so on, each as wide as the one before, got "
+            f"{list(saved)} of shapes {shapes} in {path}"
         )
 
     def probs(features: Vector, masks: Mask) -> Any:
@@ -164,10 +184,10 @@ def _cleanrl(path: str) -> Probabilities:
             out = hidden @ weight.T + bias
         return _greedy(out) if part == "network." else torch.tensor(out).softmax(1)
 
-    return probs
+    return probs, (*sizes[0], *sizes[-1])
 
 
-def _torchrl(path: str) -> Probabilities:
+def _torchrl(path: str) -> Loaded:
     import torch
     from tensordict import TensorDict
 
@@ -181,7 +201,7 @@ def _torchrl(path: str) -> Probabilities:
                 return actor.get_dist(told).probs
             return _greedy(actor(told)["action_value"])
 
-    return probs
+    return probs, None
 
 
 def _greedy(values: Any) -> Any:
@@ -189,7 +209,7 @@ def _greedy(values: Any) -> Any:
 
 
 _DAMAGED = (UnpicklingError, EOFError, LookupError, AttributeError, RuntimeError)
-_FORMATS: dict[str, Callable[[str], Probabilities]] = {
+_FORMATS: dict[str, Callable[[str], Loaded]] = {
     "sb3": _sb3,
     "rllib": _rllib,
     "cleanrl": _cleanrl,

@@ -136,7 +136,8 @@ class Policy(Protocol):
     then determine its prompts and the parsing of its replies, in every seat. Without the
     attribute, or if it is None, the environment's options hold.
 
-    A policy with `is_person = True` plays one episode at a time.
+    A policy with `is_person = True` plays one episode at a time. A policy may have a method
+    `check_game(game)`, which raises ValueError, before play, for a game that it cannot play.
     """
 
     @property
@@ -623,7 +624,7 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     | `"vllm:URL"` | the model of a vLLM server, with the prompts of its folder |
     | `"array:FORMAT:PATH"` | a numeric agent, see `arena_wrappers.policies.arrays.load` |
     | `"noisy:P(STRING)"` | any of these but a person, with a random legal action at probability P |
-    | `"best_of:N(STRING, reward:PATH)"` | the best of N replies of any of these but a person or an endpoint, by a reward model |
+    | `"best_of:N(STRING, reward:PATH)"` | the best of N replies of any of these but a person or an endpoint, by a reward model or another scorer of agents |
     | `"agent:NAME(STRING)"` | an agent of `arena_wrappers.policies.agents`, whose turn takes several calls of these |
     | a name of the entry-point group `arena.policies`, or `module:name` | its function or class, called with the argument and options |
 

@@ -243,7 +243,11 @@ def seat_options(prompt: Mapping[str, Any], seat: int) -> PromptOptions:
 
 
 def messages(
-    game: AnyGame, state: object, seat: int, options: PromptOptions
+    game: AnyGame,
+    state: object,
+    seat: int,
+    options: PromptOptions,
+    rules: str | None = None,
 ) -> list[Message]:
     r"""The prompt of an information state, as a pure function.
 
@@ -252,6 +256,7 @@ def messages(
         state: a state in which `seat` is to move.
         seat: the seat that reads the prompt.
         options: content of the prompt.
+        rules: those of the seat, if they are known.
 
     >>> import arena_envs
     >>> game = arena_envs.make_game("kuhn_poker")
@@ -276,7 +281,7 @@ def messages(
         example = _example(game, state, shown, shape, words.greeting)
         parts = {
             "persona": options.persona,
-            "rules": words.translated(game, game.rules(seat)),
+            "rules": words.translated(game, rules or game.rules(seat)),
             "format": words.format_of(options.reply_format, is_listed),
             "example": f"{words.example}\n{example}" if example else "",
         }
@@ -414,6 +419,7 @@ class Seating:
         self.default, self.named = default, named
         self.options = [named.get(seat, default) for seat in range(num_players)]
         self._memory = {} if memory is None else memory
+        self._rules: dict[int, str] = {}
         self._views = [
             self._memory.setdefault((seat, options), {})
             for seat, options in enumerate(self.options)
@@ -421,7 +427,7 @@ class Seating:
 
     def __getstate__(self) -> dict[str, Any]:
         views: list[dict[Any, View]] = [{} for _ in self._views]
-        return {**self.__dict__, "_memory": {}, "_views": views}
+        return {**self.__dict__, "_memory": {}, "_views": views, "_rules": {}}
 
     def view(self, game: AnyGame, state: Any, seat: int) -> View:
         """The view of a seat in a state; cached."""
@@ -430,7 +436,10 @@ class Seating:
         if view is None:
             if len(views) >= MAX_VIEWS:
                 views.clear()
-            prompt = messages(game, state, seat, self.options[seat])
+            rules = self._rules.get(seat) or self._rules.setdefault(
+                seat, game.rules(seat)
+            )
+            prompt = messages(game, state, seat, self.options[seat], rules)
             view = views[state] = View(prompt, legal_texts(game, state))
         return view
 

@@ -302,8 +302,8 @@ def archer(
     a truncation. This target makes the advantage GAE over turns with λ = 0. All tokens of a turn share its
     advantage. ArCHer's optional token-level baseline is not implemented.
 
-    Departs from the released code in the critic. The released code takes the smaller value of
-    two critics, uses target networks, and samples new utterances for turns of a replay buffer.
+    The trainer's `critic="utterances"` supplies both columns. Departs from the released code in V: the
+    released code samples new utterances for turns of a replay buffer.
 
     Reduces to: `gae` with λ = 0 and the same γ (`"td"`); the own reward minus the value at
     γ = 0; `counterfactual` (`"column"`).

@@ -13,25 +13,23 @@ from arena_trainers.credit.needs import needs
 from arena_trainers.credit.pools import (
     Credit,
     Moments,
+    baselines_from,
+    best_of_others,
     beyond_rounding,
     check_choice,
     check_range,
+    check_scaling,
+    mean_of_others,
     moments,
     number,
     pools_by,
-    with_report,
-)
-from arena_trainers.credit.scales import (
-    baselines_from,
-    best_of_others,
-    check_scaling,
-    mean_of_others,
     relative,
     return_moments,
     running_means,
     scaled_credit,
     unit_scale,
     whole_returns,
+    with_report,
 )
 from arena_trainers.credit.trajectories import (
     Trajectories,

@@ -20,11 +20,12 @@ from arena_trainers.credit.pools import (
     number,
     only,
     pools_by,
+    relative,
     reply_values,
+    scaled_credit,
     with_inner,
     with_report,
 )
-from arena_trainers.credit.scales import relative, scaled_credit
 from arena_trainers.credit.trajectories import (
     Trajectories,
     returns_to_go,

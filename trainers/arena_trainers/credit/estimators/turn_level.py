@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from arena_envs.game import check_bool
 from arena_trainers.credit.batch import Floats, Ints
 from arena_trainers.credit.estimators.outcome import episode
 from arena_trainers.credit.needs import needs
@@ -15,20 +16,18 @@ from arena_trainers.credit.pools import (
     beyond_rounding,
     check_choice,
     check_range,
-    moments,
-    number,
-    pools_by,
-    with_report,
-)
-from arena_trainers.credit.scales import (
     check_scaling,
     clipped,
     mean_of_others,
+    moments,
+    number,
+    pools_by,
     relative,
     return_moments,
     scaled_credit,
     unit_scale,
     whole_returns,
+    with_report,
 )
 from arena_trainers.credit.trajectories import (
     Trajectories,
@@ -263,8 +262,8 @@ def mars_released(
     check_choice("advantage_norm", advantage_norm, ADVANTAGE_NORMS)
     _check_clip("reward_clip", reward_clip)
     _check_clip("advantage_clip", advantage_clip)
-    _check_flag("whiten_rewards", whiten_rewards)
-    _check_flag("whiten_advantages", whiten_advantages)
+    check_bool("whiten_rewards", whiten_rewards)
+    check_bool("whiten_advantages", whiten_advantages)
     num_tokens = turns.column("num_tokens")
     seat, reward = turns.column("seat"), turns.column("reward")
     pools = pools_by(turns, ("game", "seat"))
@@ -291,11 +290,6 @@ def mars_released(
 def _check_clip(name: str, size: float | None) -> None:
     if size is not None:
         check_range(name, size, 0, float("inf"))
-
-
-def _check_flag(name: str, flag: bool) -> None:
-    if not isinstance(flag, bool):
-        raise ValueError(f"want {name} true or false, got {flag!r}")
 
 
 def _token_spread(values: Floats, num_tokens: Ints, last_only: bool = False) -> float:
@@ -413,8 +407,7 @@ def random_effects(
     array([-5.2])
     """
     check_scaling(scale, ddof, eps)
-    if not isinstance(paid, bool):
-        raise ValueError(f"want paid true or false, got {paid!r}")
+    check_bool("paid", paid)
     pools = pools_by(turns, pool)
     to_go = returns_to_go(turns, turns.column("reward"), discount)
     stats = return_moments(turns, pools, to_go, discount=discount, ddof=ddof)

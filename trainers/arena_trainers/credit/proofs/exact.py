@@ -1,4 +1,6 @@
-"""The exact gradient of a small game, and batches of it with an exact critic.
+"""All lines of play of a small game, its exact gradient, and batches of it with an exact critic.
+
+A line of play is one path from the initial state to the end.
 
 A policy is a softmax over the logits θ of each information state. For the logits of a seat,
 the true gradient is the gradient of that seat's own expected return:
@@ -15,15 +17,22 @@ the return of the whole game. `expectation` computes the gradient that an estima
 array([-0.25,  0.25])
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
+from operator import sub
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from arena_envs.game import AnyExtensiveForm
+from arena_envs.game import CHANCE, AnyExtensiveForm
 from arena_trainers.credit.batch import Bools, Floats, Ints, TurnBatch
-from arena_trainers.credit.proofs.lines import Key, Walk, flatten, starts_of
 
+MAX_LINES = 10_000  # lines of play, and starts: each is a row of arrays
+DIGITS = 12  # of the ends of chance intervals: sums in another order are equal
+Key = tuple[int, Hashable]  # seat, information state
+Intervals = tuple[tuple[float, float], ...]
+Step = tuple[int, int, tuple[float, float]]  # seat, column, its returns before the turn
+Path = tuple[float, Intervals, tuple[Step, ...]]  # the first fields of a line
 COLUMNS = frozenset(
     {
         *("team", "state_key", "action", "action_value", "value", "next_value"),
@@ -36,6 +45,77 @@ ROUNDING = 1e-9  # numbers that differ by less are equal
 MAX_POPULATION = 20_000  # episodes with exact shares of all lines
 
 
+class _Line(NamedTuple):
+    """A line of play; returns are pairs: the whole return, the side reward in it."""
+
+    chance: float  # probability of its chance outcomes
+    # (low, high) per chance node: a uniform number in [low, high) draws its outcome
+    intervals: Intervals
+    steps: tuple[Step, ...]
+    ends: list[tuple[float, float]]  # returns by seat
+    cut: bool  # by a limit of turns
+
+
+class Flat(NamedTuple):
+    """L lines as arrays; their T turns stand line after line.
+
+    chance: float64[L], probability of the chance outcomes.
+    start: int64[L], row of the line's first turn. size: int64[L], number of its turns.
+    column: int64[T], column of the turn's information state and action.
+    seat: int64[T], the seat to move.
+    turn: int64[T], number of the turn among those of its seat, from 0.
+    reward: float64[T], what the seat is paid until its next turn, or until the end of the line.
+    side_reward: float64[T], the part of the reward that does not belong to the outcome.
+    to_go: float64[T], return-to-go, up to the end of the line.
+    last: bool[T], the seat's last turn on the line.
+    cut: bool[T], whether a limit of turns ended the line.
+    """
+
+    chance: Floats
+    start: Ints
+    size: Ints
+    column: Ints
+    seat: Ints
+    turn: Ints
+    reward: Floats
+    side_reward: Floats
+    to_go: Floats
+    last: Bools
+    cut: Bools
+
+    def rows(self, drawn: Sequence[int] | Ints) -> Ints:
+        """int64: the rows of all turns of some lines, one line after another."""
+        size = self.size[drawn]
+        shift = self.start[drawn] - (np.cumsum(size) - size)
+        return np.asarray(np.repeat(shift, size) + np.arange(size.sum()), np.int64)
+
+    def probabilities(self, policy: Floats) -> Floats:
+        """float64[L]: probability of each line when all seats play by float64[C]."""
+        found = self.chance.copy()
+        whose = np.repeat(np.arange(len(found)), self.size)
+        np.multiply.at(found, whose, policy[self.column])
+        return found
+
+
+def flatten(lines: Sequence[_Line]) -> Flat:
+    """The lines as arrays."""
+    rows: list[tuple[Any, ...]] = []
+    for line in lines:
+        own, later = [], dict[int, tuple[float, float]]()  # returns at its next turn
+        for k, (seat, column, before) in reversed([*enumerate(line.steps)]):
+            turn = sum(other == seat for other, *_ in line.steps[:k])
+            paid, side = map(sub, later.get(seat, line.ends[seat]), before)
+            to_go, is_last = line.ends[seat][0] - before[0], seat not in later
+            own.append((column, seat, turn, paid, side, to_go, is_last, line.cut))
+            later[seat] = before
+        rows += own[::-1]
+    size = np.array([len(line.steps) for line in lines])
+    kinds = (*[np.int64] * 3, *[np.float64] * 3, bool, bool)
+    columns = map(np.array, zip(*rows, strict=True), kinds)
+    chance = np.array([line.chance for line in lines])
+    return Flat(chance, np.cumsum(size) - size, size, *columns)
+
+
 class ExactGame:
     """A game with all its lines of play.
 
@@ -43,50 +123,113 @@ class ExactGame:
 
     Args:
         game: the rules. Seats must have perfect recall, otherwise `value` and
-            `action_value` are wrong.
+            `action_value` are wrong. Where returns include side rewards, its method
+            `side_reward(state)` gives the part of each seat's return so far that does not belong
+            to the outcome.
         max_turns: limit of turns, all seats together; None for no limit.
 
     Attributes:
         keys: (seat, information state) of each information state.
         infoset: int64[C], the information state of each column, as an index of `keys`.
+            Columns are numbered by information state, then by action.
         seat: int64[C], the seat of each column.
+        flat: the lines up to the limit of turns.
+        whole: the lines up to the end of the game.
+        begin: for each of `whole`, the index of the line in `flat` with which it begins.
 
     Raises:
         ValueError: the game has more than 10,000 lines of play.
     """
 
     def __init__(self, game: AnyExtensiveForm, max_turns: int | None = None) -> None:
-        self.game = game
-        self._walk = Walk(game, max_turns)
-        self.keys = self._walk.keys
-        self.infoset: Ints = np.repeat(np.arange(len(self.keys)), self._walk.widths)
+        self.game, self._limit = game, max_turns
+        self.keys: list[Key] = []
+        self._widths: list[int] = []  # number of actions of each of `keys`
+        self._first: dict[Key, int] = {}  # column
+        self._lines, self._whole = list[_Line](), list[_Line]()
+        self._begin: list[int] = []
+        self._visit(game.initial_state(), (1.0, (), ()), -1)
+        self.infoset: Ints = np.repeat(np.arange(len(self.keys)), self._widths)
         self.seat: Ints = np.array([seat for seat, _ in self.keys])[self.infoset]
-        self.flat = flatten(self._walk.lines)
-        self.whole = flatten(self._walk.whole)
-        self.begin: Ints = np.array(self._walk.begin)
+        self.flat, self.whole = flatten(self._lines), flatten(self._whole)
+        self.begin: Ints = np.array(self._begin)
+
+    def _visit(self, state: Any, path: Path, begin: int) -> None:
+        game, (chance, intervals, steps), low = self.game, path, 0.0
+        player = game.current_player(state)
+        if player == CHANCE:
+            for outcome, p in game.chance_outcomes(state):
+                drawn = (chance * p, (*intervals, (low, low + p)), steps)
+                self._visit(game.apply(state, outcome), drawn, begin)
+                low += p
+            return
+        side = getattr(game, "side_reward", lambda state: [0.0] * game.num_players)
+        paid = [*zip(game.returns(state), side(state), strict=True)]
+        is_cut = player >= 0 and len(steps) == self._limit
+        line = _Line(*path, paid, is_cut)
+        if is_cut or (player < 0 and begin < 0):
+            begin = len(self._lines)
+            self._lines.append(line)
+        if player < 0:
+            self._whole.append(line)
+            self._begin.append(begin)
+            if len(self._whole) > MAX_LINES:
+                raise ValueError(
+                    f"want at most {MAX_LINES} lines of play, got more in {game!r}; use "
+                    "a smaller game"
+                )
+            return
+        actions = game.legal_actions(state)
+        key = player, game.information_state(state, player)
+        if key not in self._first:
+            self._first[key] = sum(self._widths)
+            self.keys.append(key)
+            self._widths.append(len(actions))
+        for column, action in enumerate(actions, self._first[key]):
+            taken = chance, intervals, (*steps, (player, column, paid[player]))
+            self._visit(game.apply(state, action), taken, begin)
 
     @cached_property
     def starts(self) -> tuple[Floats, Bools]:
         """float64[S], probability of each start, and bool[S, L], its possible lines.
 
-        Episodes of one start share the draws of chance. So do the episodes of a group in
-        training, which have one seed.
+        A start is what the episodes of a group in training share: the draws of chance, from one
+        seed. A seed stands for a row of uniform numbers in [0, 1). The k-th number draws the outcome
+        of the k-th chance node of an episode. A start is a set of rows with the same outcomes
+        on every line.
 
         Raises:
             ValueError: there are more than 10,000 starts.
         """
-        return starts_of(self._walk.lines)
+        depth = max(len(line.intervals) for line in self._lines)
+        probability, allowed = np.ones(1), np.ones((1, len(self._lines)), bool)
+        for k in range(depth):
+            spans = [
+                line.intervals[k] if k < len(line.intervals) else (0.0, 1.0)
+                for line in self._lines
+            ]
+            low, high = np.array(spans).T.round(DIGITS)
+            edges = np.unique(np.append(low, high))
+            middle = (edges[1:] + edges[:-1])[:, None] / 2
+            inside = (low < middle) & (middle < high)  # [parts of [0, 1), L]
+            if len(probability) * len(middle) > MAX_LINES:
+                raise ValueError(
+                    f"want at most {MAX_LINES} starts, got more; use a smaller game"
+                )
+            probability = np.outer(probability, np.diff(edges)).ravel()
+            allowed = (allowed[:, None] & inside).reshape(-1, len(self._lines))
+        return probability, allowed
 
     @property
     def num_lines(self) -> int:
         """L, number of lines of play up to the limit of turns."""
-        return len(self._walk.lines)
+        return len(self._lines)
 
     def policy(self, weights: Mapping[Key, Sequence[float]] | None = None) -> Floats:
         """float64[C]: probabilities in proportion to weights, uniform without weights."""
         rows = [
             np.asarray((weights or {}).get(key, (1.0,) * width), np.float64)
-            for key, width in zip(self.keys, self._walk.widths, strict=True)
+            for key, width in zip(self.keys, self._widths, strict=True)
         ]
         return np.concatenate([row / row.sum() for row in rows])
 
@@ -236,8 +379,6 @@ class ExactPlay:
 
         Args:
             min_episodes: the size of a group is at least this.
-            max_episodes: limit of the smallest group with these shares, and of the number
-                of groups.
 
         Returns:
             The line and the group of each episode, shuffled.

@@ -50,7 +50,7 @@ from arena_trainers.credit.by_name import (
     estimate,
     needed_columns,
 )
-from arena_trainers.credit.pools import Credit, FlatPoolWarning
+from arena_trainers.credit.pools import Credit, FlatPoolWarning, check_choice
 from arena_trainers.credit.proofs.claims import BIASES, KINDS, Claims, Kind
 from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 from arena_trainers.credit.proofs.exact import COLUMNS, ExactGame, ExactPlay
@@ -436,13 +436,9 @@ def audit(
     Raises:
         ValueError: unknown signature or game.
     """
-    if signature not in _CALLS:
-        known = ", ".join(_CALLS)
-        raise ValueError(f"want a signature among {known}, got {signature!r}")
-    if unknown := [game for game in games if game not in DIAGNOSTICS]:
-        raise ValueError(
-            f"want games among {', '.join(DIAGNOSTICS)}, got {unknown[0]!r}"
-        )
+    check_choice("a signature", signature, tuple(_CALLS))
+    for game in games:
+        check_choice("games", game, tuple(DIAGNOSTICS))
     call = partial(_CALLS[signature], function)
     rows, found = {}, None
     for game in sorted(games, key=lambda game: play_of(game).game.num_lines):
@@ -463,7 +459,13 @@ def audit(
         rows[game] = AuditRow(game, verdicts)
         wrong = [batch for batch, v in verdicts.items() if v.kind == "reversed"]
         if wrong and found is None:
-            found = _counterexample(game, wrong[0], means[wrong[0]][0])
+            lines = []
+            for column, infoset in enumerate(play.game.infoset):
+                number = column - int(np.flatnonzero(play.game.infoset == infoset)[0])
+                gradients = (play.gradient, means[wrong[0]][0])
+                true, got = (float(gradient[column]) for gradient in gradients)
+                lines.append((*play.game.keys[infoset], number, true, got))
+            found = Counterexample(game, wrong[0], lines)
     return Audit([rows[game] for game in games], found)
 
 
@@ -545,16 +547,6 @@ def _batches(game: str, size: int) -> tuple[Ints, list[Trajectories], Floats]:
         weights.append([orders * play.probability[drawn].prod(), orders * shared])
     turns = [trajectories(play.batch(drawn)) for drawn in lots]
     return np.array(lots), turns, np.transpose(weights)
-
-
-def _counterexample(name: str, batch: str, mean: Floats) -> Counterexample:
-    play = play_of(name)
-    lines = []
-    for column, infoset in enumerate(play.game.infoset):
-        number = column - int(np.flatnonzero(play.game.infoset == infoset)[0])
-        true, got = float(play.gradient[column]), float(mean[column])
-        lines.append((*play.game.keys[infoset], number, true, got))
-    return Counterexample(name, batch, lines)
 
 
 def _places(turns: Trajectories) -> Ints:

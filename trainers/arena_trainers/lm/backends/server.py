@@ -38,7 +38,7 @@ SHAPES = (
 )
 RESTART = (
     "start it again with the command that `arena serve policy MODEL` prints, or for SGLang "
-    "with that of docs/training.md"
+    "with that of docs/scaling.md"
 )
 
 

@@ -8,6 +8,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +181,7 @@ def _stand_in(model: str) -> RandomPolicy:
 
 _STAND_INS: dict[str, Callable[..., Policy]] = {
     "lm": _stand_in,
-    "best_of": best_of.check,
+    "best_of": partial(best_of.load, loads=False),
 }
 
 
