@@ -89,7 +89,7 @@ def evaluate(
         envs = _envs(policy, named, params, max_turns)
         plans, measures = _game_plans(how, specs, envs, options)
     with running(_kept(out), policies=specs) as bar:
-        found = _run(plans, bar)
+        found = _run(plans, bar, out)
         convs = [measure() for measure in measures]
     show_warnings([text for one in found for text in one.warnings])
     _show(found, convs, form)
@@ -128,17 +128,23 @@ def _show(
 
 
 def _run(
-    plans: "Sequence[EvaluationPlan]", bar: Callable[[int, int], None]
+    plans: "Sequence[EvaluationPlan]",
+    bar: Callable[[int, int], None],
+    out: Path | None,
 ) -> "list[Evaluation]":
     """Runs all plans under one progress bar."""
+    from arena_trainers.evaluate.result_rows import append_results
+
     total, before, found = sum(plan.num_episodes for plan in plans), 0, []
     for plan in plans:
 
         def progress(done: int, _: int, before: int = before) -> None:
             bar(before + done, total)
 
-        found.append(plan.run(progress))
+        found.append(plan.run(progress, write=False))
         before += plan.num_episodes
+    if out is not None:
+        append_results(out, [one.to_dict() for one in found])
     return found
 
 
@@ -203,7 +209,10 @@ def _kept(out: Path | None) -> Callable[[], str]:
     def clause() -> str:
         count = _num_lines(out) - before
         if count:
-            return f"nothing was measured; episodes played so far are in {out}: {count}"
+            return (
+                f"nothing was measured; episodes played so far are in {out}: {count}; "
+                "the same command goes on"
+            )
         if out is None:
             return "nothing was measured or kept; --out FILE keeps episodes as they end"
         return f"nothing was measured; no episode was added to {out}"
