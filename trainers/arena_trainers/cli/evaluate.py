@@ -87,9 +87,9 @@ def evaluate(
     tit_for_tat, hanabi_convention, lm:PATH, past:RUN@STEP, api:MODEL@URL, vllm:URL, human; an
     opponent may also be "self", or past:RUN for all snapshots of a run. In small games a table
     has the exact NashConv of policies with known action probabilities. Episodes with an endpoint do not wait for each other. An
-    episode in which a policy gives no reply is lost: no figure includes it, the status is 1, and
-    with --out the same command plays it again. --out FILE.jsonl also appends the
-    results to FILE.results.jsonl; `arena report FILE.jsonl` shows both.
+    episode in which a policy gives no reply is lost: no figure includes it, and the status is 1.
+    With --out the same command plays it again, and goes on after a stop. --out FILE.jsonl also
+    appends the results to FILE.results.jsonl; `arena report FILE.jsonl` shows both.
 
     A model that was saved here is prompted and sampled as in its training. The file
     arena_prompt.json in its folder holds these options, and can be edited. Options of this
@@ -117,7 +117,7 @@ def evaluate(
         envs = _envs(policy, named, params, max_turns)
         plans, measures = _game_plans(how, specs, envs, options)
     with running(_kept(out), policies=specs) as bar:
-        found = _run(plans, bar)
+        found = _run(plans, bar, out)
         convs = [measure() for measure in measures]
     show_warnings([text for one in found for text in one.warnings])
     _show(found, convs, form)
@@ -156,17 +156,23 @@ def _show(
 
 
 def _run(
-    plans: "Sequence[EvaluationPlan]", bar: Callable[[int, int], None]
+    plans: "Sequence[EvaluationPlan]",
+    bar: Callable[[int, int], None],
+    out: Path | None,
 ) -> "list[Evaluation]":
     """Runs all plans under one progress bar."""
+    from arena_trainers.evaluate.result_rows import append_results
+
     total, before, found = sum(plan.num_episodes for plan in plans), 0, []
     for plan in plans:
 
         def progress(done: int, _: int, before: int = before) -> None:
             bar(before + done, total)
 
-        found.append(plan.run(progress))
+        found.append(plan.run(progress, write=False))
         before += plan.num_episodes
+    if out is not None:
+        append_results(out, [one.to_dict() for one in found])
     return found
 
 
@@ -231,7 +237,10 @@ def _kept(out: Path | None) -> Callable[[], str]:
     def clause() -> str:
         count = _num_lines(out) - before
         if count:
-            return f"nothing was measured; episodes played so far are in {out}: {count}"
+            return (
+                f"nothing was measured; episodes played so far are in {out}: {count}; "
+                "the same command goes on"
+            )
         if out is None:
             return "nothing was measured or kept; --out FILE keeps episodes as they end"
         return f"nothing was measured; no episode was added to {out}"
@@ -280,7 +289,8 @@ def compare(
     The difference of their returns is paired by seeds, and recomputed from replayed records. In
     cooperative games a policy plays all seats. Baselines: random play, the best constant reply.
     A game is `trained`, `sibling` (same rules, other parameters) or `held out` by the run of
-    TRAINED, or by --trained-on. Lost episodes are as in `arena eval`.
+    TRAINED, or by --trained-on. With --out the same command goes on after a stop or lost
+    episodes, as `arena eval` does.
 
     For example:
 
