@@ -1,11 +1,13 @@
-"""Comparisons: records, tokens per point, samples of equal tokens."""
+"""Comparisons: records, tokens per point, samples of equal tokens; goes on."""
 
 import random
 
 import pytest
 
+from arena_envs import make_game
 from arena_trainers.evaluate.comparison import ComparisonPlan
 from arena_wrappers import Reply
+from arena_wrappers.records import EpisodeLog
 
 
 def test_cooperative_games_are_played_by_the_policy_in_all_seats():
@@ -80,3 +82,49 @@ def test_a_policy_without_tokens_has_no_solo_and_that_is_said():
     )
     assert not {"solo", "base solo"} & {row["role"] for row in plan.run()}
     assert any("random, which reports no tokens" in text for text in plan.warnings)
+
+
+class Stopping:
+    """Plays first actions; is stopped in the second game, or gives no reply in one seed."""
+
+    name = "stopping"
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+
+    def act(self, requests):
+        if self.how == "stop" and requests[0].game == make_game("kuhn_poker"):
+            raise KeyboardInterrupt
+        return [
+            Reply("", error="no")
+            if (self.how, request.episode) == ("lose", 2)
+            else Reply(request.wrap(request.legal[0]))
+            for request in requests
+        ]
+
+
+def compared(out, how):
+    """Records of a comparison in two games, if it is not stopped, and the number of episodes."""
+    games = {"nim": (), "kuhn_poker": ()}
+    plan = ComparisonPlan("random", Stopping(how), games, num_episodes=4, out=out)
+    records = None if how == "stop" else plan.run()
+    if how == "stop":
+        with pytest.raises(KeyboardInterrupt):
+            plan.run()
+    return records, len(out.read_text().splitlines())
+
+
+@pytest.mark.parametrize("how", ["stop", "lose"])
+def test_the_same_comparison_plays_only_what_is_missing(tmp_path, how):
+    whole, num = compared(tmp_path / "whole.jsonl", "play")
+    _, before = compared(tmp_path / "a.jsonl", how)
+    num_lost = sum(e.lost is not None for e in EpisodeLog(tmp_path / "a.jsonl"))
+    assert num / 3 < before  # all of the first game
+    assert (num_lost > 0) == (how == "lose")
+    assert compared(tmp_path / "a.jsonl", "play") == (whole, num + num_lost)
+
+
+def test_a_comparison_that_has_ended_begins_anew(tmp_path):
+    _, num = compared(tmp_path / "a.jsonl", "play")
+    assert compared(tmp_path / "a.jsonl", "stop")[1] > num
+    assert compared(tmp_path / "a.jsonl", "play")[1] == 2 * num

@@ -17,7 +17,7 @@ from arena_trainers.evaluate.matches import (
     Progress,
     env_of,
 )
-from arena_trainers.evaluate.result_rows import ResultRow
+from arena_trainers.evaluate.result_rows import ResultRow, append_results
 from arena_wrappers import Policy, make_policy
 
 CAPTION = """\
@@ -113,17 +113,24 @@ class ComparisonPlan:
             NoReplyError: all episodes of a row are lost.
         """
         self.warnings, self.unanswered = {}, []
+        self._found: list[Record] = []
         self._progress, self._num_done = progress or (lambda *_: None), 0
         self._total = sum(plan.num_episodes for _, plan in self._plans.values())
-        return [
+        records = [
             {"game": name, "level": level_of(env.game, self._trained_on), **record}
             for name, (env, plan) in self._plans.items()
             for record in self._records(env, self._play(plan))
         ]
+        if out := self._options.get("out"):
+            append_results(out, self._found)
+        return records
 
     def _play(self, plan: EvaluationPlan) -> Evaluation:
         before = self._num_done
-        found = plan.run(lambda done, _: self._progress(before + done, self._total))
+        found = plan.run(
+            lambda done, _: self._progress(before + done, self._total), write=False
+        )
+        self._found.append(found.to_dict())
         self._num_done += plan.num_episodes
         self.unanswered += plan.unanswered()
         self.warnings |= dict.fromkeys(found.warnings)
