@@ -50,6 +50,7 @@ value: the seat's share of the team's return with the policy less that with the 
 brackets: 95 % intervals over n seeds"""
 
 Record = dict[str, Any]
+Step = tuple[int, frozenset[int], float]  # seat, coalition that it joins, weight
 
 
 def level_of(game: AnyGame, trained: Sequence[AnyGame] | None) -> str:
@@ -250,7 +251,7 @@ def comparison_table(records: Sequence[Mapping[str, Any]]) -> Table:
 
 def steps_of(
     seats: Sequence[int], num_permutations: int | None, seed: int
-) -> list[tuple[int, frozenset[int], float]]:
+) -> list[Step]:
     """Seats, the coalitions that they join, and weights: all, or sampled orders of a seed."""
     m = len(seats)
     if num_permutations is None:
@@ -323,15 +324,14 @@ def attributed(
         if episode.lost is None
     }
     lost = {seed for seed, _ in {*keys} - {*paid}}
-    shares: dict[int, list[float]] = {seat: [] for seat in team}
-    for seed in [seed for seed in seeds if seed not in lost]:
-        for seat, found in shares.items():
-            joins = [(j, weight) for s, j, weight in steps[seed] if s == seat]
-            found.append(
-                sum(w * (paid[seed, j | {seat}] - paid[seed, j]) for j, w in joins)
-            )
     if len(lost) == len(seeds):
         raise NoReplyError("each seed has a lost episode")
+    shares = {
+        seat: [
+            _share(seat, seed, steps[seed], paid) for seed in seeds if seed not in lost
+        ]
+        for seat in team
+    }
     low, high = bounds_of(env.game)
     records = [
         {"seat": seat, "num_seeds": len(each), "value": fmean(each)}
@@ -339,6 +339,14 @@ def attributed(
         for seat, each in shares.items()
     ]
     return records, len(keys) - len(paid)
+
+
+def _share(
+    seat: int, seed: int, steps: Sequence[Step], paid: Mapping[Any, float]
+) -> float:
+    """The value of a seat in a seed, by the returns of coalitions."""
+    joins = [(joined, weight) for s, joined, weight in steps if s == seat]
+    return sum(w * (paid[seed, j | {seat}] - paid[seed, j]) for j, w in joins)
 
 
 def _team(
