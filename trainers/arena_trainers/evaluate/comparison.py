@@ -10,7 +10,7 @@ from rich.table import Table
 
 from arena_envs import GameEnv
 from arena_envs.game import AnyGame
-from arena_envs.transforms import Transform
+from arena_envs.transforms import innermost
 from arena_trainers.evaluate.matches import (
     Evaluation,
     EvaluationPlan,
@@ -44,14 +44,8 @@ def level_of(game: AnyGame, trained: Sequence[AnyGame] | None) -> str:
         return "unknown"
     if game in trained:
         return "trained"
-    rules = {type(_inner(one)) for one in trained}
-    return "sibling" if type(_inner(game)) in rules else "held out"
-
-
-def _inner(game: AnyGame) -> AnyGame:
-    while isinstance(game, Transform):
-        game = game.game
-    return game
+    rules = {type(innermost(one)) for one in trained}
+    return "sibling" if type(innermost(game)) in rules else "held out"
 
 
 class ComparisonPlan:
