@@ -14,7 +14,7 @@ from rich.table import Table
 
 from arena_envs import GameEnv
 from arena_envs.game import AnyGame, bounds_of
-from arena_envs.transforms import Transform
+from arena_envs.transforms import innermost
 from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.evaluate.exploit import given_prompts
 from arena_trainers.evaluate.intervals import paired_interval
@@ -65,14 +65,8 @@ def level_of(game: AnyGame, trained: Sequence[AnyGame] | None) -> str:
         return "unknown"
     if game in trained:
         return "trained"
-    rules = {type(_inner(one)) for one in trained}
-    return "sibling" if type(_inner(game)) in rules else "held out"
-
-
-def _inner(game: AnyGame) -> AnyGame:
-    while isinstance(game, Transform):
-        game = game.game
-    return game
+    rules = {type(innermost(one)) for one in trained}
+    return "sibling" if type(innermost(game)) in rules else "held out"
 
 
 class ComparisonPlan:
@@ -302,7 +296,7 @@ def attributed(
         NoReplyError: every seed has a lost episode.
     """
     env, given = env_of(game), dict(prompt or {})
-    team, num = _team(env.game, seats, num_permutations), env.game.num_players
+    team = _team(env.game, seats, num_permutations)
     if len(policies) != 3:
         raise ValueError(
             f"want three policies, got {len(policies)}: name past:RUN@STEP"
@@ -312,17 +306,7 @@ def attributed(
     steps = {seed: steps_of(team, num_permutations, seed) for seed in seeds}
     pairs = ((seed, j, j | {s}) for seed, joins in steps.items() for s, j, _ in joins)
     keys = [*dict.fromkeys((seed, c) for seed, *both in pairs for c in both)]
-    plans = []
-    for seed, coalition in keys:
-        index = [0 if s in coalition else 1 + (s not in team) for s in range(num)]
-        lineup = [made[i] for i in index]
-        prompts = given_prompts(lineup, given)
-        plans.append(EpisodePlan(wrapper.clone, lineup, seed, prompts=prompts))
-    paid = {
-        keys[index]: fmean(episode.returns[seat] for seat in team)
-        for index, episode in stream_plans(plans, batch_size=256, timeout=timeout)
-        if episode.lost is None
-    }
+    paid = _paid(made, keys, wrapper, given, team, timeout)
     lost = {seed for seed, _ in {*keys} - {*paid}}
     if len(lost) == len(seeds):
         raise NoReplyError("each seed has a lost episode")
@@ -339,6 +323,29 @@ def attributed(
         for seat, each in shares.items()
     ]
     return records, len(keys) - len(paid)
+
+
+def _paid(
+    made: Sequence[Policy],
+    keys: Sequence[tuple[int, frozenset[int]]],
+    wrapper: PromptWrapper,
+    given: dict[str, Any],
+    team: Sequence[int],
+    timeout: float | None,
+) -> dict[tuple[int, frozenset[int]], float]:
+    """Mean returns of the team by seed and coalition, without lost episodes."""
+    num = wrapper.game.num_players
+    plans = []
+    for seed, coalition in keys:
+        index = [0 if s in coalition else 1 + (s not in team) for s in range(num)]
+        lineup = [made[i] for i in index]
+        prompts = given_prompts(lineup, given)
+        plans.append(EpisodePlan(wrapper.clone, lineup, seed, prompts=prompts))
+    return {
+        keys[index]: fmean(episode.returns[seat] for seat in team)
+        for index, episode in stream_plans(plans, batch_size=256, timeout=timeout)
+        if episode.lost is None
+    }
 
 
 def _share(
