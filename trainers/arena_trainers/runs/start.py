@@ -296,12 +296,8 @@ def make_start(
         console: where progress is shown.
     """
     if folder is None:
-        model: Any = tiny_model(
-            tokenizer,
-            hidden_size=job.hidden_size,
-            num_layers=job.num_layers,
-            seed=args.seed,
-        )
+        sizes = {"hidden_size": job.hidden_size, "num_layers": job.num_layers}
+        model: Any = tiny_model(tokenizer, **sizes, seed=args.seed)
     else:
         model = AutoModelForCausalLM.from_pretrained(folder)
     if job.warm_start_steps == 0:
