@@ -19,8 +19,8 @@ from language_rl import arena
 FIGURE = Path("docs", "images", "kickstart.png")
 STEPS, EVERY, LEAVES = 100, 10, 50
 CONTROL, TERM = (
-    f"{{kickstart: {{teacher: cfr, weight: {weight}, over: {LEAVES}}}}}"
-    for weight in ("0.0", "[1.0, 0.0]")
+    f"{{kickstart: {{teacher: cfr, weight: {weight}}}}}"
+    for weight in ("0.0", f"[1.0, 0.0], over: {LEAVES}")
 )
 TINY = {
     **{

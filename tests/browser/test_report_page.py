@@ -10,8 +10,13 @@ from pathlib import Path
 import pytest
 
 from arena_trainers.data import Rollout, TurnCredit, write_rollouts
-from arena_trainers.report.page import played_page, read_tournament, report_page
-from arena_trainers.report.runs import read_run_files, read_runs
+from arena_trainers.report.page import (
+    played_page,
+    read_run_files,
+    read_runs,
+    read_tournament,
+    report_page,
+)
 from arena_trainers.tournament import play_tournament
 from arena_wrappers import ScriptedPolicy, play
 

@@ -55,12 +55,9 @@ def newest_checkpoint(folder: Path) -> Found:
 
 def _checkpoints(folder: Path) -> list[Path]:
     """The checkpoints of a folder by step, whole or not."""
-    found = [
-        path
-        for path in folder.glob("checkpoint-*")
-        if re.fullmatch(r"checkpoint-\d+", path.name)
-    ]
-    return sorted(found, key=step_of)
+    found = folder.glob("checkpoint-*")
+    named = (path for path in found if re.fullmatch(r"checkpoint-\d+", path.name))
+    return sorted(named, key=step_of)
 
 
 def files_of(folder: Path) -> list[Path]:

@@ -1,7 +1,7 @@
 """Options: one declaration is the keyword of Python, the key of YAML, `--name` and its help.
 
 A field of a dataclass has type, default and least value of an option; `Literal` gives its choices.
-The docstring of the class has the text below the title of its group on the help page.
+A TOML file beside the module has the texts, by class and by the title of a group of the help page.
 `docs/options.md` is made of both. `check_declared` checks the values.
 """
 
@@ -12,7 +12,7 @@ import enum
 import inspect
 import json
 import math
-import re
+import tomllib
 import types
 import typing
 from dataclasses import dataclass
@@ -171,23 +171,13 @@ def option(*default: Any, least: float | None = None) -> Any:
 
 @cache
 def documented(cls: Any) -> dict[str, tuple[str, str]]:
-    """The group and the text of each option in the docstring of a class.
-
-    A group is a line that ends with a colon. Below it stand `name: text`; further lines of a
-    text are indented more.
-    """
-    found: dict[str, tuple[str, str]] = {}
-    group = name = ""
-    for line in inspect.cleandoc(vars(cls).get("__doc__") or "").splitlines():
-        entry = re.fullmatch(r"    (\w+): (.+)", line)
-        if entry:
-            name = entry[1]
-            found[name] = (group, entry[2])
-        elif name and line.startswith(" " * 8):
-            found[name] = (group, f"{found[name][1]} {line.strip()}")
-        elif line and not line.startswith(" "):
-            group, name = line.removesuffix(":"), ""
-    return found
+    """The group and the text of each option of a class, from the TOML file beside its module."""
+    file = Path(inspect.getfile(cls)).with_suffix(".toml")
+    given = tomllib.loads(file.read_text("utf-8")) if file.is_file() else {}
+    groups: dict[str, dict[str, str]] = given.get(cls.__name__, {})
+    return {
+        name: (group, one) for group in groups for name, one in groups[group].items()
+    }
 
 
 def check_declared(values: Any, cls: Any = None) -> None:
@@ -227,7 +217,8 @@ def options_of(cls: Any, inherited: frozenset[str] = frozenset()) -> dict[str, O
     """The fields of a dataclass as options, by name."""
     found = {}
     hints = typing.get_type_hints(cls)
-    told = {k: v for c in reversed(cls.__mro__) for k, v in documented(c).items()}
+    bases = reversed(cls.__mro__[:-1])  # but for object
+    told = {name: text for base in bases for name, text in documented(base).items()}
     for field in dataclasses.fields(cls):
         if not field.init:
             continue

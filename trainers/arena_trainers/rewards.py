@@ -34,8 +34,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from arena_envs import make_game
+from arena_envs import GameEnv, make_game
 from arena_envs.doors import Door, broken, check_options
+from arena_envs.game import AnyGame
 from arena_trainers.options import Weight, is_number
 from arena_wrappers import Episode, PromptOptions, Turn, TurnRequest, make_policy, play
 from arena_wrappers.play import final_state, turn_states
@@ -193,18 +194,14 @@ def _part(name: str, entry: Any) -> Part:
     return Part(name, part.function, weight, sign, float(limit), float(rate))
 
 
-def try_parts(parts: Mapping[str, Part], plans: Iterable[Any]) -> None:
-    """Asks each part about random play of each game: a wrong option is refused before training.
-
-    Raises:
-        ValueError: a part cannot be paid in a game.
-    """
-    for plan in plans if parts else ():
-        (episode,) = play(plan.env_fn, "random", [0])
-        pairs = zip(episode.turns, turn_states(episode, plan.game), strict=True)
+def try_parts(parts: Mapping[str, Part], games: Iterable[AnyGame]) -> None:
+    """Asks each part about random play; raises ValueError if it cannot be paid in a game."""
+    for game in games if parts else ():
+        (episode,) = play(functools.partial(GameEnv, game), "random", [0])
+        pairs = zip(episode.turns, turn_states(episode, game), strict=True)
         for turn, state in itertools.islice(pairs, NUM_TRIED):
             for part in parts.values():
-                part(episode, turn, state, plan.game)
+                part(episode, turn, state, game)
 
 
 def check_reward(reward: Callable[..., Any], game: Any, **options: Any) -> None:

@@ -3,10 +3,12 @@
 import pytest
 
 import arena_envs
+from arena_envs.game import bounds_of
 from arena_envs.solvers import expected_returns
 from arena_trainers.evaluate import EvaluationPlan, evaluate, tabular
 from arena_trainers.evaluate.exploit import SHORT
-from arena_wrappers import Reply, ScriptedPolicy, make_policy
+from arena_trainers.evaluate.intervals import paired_interval
+from arena_wrappers import Reply, ScriptedPolicy, make_policy, play
 from arena_wrappers.records import EpisodeLog
 
 
@@ -108,24 +110,37 @@ def test_evaluation_without_a_base_has_no_differences():
     assert evaluate("first", "nim", ["random"], 4, baselines=False).differences == ()
 
 
+PAIRS = {
+    "kuhn_poker": ("noisy:0.8(first)", "noisy:0.2(first)"),
+    "leduc_poker": ("random", "noisy:0.2(first)"),
+    "tic_tac_toe": ("random", "noisy:0.3(first)"),
+    "tiny_hanabi": ("random", "noisy:0.3(first)"),
+}
+
+
+def differences_of(name, num):
+    """The exact difference of two policies in seat 0, in a team in all seats, and that of seeds."""
+    env = arena_envs.make(name)
+    game, team = env.game, env.game.kind == "cooperative"
+    policies = [make_policy(spec) for spec in (*PAIRS[name], "random")]
+    tables = [tabular(one, game, SHORT)[0] for one in policies]
+    values, paid = [], []
+    for policy, table in zip(policies[:2], tables[:2], strict=True):
+        mixed = {k: table[k] if team or k[0] == 0 else tables[2][k] for k in table}
+        values.append(float(expected_returns(game, mixed)[0]))
+        lineup = [policy if team or s == 0 else policies[2] for s in range(2)]
+        paid.append([e.returns[0] for e in play(env.clone, lineup, range(num))])
+    return values[1] - values[0], [b - a for a, b in zip(*paid, strict=True)]
+
+
 @pytest.mark.slow
-def test_the_interval_holds_the_right_difference_in_930_to_970_of_1000_repetitions():
-    """Kuhn poker, seat 0, 50 seeds each; the right difference is exact."""
-    game, pair = (
-        arena_envs.make_game("kuhn_poker"),
-        ("noisy:0.8(first)", "noisy:0.2(first)"),
-    )
-    tables = [tabular(make_policy(name), game, SHORT)[0] for name in (*pair, "random")]
-    values = [
-        expected_returns(
-            game, {key: (one if key[0] == 0 else tables[2])[key] for key in one}
-        )
-        for one in tables[:2]
-    ]
-    right = float(values[1][0] - values[0][0])
-    num_held = 0
-    for repetition in range(1000):
-        found = difference(*pair, num=50, seats=[0], seed=50 * repetition)
-        num_held += found.low <= right <= found.high
-    print(f"right difference {right:.4f}, held in {num_held} of 1000 repetitions")
-    assert 930 <= num_held <= 970
+@pytest.mark.parametrize("name", PAIRS)
+def test_intervals_hold_the_right_difference_in_930_to_970_of_1000_repetitions(name):
+    right, gaps = differences_of(name, 50_000)
+    low, high = bounds_of(arena_envs.make_game(name))
+    for size in (20, 50):
+        chunks = [gaps[at : at + size] for at in range(0, 1000 * size, size)]
+        ends = [paired_interval(chunk, high - low) for chunk in chunks]
+        held = sum(low <= right <= high for low, high in ends)
+        print(f"{name}, {size} seeds: {right:.4f} held in {held} of 1000 intervals")
+        assert 930 <= held <= 970

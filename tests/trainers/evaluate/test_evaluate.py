@@ -676,3 +676,5 @@ def test_a_scorer_that_cannot_solve_the_game_is_refused_before_play(monkeypatch)
     policy = "noisy:0.1(agent:verify(random, scorer=solver))"
     with pytest.raises(TooLarge, match="LeducPoker"):
         evaluate(policy, "leduc_poker", num_episodes=2)
+    with pytest.raises(ValueError, match=r"list of actions .* got Bargaining"):
+        evaluate(policy, "bargaining", num_episodes=2)

@@ -9,12 +9,12 @@ import pytest
 
 from arena_trainers.data import Rollout, TurnCredit, write_rollouts
 from arena_trainers.report.charts import Curve
-from arena_trainers.report.page import report_page
-from arena_trainers.report.runs import (
+from arena_trainers.report.page import (
     compared_charts,
     compared_tables,
     named,
     read_runs,
+    report_page,
     setting_table,
     start_table,
 )
@@ -62,7 +62,7 @@ def test_runs_give_the_steps_that_both_stored_and_their_last_ones(folders):
 
 
 def test_steps_of_runs_are_thinned_out_alike(folders, monkeypatch):
-    monkeypatch.setattr("arena_trainers.report.runs.MAX_TURNS", 1)
+    monkeypatch.setattr("arena_trainers.report.page.MAX_TURNS", 1)
     first, second = read_runs(folders, 2)
     assert (list(first.sources), list(second.sources)) == ([20], [25])
 

@@ -20,8 +20,7 @@ from arena_trainers.report.charts import (
     missing_from,
 )
 from arena_trainers.report.episodes import ESTIMATORS, estimates_of
-from arena_trainers.report.page import report_page
-from arena_trainers.report.runs import read_run_files
+from arena_trainers.report.page import read_run_files, report_page
 from arena_trainers.report.tables import facts, result_tables
 from arena_wrappers import play
 
@@ -130,7 +129,7 @@ def test_groups_stay_whole_and_steps_are_thinned_out(folder, monkeypatch):
         (3 * group - 1, [20, 50]),
         (1, [50]),
     ):
-        monkeypatch.setattr("arena_trainers.report.runs.MAX_TURNS", limit)
+        monkeypatch.setattr("arena_trainers.report.page.MAX_TURNS", limit)
         run = read_run_files(folder, 2)
         wanted = [f"step {step}" for step in steps for _ in range(2)]
         assert [line.source for line in run.episodes] == wanted

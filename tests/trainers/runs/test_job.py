@@ -22,7 +22,7 @@ from arena_trainers.cli import main as cli
 from arena_trainers.data import read_rollouts
 from arena_trainers.evaluate import exploitability
 from arena_trainers.lm import LMPolicy
-from arena_trainers.report.runs import read_run_files
+from arena_trainers.report.page import read_run_files
 from arena_trainers.runs import closing_lines, load_recipe, read_metrics
 from arena_trainers.runs.folder import read_config
 from arena_trainers.runs.results.close import NUM_GROUPS

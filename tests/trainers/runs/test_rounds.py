@@ -173,6 +173,17 @@ def test_scores_raise_where_an_opponent_gives_no_reply(model_folder, tmp_path):
     assert not (tmp_path / "scores.json").exists()
 
 
+def test_a_game_of_one_seat_is_scored_by_its_own_return(model_folder, tmp_path):
+    args = TurnGRPOConfig(str(tmp_path), use_cpu=True, bf16=False)
+    loop = SimpleNamespace(evaluate=SimpleNamespace(opponents=["self"], episodes=4))
+    plans = [GamePlan("guess_number", args)]
+    given: Any = SimpleNamespace(loop=loop, plans=plans, args=args)
+    write_scores(given, model_folder, tmp_path / "scores.json")
+    found = json.loads((tmp_path / "scores.json").read_text())
+    (game,) = found["games"].values()
+    assert game["returns"] == {"self": found["score"]}
+
+
 @pytest.mark.slow
 def test_play_goes_on_after_the_parts_that_are_finished(tmp_path, monkeypatch):
     """A part has 32 episodes here, those of two seeds, and their branches."""

@@ -15,16 +15,7 @@ from arena_trainers.train.settings import SelfPlay
 
 @dataclass(frozen=True)
 class Brew:
-    """How coffee is made.
-
-    Water:
-        cups: Number of cups. More than
-            ten need two pots.
-        heat: Heat of the plate.
-
-    Beans:
-        beans: Names of beans.
-    """
+    """How coffee is made; `test_options.toml` describes its options."""
 
     cups: int = option(2, least=1)
     heat: Literal["low", "high"] | None = option(None)
@@ -34,7 +25,7 @@ class Brew:
         check_declared(self)
 
 
-def test_the_docstring_has_the_text_and_the_group_of_an_option():
+def test_the_file_beside_a_module_has_the_text_and_the_group_of_an_option():
     found = options_of(Brew)
     assert found["cups"].help == "Number of cups. More than ten need two pots."
     assert [o.group for o in found.values()] == ["Water", "Water", "Beans"]

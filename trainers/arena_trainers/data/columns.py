@@ -185,8 +185,7 @@ def columns(row: Row, chat: "Chat | None" = None) -> dict[str, Any]:
         if row.prompt_ids is None and chat is not None:
             context = chat.encode(prompt)
         found["prompt_ids"] = context
-    names = ("chosen", "rejected") if isinstance(row, Pair) else ("completion",)
-    for name, pieces in zip(names, row.texts, strict=True):
+    for name, pieces in zip(row.names, row.texts, strict=True):
         said = [dict(message) for message in messages_of(pieces)]
         found[name] = storable_value(said)
         if encoded:

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from arena_envs.checks import check_known
 from arena_envs.game import AnyGame, check_number
@@ -95,10 +95,12 @@ class Row:
     role: str = ""
     parent: int = -1
 
+    names: ClassVar[Sequence[str]] = ()  # of the completions
+
     @property
     def texts(self) -> tuple[Sequence[Piece], ...]:
         """The completions of the row."""
-        raise NotImplementedError
+        return tuple(getattr(self, name) for name in self.names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,10 +114,7 @@ class Completion(Row):
 
     completion: Sequence[Piece]
     weight: float = 1.0
-
-    @property
-    def texts(self) -> tuple[Sequence[Piece], ...]:
-        return (self.completion,)
+    names = ("completion",)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +144,7 @@ class Pair(Row):
     chosen: Sequence[Piece]
     rejected: Sequence[Piece]
     margin: float = 0.0
+    names = ("chosen", "rejected")
 
     def __post_init__(self) -> None:
         said = [messages_of(pieces) for pieces in self.texts]
@@ -153,10 +153,6 @@ class Pair(Row):
                 f"want a chosen completion that differs from the rejected one, got "
                 f"{said[0][0]['content']!r:.60} as both; leave the pair out"
             )
-
-    @property
-    def texts(self) -> tuple[Sequence[Piece], ...]:
-        return (self.chosen, self.rejected)
 
 
 AnyRow = Completion | Label | Pair

@@ -15,7 +15,7 @@ from arena_envs import GameEnv
 from arena_envs.game import CHANCE, AnyGame, bounds_of
 from arena_trainers.evaluate.baselines import constants_of, prepared, solver_of
 from arena_trainers.evaluate.exploit import given_prompts
-from arena_trainers.evaluate.intervals import import_stats, mean_interval
+from arena_trainers.evaluate.intervals import import_stats, paired_interval
 from arena_trainers.evaluate.measures import measure_of
 from arena_trainers.evaluate.result_rows import (
     Episodes,
@@ -186,6 +186,7 @@ class Evaluation:
         partners: in cooperative games, the policy with itself against the policy with each
             stranger, over the same seeds.
         differences: with a `base`, one per opponent, of replayed records.
+        num_lines: in the file of results, lines of the file of episodes so far; see `_unfinished`.
     """
 
     game: str
@@ -195,6 +196,7 @@ class Evaluation:
     warnings: tuple[str, ...] = ()
     partners: tuple[Difference, ...] = ()
     differences: tuple[Difference, ...] = ()
+    num_lines: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The evaluation as values that JSON can hold."""
@@ -262,8 +264,8 @@ class EvaluationPlan:
         timeout: longest call of a policy, in seconds, see `play`.
         out: file to which each finished episode, also of the baselines, is appended as a
             line of JSON. The results are appended to a file beside it, see `results_file`.
-            If it holds lost episodes that were not played again, this evaluation goes on:
-            it plays these and those that are missing.
+            After a stop, or with lost episodes, the same evaluation goes on: it plays these
+            and those that are missing. After it has ended, a new one begins.
         on_error: `"raise"` raises where a reply is missing, as for `play`.
         measures: strings of `arena_trainers.evaluate.measures`, for the policy in each seat.
 
@@ -334,8 +336,14 @@ class EvaluationPlan:
             self._baselines["solver"] = prepared(solver, self.rules)
         self._constants += map(make_policy, constants_of(self.rules))
 
-    def run(self, progress: Progress | None = None) -> Evaluation:
+    def run(
+        self, progress: Progress | None = None, *, write: bool = True
+    ) -> Evaluation:
         """Plays all episodes.
+
+        Args:
+            progress: called after each episode with the numbers of episodes done and in all.
+            write: whether to write results; else call `append_results` after several plans.
 
         Raises:
             OSError: an episode could not be written; earlier ones stay readable.
@@ -355,8 +363,8 @@ class EvaluationPlan:
             self._partners(),
             self._differences(rows),
         )
-        if self._log is not None:
-            append_results(self._log.path, found.to_dict())
+        if self._log is not None and write:
+            append_results(self._log.path, [found.to_dict()])
         return found
 
     def unanswered(self) -> tuple[str, ...]:
@@ -412,7 +420,7 @@ class EvaluationPlan:
         low, high = bounds_of(self.rules)
         seeds = sorted(own.keys() & other.keys())
         gaps = [own[seed] - other[seed] for seed in seeds]
-        ends = mean_interval(gaps, low - high, high - low)
+        ends = paired_interval(gaps, high - low)
         value, mixed = (fmean(each[s] for s in seeds) for each in (own, other))
         return Difference(name, base, mixed, value, fmean(gaps), *ends, len(seeds))
 
@@ -521,20 +529,19 @@ class EvaluationPlan:
         return done
 
     def _found(self, plan: EpisodePlan) -> Episode | None:
-        """The episode of a plan among those that an unfinished evaluation wrote."""
+        """The episode of a plan among those of an unfinished evaluation, once."""
         names = [policy.name for policy in plan.policies]
         # as a record holds it
         header = json.loads(json.dumps(EnvCache(plan.env_fn, plan.own_prompts).header))
-        return next(
-            (
-                episode
-                for episode in self._kept.get(plan.seed, ())
-                if episode.sample == plan.sample
+        kept = self._kept.get(plan.seed, [])
+        for index, episode in enumerate(kept):
+            if (
+                episode.sample == plan.sample
                 and all(turn.policy == names[turn.seat] for turn in episode.turns)
                 and all(getattr(episode, k) == v for k, v in header.items())
-            ),
-            None,
-        )
+            ):
+                return kept.pop(index)
+        return None
 
     def _add(self, episode: Episode) -> None:
         """Counts an episode and its replies."""
@@ -597,19 +604,23 @@ def _means_by_seed(episodes: Mapping[int, Sequence[Episode]]) -> dict[int, float
 
 
 def _unfinished(log: EpisodeLog) -> dict[int, list[Episode]]:
-    """The episodes of an evaluation's file by seed, without those that are lost.
+    """The episodes by seed that no evaluation without loss has measured, less the lost ones.
 
-    Nothing if the last evaluation of each game in the file lost none: then a new one begins.
+    Evaluations of one command end together: if one lost episodes, all go on.
     """
+    found, num_lost = [], Counter[int]()
+    if (results := results_path(log.path)).is_file():
+        found = [*map(json.loads, results.read_text(encoding="utf-8").splitlines())]
+    for one in found:
+        num_lost[one["num_lines"]] += sum(row["num_lost"] for row in one["rows"])
+    done = {
+        json.dumps([one["game"], one["params"]]): one["num_lines"]
+        for one in found
+        if not num_lost[one["num_lines"]]
+    }
     kept: dict[int, list[Episode]] = {}
-    num_lost = 0
-    for episode in log:
-        num_lost += episode.lost is not None
-        if episode.lost is None:
+    for index, episode in enumerate(log):
+        key = json.dumps([episode.game, episode.params])
+        if episode.lost is None and index >= done.get(key, 0):
             kept.setdefault(episode.seed, []).append(episode)
-    results = results_path(log.path)
-    if num_lost and results.is_file():
-        lines = map(json.loads, results.read_text(encoding="utf-8").splitlines())
-        last = {json.dumps([one["game"], one["params"]]): one["rows"] for one in lines}
-        num_lost = sum(row["num_lost"] for rows in last.values() for row in rows)
-    return kept if num_lost else {}
+    return kept

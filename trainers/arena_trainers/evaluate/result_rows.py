@@ -279,13 +279,16 @@ def results_path(episodes: Path) -> Path:
     return episodes.with_name(f"{episodes.name.removesuffix('.jsonl')}.results.jsonl")
 
 
-def append_results(episodes: Path, found: Mapping[str, Any]) -> None:
-    """Appends `Evaluation.to_dict()` to the file of results.
+def append_results(episodes: Path, found: Sequence[Mapping[str, Any]]) -> None:
+    """Appends `Evaluation.to_dict()` of evaluations that ended together to the file of results.
 
     Raises:
         OSError: such as a full disk; the file is unchanged.
     """
-    append_bytes(results_path(episodes), f"{json.dumps(found)}\n".encode())
+    with open(episodes, "rb") as file:
+        mark = {"num_lines": sum(1 for _ in file)}
+    text = "".join(f"{json.dumps({**one, **mark})}\n" for one in found)
+    append_bytes(results_path(episodes), text.encode())
 
 
 MANY = 0.5  # share of invalid replies; more lead to a warning

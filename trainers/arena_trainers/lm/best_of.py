@@ -99,6 +99,7 @@ def load(
     make: Callable[[str], Policy] = make_policy,
     spec: str = "best_of",
     device: "str | torch.device | None" = None,
+    loads: bool = True,
 ) -> Policy:
     """The policy of the string `best_of:N(POLICY, reward:PATH)`.
 
@@ -109,32 +110,11 @@ def load(
         make: makes the inner policy.
         spec: the whole string.
         device: of the reward model; by default the accelerator if there is one, else the CPU.
+        loads: whether the reward model is loaded; else the inner policy stands in.
 
     Raises:
         ValueError: N is no number from 1 to 9999, or a string names no policy or no reward
             model.
-    """
-    from arena_trainers.lm.reward_model import RewardModel
-
-    inner = check(num_samples, policy, reward, make=make, spec=spec)
-    if not reward.startswith(_REWARD):
-        return inner
-    model = RewardModel.from_pretrained(reward.removeprefix(_REWARD), device=device)
-    return BestOfPolicy(inner, model, num_samples, spec)
-
-
-def check(
-    num_samples: int,
-    policy: str,
-    reward: str,
-    *,
-    make: Callable[[str], Policy],
-    spec: str,
-) -> Policy:
-    """Checks the arguments of `load`, and loads no reward model; returns the inner policy, or the agent.
-
-    Raises:
-        ValueError: as for `load`.
     """
     if not 1 <= num_samples <= 9999:
         raise ValueError(
@@ -145,8 +125,15 @@ def check(
         return load_agent("candidates", policy, make=make, spec=spec, **given)
     if names_person(policy):
         raise ValueError(_refused_person(spec))
-    check_reward_model(reward.removeprefix(_REWARD))
-    return make(policy)
+    path = reward.removeprefix(_REWARD)
+    check_reward_model(path)
+    inner = make(policy)
+    if not loads:
+        return inner
+    from arena_trainers.lm.reward_model import RewardModel
+
+    model = RewardModel.from_pretrained(path, device=device)
+    return BestOfPolicy(inner, model, num_samples, spec)
 
 
 def _refused_person(name: str) -> str:

@@ -1,5 +1,7 @@
 """Pages: replays of episodes, reports of runs, of an evaluation and of a tournament.
 
+First the files of one or several runs that a report reads; what is missing or broken is named.
+
 A page is one HTML file without links to anything else. It runs no code but our script: its content
 security policy names the hash of the script and of the style sheet. What players wrote comes as
 compressed JSON, and the script shows it as text. `sheet` draws an episode as one SVG file.
@@ -9,15 +11,19 @@ import base64
 import gzip
 import hashlib
 import json
+import re
 import time
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import yaml
 
 from arena_envs.scenes import Scene
 from arena_envs.scenes.svg import Drawing, css, drawing_of, surfaces_css
@@ -26,7 +32,9 @@ from arena_trainers.evaluate.move_values import MoveSolver, MoveValues
 from arena_trainers.evaluate.result_rows import results_path
 from arena_trainers.extras import import_extra
 from arena_trainers.report.charts import (
+    PLAYER,
     Chart,
+    Curve,
     Key,
     chart_svg,
     charts_of,
@@ -48,19 +56,10 @@ from arena_trainers.report.episodes import (
     seats_of,
     shown_text,
 )
-from arena_trainers.report.runs import (
-    MAX_TURNS,
-    RunFiles,
-    compared_charts,
-    compared_tables,
-    link_of,
-    named,
-    read_runs,
-    setting_table,
-    start_table,
-)
 from arena_trainers.report.tables import (
+    NONE,
     UNKNOWN,
+    TableCell,
     TextTable,
     evaluation_table,
     fact_table,
@@ -71,8 +70,419 @@ from arena_trainers.report.tables import (
     tournament_tables,
 )
 from arena_trainers.tournament.round_robin import EPISODE, LINE
-from arena_wrappers import Episode, Turn
+from arena_wrappers import Episode, Turn, without_lost
 from arena_wrappers.records import write_whole
+
+METRICS = "metrics.jsonl"
+STEP = re.compile(r"step-(\d+)\.jsonl")
+AFTER_TRAINING = "after training"
+EVALUATED = 8  # episodes of the evaluation for each group of a step
+MAX_TURNS = 4_000  # of a page; a turn takes up to 4 ms of CPU time
+MAX_RUNS = 6  # of a comparison; as many as colors of curves
+
+StepFile = tuple[
+    int | None, Path
+]  # step of a file of episodes; None for the evaluation
+
+
+class RunFiles(NamedTuple):
+    """The content of a run folder.
+
+    Attributes:
+        name: of the folder.
+        metrics: records of `metrics.jsonl`; each has an integer `step`.
+        results: what `results.json` holds; empty without.
+        config: the text of `config.yaml`; empty without.
+        episodes: episodes of the run, each with the name of its source.
+        sources: by optimizer step, the source of its episodes.
+        left: number of lines of the files of episodes that are left out.
+        bad: lines that cannot be read, by name of the file.
+        missing: sentences on what the folder lacks.
+    """
+
+    name: str
+    metrics: Sequence[dict[str, Any]]
+    results: dict[str, Any]
+    config: str
+    episodes: Sequence[Recorded]
+    sources: dict[int, str]
+    left: int
+    bad: Sequence[tuple[str, BadLine]]
+    missing: Sequence[str]
+
+
+class Stored(NamedTuple):
+    """The parts of a file of episodes that are shown.
+
+    Attributes:
+        name: of the file, in the run folder.
+        step: the optimizer step; None for the evaluation.
+        episodes: whole groups, each episode with the name of its source.
+        bad: lines that cannot be read.
+    """
+
+    name: str
+    step: int | None
+    episodes: Sequence[Recorded]
+    bad: Sequence[BadLine]
+
+    @property
+    def num_turns(self) -> int:
+        """Turns of the episodes that are read."""
+        return sum(len(line.rollout.episode.turns) for line in self.episodes)
+
+
+def read_run_files(folder: Path, num_groups: int) -> RunFiles:
+    """The files of one run; see `read_runs`."""
+    (run,) = read_runs([folder], num_groups)
+    return run
+
+
+def read_runs(folders: Sequence[Path], num_groups: int) -> list[RunFiles]:
+    """Reads run folders, finished or not, for one page.
+
+    Of several runs, the steps are read that all of them have stored, and the last one of
+    each. So the page has the same starts of all runs where they stored the same.
+
+    Args:
+        folders: the run folders, at most `MAX_RUNS`.
+        num_groups: groups to read of each file of episodes. Where the groups have more
+            than `MAX_TURNS` turns in all, each file gives as many groups as fit into its
+            share, one at least; where these are still too many, evenly spaced steps are
+            read, with the last one.
+
+    Raises:
+        ValueError: a folder is no run folder or is given twice, or there are too many.
+    """
+    if len(folders) > MAX_RUNS:
+        raise ValueError(
+            f"want at most {MAX_RUNS} runs in a report, got {len(folders)}; give fewer"
+        )
+    for folder in folders:
+        if not (folder / METRICS).is_file():
+            raise ValueError(
+                f"want a run folder with {METRICS}, found none at {str(folder)!r}; "
+                "give the --output-dir of arena train, such as runs/first"
+            )
+    for folder, count in Counter(path.resolve() for path in folders).items():
+        if count > 1:
+            raise ValueError(f"want different runs, got {folder} twice; give it once")
+    names = [folder.absolute().name for folder in folders]
+    if len(set(names)) < len(names):
+        names = [str(folder) for folder in folders]
+    files = _common([list(_files_of_episodes(folder)) for folder in folders])
+    room = MAX_TURNS // max(1, sum(map(len, files)))
+    stored = [
+        _stored(folder, read, num_groups, room)
+        for folder, read in zip(folders, files, strict=True)
+    ]
+    return [
+        _run(folder, name, found, shown)
+        for folder, name, found, shown in zip(
+            folders, names, stored, _thinned(stored), strict=True
+        )
+    ]
+
+
+def _run(
+    folder: Path, name: str, stored: Sequence[Stored], shown: Sequence[Stored]
+) -> RunFiles:
+    metrics, broken = metric_records(folder / METRICS)
+    results, config = _results(folder / "results.json"), folder / "config.yaml"
+    bad = [(METRICS, line) for line in broken]
+    bad += [(file.name, line) for file in stored for line in file.bad]
+    episodes = [line for file in shown for line in file.episodes]
+    sources = {
+        file.step: file.episodes[0].source for file in shown if file.step is not None
+    }
+    missing = []
+    if not results:
+        missing.append(
+            "results.json: the run is not finished, so there are no results before and "
+            "after, baselines, versions and command"
+        )
+    if not config.is_file():
+        missing.append("config.yaml: there is no configuration")
+    if not sources:
+        missing.append("rollouts/: there are no training episodes (see --saved_groups)")
+    text = config.read_text(encoding="utf-8") if config.is_file() else ""
+    lines = [_num_lines(path) for _, path in _files_of_episodes(folder)]
+    left = sum(lines) - sum(len(file.bad) for file in stored) - len(episodes)
+    return RunFiles(name, metrics, results, text, episodes, sources, left, bad, missing)
+
+
+def metric_records(path: Path) -> tuple[list[dict[str, Any]], list[BadLine]]:
+    """The records of a metrics file, and its lines that are none."""
+    records, bad = [], []
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            record = None
+        if isinstance(record, dict) and type(record.get("step")) is int:
+            records.append(record)
+        else:
+            reason = "want a JSON object with its step"
+            bad.append(BadLine(number, reason, shown_text(line)))
+    return records, bad
+
+
+def _results(path: Path) -> dict[str, Any]:
+    """The content of `results.json`; empty without the file.
+
+    Raises:
+        ValueError: the file holds something else.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_bytes())
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError(
+            f"want a JSON object in {str(path)!r}; remove the file, and the report shows "
+            "the rest of the run"
+        )
+    return found
+
+
+def _files_of_episodes(folder: Path) -> Iterable[StepFile]:
+    """Files of training episodes by step, then that of the evaluation, as step None."""
+    found = {
+        int(match[1]): path
+        for path in (folder / "rollouts").glob("step-*.jsonl")
+        if (match := STEP.fullmatch(path.name))
+    }
+    yield from sorted(found.items())
+    if (folder / "episodes.jsonl").is_file():
+        yield None, folder / "episodes.jsonl"
+
+
+def _common(files: Sequence[list[StepFile]]) -> list[list[StepFile]]:
+    """The files of the steps that all runs have, of the last step, and of the evaluation."""
+    steps = [{step for step, _ in found if step is not None} for found in files]
+    common = set.intersection(*steps)
+    return [
+        [
+            (step, path)
+            for step, path in found
+            if step is None or step in common or step == max(own)
+        ]
+        for found, own in zip(files, steps, strict=True)
+    ]
+
+
+def _stored(
+    folder: Path, files: Sequence[StepFile], num_groups: int, max_turns: int
+) -> list[Stored]:
+    """The first groups of each file of episodes."""
+    found = []
+    for step, path in files:
+        groups = num_groups if step is not None else EVALUATED * num_groups
+        lines = _groups(path, groups, max_turns)
+        source = AFTER_TRAINING if step is None else f"step {step}"
+        episodes = [
+            line._replace(source=source) for line in lines if isinstance(line, Recorded)
+        ]
+        bad = [line for line in lines if isinstance(line, BadLine)]
+        name = str(path.relative_to(folder))
+        found.append(Stored(name, step, episodes, bad))
+    return found
+
+
+def _num_lines(path: Path) -> int:
+    """Number of lines that are not blank."""
+    with open(path, "rb") as file:
+        return sum(1 for line in file if line.strip())
+
+
+def _groups(path: Path, num_groups: int, max_turns: int) -> list[Recorded | BadLine]:
+    """The first groups of a file, each of them whole, with the bad lines among them."""
+    found: list[Recorded | BadLine] = []
+    starts, num_turns, begin = set(), 0, 0
+    for line in not_blank(read_lines(path)):
+        if isinstance(line, Recorded):
+            episode = line.rollout.episode
+            start = (episode.game, str(episode.params), episode.seed)
+            if start not in starts:
+                begin = len(found)
+                starts.add(start)
+            num_turns += len(episode.turns)
+            if len(starts) > num_groups:
+                break
+            if len(starts) > 1 and num_turns > max_turns:
+                return found[:begin]
+        found.append(line)
+    return found
+
+
+def _thinned(stored: Sequence[Sequence[Stored]]) -> list[list[Stored]]:
+    """The files to show of each run: every n-th step, its last step, and the evaluation.
+
+    Steps are counted back from the last one that all runs have. The smallest n is taken with
+    which there are at most `MAX_TURNS` turns.
+    """
+    rest = [[file for file in run if file.step is None] for run in stored]
+    trained = [[f for f in run if f.step is not None and f.episodes] for run in stored]
+    room = MAX_TURNS - sum(file.num_turns for run in rest for file in run)
+    common = set.intersection(*({file.step for file in run} for run in trained))
+    steps = sorted(step for step in common if step is not None)
+    for apart in [*range(1, max(2, len(steps))), 0]:
+        kept = set(steps[::-1][::apart] if apart else ())
+        shown = [
+            [file for file in run if file.step in kept or file is run[-1]]
+            for run in trained
+        ]
+        if sum(file.num_turns for run in shown for file in run) <= room:
+            break
+    return [[*run, *others] for run, others in zip(shown, rest, strict=True)]
+
+
+def named(runs: Sequence[RunFiles]) -> list[RunFiles]:
+    """The runs of a comparison; sources of episodes begin with the name of their run.
+
+    Raises:
+        ValueError: a run has no game in common with the first one, as far as their games are
+            known.
+    """
+    keys = [{key for record in run.metrics for key in record} for run in runs]
+    games = [
+        {match["game"] for key in own if (match := PLAYER.fullmatch(key))}
+        for own in keys
+    ]
+    for run, own in zip(runs[1:], games[1:], strict=True):
+        if own and games[0] and not own & games[0]:
+            raise ValueError(
+                f"want runs with a game in common, got {', '.join(sorted(games[0]))} "
+                f"({runs[0].name}) and {', '.join(sorted(own))} ({run.name}); write a "
+                "report of each"
+            )
+    return [
+        run._replace(
+            episodes=[
+                line._replace(source=f"{run.name}, {line.source}", moment=line.source)
+                for line in run.episodes
+            ],
+            sources={s: f"{run.name}, {source}" for s, source in run.sources.items()},
+        )
+        for run in runs
+    ]
+
+
+def compared_charts(runs: Sequence[RunFiles]) -> list[Chart]:
+    """The charts of all runs, laid over each other by title.
+
+    Parts of a whole are not stacked, because the runs would cover each other.
+    """
+    found: dict[str, list[tuple[int, Chart]]] = {}
+    for number, run in enumerate(runs):
+        for chart in charts_of(run.metrics, run.results):
+            found.setdefault(chart.title, []).append((number, chart))
+    return [_merged(charts, runs) for charts in found.values()]
+
+
+def _merged(charts: Sequence[tuple[int, Chart]], runs: Sequence[RunFiles]) -> Chart:
+    series = {line.label for _, chart in charts for line in chart.lines}
+    lines, levels = [], dict[str, float]()
+    for number, chart in charts:
+        name = runs[number].name
+        for line in chart.lines:
+            label = f"{name}: {line.label}" if len(series) > 1 else name
+            lines.append(replace(line, label=label, run=number, series=line.label))
+        for level, value in chart.levels.items():
+            is_new = level in levels and levels[level] != value
+            levels[f"{level}, {name}" if is_new else level] = value
+    first = charts[0][1]
+    return replace(first, lines=lines, levels=levels, is_stacked=False)
+
+
+def compared_tables(runs: Sequence[RunFiles]) -> list[TextTable]:
+    """The tables of results, in which the rows of all runs stand together."""
+    found: dict[str, list[tuple[str, TextTable]]] = {}
+    for run in runs:
+        for table in result_tables(run.results):
+            found.setdefault(table.title, []).append((run.name, table))
+    return [_joined(title, tables) for title, tables in found.items()]
+
+
+def _joined(title: str, tables: Sequence[tuple[str, TextTable]]) -> TextTable:
+    """Rows in order of their keys, such as opponent and seat, then of the run."""
+    heads = max((table.heads for _, table in tables), key=len)
+    keys = tables[0][1].num_keys
+    found: dict[Any, list[list[str | TableCell]]] = {}
+    for name, table in tables:
+        for row in table.rows:
+            filled = [*row, *[NONE] * (len(heads) - len(row))]
+            joined = [*filled[:keys], name, *filled[keys:]]
+            found.setdefault(tuple(row[:keys]), []).append(joined)
+    rows = [row for same in found.values() for row in same]
+    return TextTable(title, [*heads[:keys], "run", *heads[keys:]], rows)
+
+
+def setting_table(runs: Sequence[RunFiles]) -> TextTable:
+    """The settings in which the runs differ, a column for each run."""
+    settings = [_settings(run.config) for run in runs]
+    names = dict.fromkeys(name for found in settings for name in found)
+    rows = []
+    for name in names:
+        given = [found.get(name, "not set") for found in settings]
+        if name == "games":  # a list of one game means the same as the game
+            given = [g[0] if isinstance(g, list) and len(g) == 1 else g for g in given]
+        values = [str(value) for value in given]
+        if len(set(values)) > 1:
+            rows.append([str(name), *values])
+    return TextTable(
+        "Settings that differ", ["setting", *(run.name for run in runs)], rows
+    )
+
+
+def _settings(config: str) -> Mapping[str, Any]:
+    try:
+        found = yaml.safe_load(config)
+    except yaml.YAMLError:
+        return {}  # the page shows the text
+    return found if isinstance(found, Mapping) else {}
+
+
+def start_table(runs: Sequence[RunFiles]) -> TextTable:
+    """The starts of which several runs have episodes, with the mean returns of each run."""
+    found: dict[tuple[str, ...], dict[int, list[Recorded]]] = {}
+    for number, run in enumerate(runs):
+        for line in run.episodes:
+            episode = line.rollout.episode
+            params = str(dict(episode.params))
+            start = line.moment, episode.game, str(episode.seed), params
+            found.setdefault(start, {}).setdefault(number, []).append(line)
+    rows = [
+        [*start[:3], *(_start_cell(groups.get(n, [])) for n in range(len(runs)))]
+        for start, groups in found.items()
+        if len(groups) > 1
+    ]
+    heads = ["from", "game", "seed", *(run.name for run in runs)]
+    return TextTable("The same starts: mean return by seat", heads, rows)
+
+
+def _start_cell(group: Sequence[Recorded]) -> TableCell | str:
+    """Mean returns of a group; a click opens its first episode, with those of all runs."""
+    if not group:
+        return NONE
+    returns = [e.returns for e in without_lost(line.rollout.episode for line in group)]
+    means = [sum(values) / len(values) for values in zip(*returns, strict=True)]
+    text = ", ".join(f"{mean:+.3g}" for mean in means) or "lost"
+    if len(returns) > 1:
+        text += f" ({len(returns)} episodes)"
+    first = group[0]
+    return TableCell(text, f"#{urlencode({'from': first.source, 'line': first.line})}")
+
+
+def link_of(runs: Sequence[RunFiles], line: Curve, step: int) -> str | None:
+    """The button that opens the episodes of a curve's step; None without any."""
+    source = runs[line.run or 0].sources.get(step)
+    return None if source is None else source_link(source)
+
 
 Interned = dict[Any, int]  # values that are stored once, each with its number
 
@@ -303,7 +713,7 @@ def sheet(episode: Episode, viewer: str = "all") -> str:
         drawing_of(Scene(caption, scenes[place].shapes))
         for caption, scenes in zip(captions, frames.scenes, strict=True)
     ]
-    return _joined(drawings)
+    return _tiled(drawings)
 
 
 def _caption(episode: Episode, number: int, turn: Turn, viewer: str) -> str:
@@ -318,7 +728,7 @@ def _caption(episode: Episode, number: int, turn: Turn, viewer: str) -> str:
     return f"{number}: {name} {said}"
 
 
-def _joined(drawings: list[Drawing]) -> str:
+def _tiled(drawings: list[Drawing]) -> str:
     """Drawings in rows of equal columns."""
     column = max(drawing.width for drawing in drawings) + GAP
     elements, y = [], 0.0

@@ -13,8 +13,7 @@ from transformers import PrinterCallback
 
 from arena_trainers.evaluate import legal_rate
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.report.page import report_page
-from arena_trainers.report.runs import read_run_files
+from arena_trainers.report.page import read_run_files, report_page
 from arena_trainers.runs.folder import (
     METRICS,
     START,

@@ -63,49 +63,7 @@ _IN_TURN = ("play", "select", "train")  # stages that may be lists
 
 @dataclass(frozen=True)
 class JobConfig:
-    """Settings of a training run besides the trainer's own.
-
-    Model:
-        model: Folder of a saved model, an id of the Hugging Face hub, or 'tiny': made on
-            the spot.
-        hidden_size: Width of the tiny model.
-        num_layers: Layers of the tiny model.
-        vocab_size: Most tokens of the tiny model, byte pairs that all games of the catalogue
-            teach; by default 0, for the words of its own games.
-        lora_r: Rank of a LoRA adapter that is trained; 0 to train all weights.
-        lora_alpha: Scale of the adapter; twice the rank by default.
-        lora_target_modules: Layers that get an adapter, such as q_proj,v_proj; all linear
-            layers but the output by default.
-        warm_start_steps: Optimizer steps of imitation of random legal play before
-            self-play.
-        warm_start_episodes: Episodes of legal play to imitate.
-        warm_start_games: Games whose legal play is imitated: ids, or dicts of id and params;
-            by default those of self-play.
-        warm_start_teacher: Policy string of a bot to imitate, such as 'cfr'. By default
-            random legal play is imitated.
-        warm_start_batch_size: Replies imitated per optimizer step.
-        warm_start_learning_rate: Learning rate of the imitation; by default from the
-            model's size.
-
-    Credit:
-        columns: Columns or reward parts: {rewards.judge: 'my_module:my_function'}. A reward
-            model gives them by {rewards.judge: {reward: PATH}}.
-
-    Evaluation:
-        evaluate_every: Steps between exact evaluations; 0 for none.
-        eval_episodes: Episodes that measure the legal-reply rate.
-        start_episodes: Episodes against the start at evaluations.
-        patience: Evaluations without a better score to the end.
-        warn_collapse: Whether to warn of a collapse.
-
-    Output:
-        saved_episodes: Episodes kept in episodes.jsonl.
-        saved_groups: Training groups kept at each log; 0 for none.
-        show_replies_every: Steps between sample replies; default 10, tiny: 0.
-        stall_after: Seconds of one step after which each process says what it waits for; 0
-            for never.
-        save_best: Whether to keep the best model in best/.
-    """
+    """Settings of a training run besides the trainer's own."""
 
     model: str = option("tiny")
     hidden_size: int = option(64, least=4)
@@ -312,15 +270,7 @@ def output_defaults(output_dir: str, options: Container[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RowConfig:
-    """Settings of a run that learns from rows, besides the model's and the trainer's.
-
-    Rows:
-        trainer: Name of the trainer.
-        data: Parquet file of rows, or folder of splits, which arena data writes.
-        batch_size: Rows per optimizer step, all processes together. The gradient is their
-            mean, also if they run in micro-batches that fit the memory.
-        max_tokens_per_forward: Most tokens that run at once; by default what memory allows.
-    """
+    """Settings of a run that learns from rows, besides the model's and the trainer's."""
 
     trainer: str = option()
     data: str = option()
@@ -404,16 +354,7 @@ def trainer_args(
 
 @dataclass(frozen=True)
 class PlayStage:
-    """The line-ups of a round, and the number of their episodes.
-
-    Options:
-        episodes: Different seeds of each line-up of each game.
-        samples: Episodes of each seed.
-        same_seeds: Whether all line-ups of a game play the same seeds.
-        policies: Policies that play each seat in turn; `learner` is the model of the round.
-        opponents: Policies of the other seats; `self` is the same policy in all seats.
-        branch: Arguments of `Branching`; none for no turn trees.
-    """
+    """The line-ups of a round, and the number of their episodes."""
 
     episodes: int = option(100, least=1)
     samples: int = option(1, least=1)
@@ -435,12 +376,7 @@ class PlayStage:
 
 @dataclass(frozen=True)
 class EvaluateStage:
-    """The opponents of each model's evaluation.
-
-    Options:
-        opponents: Policy strings, each in all other seats.
-        episodes: Per opponent and seat; the seeds are the same in all rounds.
-    """
+    """The opponents of each model's evaluation."""
 
     opponents: list[str] = option(["random"])
     episodes: int = option(100, least=1)
@@ -467,19 +403,7 @@ class RoundStages:
 
 @dataclass(frozen=True)
 class Loop:
-    """The stages of the rounds, and the number of rounds.
-
-    Options:
-        num: Most rounds.
-        stages: Those of round k are at k modulo their number; play, select and train in
-            YAML.
-        evaluate: The opponents of each model's evaluation.
-        start_from: The model that training starts from: `last` is that of the round before,
-            `first` the one that the loop starts from. The last one plays in any case. An
-            adapter goes on training from that of the round before, or is a new one.
-        aggregate: Whether a round trains on the rows of earlier rounds, too.
-        patience: Rounds without a better score after which the loop ends; 0 for all rounds.
-    """
+    """The stages of the rounds, and the number of rounds."""
 
     num: int = option(least=1)
     stages: list[RoundStages] = option()

@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -430,14 +431,13 @@ def lineups_of(num_policies: int, num_players: int, self_pairs: bool) -> list[Li
     >>> lineups_of(2, 3, self_pairs=True)[:4]
     [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0)]
     """
-    found: dict[Lineup, None] = {}
-    for row in range(num_policies):
-        for column in range(num_policies):
-            if row == column and not self_pairs:
-                continue
-            for seat in range(num_players):
-                found[_lineup(row, column, seat, num_players)] = None
-    return list(found)
+    found = (
+        _lineup(row, column, seat, num_players)
+        for row, column in product(range(num_policies), repeat=2)
+        for seat in range(num_players)
+        if row != column or self_pairs
+    )
+    return [*dict.fromkeys(found)]
 
 
 def _lineup(row: int, column: int, seat: int, num_players: int) -> Lineup:

@@ -32,7 +32,7 @@ from arena_trainers.matchmaking import (
 )
 from arena_trainers.matchmaking.snapshots import FOLDER, SnapshotStore
 from arena_trainers.processes import raised_everywhere
-from arena_trainers.rewards import parts_of, try_parts
+from arena_trainers.rewards import parts_of
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import (
     GamePlan,
@@ -168,8 +168,7 @@ def prepare_games(
     check_used(args, plans)
     if not isinstance(columns := columns or {}, Mapping):
         raise ValueError(f"want columns as a mapping from names, got {columns!r:.200}")
-    try_parts(parts := parts_of(args.rewards), plans)
-    columns = {**columns, **parts}
+    columns = {**columns, **parts_of(args.rewards)}
     found = check_credit(args, [plan.game for plan in plans], columns)
     found = (*found, *of_critic(args.critic).reads)
     matchmaker = matchmaker_of(args, plans)

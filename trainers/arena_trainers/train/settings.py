@@ -51,7 +51,7 @@ from arena_trainers.options import (
     refuse_unknown,
 )
 from arena_trainers.processes import splits_weights
-from arena_trainers.rewards import parts_of
+from arena_trainers.rewards import parts_of, try_parts
 from arena_trainers.train.games import check_opponents, expanded
 from arena_trainers.train.records import (
     PARTS,
@@ -287,114 +287,7 @@ BRANCH_OPTIONS = ("num_candidates", "turns", "seats", "follow")
 
 @dataclass
 class SelfPlay:
-    """The options that self-play adds to TRL's.
-
-    Games and prompts:
-        games: Games to train on: ids, or dicts of id, params, max_turns, weight, opponents, knobs.
-            Episodes are truncated after `max_turns` turns of all seats together; there is no
-            limit by default. `knobs: true`, or a list of names, lists the game once for each
-            value of its knobs.
-        opponents: Players: 'self', a policy against the learner, a list of seats, or a
-            matchmaker: past_selves, prioritised, psro, mixture. `"self"` is the model that
-            learns; other policies are strings such as `"random"`, `"mcts:100"` or
-            `"lm:PATH"`. A list names one for each seat. One policy alone plays all seats but
-            one, which is drawn for each start and learns. A matchmaker assigns the seats of
-            each start: `"past_selves"`, or `{"past_selves": {"every": 10}}` with its options.
-            See `arena_trainers.matchmaking`.
-        curriculum: Tasks of starts: weights, stages, horizon or band. It chooses the game of
-            each start and a limit of turns: a name, or
-            `{"horizon": {"horizons": [4, 8, None]}}` with options. See
-            `arena_trainers.curricula`. By default games start by their `weight`.
-        num_starts: Number of different starts (seeds); by default enough for max_steps. Each is
-            played `num_generations` times. Without `max_steps` it is 1000.
-        reply_format: Reply format of the prompts.
-        history: Prompts: 'state' or 'transcript'. The current state, or the whole episode.
-        rules: Whether prompts contain the rules.
-        show_legal_actions: Whether prompts list the legal actions.
-        parsing: How replies are read: 'tolerant' or 'strict'.
-        persona: Who the player is, in a sentence before the rules.
-        language: Language of the prompts: 'en', 'de', 'es' or 'zh'. Other than 'en' only for tic_tac_toe, kuhn_poker,
-            mini_hanabi, say_select and the iterated matrix games.
-        system: Template of the system message, with {rules}, {format}; it may also name
-            {persona} and {example}.
-        turn: Template of the user message, with {text} and {legal}.
-        again: Template of the request for another reply, with {fault}.
-        on_invalid: Reaction to an invalid reply: 'forfeit', 'retry' or 'random'.
-        penalty: Cost of an invalid reply. It is in the `format` part of the reward.
-        max_retries: Retries of a seat after an invalid reply.
-        rewards: Further parts of the reward by name, such as {length: {weight: -0.001}}. Each has a
-            weight, a number or [from, to] with `over` steps, `until` a step, or a limit, as in
-            {length: {at_most: 40, rate: 0.001}}; see `arena_trainers.rewards`.
-        part_weights: Weights of the reward parts, such as {format: 0.5}. Default: 1 for `game`
-            and `format`; 0 for parts that the trainer's `columns` give, which are then read
-            but not paid.
-
-    Sampling:
-        rollout_batch_size: Largest number of prompts per call of the model. Default: no limit.
-        vllm_importance_sampling_mode: Mode of the correction with use_vllm. Default: 'token_truncate' with `layout="trajectory"`, where a row holds several
-            turns, else TRL's 'sequence_mask'.
-
-        asynchronous: Play beside training, such as {max_staleness: 1, in_flight: 2}. The episodes of
-            the next step are played while this one trains, with weights that are one step old
-            (`max_staleness: 0`: no). At most `in_flight` generation batches are played and not yet
-            trained.
-
-    Episodes and batch:
-        episodes_per_step: Episodes per optimizer step. All processes count. It sets
-            `per_device_train_batch_size`, which counts episodes here.
-        max_tokens_per_forward: Most tokens in one training pass; by default what memory allows.
-            Padding counts. The gradient is the same for any bound. Where half of the free memory
-            does not hold several passes, most run again: a lower bound then takes less memory
-            and about 40 % more time.
-        flat_groups: Groups without spread: 'keep' or 'drop'. In these groups all trajectories of
-            each seat have the same reward. Dropping selects data by its returns; see `arena_trainers.train.batch`
-            for the bias.
-        max_replays: Times that a flat group is played again. Then it is dropped.
-        oversample: Trajectories per trained one; clean wins are preferred. Clean are those with
-            few invalid replies. This selects data; see `arena_trainers.train.batch`.
-        branch: Options of `Branching`, to train on turn trees. Turns that were selected by their
-            return are not trained on. Batch sizes count the episodes that others branch from.
-            By default the seats that learn branch. The estimator must compare only turns of
-            the same state.
-        layout: Content of a training row: 'turn' or 'trajectory'. In a trajectory, which has all
-            turns of a seat, the words of others are masked. It needs `history="transcript"`.
-
-    Credit:
-        credit: Estimator of turn-level credit. A name, or 'module:function' of your own; options
-            may follow as in 'mars(discount=0.9)', or stand in credit_args. The trainer raises when it is made if it lacks a column that the estimator reads; its
-            `columns` can supply some of them.
-        credit_args: Options of the estimator.
-        within_turn: How tokens share their turn's advantage: 'uniform' or 'entropy'. By entropy
-            is biased, see `by_token_entropy`. 'values' reads the values of `critic="tokens"`.
-        critic: Critic: 'features', 'exact', 'tokens', 'utterances' or 'module:name'; none by default. It
-            gives the columns `value` and `next_value`: by a small network on `Game.features`;
-            by enumeration of the game under the policies that play (`ExactCritic`), which
-            also gives `action_value`; by a network on the model's hidden states (`TokenCritic`),
-            which also gives `tokens.value`; or by networks with a replay buffer (`UtteranceCritic`),
-            which also give `action_value`.
-        critic_args: Options of the critic, such as {hidden_size: 64, learning_rate: 0.003}. See
-            `arena_trainers.train.critics`.
-
-    Optimization:
-        weighting: Level at which the loss is averaged: 'token' or 'turn'. By token is as
-            `loss_type` does. By turn averages over seats, then trajectories, then turns, then
-            tokens (MARS, equation 3); it needs a `loss_type` that averages over tokens. The KL
-            term is averaged as `loss_type` does.
-        agent: Agent that the model plays. Such as `planner_worker`, or `module:name` for one of
-            your own. Each call of the model in a turn is trained as a turn of its own.
-        roles: LoRA adapters by role of the agent, or by seat. Such as `{planner: {lora_r: 8}, worker:
-            {lora_r: 8}}`, or `{0: {lora_r: 8}, 1: {lora_r: 8}}`: they learn on one base model. Each
-            may have its own lora_r, learning_rate and beta. See `arena_trainers.train.trainer`.
-        update: Which of the roles a step trains. `joint` is all of them; `{alternate: 20}` one at
-            a time, for 20 steps; `{freeze: [worker]}` all but these. `sequential` is one after the other on
-            the same episodes, see `arena_trainers.train.trainer`.
-        reference: What the KL term and terms of the loss compare with: model (a path), instruction
-            (a sentence of its prompt), prompt (other options of prompts). By default the model
-            before training, with the prompts of training. The reply's tokens are the same.
-        losses: Terms of the loss by name, such as {entropy: {weight: 0.01}}. Each has a weight, a
-            number or [from, to] with `over` steps, `until` a step, and options. They are averaged as
-            `loss_type` does; see `arena_trainers.losses`.
-    """
+    """The options that self-play adds to TRL's, which `settings.toml` describes."""
 
     games: list[Any] = option(["kuhn_poker"])
     opponents: Any = option("self")
@@ -980,8 +873,10 @@ def check_credit(
     Raises:
         ValueError: unknown estimator or option; a column that rollouts do not give; a
             function whose column does not affect the credit; bounds that a return can lie
-            outside of; weights of reward parts that do not fit the estimator.
+            outside of; weights of reward parts that do not fit the estimator; a part of the
+            reward that a game cannot pay.
     """
+    try_parts(parts_of(args.rewards), games)
     functions = {} if functions is None else functions
     credit.check_options(args.credit, args.credit_args)
     by_critic = of_critic(args.critic).columns

@@ -176,10 +176,7 @@ class Server:
             return _answer({"error": str(error)}, error.status)
 
     def opponents(self, visitor: str, given: dict[str, Any]) -> Any:
-        name = _text(given, "game")
-        if name not in listed():
-            raise Refused(404, f"There is no game {name!r:.80}.")
-        return {"opponents": self.tables.offered(name)}
+        return {"opponents": self.tables.offered(_text(given, "game"))}
 
     def open(self, visitor: str, given: dict[str, Any]) -> Any:
         seats, seed = given.get("seats"), given.get("seed")
@@ -200,12 +197,6 @@ class Server:
 
     def review(self, visitor: str, given: dict[str, Any]) -> Any:
         return self.tables.review(self.at(given), visitor, _number(given, "turn"))
-
-    def record(self, visitor: str, given: dict[str, Any]) -> Any:
-        return self.tables.record(self.at(given), visitor)
-
-    def values(self, visitor: str, given: dict[str, Any]) -> Any:
-        return values_in(given, _number(given, "turn"))
 
     def join(self, visitor: str, given: dict[str, Any]) -> Any:
         table = self.at(given)
@@ -263,9 +254,14 @@ def make_app(
         ("POST", f"{table}/join", server.join, 5.0),
         ("POST", f"{table}/reply", server.reply, 1.0),
         ("GET", f"{table}/review", server.review, 5.0),
-        ("GET", f"{table}/record", server.record, 5.0),
+        (
+            "GET",
+            f"{table}/record",
+            lambda who, g: tables.record(server.at(g), who),
+            5.0,
+        ),
         ("POST", "/api/replay", lambda who, given: replayed(given), 5.0),
-        ("POST", "/api/values", server.values, 5.0),
+        ("POST", "/api/values", lambda _, g: values_in(g, _number(g, "turn")), 5.0),
     ]
     route = routing.Route
     made = [

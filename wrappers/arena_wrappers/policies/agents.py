@@ -669,6 +669,11 @@ class SolverValues:
 
     def _worth(self, seen: Seen, action: Any) -> float:
         game, seat, state = seen.game, seen.seat, seen._request.state
+        if game.num_actions is None:
+            raise ValueError(
+                f"want a game with a list of actions for the scorer solver, got {game!r}; give "
+                "rollouts"
+            )
         if game.information == "perfect" and not game.simultaneous:
             search = partial(PerfectInformation, game, MAX_SOLVED)
             found = _searches.recall(game, search).solve(game.apply(state, action))

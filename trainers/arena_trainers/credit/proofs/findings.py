@@ -459,7 +459,13 @@ def audit(
         rows[game] = AuditRow(game, verdicts)
         wrong = [batch for batch, v in verdicts.items() if v.kind == "reversed"]
         if wrong and found is None:
-            found = _counterexample(game, wrong[0], means[wrong[0]][0])
+            lines = []
+            for column, infoset in enumerate(play.game.infoset):
+                number = column - int(np.flatnonzero(play.game.infoset == infoset)[0])
+                gradients = (play.gradient, means[wrong[0]][0])
+                true, got = (float(gradient[column]) for gradient in gradients)
+                lines.append((*play.game.keys[infoset], number, true, got))
+            found = Counterexample(game, wrong[0], lines)
     return Audit([rows[game] for game in games], found)
 
 
@@ -541,16 +547,6 @@ def _batches(game: str, size: int) -> tuple[Ints, list[Trajectories], Floats]:
         weights.append([orders * play.probability[drawn].prod(), orders * shared])
     turns = [trajectories(play.batch(drawn)) for drawn in lots]
     return np.array(lots), turns, np.transpose(weights)
-
-
-def _counterexample(name: str, batch: str, mean: Floats) -> Counterexample:
-    play = play_of(name)
-    lines = []
-    for column, infoset in enumerate(play.game.infoset):
-        number = column - int(np.flatnonzero(play.game.infoset == infoset)[0])
-        true, got = float(play.gradient[column]), float(mean[column])
-        lines.append((*play.game.keys[infoset], number, true, got))
-    return Counterexample(name, batch, lines)
 
 
 def _places(turns: Trajectories) -> Ints:

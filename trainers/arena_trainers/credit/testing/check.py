@@ -721,9 +721,6 @@ def checks_of(claims: Claims) -> dict[str, Check]:
     }
 
 
-BIAS = (*BIASES, "bootstraps")  # measured on the diagnostic games
-
-
 class Evidence(NamedTuple):
     """Findings about an estimator that keeps all rules and its claims.
 
@@ -807,7 +804,7 @@ def check_estimator(
         return Evidence(name_of(name), claims, found, {}, len(batches), {})
     findings = check_bias(name, claims)
     bias = found_claims(findings)
-    kinds = {field: getattr(bias, field) for field in BIAS}
+    kinds = {field: getattr(bias, field) for field in (*BIASES, "bootstraps")}
     noise = check_noise(name, claims) if variance else {}
     worst = max(noise.values(), default=claims.noise)
     found = replace(found, **kinds, noise=worst)

@@ -8,6 +8,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ from arena_trainers.lm.models import adapter_base, check_language_model
 from arena_trainers.matchmaking import make_matchmaker, matchmakers
 from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.options import Option, options_of, unknown_option
-from arena_trainers.rewards import parts_of, try_parts
 from arena_trainers.runs.folder import check_new
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train.games import GamePlan, check_used, curriculum_of
@@ -125,15 +125,13 @@ def check_columns(job: JobConfig, draft: Any) -> None:
     """Imports functions and finds reward models that supply columns; checks the estimator.
 
     Raises:
-        ValueError: a function or the estimator does not exist, or lacks a column, or a part of
-            the reward cannot be paid.
+        ValueError: a function or the estimator does not exist, or lacks a column.
     """
     plans = games_of(draft)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the job gives the same warnings
         columns = load_functions(job.columns)
         check_credit(draft, [plan.game for plan in plans], columns)
-        try_parts(parts_of(draft.rewards), plans)
 
 
 def check_opponents(draft: Any) -> None:
@@ -183,7 +181,7 @@ def _stand_in(model: str) -> RandomPolicy:
 
 _STAND_INS: dict[str, Callable[..., Policy]] = {
     "lm": _stand_in,
-    "best_of": best_of.check,
+    "best_of": partial(best_of.load, loads=False),
 }
 
 
