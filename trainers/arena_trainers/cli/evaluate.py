@@ -1,4 +1,4 @@
-"""The commands `arena eval`, `arena compare`, `arena board`, `arena tournament` and `arena play`."""
+"""The commands `arena eval`, `arena compare`, `arena attribute`, `arena board`, `arena tournament` and `arena play`."""
 
 import json
 import re
@@ -330,6 +330,50 @@ def training_games(
         policy = f"lm:{settings.get('model')}"  # the run that it started from
     found = [make(one["id"], **one.get("params", {})).game for one in entries]
     return found or None, [str(one["id"]) for one in entries]
+
+
+@as_command
+def attribute(
+    policy: str,
+    game: str,
+    base: str = "random",
+    against: str = "random",
+    seats: list[int] | None = None,
+    permutations: int | None = None,
+    num_episodes: int = 100,
+    seed: int = 0,
+    *,
+    how: PolicyOptions,
+    timeout: float | None = None,
+    as_json: bool = False,
+    as_csv: bool = False,
+    as_latex: bool = False,
+) -> None:
+    """Attribute the difference of two policies to seats, by Shapley values.
+
+    The values sum to the return of a team of POLICY less that of a team of the base, on the same
+    seeds. Up to 8 seats all coalitions play; with more, --permutations samples orders of seats.
+    Seeds with a lost episode are left out, and the status is 1.
+
+    For example:
+
+    arena attribute lm:runs/a/model "questions(protocol=debate)" --base lm:runs/a/start
+    """
+    from arena_trainers.evaluate.comparison import attributed, seats_table
+    from arena_trainers.evaluate.matches import seeds_of
+
+    specs = [policy, base, against]
+    with usage_errors(), running("nothing was kept", policies=specs):
+        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
+        given = how.policies(specs), game, seeds_of(seed, num_episodes), seats
+        rows, num_lost = attributed(*given, permutations, how.wrapper, timeout)
+    told = f"sampled: {permutations} orders a seed" if permutations else "exact"
+    title = f"{policy} in place of {base} in {game}: Shapley values, {told}"
+    document = {"method": told, "lost": num_lost, "seats": rows}
+    show(form, document, rows, lambda _: [seats_table(rows, title)])
+    if num_lost:
+        typer.echo(f"error: {num_lost} episodes are lost; play them again", err=True)
+        raise typer.Exit(1)
 
 
 MODEL = re.compile("(lm|api|vllm):")  # policies with a limit of tokens

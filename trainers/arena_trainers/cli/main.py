@@ -369,6 +369,7 @@ for name, command in (
     *(("report", episodes.report), ("data", episodes.data)),
     *(("export", episodes.export), ("solve", games.solve)),
     *(("tournament", evaluate.tournament), ("compare", evaluate.compare)),
+    ("attribute", evaluate.attribute),
 ):
     app.command(name)(command)
 add_serve(app)
