@@ -49,6 +49,7 @@ from arena_trainers.options import (
     option,
     options_of,
     refuse_unknown,
+    with_texts,
 )
 from arena_trainers.processes import splits_weights
 from arena_trainers.rewards import parts_of, try_parts
@@ -285,6 +286,7 @@ MAX_REPLY_TOKENS = 256  # if the settings give no limit
 BRANCH_OPTIONS = ("num_candidates", "turns", "seats", "follow")
 
 
+@with_texts
 @dataclass
 class SelfPlay:
     """The options that self-play adds to TRL's, which `settings.toml` describes."""
