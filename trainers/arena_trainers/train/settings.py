@@ -871,14 +871,21 @@ def check_credit(
         The columns to collect: those that the estimator reads, and those of the functions.
 
     Raises:
-        ValueError: unknown estimator or option; a column that rollouts do not give; a
-            function whose column does not affect the credit; bounds that a return can lie
-            outside of; weights of reward parts that do not fit the estimator; a part of the
-            reward that a game cannot pay.
+        ValueError: unknown estimator or option; a reward with another discount than the
+            estimator; a column that rollouts do not give; a function whose column does not
+            affect the credit; bounds that a return can lie outside of; weights of reward parts
+            that do not fit the estimator; a part of the reward that a game cannot pay.
     """
     try_parts(parts_of(args.rewards), games)
     functions = {} if functions is None else functions
     credit.check_options(args.credit, args.credit_args)
+    discount = discount_of(args.credit, args.credit_args)
+    for name in ("milestones", "belief_gain"):
+        own = {"discount": discount, **(args.rewards.get(name) or {})}["discount"]
+        if own != discount:  # turns that change nothing would be paid
+            raise ValueError(
+                f"want the discount of the credit, {discount!r}, in rewards[{name!r}], got {own!r}"
+            )
     by_critic = of_critic(args.critic).columns
     taken = {*PROVIDED, *by_critic}
     check_functions(functions, taken)
