@@ -41,6 +41,7 @@ COMMANDS = (
         "tournament",
         "compare",
         "sweep",
+        "attribute",
         "play",
         "replay",
         "report",

@@ -34,7 +34,7 @@ from arena_envs.testing.twin import EnvTwin as EnvTwin
 from arena_envs.testing.twin import same_game as same_game
 from arena_envs.testing.twin import twin as twin
 from arena_envs.testing.twin import twin_values as twin_values
-from arena_envs.transforms import Transform
+from arena_envs.transforms import innermost
 
 PAGE_ROWS = (
     *("Create", "Agents", "Kind", "Actions", "Rewards", "Length", "Known value"),
@@ -47,8 +47,7 @@ def page_of(game: Any) -> str:
 
     A transform has the page of its inner game.
     """
-    while isinstance(game, Transform):
-        game = game.game
+    game = innermost(game)
     owner = game if isinstance(game, type) else type(game)
     return (sys.modules[owner.__module__].__doc__ or "").strip()
 

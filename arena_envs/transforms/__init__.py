@@ -43,3 +43,10 @@ class Transform:
         if not holds:
             name = type(self).__name__.lower()
             raise ValueError(f"want {wanted} for {name}(...), got {self.game!r:.200}")
+
+
+def innermost(game: Any) -> Any:
+    """The game within all transforms."""
+    while isinstance(game, Transform):
+        game = game.game
+    return game

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO, get_args, get_origin, get_type_hints
 
 from arena_envs.game import AnyGame
-from arena_envs.transforms import Transform
+from arena_envs.transforms import innermost
 from arena_wrappers.prompts import Message
 
 
@@ -247,8 +247,7 @@ def listed(values: Any) -> Any:
 
 def params_of(game: AnyGame) -> dict[str, Any]:
     """The parameters of a game, as JSON holds them; of a transform, those of its inner game."""
-    while isinstance(game, Transform):
-        game = game.game
+    game = innermost(game)
     if not is_dataclass(game):
         return {}
     params = {field.name: getattr(game, field.name) for field in fields(game)}

@@ -1,4 +1,4 @@
-"""`arena compare`: levels of hold-out, forms of output, mistakes."""
+"""`arena compare` and `arena attribute`: levels of hold-out, forms of output, mistakes."""
 
 import csv
 import io
@@ -82,3 +82,27 @@ def test_lost_episodes_are_told_and_the_status_is_1(arena_here):
     )
     assert done.returncode == 1
     assert "lost" in done.stderr
+
+
+VOTE = "questions(protocol=vote)"
+
+
+def test_equal_policies_have_no_value_in_any_seat(arena_here):
+    done = arena_here(
+        *("attribute", "first", VOTE, "--base", "first", "-n", "3", "--json")
+    )
+    found = json.loads(done.stdout)
+    assert found["method"] == "exact"
+    assert [row["value"] for row in found["seats"]] == [0, 0, 0]
+
+
+def test_the_table_of_seats_says_what_a_value_below_0_is(arena_here):
+    done = arena_here("attribute", "random", VOTE, "--base", "first", "-n", "3")
+    assert "below 0: the policy lowers it" in done.stdout
+    assert "95 % intervals over n seeds" in done.stdout
+
+
+def test_a_team_of_one_seat_is_refused(arena_here):
+    done = arena_here("attribute", "first", "kuhn_poker")
+    assert done.returncode == 2
+    assert "want a team of two seats at least" in " ".join(done.stderr.split())

@@ -1,12 +1,14 @@
-"""Comparisons: records, tokens per point, samples of equal tokens; goes on."""
+"""Comparisons: records, tokens per point, samples of equal tokens; Shapley values of seats."""
 
 import random
+from statistics import fmean
+from typing import Any
 
 import pytest
 
 from arena_envs import make_game
-from arena_trainers.evaluate.comparison import ComparisonPlan
-from arena_wrappers import Reply
+from arena_trainers.evaluate.comparison import ComparisonPlan, attributed, steps_of
+from arena_wrappers import Reply, ScriptedPolicy, make_policy, play
 from arena_wrappers.records import EpisodeLog
 
 
@@ -82,6 +84,44 @@ def test_a_policy_without_tokens_has_no_solo_and_that_is_said():
     )
     assert not {"solo", "base solo"} & {row["role"] for row in plan.run()}
     assert any("random, which reports no tokens" in text for text in plan.warnings)
+
+
+VOTE = "questions(protocol=vote)"
+
+
+def solved(request: Any) -> str:
+    return f"answer {request.game.task(request.state).answer}"
+
+
+RIGHT = ScriptedPolicy(solved, "right")
+WRONG = ScriptedPolicy(lambda request: "answer wrong", "wrong")
+
+
+def test_seats_of_a_vote_share_the_value_equally():
+    """By hand: two right of three win, so that each seat decides in 2 of 6 orders."""
+    rows, num_lost = attributed([RIGHT, WRONG, WRONG], VOTE, range(4))
+    assert num_lost == 0
+    assert [row["value"] for row in rows] == pytest.approx([1 / 3] * 3)
+
+
+def test_values_of_a_game_with_chance_sum_to_the_difference_of_the_teams():
+    pair = [make_policy("random"), make_policy("first")]
+    rows, _ = attributed([*pair, pair[0]], "hanabi", range(6))
+    teams = [fmean(e.returns[0] for e in play("hanabi", p, range(6))) for p in pair]
+    assert sum(row["value"] for row in rows) == pytest.approx(teams[0] - teams[1])
+
+
+def test_sampled_orders_are_unbiased_and_differ_by_seed():
+    rows, _ = attributed([RIGHT, WRONG, WRONG], VOTE, range(60), None, 1)
+    assert sum(row["value"] for row in rows) == pytest.approx(1)
+    assert all(row["low"] < 1 / 3 < row["high"] for row in rows)
+    assert steps_of(range(3), 1, 0) != steps_of(range(3), 1, 3)
+
+
+def test_more_than_8_seats_are_never_sampled_silently():
+    team = [make_policy("random")] * 3
+    with pytest.raises(ValueError, match=r"got 9; add --permutations 50"):
+        attributed(team, "public_goods(num_players=9)", range(1), range(9))
 
 
 class Stopping:

@@ -37,16 +37,7 @@ def check(
     num_batches: int = 40,
     variance: bool = False,
 ) -> None:
-    """Check the claims of an estimator.
-
-    ESTIMATOR is a name, or module:function for your own. Prints the claims, the findings,
-    and the bias on the diagnostic games. If a claim is wrong, it prints the first wrong
-    claim and exits with status 1. With --variance also the exact variance of the gradient on
-    the diagnostic games, of two groups of two episodes that share chance, relative to
-    `rloo`: the credit of whole episodes.
-
-    Example: arena credit check my_package.credit:my_estimator
-    """
+    """Check the claims of an estimator."""
     from arena_trainers.credit.by_name import find_estimator
     from arena_trainers.credit.proofs.findings import undefined
     from arena_trainers.credit.testing import BrokenPromise, check_estimator
@@ -120,15 +111,7 @@ def suggest(
     recipe: str | None = None,
     directory: Path | None = None,
 ) -> None:
-    """Suggest the credit for some games, with the figures of the comparison.
-
-    Finds the kind of each game by 40 random episodes: players, the most turns of a seat in
-    these, rewards on the way, and whether play decides the length. A recipe also tells the
-    size of its groups. Prints the results on that game or on the most similar ones, and
-    lists what was not measured.
-
-    Example: arena credit suggest --games tic_tac_toe,mini_hanabi
-    """
+    """Suggest the credit for some games, with the figures of the comparison."""
     from arena_trainers.cli.suggest import FILE, SHIPPED, read_advice
     from arena_trainers.cli.suggest import suggest as suggestions
 
@@ -177,15 +160,7 @@ def audit_credit(
     function: str,
     signature: str = "turns",
 ) -> None:
-    """Compare an advantage function with the exact policy gradient.
-
-    The function is called on the diagnostic games as its trainer would call it; see
-    `arena_trainers.credit.proofs.findings`. Verdicts on the expected gradient, from good to bad:
-    exact, scaled, direction (within 90 degrees), zero, reversed. Status 1: zero or reversed somewhere, or
-    the function failed.
-
-    Example: arena audit credit my_trainer.advantages:grpo --signature verl
-    """
+    """Compare an advantage function with the exact policy gradient."""
     from arena_trainers.credit import audit
     from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
 
@@ -223,14 +198,7 @@ def audit_game(
     num_episodes: int = 200,
     actions: str | None = None,
 ) -> None:
-    """Play two games side by side, and print the first difference with a script that shows it.
-
-    Compared are who moves, legal actions, chance and returns: in all states of a small game, else
-    in random play. Zero-sum games of two that differ in their payments alone are solved, too:
-    what each is worth, and what policies lose in each. Status 1: the games differ.
-
-    Example: arena audit game "kuhn_poker(num_players=3)" --twin "openspiel:kuhn_poker(players=3)"
-    """
+    """Play two games side by side, and print the first difference with a script that shows it."""
     from arena_envs.testing import same_game
     from arena_envs.testing import twin as game
 

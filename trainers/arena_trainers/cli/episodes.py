@@ -83,18 +83,7 @@ def replay(
     seen_by: str = "all",
     full: bool = False,
 ) -> None:
-    """Replay recorded episodes: in the terminal, as a page, or as a picture.
-
-    Without --html and --svg, keys step through the turns; in a pipe the turns are printed.
-    FILE has JSON lines: episodes.jsonl or rollouts/step-N.jsonl of a run folder, the --out
-    file of eval or play, or results.jsonl of a tournament. Only rollouts have credit.
-
-    For example:
-
-    arena replay runs/seed1/episodes.jsonl
-
-    arena replay runs/seed1/rollouts/step-400.jsonl --html replay.html
-    """
+    """Replay recorded episodes: in the terminal, as a page, or as a picture."""
     with usage_errors():
         _check_options(file, html, svg, seen_by)
         if html is not None:
@@ -210,23 +199,7 @@ REPORT_PAGE = (b"<!doctype html>", b"Made by arena report.")  # what our files h
 def report(
     paths: list[Path], out: Path | None = None, groups: int = 2, go_on: bool = False
 ) -> None:
-    """Write a page about runs, an evaluation or a tournament: results, curves, replays.
-
-    The page is one HTML file that loads nothing. Up to six runs are laid over each other. A
-    run may still be going: with --follow, the page is live until the run ends or you press
-    Ctrl-C. What is missing is named in the page. No file but an earlier report is
-    overwritten.
-
-    For example:
-
-    arena report runs/seed1
-
-    arena report runs/seed1 runs/seed2 --out seeds.html
-
-    arena report runs/seed1 --follow
-
-    arena report mars.jsonl
-    """
+    """Write a page about runs, an evaluation or a tournament: results, curves, replays."""
     with usage_errors():
         _check_inputs(paths)
         path = _page(paths, out)
@@ -341,20 +314,7 @@ def data(
     dry_run: bool = False,
     show_list: bool = False,
 ) -> None:
-    """Choose rows to train on from recorded episodes.
-
-    EPISODES are files of JSON lines: episodes.jsonl or rollouts/step-N.jsonl of a run folder, or
-    the --out file of eval or play. A selector chooses completions, pairs or labels, and says
-    why. Status 0: written; 1: no row was chosen; 2: refused.
-
-    For example:
-
-    arena data runs/a/episodes.jsonl --select wins -o top=0.2 --out wins.parquet
-
-    arena data trees.jsonl --select branch_pairs -o margin=0.5 --held-out 0.1 --out pairs
-
-    arena data --list
-    """
+    """Choose rows to train on from recorded episodes."""
     if show_list:
         _print_selectors()
         return
@@ -528,14 +488,7 @@ def export(
     merged: bool = False,
     out: Path | None = None,
 ) -> None:
-    """Write a trained model so that other programs load it: transformers, vLLM, llama.cpp.
-
-    RUN is the folder of a training run, or one with a saved model or adapter.
-
-    For example:
-
-    arena export runs/first --merged
-    """
+    """Write a trained model so that other programs load it: transformers, vLLM, llama.cpp."""
     with usage_errors():
         source = run / "model" if (run / "model").is_dir() else run
         if not source.is_dir():

@@ -1,4 +1,4 @@
-"""The commands `arena eval`, `arena compare`, `arena board`, `arena tournament` and `arena play`."""
+"""The commands `arena eval`, `arena compare`, `arena attribute`, `arena board`, `arena tournament` and `arena play`."""
 
 import json
 import re
@@ -76,35 +76,7 @@ def evaluate(
     as_csv: bool = False,
     as_latex: bool = False,
 ) -> None:
-    """Measure a policy against opponents.
-
-    It plays in every seat. Results have confidence intervals and are compared with baselines. The
-    score is 0 for uniform random play and 100 for a best response to the same opponent, both
-    exact; "-" with the reason where the game cannot be enumerated. In cooperative games of talk a
-    line compares the policy with itself, and with a stranger: --against, or the game's own bot.
-
-    A policy is a string: random, first, constant:0, minimax, cfr, mcts:1000, ismcts:100,
-    tit_for_tat, hanabi_convention, lm:PATH, past:RUN@STEP, api:MODEL@URL, vllm:URL, human; an
-    opponent may also be "self", or past:RUN for all snapshots of a run. In small games a table
-    has the exact NashConv of policies with known action probabilities. Episodes with an endpoint do not wait for each other. An
-    episode in which a policy gives no reply is lost: no figure includes it, and the status is 1.
-    With --out the same command plays it again, and goes on after a stop. --out FILE.jsonl also
-    appends the results to FILE.results.jsonl; `arena report FILE.jsonl` shows both.
-
-    A model that was saved here is prompted and sampled as in its training. The file
-    arena_prompt.json in its folder holds these options, and can be edited. Options of this
-    command override the files of all policies.
-
-    For example:
-
-    arena eval mcts:100 tic_tac_toe --against minimax --against random
-
-    arena eval lm:runs/seed1/model kuhn_poker --against cfr -n 1000 --json
-
-    arena eval noisy:0.2(cfr) leduc_poker --measure regret --measure mutual_information
-
-    arena eval cfr -g kuhn_poker -g leduc_poker -p kuhn_poker.num_players=3 --csv
-    """
+    """Measure a policy against opponents."""
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         named = [*([game] if game else []), *(games or [])]
@@ -284,20 +256,7 @@ def compare(
     as_csv: bool = False,
     as_latex: bool = False,
 ) -> None:
-    """Compare two policies on the same seeds and seats.
-
-    The difference of their returns is paired by seeds, and recomputed from replayed records. In
-    cooperative games a policy plays all seats. Baselines: random play, the best constant reply.
-    A game is `trained`, `sibling` (same rules, other parameters) or `held out` by the run of
-    TRAINED, or by --trained-on. With --out the same command goes on after a stop or lost
-    episodes, as `arena eval` does.
-
-    For example:
-
-    arena compare lm:runs/a/start lm:runs/a/model --suite mars --out a.jsonl
-
-    arena compare random cfr -g kuhn_poker,leduc_poker -n 500 --json
-    """
+    """Compare two policies on the same seeds and seats."""
     from arena_trainers.evaluate.comparison import ComparisonPlan, comparison_table
 
     with usage_errors():
@@ -373,6 +332,50 @@ def training_games(
     return found or None, [str(one["id"]) for one in entries]
 
 
+@as_command
+def attribute(
+    policy: str,
+    game: str,
+    base: str = "random",
+    against: str = "random",
+    seats: list[int] | None = None,
+    permutations: int | None = None,
+    num_episodes: int = 100,
+    seed: int = 0,
+    *,
+    how: PolicyOptions,
+    timeout: float | None = None,
+    as_json: bool = False,
+    as_csv: bool = False,
+    as_latex: bool = False,
+) -> None:
+    """Attribute the difference of two policies to seats, by Shapley values.
+
+    The values sum to the return of a team of POLICY less that of a team of the base, on the same
+    seeds. Up to 8 seats all coalitions play; with more, --permutations samples orders of seats.
+    Seeds with a lost episode are left out, and the status is 1.
+
+    For example:
+
+    arena attribute lm:runs/a/model "questions(protocol=debate)" --base lm:runs/a/start
+    """
+    from arena_trainers.evaluate.comparison import attributed, seats_table
+    from arena_trainers.evaluate.matches import seeds_of
+
+    specs = [policy, base, against]
+    with usage_errors(), running("nothing was kept", policies=specs):
+        form = one_form(json=as_json, csv=as_csv, latex=as_latex)
+        given = how.policies(specs), game, seeds_of(seed, num_episodes), seats
+        rows, num_lost = attributed(*given, permutations, how.wrapper, timeout)
+    told = f"sampled: {permutations} orders a seed" if permutations else "exact"
+    title = f"{policy} in place of {base} in {game}: Shapley values, {told}"
+    document = {"method": told, "lost": num_lost, "seats": rows}
+    show(form, document, rows, lambda _: [seats_table(rows, title)])
+    if num_lost:
+        typer.echo(f"error: {num_lost} episodes are lost; play them again", err=True)
+        raise typer.Exit(1)
+
+
 MODEL = re.compile("(lm|api|vllm):")  # policies with a limit of tokens
 
 board_app = group(
@@ -392,18 +395,7 @@ def run_board(
     *,
     timeout: float | None = None,
 ) -> None:
-    """Play a suite, and write a submission.
-
-    The policy plays every game of the suite, plain, disguised and with another prompt, in
-    every seat, on seeds that follow from the suite's hash. Replies of lm:, api: and vllm: policies end after the
-    suite's number of tokens. After a stop, or if episodes were lost, the same command goes on.
-
-    For example:
-
-    arena board run cfr --out cfr.jsonl
-
-    arena board run api:MODEL@URL --suite mars --name "my model" --out mine.jsonl
-    """
+    """Play a suite, and write a submission."""
     from arena_trainers.tournament import load_suite, play_suite
 
     with usage_errors():
@@ -420,10 +412,7 @@ def run_board(
 @board_app.command("verify")
 @as_command
 def verify_board(files: list[Path], suite: str = "standard") -> None:
-    """Play the episodes of submissions again; status 1 if one does not hold.
-
-    For example: arena board verify cfr.jsonl
-    """
+    """Play the episodes of submissions again; status 1 if one does not hold."""
     from arena_trainers.tournament import load_suite, verify_submission
 
     with usage_errors():
@@ -440,10 +429,7 @@ def verify_board(files: list[Path], suite: str = "standard") -> None:
 @board_app.command("page")
 @as_command
 def page_board(files: list[Path], suite: str = "standard") -> None:
-    """Verify submissions, and print their table as Markdown.
-
-    For example: arena board page *.jsonl
-    """
+    """Verify submissions, and print their table as Markdown."""
     from arena_trainers.tournament import load_suite, submissions_page
 
     with usage_errors():
@@ -469,24 +455,7 @@ def tournament(
     as_csv: bool = False,
     as_latex: bool = False,
 ) -> None:
-    """Rate policies that play against each other.
-
-    They meet in every seat of every game.
-    DIR gets results.jsonl (each episode as soon as it ends), summary.json and matrix.png.
-    The same command resumes after a stop. Policies are named, prompted and sampled as in
-    `arena eval`. Status 0: played; 1: files not written, or a policy gave
-    no reply in some episodes, which the same command plays again; 2: refused; 130: stopped.
-
-    For example:
-
-    arena tournament random cfr -g kuhn_poker -g leduc_poker --out runs/a
-
-    arena tournament random cfr -g kuhn_poker -g nim -p kuhn_poker.num_players=3 --out runs/p
-
-    arena tournament lm:a lm:b -g mini_hanabi -n 500 --out runs/b
-
-    arena tournament human cfr -g kuhn_poker -n 5 --out runs/c
-    """
+    """Rate policies that play against each other."""
     from arena_trainers.extras import import_extra
     from arena_trainers.tournament import TournamentPlan, round_robin
 
@@ -534,22 +503,7 @@ def play(
     max_turns: int | None = None,
     out: Path | None = None,
 ) -> None:
-    """Play a game yourself, in the terminal.
-
-    Type an action or its number; ? for a hint, "rules" for the rules. One opponent plays
-    all other seats, or name one for each in seat order. After a game you may play another,
-    with the next seed.
-
-    For example:
-
-    arena play tic_tac_toe --against minimax --seat 1
-
-    arena play kuhn_poker --against cfr --hint cfr
-
-    arena play kuhn_poker --against lm:runs/seed1/model
-
-    Opponents are prompted and sampled as in `arena eval`, with the same options.
-    """
+    """Play a game yourself, in the terminal."""
     from arena_trainers.evaluate.baselines import prepared
     from arena_trainers.evaluate.exploit import given_prompts
 

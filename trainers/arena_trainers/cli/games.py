@@ -35,12 +35,7 @@ SKELETONS = Path(__file__).with_name("skeletons")
 
 @as_command
 def list_games(as_json: bool = False) -> None:
-    """List all games.
-
-    Pays: whether rewards come at the end or on the way. Longest: most turns of an episode, all
-    players together. Prompt: mean characters of a prompt in random play. All three are missing
-    if the game's extra is not installed.
-    """
+    """List all games."""
     infos = arena_envs.game_infos()
     playing = track(infos, "playing", console=Console(stderr=True), transient=True)
     rows = [_row(info) for info in playing]
@@ -117,10 +112,7 @@ def show_game(
     game: str,
     params: list[str] | None = None,
 ) -> None:
-    """Print the page of a game and a prompt of every player.
-
-    Example: arena show kuhn_poker -p num_players=3
-    """
+    """Print the page of a game and a prompt of every player."""
     from arena_wrappers.prompts.pages import page_text
 
     with usage_errors():
@@ -134,14 +126,7 @@ def check(
     params: list[str] | None = None,
     num_episodes: int = 40,
 ) -> None:
-    """Check that a game obeys the contract of games.
-
-    GAME is an id, or module:Class for a game of your own. If the game breaks a rule, it
-    prints the first broken rule and exits with status 1. It warns if the docstring of your
-    module is not a page.
-
-    Example: arena check my_package.my_game:MyGame -p size=3
-    """
+    """Check that a game obeys the contract of games."""
     from arena_envs.testing import OPT_OUT, BrokenPromise, check_game
 
     with usage_errors():
@@ -166,14 +151,7 @@ def new_game(
     talk: bool = False,
     players: int = 2,
 ) -> None:
-    """Write a small game with its page and its test, as a start for yours.
-
-    Without options it is a race of two players; with them a game of cards.
-
-    Examples:
-      arena new-game capture_the_hill
-      arena new-game liars_table --hidden --talk --players 3
-    """
+    """Write a small game with its page and its test, as a start for yours."""
     with usage_errors():
         written = write_skeleton(name, out, hidden, talk, players)
     for path in written:
@@ -248,16 +226,7 @@ def solve(
     out: Path | None = None,
     as_json: bool = False,
 ) -> None:
-    """Solve a game exactly, if it is small enough to enumerate.
-
-    auto: minimax for perfect information; otherwise joint (all joint plans) for cooperative
-    games and cfr+ for others.
-
-    Examples:
-      arena solve kuhn_poker
-      arena solve leduc_poker --solver cfr+ --iterations 2000 --out leduc.json
-      arena solve connect_four -p rows=4 -p columns=4
-    """
+    """Solve a game exactly, if it is small enough to enumerate."""
     with usage_errors():
         rules = arena_envs.make_game(game, **read_params(params))
         if out is not None and not out.parent.is_dir():

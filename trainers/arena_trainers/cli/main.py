@@ -245,19 +245,7 @@ def sweep(
     as_csv: bool = False,
     as_latex: bool = False,
 ) -> None:
-    """Train with all combinations of options, and compare them over seeds.
-
-    Options of `arena train` apply to all runs. After a stop the same command goes on: finished
-    runs are kept, others resume. The value of a run is its last NashConv (lower is better) or, in
-    games without it, the return against random play, or else in self-play. Intervals are of the
-    mean over seeds. Differences are from the first combination, paired by seeds.
-
-    For example:
-
-    arena sweep kuhn-tiny --vary credit=mars,episode --vary max_steps=20,40 --output-dir runs/a
-
-    arena sweep kuhn-tiny --vary warm_start_steps+max_steps=6+54,54+6 --output-dir runs/b  # two of two
-    """
+    """Train with all combinations of options, and compare them over seeds."""
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         runs: dict[str, dict[Path, list[str]]] = {}
@@ -381,6 +369,7 @@ for name, command in (
     *(("report", episodes.report), ("data", episodes.data)),
     *(("export", episodes.export), ("solve", games.solve)),
     *(("tournament", evaluate.tournament), ("compare", evaluate.compare)),
+    ("attribute", evaluate.attribute),
 ):
     app.command(name)(command)
 add_serve(app)

@@ -448,7 +448,7 @@ def group(name: str, text: str, **options: Any) -> typer.Typer:
 
 
 def as_command(function: Callable[..., None]) -> Callable[..., None]:
-    """A function as a command, whose arguments and options `options.toml` describes.
+    """A function as a command; `options.toml` has its arguments, options and the rest of its help.
 
     A parameter `how` stands for the options of `PolicyOptions`, which the help lists at its
     place. Parameters that are `Annotated` are as they say.
@@ -475,6 +475,7 @@ def as_command(function: Callable[..., None]) -> Callable[..., None]:
 
     run.__signature__ = inspect.Signature(declared)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in declared}
+    run.__doc__ = f"{function.__doc__}\n\n{told.get('about', '')}"
     return run
 
 

@@ -41,12 +41,7 @@ def mcp(
     host: str = "127.0.0.1",
     port: int | None = None,
 ) -> None:
-    """Serve all games to agents as tools of MCP.
-
-    An agent lists games, starts one, observes and acts, against --against (default random).
-
-    For example, as the command of a client: arena serve mcp --against cfr
-    """
+    """Serve all games to agents as tools of MCP."""
     with usage_errors():
         extras.require(["mcp"], "mcp")
         from arena_wrappers.adapters.mcp import make_server
@@ -74,18 +69,7 @@ def openenv(
     max_turns: int | None = None,
     export: Path | None = None,
 ) -> None:
-    """Serve a game to OpenEnv's clients, with a page for people at /web.
-
-    The client plays all seats in turn, or one seat against --against (default random): one
-    policy for all other seats, or one for each. Each session makes its own policies. Serve a
-    model with arena serve policy, and name it vllm:URL here.
-
-    For example:
-
-    arena serve openenv kuhn_poker --seat random --against cfr
-
-    In Python: openenv.core.GenericEnvClient(base_url="http://127.0.0.1:8000").sync()
-    """
+    """Serve a game to OpenEnv's clients, with a page for people at /web."""
     with usage_errors():
         if not timeout > 0:
             raise ValueError(f"want --timeout above 0, got {timeout}")
@@ -135,16 +119,7 @@ def web(
     token: str | None = None,
     tables: int = 10_000,
 ) -> None:
-    """Play any game in a browser, alone or with others by link.
-
-    Each game offers its own bots; add others, such as a trained model, with --against. Games
-    outlive the server. After a move the page shows its regret and the equilibrium's mix, where
-    the game can be solved; after a game a replay with credit, and a link to it.
-
-    For example:
-
-    arena serve web --against lm:runs/first/model
-    """
+    """Play any game in a browser, alone or with others by link."""
     with usage_errors():
         _check_free(host, port)
         extras.require(["starlette", "uvicorn"], "web")
@@ -183,18 +158,7 @@ def policy(
     lora_r: int = 0,
     start: bool = False,
 ) -> None:
-    """Print the command of a vLLM server that generates for training.
-
-    MODEL is a run, a folder with a model or adapter, or an id of the Hugging Face hub. Give
-    vLLM's own options after --. Training with the server:
-
-    arena train --model MODEL --use_vllm true --vllm_mode server
-    --vllm_server_base_url http://127.0.0.1:8000
-
-    For example:
-
-    arena serve policy Qwen/Qwen3-0.6B --lora-r 16 --start -- --max-model-len 4096
-    """
+    """Print the command of a vLLM server that generates for training."""
     with usage_errors():
         _check_port(port)
         if start:

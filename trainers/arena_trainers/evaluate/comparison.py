@@ -1,7 +1,11 @@
-"""Two policies on the same seeds and seats, with baselines and costs."""
+"""Two policies on the same seeds and seats, with baselines and costs; Shapley values of seats."""
 
+import itertools
+import math
+import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 from rich import box
@@ -9,16 +13,27 @@ from rich.markup import escape
 from rich.table import Table
 
 from arena_envs import GameEnv
-from arena_envs.game import AnyGame
-from arena_envs.transforms import Transform
+from arena_envs.game import AnyGame, bounds_of
+from arena_envs.transforms import innermost
+from arena_trainers.evaluate.baselines import prepared
+from arena_trainers.evaluate.exploit import given_prompts
+from arena_trainers.evaluate.intervals import paired_interval
 from arena_trainers.evaluate.matches import (
     Evaluation,
     EvaluationPlan,
     Progress,
+    checked_seats,
     env_of,
 )
 from arena_trainers.evaluate.result_rows import ResultRow, append_results
-from arena_wrappers import Policy, make_policy
+from arena_wrappers import (
+    EpisodePlan,
+    NoReplyError,
+    Policy,
+    PromptWrapper,
+    make_policy,
+    stream_plans,
+)
 
 CAPTION = """\
 difference: trained less base on the same seeds and seats, from replayed records; brackets: 95 % intervals over n seeds
@@ -29,7 +44,13 @@ The training's games: {games}"""
 ROLES = {"policy": "trained", "uniform": "random"}  # where the names differ
 SOLO = {"policy": "solo", "base": "base solo"}
 
+MAX_EXACT = 8  # seats
+SEATS = """\
+value: the seat's share of the team's return with the policy less that with the base; below 0: the policy lowers it
+brackets: 95 % intervals over n seeds"""
+
 Record = dict[str, Any]
+Step = tuple[int, frozenset[int], float]  # seat, coalition that it joins, weight
 
 
 def level_of(game: AnyGame, trained: Sequence[AnyGame] | None) -> str:
@@ -44,14 +65,8 @@ def level_of(game: AnyGame, trained: Sequence[AnyGame] | None) -> str:
         return "unknown"
     if game in trained:
         return "trained"
-    rules = {type(_inner(one)) for one in trained}
-    return "sibling" if type(_inner(game)) in rules else "held out"
-
-
-def _inner(game: AnyGame) -> AnyGame:
-    while isinstance(game, Transform):
-        game = game.game
-    return game
+    rules = {type(innermost(one)) for one in trained}
+    return "sibling" if type(innermost(game)) in rules else "held out"
 
 
 class ComparisonPlan:
@@ -225,4 +240,147 @@ def comparison_table(records: Sequence[Mapping[str, Any]]) -> Table:
             str(one.get("num_lost", "")),
         ]
         table.add_row(*map(escape, cells))
+    return table
+
+
+def steps_of(
+    seats: Sequence[int], num_permutations: int | None, seed: int
+) -> list[Step]:
+    """Seats, the coalitions that they join, and weights: all, or sampled orders of a seed."""
+    m = len(seats)
+    if num_permutations is None:
+        return [
+            (seat, frozenset(joined), 1 / (m * math.comb(m - 1, size)))
+            for seat in seats
+            for size in range(m)
+            for joined in itertools.combinations({*seats} - {seat}, size)
+        ]
+    rng = random.Random(f"orders {seed}")
+    orders = [rng.sample(seats, m) for _ in range(num_permutations)]
+    return [
+        (seat, frozenset(order[:place]), 1 / num_permutations)
+        for order in orders
+        for place, seat in enumerate(order)
+    ]
+
+
+def attributed(
+    policies: Sequence[Policy | str],
+    game: str,
+    seeds: Sequence[int],
+    seats: Sequence[int] | None = None,
+    num_permutations: int | None = None,
+    prompt: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
+) -> tuple[list[Record], int]:
+    """A record for each seat, and the number of lost episodes, whose seeds are left out.
+
+    A coalition S is played by the policy, the other seats of the team by the base, on the same
+    seeds. v(S) is the mean return of the team. The Shapley value of seat i is
+
+        sum over S without i of |S|! (m - |S| - 1)! / m! (v(S + i) - v(S)),   m seats,
+
+    so that values sum to v(all) - v(none). A seed is one observation of the 95 % interval.
+
+    Args:
+        policies: the policy, the base, and who plays the seats that are not of the team.
+        game: the game's string.
+        seeds: of the episodes.
+        seats: the team; by default that of seat 0.
+        num_permutations: number of sampled orders for each seed; None for exact values.
+        prompt: arguments of the `PromptWrapper`.
+        timeout: longest call of a policy, in seconds.
+
+    Raises:
+        ValueError: the seats are no team, or more than `MAX_EXACT` without `num_permutations`.
+        NoReplyError: every seed has a lost episode.
+    """
+    env, given = env_of(game), dict(prompt or {})
+    team = _team(env.game, seats, num_permutations)
+    if len(policies) != 3:
+        raise ValueError(
+            f"want three policies, got {len(policies)}: name past:RUN@STEP"
+        )
+    made = [prepared(one, env.game) for one in policies]
+    wrapper = PromptWrapper(env, **{"on_invalid": "forfeit", **given})
+    steps = {seed: steps_of(team, num_permutations, seed) for seed in seeds}
+    pairs = ((seed, j, j | {s}) for seed, joins in steps.items() for s, j, _ in joins)
+    keys = [*dict.fromkeys((seed, c) for seed, *both in pairs for c in both)]
+    paid = _paid(made, keys, wrapper, given, team, timeout)
+    lost = {seed for seed, _ in {*keys} - {*paid}}
+    if len(lost) == len(seeds):
+        raise NoReplyError("each seed has a lost episode")
+    shares = {
+        seat: [
+            _share(seat, seed, steps[seed], paid) for seed in seeds if seed not in lost
+        ]
+        for seat in team
+    }
+    low, high = bounds_of(env.game)
+    records = [
+        {"seat": seat, "num_seeds": len(each), "value": fmean(each)}
+        | dict(zip(("low", "high"), paired_interval(each, high - low), strict=True))
+        for seat, each in shares.items()
+    ]
+    return records, len(keys) - len(paid)
+
+
+def _paid(
+    made: Sequence[Policy],
+    keys: Sequence[tuple[int, frozenset[int]]],
+    wrapper: PromptWrapper,
+    given: dict[str, Any],
+    team: Sequence[int],
+    timeout: float | None,
+) -> dict[tuple[int, frozenset[int]], float]:
+    """Mean returns of the team by seed and coalition, without lost episodes."""
+    num = wrapper.game.num_players
+    plans = []
+    for seed, coalition in keys:
+        index = [0 if s in coalition else 1 + (s not in team) for s in range(num)]
+        lineup = [made[i] for i in index]
+        prompts = given_prompts(lineup, given)
+        plans.append(EpisodePlan(wrapper.clone, lineup, seed, prompts=prompts))
+    return {
+        keys[index]: fmean(episode.returns[seat] for seat in team)
+        for index, episode in stream_plans(plans, batch_size=256, timeout=timeout)
+        if episode.lost is None
+    }
+
+
+def _share(
+    seat: int, seed: int, steps: Sequence[Step], paid: Mapping[Any, float]
+) -> float:
+    """The value of a seat in a seed, by the returns of coalitions."""
+    joins = [(joined, weight) for s, joined, weight in steps if s == seat]
+    return sum(w * (paid[seed, j | {seat}] - paid[seed, j]) for j, w in joins)
+
+
+def _team(
+    game: AnyGame, seats: Sequence[int] | None, num_permutations: int | None
+) -> Sequence[int]:
+    """The seats, by default the team of seat 0; checked."""
+    own = [s for s, team in enumerate(game.teams) if team == game.teams[0]]
+    found = checked_seats(game, seats or own)
+    if len(found) < 2:
+        raise ValueError(
+            f"want a team of two seats at least, got {[*found]}; name seats with --seat"
+        )
+    if len(found) > MAX_EXACT and num_permutations is None:
+        raise ValueError(
+            f"want at most {MAX_EXACT} seats for exact values, got {len(found)}; add "
+            "--permutations 50 to sample orders"
+        )
+    return found
+
+
+def seats_table(records: Sequence[Record], title: str) -> Table:
+    """The records of `attributed`."""
+    look: Any = {"caption_justify": "left", "box": box.SIMPLE_HEAD}
+    table = Table(
+        "seat", "n", "value (95 %)", title=escape(title), caption=SEATS, **look
+    )
+    for one in records:
+        text = "{seat}|{num_seeds}|{value:z.3f} ({low:z.3f} to {high:z.3f})"
+        table.add_row(*text.format(**one).split("|"))
     return table

@@ -34,6 +34,7 @@ are uniform unless `options` or another matchmaker say otherwise.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -61,6 +62,7 @@ from arena_trainers.matchmaking.protocol import (
 )
 
 
+@dataclass(kw_only=True, eq=False)
 class PastSelves(BaseMatchmaker):
     """Each start against one snapshot, drawn uniformly; a random seat learns.
 
@@ -71,16 +73,14 @@ class PastSelves(BaseMatchmaker):
         max_live: how many snapshots stay in memory.
     """
 
-    def __init__(
-        self,
-        *,
-        every: int = 20,
-        window: int | None = None,
-        max_kept: int = 32,
-        max_live: int = 4,
-    ) -> None:
-        self.history = History(every, window, max_kept, max_live)
-        self.max_live = max_live
+    every: int = 20
+    window: int | None = None
+    max_kept: int = 32
+    max_live: int = 4
+
+    def __post_init__(self) -> None:
+        shared = self.every, self.window, self.max_kept, self.max_live
+        self.history = History(*shared)
 
     def snapshots(self, step: int) -> Sequence[int]:
         return self.history.steps(step)
@@ -98,6 +98,7 @@ class PastSelves(BaseMatchmaker):
 Record = list[float]  # wins and episodes, both decayed
 
 
+@dataclass(kw_only=True, eq=False)
 class Prioritised(PastSelves):
     """Each start against one snapshot, drawn by (1 - rate of wins) ** power.
 
@@ -110,22 +111,13 @@ class Prioritised(PastSelves):
         max_live: how many snapshots stay in memory.
     """
 
-    def __init__(
-        self,
-        *,
-        power: float = 2.0,
-        decay: float = 0.95,
-        every: int = 20,
-        window: int | None = None,
-        max_kept: int = 32,
-        max_live: int = 4,
-    ) -> None:
-        check_number("power", power, 0, 100)
-        check_number("decay", decay, 0, 1)
-        self.power, self.decay = power, decay
-        super().__init__(
-            every=every, window=window, max_kept=max_kept, max_live=max_live
-        )
+    power: float = 2.0
+    decay: float = 0.95
+
+    def __post_init__(self) -> None:
+        check_number("power", self.power, 0, 100)
+        check_number("decay", self.decay, 0, 1)
+        super().__post_init__()
         self._records: dict[str, dict[int, Record]] = {}
 
     def prepare(self, games: Mapping[str, AnyGame]) -> None:
@@ -185,6 +177,7 @@ Pair = tuple[int, int]  # the steps of two snapshots, in ascending order
 METAS = ("nash", "replicator")
 
 
+@dataclass(kw_only=True, eq=False)
 class PSRO(PastSelves):
     """Each start against one snapshot, drawn from the meta-strategy of its game.
 
@@ -198,20 +191,16 @@ class PSRO(PastSelves):
         max_live: how many snapshots stay in memory.
     """
 
-    def __init__(
-        self,
-        *,
-        meta: str = "nash",
-        num_matches: int = 16,
-        every: int = 20,
-        max_kept: int = 16,
-        max_live: int = 4,
-    ) -> None:
-        if meta not in METAS:
-            raise ValueError(f"want meta among {', '.join(METAS)}, got {meta!r}")
-        check_count("num_matches", num_matches)
-        self.meta, self.num_matches = meta, num_matches
-        super().__init__(every=every, max_kept=max_kept, max_live=max_live)
+    meta: str = "nash"
+    num_matches: int = 16
+    window: None = field(default=None, init=False)
+    max_kept: int = 16
+
+    def __post_init__(self) -> None:
+        if self.meta not in METAS:
+            raise ValueError(f"want meta among {', '.join(METAS)}, got {self.meta!r}")
+        check_count("num_matches", self.num_matches)
+        super().__post_init__()
         self._games: list[str] = []
         self._payoffs: dict[str, dict[Pair, list[float]]] = {}  # sum and episodes
         self._solved: dict[tuple[str, tuple[int, ...]], Floats] = {}
