@@ -65,6 +65,19 @@ def test_hapo_takes_z_scores_of_trajectories_where_those_of_tokens_are_large(bat
     np.testing.assert_allclose(got, [1 / ROOT] + [-1 / ROOT] * 99)
 
 
+def test_poad_without_discount_is_ppos_gae_over_all_tokens_of_a_seat(batch):
+    """Two turns of two tokens and of three, written as one sequence of tokens."""
+    value, reward = [0.5, -1.0, 2.0, 0.3, 0.7], [0.0, 1.0, 0.0, 0.0, -2.0]
+    wanted, after = [0.0] * 6, [*value[1:], 0.0]
+    for t in reversed(range(5)):
+        delta = reward[t] + after[t] - value[t]
+        wanted[t] = delta + 0.9 * wanted[t + 1]
+    given = {"num_tokens": [2, 3], "truncated": [False, False]}
+    turns = batch((0, 0, 0, [1, -2]), tokens={"value": value}, **given)
+    options = {"discount": 1.0, "lambda_": 0.9, "lambda_tokens": 0.9}
+    np.testing.assert_allclose(credit(turns, "poad", **options), wanted[:5])
+
+
 def test_poad_by_hand(batch):
     """γ = λ = λ' = 1/2. Values 1 3 | 4, rewards 2, 6: δ = 3 - 1, 2 + 4/2 - 3 and 6 - 4;
     from the end 2, 1 + 2/4, 2 + 1.5/2. Truncated: 0 + 8/2 - 2."""

@@ -19,6 +19,7 @@ from arena_trainers.runs.checks.dry_run import (
 
 DOCS = Path(__file__).parents[3] / "docs" / "training.md"
 SHOWN = ("marshal-paper", "smollm2", "at-grpo-roles", "marft", "advevo", "kuhn-tiny")
+FAST = (*SHOWN, "archer", "poad", "ppo")
 LOAD = Load(8, 1.0, 8, 4.0, 5, 32, 110.0, 100.0, 120, 20)
 
 
@@ -92,7 +93,7 @@ def test_a_larger_gpu_runs_more_tokens_and_one_that_is_too_small_none():
 @pytest.mark.parametrize(
     "name",
     [
-        name if name in SHOWN else pytest.param(name, marks=pytest.mark.slow)
+        name if name in FAST else pytest.param(name, marks=pytest.mark.slow)
         for name in recipes()
         if "rounds" not in load_recipe(name)
     ],

@@ -123,6 +123,7 @@ def test_the_gradient_is_that_of_autograd_by_hand_on_three_tokens(make_trainer, 
     assert network[0].grad.any()
 
 
+@pytest.mark.slow
 def test_the_gradient_is_the_same_in_chunks(make_trainer, generated, monkeypatch):
     """Also where activations are computed again."""
     found = []

@@ -133,6 +133,7 @@ def test_evaluation_teaches_the_critic_nothing(make_trainer):
     assert trainer.credit.critic.seen == []
 
 
+@pytest.mark.slow
 def test_a_resumed_run_goes_on_bit_by_bit(make_trainer, tmp_path):
     options: dict[str, Any] = {**ARCHER, "critic_args": FAST, "max_steps": 4}
     options |= {"save_strategy": "steps", "save_steps": 2}

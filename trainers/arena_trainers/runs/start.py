@@ -33,7 +33,7 @@ from transformers import (
 from arena_envs import GameEnv, make_game
 from arena_envs.catalogue import GAMES
 from arena_envs.game import AnyGame
-from arena_trainers.data import legal_play, solver_replies
+from arena_trainers.data import Example, legal_play, solver_replies
 from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.matchmaking.protocol import SELF
@@ -296,28 +296,12 @@ def make_start(
         console: where progress is shown.
     """
     if folder is None:
-        model: Any = tiny_model(
-            tokenizer,
-            hidden_size=job.hidden_size,
-            num_layers=job.num_layers,
-            seed=args.seed,
-        )
+        sizes = {"hidden_size": job.hidden_size, "num_layers": job.num_layers}
+        model: Any = tiny_model(tokenizer, **sizes, seed=args.seed)
     else:
         model = AutoModelForCausalLM.from_pretrained(folder)
-    if job.warm_start_steps > 0:
-        _imitate(job, args, model, tokenizer, plans, console)
-    return model
-
-
-def _imitate(
-    job: JobConfig,
-    args: TurnGRPOConfig,
-    model: Any,
-    tokenizer: Any,
-    plans: Sequence[GamePlan],
-    console: Console,
-) -> None:
-    """Trains the model in float32, as half precision loses such small updates."""
+    if job.warm_start_steps == 0:
+        return model
     teacher = job.warm_start_teacher or "random legal play"
     console.print(f"warm start: {job.warm_start_steps} steps of imitation of {teacher}")
 
@@ -325,19 +309,12 @@ def _imitate(
         if step % -(-job.warm_start_steps // 5) == 0:  # five lines at most
             console.print(f"  step {step}, loss {loss:.2f} nats per token")
 
-    games = imitated(job, args, plans)
-    how = [plan.env_fn for plan in games], job.warm_start_episodes, args.seed
-    if job.warm_start_teacher is None:
-        examples = legal_play(*how)
-    else:
-        bot = make_policy(job.warm_start_teacher)
-        examples = solver_replies(how[0], bot, *how[1:])
     saved = model.dtype
-    model.to(args.device).float()
+    model.to(args.device).float()  # half precision loses such small updates
     chat: Any = args.chat_template_kwargs  # of TRL, which also takes JSON
     warm_start(
         LMPolicy(model, tokenizer, chat_template_kwargs=chat),
-        examples,
+        _examples(job, args, plans),
         num_steps=job.warm_start_steps,
         learning_rate=job.warm_start_learning_rate,
         batch_size=job.warm_start_batch_size,
@@ -346,7 +323,18 @@ def _imitate(
         checkpointing=bool(args.gradient_checkpointing),
         on_step=tell,
     )
-    model.to(saved)
+    return model.to(saved)
+
+
+def _examples(
+    job: JobConfig, args: TurnGRPOConfig, plans: Sequence[GamePlan]
+) -> list[Example]:
+    """The replies that a warm start imitates."""
+    makers = [plan.env_fn for plan in imitated(job, args, plans)]
+    how = job.warm_start_episodes, args.seed
+    if job.warm_start_teacher is None:
+        return legal_play(makers, *how)
+    return solver_replies(makers, make_policy(job.warm_start_teacher), *how)
 
 
 @contextmanager

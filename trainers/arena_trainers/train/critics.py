@@ -643,10 +643,10 @@ class UtteranceCritic:
         causal = model.get_base_model() if hasattr(model, "peft_config") else model
         body = copy.deepcopy(causal.base_model)  # its forward is that of transformers
         self.encoder = body.eval().requires_grad_(False)
-        size = model.config.get_text_config().hidden_size
+        self.size: int = model.config.get_text_config().hidden_size
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            made = [_network(size, hidden_size).float() for _ in range(4)]
+            made = [_network(self.size, hidden_size).float() for _ in range(4)]
         self.networks = nn.ModuleList(made).to(trainer.args.device)
         self.targets = copy.deepcopy(self.networks).requires_grad_(False)
         self.optimizer = torch.optim.Adam(self.networks.parameters(), learning_rate)
@@ -669,20 +669,19 @@ class UtteranceCritic:
 
     def _encoded(self, texts: Sequence[Text]) -> torch.Tensor:
         """float32[N, 2, H]: the last hidden state of each prompt, and of it with its reply."""
-        forward, device = self.trainer.forward, self.trainer.args.device
-        keys = [(tuple(prompt), tuple(reply)) for prompt, reply in texts]
-        distinct = [*dict.fromkeys(keys)]
-        sizes = [len(prompt) + len(reply) for prompt, reply in distinct]
-        found = {}
+        device, most = self.trainer.args.device, self.trainer.forward.max_tokens
+        states = torch.zeros(len(texts), 2, self.size, device=device)
+        sizes = [len(prompt) + len(reply) for prompt, reply in texts]
         alike = reads_padding(self.trainer.policy.model)
-        chunks = chunks_by_length(sizes, [0] * len(sizes), forward.max_tokens, alike)
-        for rows in ([distinct[i] for i in chunk] for chunk in chunks):
-            ids, mask = left_padded([[*p, *u] for p, u in rows], 0, device)
+        chunks = chunks_by_length(sizes, [0] * len(sizes), most, alike)
+        for chunk in chunks if texts else ():
+            rows = [[*texts[i][0], *texts[i][1]] for i in chunk]
+            ids, mask = left_padded(rows, 0, device)
             places_of = positions(self.encoder, mask)
             output = self.encoder(input_ids=ids, attention_mask=mask, **places_of)
-            for key, own in zip(rows, output.last_hidden_state.float(), strict=True):
-                found[key] = own[[-1 - len(key[1]), -1]]
-        return torch.stack([found[key] for key in keys])
+            for i, own in zip(chunk, output.last_hidden_state.float(), strict=True):
+                states[i] = own[[-1 - len(texts[i][1]), -1]]
+        return states
 
     @staticmethod
     def _values(
