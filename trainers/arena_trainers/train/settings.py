@@ -879,13 +879,7 @@ def check_credit(
     try_parts(parts_of(args.rewards), games)
     functions = {} if functions is None else functions
     credit.check_options(args.credit, args.credit_args)
-    discount = discount_of(args.credit, args.credit_args)
-    for name in ("milestones", "belief_gain"):
-        own = {"discount": discount, **(args.rewards.get(name) or {})}["discount"]
-        if own != discount:  # turns that change nothing would be paid
-            raise ValueError(
-                f"want the discount of the credit, {discount!r}, in rewards[{name!r}], got {own!r}"
-            )
+    check_discounts(args)
     by_critic = of_critic(args.critic).columns
     taken = {*PROVIDED, *by_critic}
     check_functions(functions, taken)
@@ -988,6 +982,17 @@ def estimate_credit(
             stacklevel=2,
         )
     return result
+
+
+def check_discounts(args: Any) -> None:
+    """Raises ValueError for a potential with another discount than that of the credit."""
+    discount = discount_of(args.credit, args.credit_args)
+    for name in ("milestones", "belief_gain"):
+        own = {"discount": discount, **(args.rewards.get(name) or {})}["discount"]
+        if own != discount:  # turns that change nothing would be paid
+            raise ValueError(
+                f"want the discount of the credit, {discount!r}, in rewards[{name!r}], got {own!r}"
+            )
 
 
 def discount_of(estimator: str, options: Mapping[str, Any]) -> float:
