@@ -169,6 +169,9 @@ def option(*default: Any, least: float | None = None) -> Any:
     return dataclasses.field(**given, metadata=metadata)
 
 
+T = typing.TypeVar("T", bound=type)
+
+
 @cache
 def documented(cls: Any) -> dict[str, tuple[str, str]]:
     """The group and the text of each option of a class, from the TOML file beside its module."""
@@ -178,6 +181,13 @@ def documented(cls: Any) -> dict[str, tuple[str, str]]:
     return {
         name: (group, one) for group in groups for name, one in groups[group].items()
     }
+
+
+def with_texts(cls: T) -> T:
+    """Adds the texts of `documented` to the docstring of a class."""
+    lines = [f"    {name}: {text}" for name, (_, text) in documented(cls).items()]
+    cls.__doc__ = "\n".join([f"{cls.__doc__}\n", "Options:", *lines])
+    return cls
 
 
 def check_declared(values: Any, cls: Any = None) -> None:

@@ -398,7 +398,7 @@ def test_judged_pairs_compares_mean_grades_of_the_replies_to_a_prompt():
 
     def grade(request):
         *_, asked = request.messages
-        reply = "bet" if ">bet<" in asked["content"] else "pass"
+        reply = "bet" if "<reply>\n< answer>bet<" in asked["content"] else "pass"
         graded.append(reply)
         return told[reply][graded.count(reply) % len(told[reply])]
 

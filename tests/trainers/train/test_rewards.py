@@ -194,6 +194,11 @@ def test_a_reward_that_a_game_cannot_pay_is_refused_before_torch_is_imported(
         preflight.check(settings, tmp_path / "new", resume=False)
 
 
+def test_a_potential_with_another_discount_than_the_credit_is_refused(make_trainer):
+    with pytest.raises(ValueError, match=r"discount of the credit, 1.0, in rewards"):
+        make_trainer(rewards={"belief_gain": {"discount": 0.9}})
+
+
 def test_a_reward_that_a_game_cannot_pay_is_refused_at_the_start(make_trainer):
     with pytest.raises(ValueError, match="did you mean 'cfr'"):
         make_trainer(rewards={"expert_match": {"solver": "cfrr"}})

@@ -65,7 +65,7 @@ from arena_wrappers import (
     turn_states,
 )
 from arena_wrappers.policies import Reply, addressed
-from arena_wrappers.policies.agents import quoted, told
+from arena_wrappers.policies.agents import fenced, told
 from arena_wrappers.prompts import after_reasoning, seat_options
 
 _Scored = tuple[float, int, Trajectory]
@@ -537,7 +537,7 @@ def _asked(episodes: Sequence[Episode], seed: int, policies: Policies) -> list[A
 
 
 GRADING = (
-    "Do not act now. Grade this reply to the above: {}\nAdd 1 point for each that holds: it names one "
+    "Do not act now. Grade this reply to the above:\n{}\nAdd 1 point for each that holds: it names one "
     "action; the action is allowed; it is to the point; it is better than most others; none is "
     "better. Say why in a sentence, then end with the sum, from 0 to 5."
 )
@@ -557,7 +557,8 @@ def judged_pairs(
 
     Self-Rewarding Language Models (https://arxiv.org/abs/2401.10020), whose judge is the model that
     learns: in rounds `learner`, the default there. Differences: the prompts are those of play, and
-    the criteria are for actions. The judge sees what the seat saw, and no outcome.
+    the criteria are for actions. The judge sees what the seat saw, and no outcome. A reply may ask
+    the judge for points: it is fenced, but a judge may obey.
 
     Args:
         episodes: the records, with several replies to a prompt: samples, or turn trees.
@@ -602,7 +603,7 @@ def _grades(
     for start in range(0, len(asked), size):
         requests = []
         for one in asked[start : start + size]:
-            prompt = told(GRADING.format(quoted(one.turn.reply)), one.turn.messages)
+            prompt = told(GRADING.format(fenced(one.turn.reply)), one.turn.messages)
             asks = replace(one.request, messages=prompt, legal=[*"012345"])
             lots = [draw(seed, i, [m["content"] for m in prompt]) for i in range(num)]
             requests += [replace(asks, seed=lot) for lot in lots]

@@ -533,7 +533,7 @@ def belief_gain(
 
     Φ is log p(true card), at least log 0.01, p the exact posterior of `Belief`. Of CURIO
     (https://arxiv.org/abs/2504.03206), whose beliefs are a model's. After the last turn Φ' is 0 in a
-    terminated episode, else Φ.
+    terminated episode, else Φ. `discount` has to be that of the estimator.
     """
     posteriors, _ = _known(posteriors_of, game, others)
 

@@ -22,6 +22,7 @@ from arena_trainers.options import (
     options_of,
     refuse_unknown,
     unknown_option,
+    with_texts,
 )
 from arena_trainers.train.settings import branching_of, refuse_warm_start
 from arena_wrappers import Branching
@@ -61,6 +62,7 @@ _OF_THE_LOOP = ("model", "data", "seed")
 _IN_TURN = ("play", "select", "train")  # stages that may be lists
 
 
+@with_texts
 @dataclass(frozen=True)
 class JobConfig:
     """Settings of a training run besides the trainer's own."""
@@ -268,6 +270,7 @@ def output_defaults(output_dir: str, options: Container[str]) -> dict[str, Any]:
     return defaults
 
 
+@with_texts
 @dataclass(frozen=True)
 class RowConfig:
     """Settings of a run that learns from rows, besides the model's and the trainer's."""
@@ -352,6 +355,7 @@ def trainer_args(
     return config(**{**defaults, **given})
 
 
+@with_texts
 @dataclass(frozen=True)
 class PlayStage:
     """The line-ups of a round, and the number of their episodes."""
@@ -374,6 +378,7 @@ class PlayStage:
         return branching_of("rounds.play.branch", self.branch)
 
 
+@with_texts
 @dataclass(frozen=True)
 class EvaluateStage:
     """The opponents of each model's evaluation."""
@@ -401,6 +406,7 @@ class RoundStages:
     train: dict[str, Any]
 
 
+@with_texts
 @dataclass(frozen=True)
 class Loop:
     """The stages of the rounds, and the number of rounds."""

@@ -441,7 +441,7 @@ class TokenCritic(TrainerCallback):
         learning_rate: at the start of the schedule.
         loss_weight: weight of the loss of values.
         shared: whether this loss trains the model, too.
-        clip: most by which an update lowers the loss by a change of a value, see `value_loss`; None for any.
+        clip: c of `arena_trainers.losses.value_loss`; None for no clipping.
 
     Raises:
         ValueError: a number out of range.

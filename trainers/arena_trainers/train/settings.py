@@ -49,6 +49,7 @@ from arena_trainers.options import (
     option,
     options_of,
     refuse_unknown,
+    with_texts,
 )
 from arena_trainers.processes import splits_weights
 from arena_trainers.rewards import parts_of, try_parts
@@ -285,6 +286,7 @@ MAX_REPLY_TOKENS = 256  # if the settings give no limit
 BRANCH_OPTIONS = ("num_candidates", "turns", "seats", "follow")
 
 
+@with_texts
 @dataclass
 class SelfPlay:
     """The options that self-play adds to TRL's, which `settings.toml` describes."""
@@ -871,14 +873,15 @@ def check_credit(
         The columns to collect: those that the estimator reads, and those of the functions.
 
     Raises:
-        ValueError: unknown estimator or option; a column that rollouts do not give; a
-            function whose column does not affect the credit; bounds that a return can lie
-            outside of; weights of reward parts that do not fit the estimator; a part of the
-            reward that a game cannot pay.
+        ValueError: unknown estimator or option; a reward with another discount than the
+            estimator; a column that rollouts do not give; a function whose column does not
+            affect the credit; bounds that a return can lie outside of; weights of reward parts
+            that do not fit the estimator; a part of the reward that a game cannot pay.
     """
     try_parts(parts_of(args.rewards), games)
     functions = {} if functions is None else functions
     credit.check_options(args.credit, args.credit_args)
+    check_discounts(args)
     by_critic = of_critic(args.critic).columns
     taken = {*PROVIDED, *by_critic}
     check_functions(functions, taken)
@@ -981,6 +984,17 @@ def estimate_credit(
             stacklevel=2,
         )
     return result
+
+
+def check_discounts(args: Any) -> None:
+    """Raises ValueError for a potential with another discount than that of the credit."""
+    discount = discount_of(args.credit, args.credit_args)
+    for name in ("milestones", "belief_gain"):
+        own = {"discount": discount, **(args.rewards.get(name) or {})}["discount"]
+        if own != discount:  # turns that change nothing would be paid
+            raise ValueError(
+                f"want the discount of the credit, {discount!r}, in rewards[{name!r}], got {own!r}"
+            )
 
 
 def discount_of(estimator: str, options: Mapping[str, Any]) -> float:
