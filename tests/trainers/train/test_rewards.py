@@ -194,9 +194,16 @@ def test_a_reward_that_a_game_cannot_pay_is_refused_before_torch_is_imported(
         preflight.check(settings, tmp_path / "new", resume=False)
 
 
-def test_a_potential_with_another_discount_than_the_credit_is_refused(make_trainer):
-    with pytest.raises(ValueError, match=r"discount of the credit, 1.0, in rewards"):
-        make_trainer(rewards={"belief_gain": {"discount": 0.9}})
+@pytest.mark.parametrize(
+    ("options", "credit_args", "message"),
+    [({"discount": 0.9}, {}, "1.0, in rewards"), ({}, {"discount": 0.9}, "got 1.0")],
+)
+def test_a_potential_with_another_discount_than_the_credit_is_refused(
+    make_trainer, options, credit_args, message
+):
+    given = {"rewards": {"belief_gain": options}, "credit_args": credit_args}
+    with pytest.raises(ValueError, match=f"discount of the credit, .*{message}"):
+        make_trainer(**given)
 
 
 def test_a_reward_that_a_game_cannot_pay_is_refused_at_the_start(make_trainer):

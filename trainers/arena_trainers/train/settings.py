@@ -989,9 +989,11 @@ def estimate_credit(
 def check_discounts(args: Any) -> None:
     """Raises ValueError for a potential with another discount than that of the credit."""
     discount = discount_of(args.credit, args.credit_args)
-    for name in ("milestones", "belief_gain"):
-        own = {"discount": discount, **(args.rewards.get(name) or {})}["discount"]
-        if own != discount:  # turns that change nothing would be paid
+    for name in [n for n in ("milestones", "belief_gain") if n in args.rewards]:
+        given = args.rewards[name] or {}
+        own = given.get("discount", 1.0)
+        # turns that change nothing would be paid, or the optimum would change
+        if own != discount and given.get("potential", True):
             raise ValueError(
                 f"want the discount of the credit, {discount!r}, in rewards[{name!r}], got {own!r}"
             )

@@ -9,6 +9,7 @@ from arena_wrappers.policies.agents import Scorer as Scorer
 from arena_wrappers.policies.agents import Seen as Seen
 from arena_wrappers.policies.agents import SolverValues as SolverValues
 from arena_wrappers.policies.agents import agents as agents
+from arena_wrappers.policies.agents import quoted as quoted
 from arena_wrappers.policies.agents import roles as roles
 from arena_wrappers.policies.agents import scorers as scorers
 from arena_wrappers.policies.agents import told as told
