@@ -70,5 +70,5 @@ def test_other_how_tos_are_right_up_to_the_training(
 ) -> None:
     pytest.importorskip("pyspiel")
     done = planned(guide("## Train on two", ""), folder, arena_here)
-    assert done.count("train") == 6
+    assert done.count("train") == 7
     assert {"eval", "tournament", "audit"} <= {*done}

@@ -293,7 +293,7 @@ def scorer(run: str, num: int = 16) -> CriticValues:
     if "0.weight" not in layers or "1.0.weight" in layers:
         raise ValueError(
             f"want a run of one game with critic features, got {run!r:.200}; train one with "
-            "arena train --credit gae --critic features"
+            "arena train --critic features and an estimator that reads values"
         )
     network = _network(*reversed(layers["0.weight"].shape))
     network.load_state_dict(layers)
@@ -548,7 +548,7 @@ class TokenCritic(TrainerCallback):
     def join(self, optimizer: Any) -> None:
         """Adds the network to an optimizer that lacks it."""
         own, known = [*self.network.parameters()], optimizer.param_groups[-1]["params"]
-        if known[-1] is not own[-1]:
+        if not known or known[-1] is not own[-1]:  # empty without biases
             group = {"params": own, "lr": self.learning_rate, "weight_decay": 0.0}
             optimizer.add_param_group(group)
 
