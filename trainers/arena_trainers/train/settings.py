@@ -174,6 +174,8 @@ def check_critic(args: Any) -> None:
             f"want critic_args only with a critic, got {dict(options)!r}; set "
             "critic='features'"
         )
+    if critic is not None:
+        critics.read(critic)  # raises if there is no such critic
     if critic in OF_CRITIC:
         refuse_unknown(f"critic {critic!r}", options, OF_CRITIC[critic].options)
         for name, value in options.items():  # more when it is made, after the start
