@@ -318,8 +318,8 @@ def test_a_row_without_a_learner_names_its_role(make):
         ({"roles": {"a": {}, 1: {}}}, "want roles of an agent, or seats without one"),
         ({"roles": TWO, "update": {"freeze": [*TWO]}}, "some, but not all"),
         ({"roles": TWO, "update": {"alternate": 0}}, "some, but not all"),
-        ({"update": {"freeze": ["planner"]}}, "want update only with roles"),
-        ({"update": "sequential"}, "want update only with roles"),
+        ({"update": {"freeze": ["planner"]}}, "none: set roles"),
+        ({"update": "sequential"}, "none: set roles"),
         ({"roles": TWO, "update": "jont"}, "some, but not all"),
         ({"roles": TWO, "update": "sequential"}, "num_iterations divisible by 2"),
         (

@@ -280,15 +280,10 @@ def check_roles(args: Any) -> None:
             fits = set(names) < {*roles}
         case _:
             fits = update == "joint" or (bool(roles) and update == "sequential")
-    if not fits and not roles:
-        raise ValueError(
-            f"want update only with roles, got {update!r} without; set roles, such as "
-            "{planner: {lora_r: 8}, worker: {lora_r: 8}}"
-        )
     if not fits:
         raise ValueError(
             "want update as joint, sequential, {alternate: 20} or {freeze: [...]} with some, but "
-            f"not all, of the roles {[*roles]}, got {update!r}"
+            f"not all, of the roles {[*roles] or '(none: set roles)'}, got {update!r}"
         )
     used = [name for name in ("use_vllm", "critic", "reference") if getattr(args, name)]
     if roles and (used := used + ["opponents"] * names_matchmaker(args.opponents)):
