@@ -59,6 +59,7 @@ REFUSED = [
     (["--games", "a", "b"], "quote a value that has spaces"),
     (["--model", "no/such/folder"], "got 'no/such/folder', which does not exist"),
     (["--model", "org/absent"], "download it with `hf download org/absent`"),
+    (["ppo"], "`hf download Qwen/Qwen3-1.7B --local-dir models/Qwen3-1.7B`"),
     (["--opponents", "self,lm:org/absent"], "`hf download org/absent`"),
     (["--opponents", "self,noisy:0.1(lm:org/absent)"], "`hf download org/absent`"),
     (["--resume", "no/run"], "want a run folder to resume, found none at 'no/run'"),

@@ -318,8 +318,9 @@ def test_a_row_without_a_learner_names_its_role(make):
         ({"roles": {"a": {}, 1: {}}}, "want roles of an agent, or seats without one"),
         ({"roles": TWO, "update": {"freeze": [*TWO]}}, "some, but not all"),
         ({"roles": TWO, "update": {"alternate": 0}}, "some, but not all"),
-        ({"update": {"freeze": ["planner"]}}, "some, but not all"),
-        ({"update": "sequential"}, "some, but not all"),
+        ({"update": {"freeze": ["planner"]}}, "none: set roles"),
+        ({"update": "sequential"}, "none: set roles"),
+        ({"roles": TWO, "update": "jont"}, "some, but not all"),
         ({"roles": TWO, "update": "sequential"}, "num_iterations divisible by 2"),
         (
             {"roles": TWO, **SEQUENTIAL, "gradient_accumulation_steps": 2}

@@ -174,11 +174,15 @@ def find_estimator(name: str | Estimator) -> Estimator:
     return estimators.find(one.name)
 
 
-def with_options(text: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def with_options(
+    text: str, options: Mapping[str, Any], door: Door[Any] | None = None
+) -> tuple[str, dict[str, Any]]:
     """The name, and all options, of `NAME(key=value)` with options beside it.
 
+    `door` has the names; by default those of estimators.
+
     Raises:
-        ValueError: unknown estimator; parentheses with something other than options; an
+        ValueError: unknown name; parentheses with something other than options; an
             option that is given twice.
 
     >>> with_options("mars(discount=0.9)", {"pool": ("group", "seat")})
@@ -186,13 +190,13 @@ def with_options(text: str, options: Mapping[str, Any]) -> tuple[str, dict[str, 
     """
     if "(" not in text:
         return text, dict(options)
-    one = estimators.read(text)
+    one, what = (door or estimators).read(text), door.kind if door else "credit"
     twice = sorted({*one.options} & {*options})
     if one.argument is not None or one.inner or twice:
-        got = f"{twice[0]!r} in credit_args, too" if twice else repr(text)
+        got = f"{twice[0]!r} in {what}_args, too" if twice else repr(text)
         raise ValueError(
-            f"want credit as NAME or NAME(key=value), each option once, got {got}; write "
-            f"{one.name}(discount=0.9), or credit: {one.name} with credit_args"
+            f"want {what} as NAME or NAME(key=value), each option once, got {got}; write "
+            f"{what}: {one.name}, and its options in {what}_args"
         )
     return one.name, {**options, **one.options}
 

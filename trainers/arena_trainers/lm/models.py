@@ -210,9 +210,18 @@ def _refusal(name: str, error: Exception) -> ValueError:
         why = f"the hub does not answer ({type(error).__name__})"
     return ValueError(
         f"want a model as a folder or an id of the Hugging Face hub, got {name!r}: there "
-        f"is no such folder, and {why}; download it with `hf download {name}`, or give "
+        f"is no such folder, and {why}; download it with {download_of(name)}, or give "
         "a folder with a saved model"
     )
+
+
+def download_of(name: str) -> str:
+    """The command that downloads a model; recipes name their folders `models/NAME`."""
+    base = name.removeprefix("models/")
+    if base == name:
+        return f"`hf download {name}`"
+    owner = "Qwen" if base.startswith("Qwen") else "OWNER"
+    return f"`hf download {owner}/{base} --local-dir {name}`"
 
 
 def check_reward_model(name: str) -> None:

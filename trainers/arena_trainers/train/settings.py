@@ -28,7 +28,14 @@ import numpy as np
 
 from arena_envs.checks import check_known
 from arena_envs.doors import Door, check_options, split
-from arena_envs.game import AnyGame, bounds_of, check_int, check_number, random_states
+from arena_envs.game import (
+    AnyGame,
+    bounds_of,
+    check_bool,
+    check_int,
+    check_number,
+    random_states,
+)
 from arena_trainers import credit
 from arena_trainers.credit.batch import INT_COLUMNS
 from arena_trainers.credit.by_name import (
@@ -167,8 +174,15 @@ def check_critic(args: Any) -> None:
             f"want critic_args only with a critic, got {dict(options)!r}; set "
             "critic='features'"
         )
-    if critic is not None and critics.read(critic).name in OF_CRITIC:
+    if critic is not None:
+        critics.read(critic)  # raises if there is no such critic
+    if critic in OF_CRITIC:
         refuse_unknown(f"critic {critic!r}", options, OF_CRITIC[critic].options)
+        for name, value in options.items():  # more when it is made, after the start
+            if name == "shared":
+                check_bool(name, value)
+            elif value is not None or name != "clip":
+                check_number(name, value, 0)
     elif critic is not None:
         check_options(
             f"critic {critic!r}", critics.find(critic), options, critics.given
@@ -269,7 +283,7 @@ def check_roles(args: Any) -> None:
     if not fits:
         raise ValueError(
             "want update as joint, sequential, {alternate: 20} or {freeze: [...]} with some, but "
-            f"not all, of the roles {[*roles]}, got {update!r}"
+            f"not all, of the roles {[*roles] or '(none: set roles)'}, got {update!r}"
         )
     used = [name for name in ("use_vllm", "critic", "reference") if getattr(args, name)]
     if roles and (used := used + ["opponents"] * names_matchmaker(args.opponents)):
@@ -365,6 +379,9 @@ class SelfPlay:
     def check_own(self) -> None:
         check_declared(self, SelfPlay)
         self.credit, self.credit_args = with_options(self.credit, self.credit_args)
+        if self.critic is not None:
+            args = self.critic_args
+            self.critic, self.critic_args = with_options(self.critic, args, critics)
         if isinstance(self.games, str):
             self.games = split(self.games)
         if isinstance(self.opponents, str) and len(split(self.opponents)) > 1:

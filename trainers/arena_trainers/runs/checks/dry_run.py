@@ -21,7 +21,7 @@ from arena_trainers.lm.backends.scoring import (
     bytes_per_token,
     tokens_that_fit,
 )
-from arena_trainers.lm.models import find_model
+from arena_trainers.lm.models import download_of, find_model
 from arena_trainers.runs.checks.preflight import (
     check_columns,
     checks,
@@ -451,7 +451,7 @@ def _local(model: str) -> tuple[Path | None, list[str]]:
         return folder, []
     return None, [
         f"the model {model!r} is not on this machine; download it with "
-        f"`hf download {model}`, or give a folder (--model PATH)"
+        f"{download_of(model)}, or give a folder (--model PATH)"
     ]
 
 
