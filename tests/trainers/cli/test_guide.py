@@ -65,6 +65,7 @@ def test_the_guide_is_right_up_to_the_training(folder: Path, arena_here: Any) ->
         assert runpy.run_path(str(folder / f"test_{name}.py"))
 
 
+@pytest.mark.slow
 def test_other_how_tos_are_right_up_to_the_training(
     folder: Path, arena_here: Any
 ) -> None:

@@ -85,6 +85,7 @@ def test_outcomes_are_the_returns_of_the_seats_that_learn(make_trainer, generate
 LISTED = pytest.param(BAND, marks=pytest.mark.slow)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [LISTED, OVER_KNOBS], ids=["listed", "knobs"])
 def test_a_resumed_run_ends_with_the_same_weights(make_trainer, tmp_path, options):
     options = {**options, "max_steps": 3, "save_strategy": "steps", "save_steps": 2}

@@ -209,6 +209,7 @@ def test_a_resumed_run_ends_with_the_same_weights(matched, tmp_path, name):
     assert bool(state) == (name != "past_selves")
 
 
+@pytest.mark.slow
 def test_checkpoints_of_others_are_refused_before_the_first_step(matched, tmp_path):
     options = {"save_strategy": "steps", "save_steps": 1, "max_steps": 1}
     matched(output_dir=str(tmp_path / "one"), **options).train()

@@ -212,6 +212,7 @@ def test_metrics_and_curves_are_there(run_folder):
     assert yaml.safe_load((run_folder / "config.yaml").read_text())["seed"] == 1
 
 
+@pytest.mark.slow
 def test_the_config_of_a_run_repeats_it_also_if_it_is_stopped_and_resumed(
     run_folder, tmp_path, monkeypatch, capfd
 ):

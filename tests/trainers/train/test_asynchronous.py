@@ -27,6 +27,7 @@ def logged(trainer, name):
     return [x[f"arena/asynchronous/{name}"] for x in logs if "loss" in x]
 
 
+@pytest.mark.slow
 def test_without_staleness_a_run_is_the_plain_one(make_trainer, tmp_path):
     plain = make_trainer(**STEPS, output_dir=str(tmp_path / "plain"))
     plain.train()

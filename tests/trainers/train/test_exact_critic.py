@@ -377,6 +377,7 @@ def test_advantages_of_legal_actions_have_mean_0_in_each_state(make_trainer, gen
     assert num_whole >= 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("credit", ["gae", "turn_ppo", "archer"])
 def test_estimators_that_read_values_train(make_trainer, credit):
     args = {"discount": 1.0}

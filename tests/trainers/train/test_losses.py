@@ -460,6 +460,7 @@ def test_the_reference_of_an_adapter_is_its_base_after_the_prompt_of_its_own(
         assert found[: len(own)].tolist() == pytest.approx(own.tolist(), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_kl_term_of_several_learners_is_that_of_beta(make_trainer):
     """The gradient of the first step is 0, since all adapters begin as their base."""
     options = {"peft_config": lora(), "roles": {0: {}, 1: {}}, "max_steps": 2}

@@ -238,6 +238,7 @@ def test_a_multiplier_stays_at_zero_while_the_limit_holds(make_trainer, generate
     )
 
 
+@pytest.mark.slow
 def test_multipliers_resume_bit_for_bit(make_trainer, tmp_path):
     options = {"rewards": length_of_limit(at_most=1.0), "save_strategy": "steps"}
     options |= {"save_steps": 2, "max_steps": 4}

@@ -736,6 +736,7 @@ class Asks(TrainerCallback):
         self.found.append((Path(version).name, state.global_step))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adapter", [None, {"r": 2, "target_modules": "all-linear"}])
 def test_what_is_measured_in_training_is_played_with_the_weights_of_its_step(
     make, vllm, adapter

@@ -146,6 +146,7 @@ def test_the_table_of_completions_has_texts_returns_and_advantages(make):
     assert table["advantage"].tolist() == pytest.approx(means)
 
 
+@pytest.mark.slow
 def test_full_garbage_collections_leave_out_what_was_there_before_training(make):
     trainer, seen = make(), []
 
@@ -163,6 +164,7 @@ def test_full_garbage_collections_leave_out_what_was_there_before_training(make)
         gc.freeze()
 
 
+@pytest.mark.slow
 def test_what_an_earlier_run_left_is_freed_before_training(make):
     trainer, left, seen = make(), type("Left", (), {})(), []
     left.itself, ref = left, weakref.ref(left)
