@@ -150,15 +150,11 @@ class FeatureCritic:
             raise ValueError(f"want a learning_rate from 0 to 1, got {learning_rate!r}")
         self.discount, self.num_steps = discount, num_steps
         self.num_seats = [game.num_players for game in games]
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self.networks = nn.ModuleList(
-                _network(
-                    len(game.features(game.initial_state(), 0)) + game.num_players,
-                    hidden_size,
-                )
-                for game in games
-            )
+        sizes = [
+            len(game.features(game.initial_state(), 0)) + game.num_players
+            for game in games
+        ]
+        self.networks = _networks(sizes, hidden_size, seed)
         self.optimizer = torch.optim.Adam(self.networks.parameters(), learning_rate)
 
     @torch.no_grad()
@@ -245,6 +241,13 @@ class FeatureCritic:
             x = torch.from_numpy(np.concatenate([features, seats], axis=1))
             found.append((game, torch.tensor(rows), x))
         return found
+
+
+def _networks(sizes: Sequence[int], hidden_size: int, seed: int) -> nn.ModuleList:
+    """A network for each number of inputs; global random state stays as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return nn.ModuleList(_network(size, hidden_size) for size in sizes)
 
 
 def _network(num_inputs: int, hidden_size: int) -> nn.Module:
@@ -470,9 +473,7 @@ class TokenCritic(TrainerCallback):
         self.learning_rate, self.shared = float(learning_rate), shared
         model = trainer.accelerator.unwrap_model(trainer.model)
         size = model.config.get_text_config().hidden_size
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self.network = _network(size, hidden_size).float()
+        self.network = _networks([size], hidden_size, seed)[0].float()
         self.network.to(trainer.args.device)
         trainer.forward.head = self._values_of
         trainer.add_callback(self)
@@ -644,10 +645,8 @@ class UtteranceCritic:
         body = copy.deepcopy(causal.base_model)  # its forward is that of transformers
         self.encoder = body.eval().requires_grad_(False)
         self.size: int = model.config.get_text_config().hidden_size
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            made = [_network(self.size, hidden_size).float() for _ in range(4)]
-        self.networks = nn.ModuleList(made).to(trainer.args.device)
+        made = _networks([self.size] * 4, hidden_size, seed).float()
+        self.networks = made.to(trainer.args.device)
         self.targets = copy.deepcopy(self.networks).requires_grad_(False)
         self.optimizer = torch.optim.Adam(self.networks.parameters(), learning_rate)
         self.rng = torch.Generator().manual_seed(seed)
