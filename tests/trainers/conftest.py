@@ -194,6 +194,24 @@ def make_trainer(model_folder, settings):
     return make
 
 
+@pytest.fixture
+def whole_and_resumed(make_trainer, tmp_path):
+    """Trains four steps with a critic, and again from the checkpoint after two."""
+    from arena_trainers.train import CRITIC
+
+    def train(**options):
+        options |= {"max_steps": 4, "save_strategy": "steps", "save_steps": 2}
+        whole = make_trainer(output_dir=str(tmp_path / "whole"), **options)
+        whole.train()
+        checkpoint = tmp_path / "whole" / "checkpoint-2"
+        assert (checkpoint / CRITIC).is_file()
+        resumed = make_trainer(output_dir=str(tmp_path / "resumed"), **options)
+        resumed.train(resume_from_checkpoint=str(checkpoint))
+        return whole, resumed
+
+    return train
+
+
 @pytest.fixture(scope="session")
 def generated():
     """The batch that TRL's loss reads, for one generation batch of starts."""

@@ -5,7 +5,7 @@ import pytest
 import torch
 from accelerate.utils import gather_object
 
-from arena_trainers.train import CRITIC, loss_weighted
+from arena_trainers.train import loss_weighted
 from arena_wrappers import replay
 
 TREES = {
@@ -188,21 +188,13 @@ def test_the_critic_has_the_discount_of_the_estimator(make_trainer):
     assert trainer.credit.critic.discount == 0.5
 
 
-def test_a_resumed_critic_goes_on_bit_by_bit(make_trainer, tmp_path):
+def test_a_resumed_critic_goes_on_bit_by_bit(whole_and_resumed):
     options = {
         "credit": "gae",
         "critic": "features",
         "critic_args": {"num_steps": 3},
-        "max_steps": 4,
-        "save_strategy": "steps",
-        "save_steps": 2,
     }
-    whole = make_trainer(output_dir=str(tmp_path / "whole"), **options)
-    whole.train()
-    checkpoint = tmp_path / "whole" / "checkpoint-2"
-    assert (checkpoint / CRITIC).is_file()
-    resumed = make_trainer(output_dir=str(tmp_path / "resumed"), **options)
-    resumed.train(resume_from_checkpoint=str(checkpoint))
+    whole, resumed = whole_and_resumed(**options)
     for name, tensor in weights(whole).items():
         assert torch.equal(tensor, weights(resumed)[name]), name
     one, other = (t.credit.critic.networks.state_dict() for t in (whole, resumed))

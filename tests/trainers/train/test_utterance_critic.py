@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from arena_trainers import TurnGRPOConfig  # noqa: E402
-from arena_trainers.train import CRITIC, check_credit  # noqa: E402
+from arena_trainers.train import check_credit  # noqa: E402
 from arena_wrappers import messages  # noqa: E402
 from arena_wrappers.play import final_state  # noqa: E402
 
@@ -134,15 +134,9 @@ def test_evaluation_teaches_the_critic_nothing(make_trainer):
 
 
 @pytest.mark.slow
-def test_a_resumed_run_goes_on_bit_by_bit(make_trainer, tmp_path):
-    options: dict[str, Any] = {**ARCHER, "critic_args": FAST, "max_steps": 4}
-    options |= {"save_strategy": "steps", "save_steps": 2}
-    whole = make_trainer(output_dir=str(tmp_path / "whole"), **options)
-    whole.train()
-    checkpoint = tmp_path / "whole" / "checkpoint-2"
-    assert (checkpoint / CRITIC).is_file()
-    resumed = make_trainer(output_dir=str(tmp_path / "resumed"), **options)
-    resumed.train(resume_from_checkpoint=str(checkpoint))
+def test_a_resumed_run_goes_on_bit_by_bit(whole_and_resumed):
+    options: dict[str, Any] = {**ARCHER, "critic_args": FAST}
+    whole, resumed = whole_and_resumed(**options)
     for name, tensor in whole.model.state_dict().items():
         assert torch.equal(tensor, resumed.model.state_dict()[name]), name
     pairs = zip(whole.credit.critic.seen, resumed.credit.critic.seen, strict=True)
