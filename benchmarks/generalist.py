@@ -60,7 +60,7 @@ TITLES = {
 BLIND = ("random", "first")  # policies that read nothing but the legal actions
 VARIANTS = (*BLIND, "start", "generalist", *TRAINED)
 SETTING = "self_play"
-NUM_DEALS = 24  # of each game, for each seed
+NUM_DEALS = 96  # of each game, for each seed
 FIRST_DEAL = 2**41  # seeds from here on measure, those below are of training
 
 
