@@ -31,7 +31,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     TERMINAL,
@@ -450,9 +450,7 @@ class Battleship(BaseGame[State, int]):
         lines.append("Your ships (letters; small where hit) and misses (m):")
         return "\n".join([*lines, *_grid(self, _own_ships(self, state, seat))])
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[tuple[int, ...], int, tuple[int, ...], str]:
+    def information_state(self, state: State, seat: int) -> Any:
         """Own placements, number of all placements, all shots, outcomes of the own."""
         told = self.outcomes(self.ships(state, 1 - seat), state.shots[seat::2])
         return (state.placed[seat::2], len(state.placed), state.shots, told)

@@ -145,9 +145,7 @@ class ChoiceRounds(BaseGame[State, int]):
     def returns(self, state: State) -> Sequence[float]:
         return state.paid
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[int, tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    def information_state(self, state: State, seat: int) -> Any:
         return (seat, state.rounds, state.chosen[seat : seat + 1])
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
