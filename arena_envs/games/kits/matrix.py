@@ -14,7 +14,6 @@ from arena_envs.game import (
     BaseGame,
     Kind,
     Vector,
-    as_tuples,
     filled,
     fold,
     np,
@@ -174,8 +173,6 @@ class MatrixRounds(ChoiceRounds):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("payoffs", "actions"):
-            object.__setattr__(self, name, as_tuples(getattr(self, name)))
         check_names(self.actions, checked_shape(self.payoffs))
 
     @cached_property
