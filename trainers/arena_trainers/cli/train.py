@@ -39,7 +39,7 @@ from arena_trainers.runs.settings import (
     trainer_options,
     with_rounds,
 )
-from arena_trainers.train.settings import SelfPlay, listed_options
+from arena_trainers.train.settings import SelfPlay, critics, listed_options
 
 ADAPTER_LEARNING_RATE = 3e-5  # full tuning of a pretrained model takes less
 HELP = ("-h", "--help", "--help-all")
@@ -129,9 +129,11 @@ def _request(arguments: Sequence[str]) -> Request:
     else:
         own = load_recipe(recipe)
         settings = overridden(own, given)
-    note = ""
-    if "credit" in given and "credit_args" not in given:
-        note = _follow_credit(settings, str(own.get("credit", SelfPlay.credit)))
+    notes = [
+        _follow(settings, option, str(own.get(option, getattr(SelfPlay, option))))
+        for option in ("credit", "critic")
+        if option in given and f"{option}_args" not in given
+    ]
     if not is_offline(settings):
         settings.pop("trainer", None)
         if "data" in settings:
@@ -146,21 +148,22 @@ def _request(arguments: Sequence[str]) -> Request:
             "--output-dir runs/NAME"
         )
     path = Path(time.strftime("runs/%Y%m%d-%H%M%S") if folder is None else folder)
-    return Request(settings, path, recipe, note=note)
+    return Request(settings, path, recipe, note="\n".join(filter(None, notes)))
 
 
-def _follow_credit(settings: dict[str, Any], before: str) -> str:
-    """Leaves out the recipe's options of another estimator; a note says which."""
-    name, given = with_options(str(settings["credit"]), {})
-    args = settings.pop("credit_args", {})
+def _follow(settings: dict[str, Any], option: str, before: str) -> str:
+    """Leaves out the recipe's options of another estimator or critic; a note says which."""
+    door = critics if option == "critic" else None
+    name, given = with_options(str(settings[option]), {}, door)
+    args = settings.pop(f"{option}_args", {})
     kept = {key: value for key, value in args.items() if key not in given}
-    if name == with_options(before, {})[0]:
-        settings["credit_args"] = kept
-    elif kept:
+    if name == with_options(before, {}, door)[0]:
+        settings[f"{option}_args"] = kept
+    elif kept and settings[option] is not None:
         text = yaml.safe_dump(kept, default_flow_style=True, width=999).strip()
         return (
-            f"note: --credit {name} leaves out the recipe's options of {before}; keep them "
-            f"with: --credit_args '{text}'"
+            f"note: --{option} {name} leaves out the recipe's options of {before}; keep "
+            f"those that it has with: --{option}_args '{text}'"
         )
     return ""
 
