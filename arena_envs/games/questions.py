@@ -63,7 +63,7 @@ from arena_envs.game import (
     param,
 )
 from arena_envs.hostile import break_markup, quoted
-from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
+from arena_envs.scenes.shapes import Shapes, Table, cells, talk_of
 from arena_envs.talk import Utterance
 
 SCORING = ("exact", "numeric", "choice", "math_verify")
@@ -909,18 +909,19 @@ def _uttered(move: str, text: str) -> Utterance | None:
     return Utterance("answer", (answer,), message.strip()) if answer else None
 
 
-def scene(game: Questions, state: State, viewer: int | None) -> Scene:
+def scene(game: Questions, state: State, viewer: int | None) -> Shapes:
     """The questions and the talk, as far as the viewer reads them."""
     texts = [game.tasks[number].text() for number in state.drawn]
     turns = [*range(len(state.said))]
     if viewer is not None:
         texts, turns = game._read(state, viewer), [*game.known(state, viewer)]
-    rows = [[Cell(text or "hidden")] for text in texts]
 
     def told(at: int, said: Utterance) -> str:
         return f"{TOLD[said.move]} {' '.join(map(str, said.values))}".strip()
 
     said, speakers = [state.said[turn] for turn in turns], game.plan.schedule
-    shapes = talk_of(said, viewer, lambda at: speakers[turns[at]][0], told)
-    title = turn_title(game, state, viewer)
-    return Scene(title, [Table("questions", ("",), rows), *shapes])
+    shapes = talk_of(said, viewer, told, lambda at: speakers[turns[at]][0])
+    return [
+        Table("questions", ("",), [cells(text or "hidden") for text in texts]),
+        *shapes,
+    ]
