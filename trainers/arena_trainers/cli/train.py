@@ -129,11 +129,7 @@ def _request(arguments: Sequence[str]) -> Request:
     else:
         own = load_recipe(recipe)
         settings = overridden(own, given)
-    notes = [
-        _follow(settings, option, str(own.get(option, getattr(SelfPlay, option))))
-        for option in ("credit", "critic")
-        if option in given and f"{option}_args" not in given
-    ]
+    note = _follow(settings, given, own)
     if not is_offline(settings):
         settings.pop("trainer", None)
         if "data" in settings:
@@ -148,24 +144,30 @@ def _request(arguments: Sequence[str]) -> Request:
             "--output-dir runs/NAME"
         )
     path = Path(time.strftime("runs/%Y%m%d-%H%M%S") if folder is None else folder)
-    return Request(settings, path, recipe, note="\n".join(filter(None, notes)))
+    return Request(settings, path, recipe, note=note)
 
 
-def _follow(settings: dict[str, Any], option: str, before: str) -> str:
-    """Leaves out the recipe's options of another estimator or critic; a note says which."""
-    door = critics if option == "critic" else None
-    name, given = with_options(str(settings[option]), {}, door)
-    args = settings.pop(f"{option}_args", {})
-    kept = {key: value for key, value in args.items() if key not in given}
-    if name == with_options(before, {}, door)[0]:
-        settings[f"{option}_args"] = kept
-    elif kept and settings[option] is not None:
-        text = yaml.safe_dump(kept, default_flow_style=True, width=999).strip()
-        return (
-            f"note: --{option} {name} leaves out the recipe's options of {before}; keep "
-            f"those that it has with: --{option}_args '{text}'"
-        )
-    return ""
+def _follow(
+    settings: dict[str, Any], given: Mapping[str, Any], own: Mapping[str, Any]
+) -> str:
+    """Leaves out the recipe's options of another estimator or critic; notes say which."""
+    notes = []
+    for option, door in (("credit", None), ("critic", critics)):
+        if option not in given or f"{option}_args" in given:
+            continue
+        before = str(own.get(option, getattr(SelfPlay, option)))
+        name, new = with_options(str(settings[option]), {}, door)
+        args = settings.pop(f"{option}_args", {})
+        kept = {key: value for key, value in args.items() if key not in new}
+        if name == with_options(before, {}, door)[0]:
+            settings[f"{option}_args"] = kept
+        elif kept and settings[option] is not None:
+            text = yaml.safe_dump(kept, default_flow_style=True, width=999).strip()
+            notes.append(
+                f"note: --{option} {name} leaves out the recipe's options of {before}; keep "
+                f"those that it has with: --{option}_args '{text}'"
+            )
+    return "\n".join(notes)
 
 
 def is_offline(settings: Mapping[str, Any]) -> bool:
