@@ -69,7 +69,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate.utils import gather_object
+from accelerate.utils import DistributedType, gather_object
 from datasets import Dataset
 from numpy.typing import NDArray
 from transformers import AutoTokenizer, PreTrainedModel, TrainerCallback
@@ -618,7 +618,9 @@ class Learners(TrainerCallback):
                 "want roles without FSDP and DeepSpeed, with which they have not been tested; "
                 "start the processes with torchrun alone, or leave roles out"
             )
-        self.is_alone = trainer.accelerator.num_processes == 1
+        # vLLM leaves a group of one process, in which a later trainer is wrapped in DDP
+        kind = trainer.accelerator.distributed_type
+        self.is_alone = kind == DistributedType.NO
         trainer.accelerator.ddp_handler.find_unused_parameters = False  # see `anchored`
         for i, (name, config) in enumerate(zip(self.names, configs, strict=True)):
             with torch.random.fork_rng(devices=[]):
