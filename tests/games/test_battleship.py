@@ -323,7 +323,10 @@ def test_what_is_no_legal_shot_is_refused(text: str) -> None:
         ({"ship_values": (1, -1)}, "value in ship_values from 0 to 1000000, got -1"),
         ({"num_shots": 17}, "num_shots from 1 to 16, got 17"),
         ({"allow_repeated_shots": 1}, "allow_repeated_shots True or False, got 1"),
-        ({"loss_multiplier": float("nan")}, "loss_multiplier from 0 to 1000000, got nan"),
+        (
+            {"loss_multiplier": float("nan")},
+            "loss_multiplier from 0 to 1000000, got nan",
+        ),
     ],
 )
 def test_impossible_parameters_are_refused(
