@@ -411,16 +411,22 @@ def _most_outcomes(game: AnyGame) -> int:
     )
 
 
+class _State(pyspiel.State):  # type: ignore[misc]  # not annotated
+    """A state of any game; `state` is ours."""
+
+    state: Any
+
+    def is_terminal(self) -> bool:
+        return bool(self.current_player() == TERMINAL)
+
+    def __str__(self) -> str:
+        return repr(self.state)
+
+
 def _state_class(game: AnyGame) -> Any:
     """The class of a game's states, as `pyspiel.Game` makes them."""
 
-    class State(pyspiel.State):  # type: ignore[misc]  # not annotated
-        def is_terminal(self) -> bool:
-            return bool(self.current_player() == TERMINAL)
-
-        def __str__(self) -> str:
-            return repr(self.state)
-
+    class State(_State):
         def __init__(self, spiel: Any) -> None:
             super().__init__(spiel)
             self.state = game.initial_state()
