@@ -54,6 +54,7 @@ from arena_wrappers import (
 from comparing import (
     NumJobs,
     Runs,
+    Task,
     kept_runs,
     missing,
     paired_difference,
@@ -107,7 +108,12 @@ IMITATION: dict[str, dict[str, Any]] = {  # from `layer` on
 }
 LM_OPTIONS: dict[str, dict[str, Any]] = {  # that differ from the recipe's
     LM: {"max_completion_length": 12, "max_steps": 8},
-    REASONS: {"max_completion_length": 24, "max_steps": 5, "reply_format": "bracket"},
+    REASONS: {
+        "max_completion_length": 24,
+        "max_steps": 4,
+        "episodes_per_step": 8,
+        "reply_format": "bracket",
+    },
 }
 LM_TRAINING = {
     "lora_r": 16,
@@ -173,12 +179,12 @@ def lm_cells(setting: str) -> list[str]:
     return [*cells, *(f"{name} curve" for name in runs)]
 
 
-def lm_rank(cell: str) -> int:
-    """The place of a cell in the order of work: games of self-play first, then game by game."""
-    game = cell.partition(" ")[2]
-    last = ("leduc_poker", "liars_dice", "solo", "vote", "nim")  # short prompts
-    last += ("simple_hanabi", "connect_four", "debate")
-    return last.index(game) + 1 if game in last else 0
+def lm_rank(task: Task) -> int:
+    """The place of a cell in the order of work: long prompts that were never trained come last."""
+    setting, game = task[0], task[1].partition(" ")[2]
+    order = [LM, "leduc_poker", "liars_dice", "solo", "vote", "nim", REASONS]
+    order += ["simple_hanabi", "connect_four", "debate"]
+    return order.index(game if game in order else setting)
 
 
 def lm_options(setting: str, name: str) -> dict[str, Any]:
@@ -762,7 +768,7 @@ def main(
     if part == LM:
         settings, one = LM_CREDIT, min(num_seeds, 1)
         todo = [t for s in settings for t in missing(found, lm_cells(s), [s], one)]
-        todo.sort(key=lambda task: lm_rank(task[1]))
+        todo.sort(key=lm_rank)
     with kept_runs(path):
         runs: Runs = found
         if todo:
