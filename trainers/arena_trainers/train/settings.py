@@ -228,7 +228,8 @@ def check_sequential(args: Any) -> None:
     if args.update != "sequential":
         return
     num, accumulated = len(args.roles), args.gradient_accumulation_steps
-    passes = args.steps_per_generation * args.num_iterations
+    reused = args.steps_per_generation or accumulated  # TRL fills it in
+    passes = reused * args.num_iterations
     if args.num_iterations % num or passes // num % accumulated:
         raise wrong("whole_updates", num=num, accumulated=accumulated, passes=passes)
     turns = args.layout == "trajectory", "a row holds several turns"
@@ -271,7 +272,7 @@ def check_roles(args: Any) -> None:
             "want update as joint, sequential, {alternate: 20} or {freeze: [...]} with some, but "
             f"not all, of the roles {[*roles] or '(none: set roles)'}, got {update!r}"
         )
-    used = [name for name in ("use_vllm", "critic", "reference") if getattr(args, name)]
+    used = [name for name in ("critic", "reference") if getattr(args, name)]
     if roles and (used := used + ["opponents"] * names_matchmaker(args.opponents)):
         raise ValueError(f"roles do not support {used[0]} as given; leave it out")
 

@@ -47,6 +47,7 @@ interface:
 - An adapter whose gradient is 0 keeps its weights bit for bit: the optimizer skips it, with its
   momentum and its weight decay.
 - The reference of the KL term is the base model for every learner.
+- With `use_vllm` one engine plays all adapters, see `arena_trainers.engines.adapters`.
 - With `update: sequential` the `num_iterations` passes over a generation batch are shared among the
   learners, in the order of `roles`. The advantage of a call is times the factor of HAPPO
   (https://arxiv.org/abs/2109.11251), ∏ π_new / π_old over the calls of earlier learners since the
@@ -68,7 +69,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate.utils import gather_object
+from accelerate.utils import DistributedType, gather_object
 from datasets import Dataset
 from numpy.typing import NDArray
 from transformers import AutoTokenizer, PreTrainedModel, TrainerCallback
@@ -85,6 +86,7 @@ from arena_trainers.engines import (
 )
 from arena_trainers.lm.adapters import adapter_configs
 from arena_trainers.lm.backends.scoring import evaluating
+from arena_trainers.lm.backends.vllm import VLLMBackend
 from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
@@ -210,7 +212,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         self.clock = Clock()
         self._meter = Meter(self.clock)
         self._rows: list[TrainingRow] = []
-        slots = with_adapters(args, games.matchmaker, model, first)
+        slots = with_adapters(args, games.matchmaker, model, configs or [first])
         terms = terms_of(args.losses, args.layout)
         with without_client(args), slots, _beta(args, terms):
             super().__init__(
@@ -616,7 +618,9 @@ class Learners(TrainerCallback):
                 "want roles without FSDP and DeepSpeed, with which they have not been tested; "
                 "start the processes with torchrun alone, or leave roles out"
             )
-        self.is_alone = trainer.accelerator.num_processes == 1
+        # vLLM leaves a group of one process, in which a later trainer is wrapped in DDP
+        kind = trainer.accelerator.distributed_type
+        self.is_alone = kind == DistributedType.NO
         trainer.accelerator.ddp_handler.find_unused_parameters = False  # see `anchored`
         for i, (name, config) in enumerate(zip(self.names, configs, strict=True)):
             with torch.random.fork_rng(devices=[]):
@@ -649,6 +653,8 @@ class Learners(TrainerCallback):
         for index, name in enumerate(self.names):
             found[name] = own = copy.copy(policy)
             own.run_on(policy.model, partial(self._adapted, policy, index))
+            if isinstance(engine := policy.backend, VLLMBackend):
+                own.backend = engine.of_learner(name)
             own.backend = TimedBackend(own.backend, clock)
         if agent is None and type(next(iter(self.trainer.args.roles))) is not int:
             raise ValueError(

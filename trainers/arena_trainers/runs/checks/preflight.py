@@ -31,6 +31,7 @@ from arena_trainers.train.settings import (
     check_asynchronous,
     check_credit,
     check_ranges,
+    check_sequential,
     is_of_installed_versions,
     listed_options,
     refuse_what_is_not_supported,
@@ -106,6 +107,7 @@ def checks(
         lambda: check_ranges(draft),
         lambda: refuse_what_is_not_supported(draft),
         lambda: check_asynchronous(draft),
+        lambda: check_sequential(draft),
         check_seats,
         lambda: curriculum_of(draft, games_of(draft)),
         lambda: check_lora(job, draft),
@@ -195,7 +197,8 @@ def check_lora(job: JobConfig, args: Any) -> None:
     """
     if job.lora_r == 0:
         named = names_matchmaker(args.opponents)
-        if plays_adapters(args, make_matchmaker(args.opponents) if named else None):
+        past = make_matchmaker(args.opponents) if named else None
+        if not args.roles and plays_adapters(args, past):
             raise ValueError(NO_ADAPTER)
         for name, options in args.roles.items():
             if "lora_r" not in options:
