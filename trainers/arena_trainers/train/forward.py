@@ -811,9 +811,9 @@ class Forward:
         inputs = model_inputs(packed)
         inputs = {k: v.to(self.accelerator.device) for k, v in inputs.items()}
         tail = inputs["shift_labels"].shape[1]
-        inner = self.inner(model)
         if self.trainer.learners is not None:
-            self.trainer.learners.use(packed[0].learner)
+            model = self.trainer.learners.use(packed[0].learner, model)
+        inner = self.inner(model)
         if not takes(inner, "position_ids"):
             del inputs["position_ids"]
         is_own = inner is self.inner(self.trainer.model)
@@ -1282,7 +1282,10 @@ def reference_logprobs(
         batch = row_tensors(asked, trainer)
     model, own = trainer.ref_model, trainer.accelerator.unwrap_model(trainer.model)
     with ExitStack() as stack:
-        if model is None:  # the adapter was trained, and its base is the reference
+        if getattr(trainer.learners, "models", None):
+            stack.enter_context(trainer.learners.at_start())
+            model = trainer.model
+        elif model is None:  # the adapter was trained, and its base is the reference
             name = "ref" if "ref" in own.peft_config else None
             stack.enter_context(use_adapter(own, adapter_name=name))
             model = trainer.model

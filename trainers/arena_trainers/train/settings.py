@@ -261,17 +261,17 @@ def check_roles(args: Any) -> None:
     if args.agent is not None:
         agent_of(args.agent)(dict.fromkeys(roles, RandomPolicy()) or RandomPolicy())
     for key, options in roles.items():
-        if not isinstance(options, Mapping) or "model" in options:
+        fits = isinstance(options, Mapping) and not {"model", "lora_r"} <= {*options}
+        if not fits or not isinstance(options.get("model", ""), str):
             raise ValueError(
-                f"want roles[{key!r}] as {{lora_r: 8}}, an adapter of the one base model, got "
-                f"{options!r:.80}; train whole models in turn, each with the other as opponent "
-                "(--opponents \"[self, 'lm:PATH']\")"
+                f"want roles[{key!r}] as {{lora_r: 8}}, an adapter of the one base model, or as "
+                f"{{model: PATH}}, a whole model, got {options!r:.80}"
             )
         refuse_unknown(f"roles[{key!r}]", options, ROLE_OPTIONS)
         for name, value in options.items():
             if name == "lora_r":
                 check_int(f"roles[{key!r}] {name}", value, 1, 4096)
-            else:
+            elif name != "model":
                 check_number(f"roles[{key!r}] {name}", value, 0)
     match update:
         case {"alternate": every}:
@@ -290,7 +290,7 @@ def check_roles(args: Any) -> None:
         raise ValueError(f"roles do not support {used[0]} as given; leave it out")
 
 
-ROLE_OPTIONS = ("lora_r", "learning_rate", "beta")
+ROLE_OPTIONS = ("lora_r", "model", "learning_rate", "beta")
 LIST = Path(__file__).with_name("options.json")
 SOURCES = ("trl", "transformers")  # packages of the inherited fields
 MAX_CRITIC_STATES = (
@@ -407,6 +407,11 @@ class SelfPlay:
         self.branching(())
         self._check_filter()
         self._check_oversample()
+
+    @property
+    def learner_names(self) -> list[str]:
+        """The names of what `roles` trains: its roles, or `seat_0`."""
+        return [f"seat_{key}" if type(key) is int else key for key in self.roles]
 
     def branching(self, seats: Sequence[int]) -> Branching | None:
         """The branching of training episodes; None without `branch`.

@@ -21,7 +21,7 @@ interface:
 | `vllm_generation.LLM`, of the module | replaced while the engine is built that plays adapters |
 | `_step`, `_tokenizer`, `model_wrapped`, `num_generations`, `num_generations_eval`, `num_iterations`, `pad_to_multiple_of`, `mask_truncated_completions`, `log_completions`, `vllm_importance_sampling_*` | read |
 | `create_model_card` | overridden: writes none |
-| `save_model` | overridden: also writes `arena_prompt.json` |
+| `save_model` | overridden: also writes `arena_prompt.json`, and whole models of learners |
 | `train` | overridden: resumes from whole checkpoints only, and starts the clock |
 | `get_train_dataloader` | overridden: accelerate leaves the starts where they are |
 | `get_batch_samples` | overridden: reads the starts of the next batches ahead, for `asynchronous` |
@@ -31,9 +31,10 @@ interface:
 | `_save_checkpoint` | overridden: also writes the credit state, the critic, and the states of matchmaker and curriculum |
 | `_load_optimizer_and_scheduler` | overridden: also reads these and a reference model that moved, and sets the learning rate to the schedule's |
 | `create_optimizer` | overridden: each learner has groups of its own, and so has a critic of tokens |
-| `_load_from_checkpoint` | overridden: checks the adapters of the learners |
+| `_load_from_checkpoint` | overridden: checks the adapters of the learners, or loads their whole models |
 | `_get_output_dir`, `ref_model`, `lr_scheduler`, `epsilon_low`, `epsilon_high`, `loss_type` | read |
-| `beta` | a number for each row where there are several learners; set where terms of the loss read the reference, and `beta` of the settings is 0; 0 where the reference has prompts of its own |
+| `beta` | a number for each row where there are several learners; set where terms of the loss read the reference, and `beta` of the settings is 0; 0 where the reference has prompts of its own, and where learners keep references |
+| `add_fused_lm_head`, of `trl.trainer.utils` | called for the whole models of learners |
 | `get_config_model_id`, of the module | replaced while the reference model is made, if `reference` names one |
 | `LambdaLR._last_lr` | written with the learning rate |
 
@@ -47,12 +48,14 @@ interface:
 - An adapter whose gradient is 0 keeps its weights bit for bit: the optimizer skips it, with its
   momentum and its weight decay.
 - The reference of the KL term is the base model for every learner.
+- Without `lora_r` each learner has a whole model (`WholeLearners`), which starts as that of the run or as `model` of
+  its role. All have weights of the same shapes. The reference is what the learner started from.
 - With `update: sequential` the `num_iterations` passes over a generation batch are shared among the
   learners, in the order of `roles`. The advantage of a call is times the factor of HAPPO
   (https://arxiv.org/abs/2109.11251), ∏ π_new / π_old over the calls of earlier learners since the
   learner's last call in the episode, of those that are trained. It is at most e²⁰.
 
-Adapters are saved in folders named by role (`seat_0` for a seat), each of which `lm:PATH` plays.
+Learners are saved in folders named by role (`seat_0` for a seat), each of which `lm:PATH` plays.
 """
 
 import copy
@@ -71,10 +74,16 @@ import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
 from numpy.typing import NDArray
-from transformers import AutoTokenizer, PreTrainedModel, TrainerCallback
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    TrainerCallback,
+)
 from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 from trl.trainer import grpo_trainer
+from trl.trainer.utils import add_fused_lm_head, disable_dropout_in_model
 
 from arena_trainers.checkpoint import checkpoint_of
 from arena_trainers.credit import Credit, TurnBatch
@@ -83,8 +92,8 @@ from arena_trainers.engines import (
     with_adapters,
     without_client,
 )
-from arena_trainers.lm.adapters import adapter_configs
-from arena_trainers.lm.backends.scoring import evaluating
+from arena_trainers.lm.adapters import adapter_configs, check_memory, whole_memory
+from arena_trainers.lm.backends.scoring import evaluating, free_memory
 from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
@@ -158,7 +167,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         clock: counts from the start of `train`.
         shards: knows where the weights are; `forward` runs rows; `saved` writes checkpoints.
         player: plays generation batches, `ahead` has them played beside training; `matching` seats the starts, `tasks` chooses games.
-        learners: the adapters of `args.roles`, if there are several.
+        learners: those of `args.roles`, if there are several.
         filter: chooses what is trained.
         terms: the terms that `losses` adds to the loss; `tokens` the critic that does, if there is one.
         credit: gives the turns their credit, with a critic if there is one.
@@ -212,7 +221,10 @@ class TurnGRPOTrainer(GRPOTrainer):
         self._rows: list[TrainingRow] = []
         slots = with_adapters(args, games.matchmaker, model, first)
         terms = terms_of(args.losses, args.layout)
-        with without_client(args), slots, _beta(args, terms):
+        start, is_whole = model, bool(args.roles) and not configs
+        if is_whole:
+            model = next(iter(args.roles.values())).get("model", start)
+        with without_client(args), slots, _beta(args, terms, is_whole):
             super().__init__(
                 model=model,
                 reward_funcs=[no_reward],
@@ -222,11 +234,15 @@ class TurnGRPOTrainer(GRPOTrainer):
                 processing_class=processing_class,
                 **kwargs,
             )
-        self._set_up_parts(terms, configs)
+        self._set_up_parts(terms, configs, start)
 
-    def _set_up_parts(self, terms: Sequence[Term], configs: Sequence[Any]) -> None:
+    def _set_up_parts(
+        self, terms: Sequence[Term], configs: Sequence[Any], start: Any
+    ) -> None:
         """Makes the policy that learns of TRL's model, and the parts that play and credit."""
-        self.learners = Learners(self, configs) if configs else None
+        self.learners: Learners | None = Learners(self, configs) if configs else None
+        if self.args.roles and not configs:
+            self.learners = WholeLearners(self, start, terms)
         self.shards = Shards(self)
         self.forward = Forward(self, self.shards, self.clock)
         self.terms = LossTerms(self, terms)
@@ -389,7 +405,10 @@ class TurnGRPOTrainer(GRPOTrainer):
     ) -> None:
         """Saves the model with its `arena_prompt.json`; only the main process writes."""
         with self.saved.model_in(Path(output_dir or str(self.args.output_dir))):
-            super().save_model(output_dir, _internal_call)
+            if isinstance(self.learners, WholeLearners):
+                self.learners.save(Path(output_dir or str(self.args.output_dir)))
+            else:
+                super().save_model(output_dir, _internal_call)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
@@ -413,6 +432,9 @@ class TurnGRPOTrainer(GRPOTrainer):
         return optimizer
 
     def _load_from_checkpoint(self, checkpoint: str, model: Any = None) -> None:
+        if isinstance(self.learners, WholeLearners):
+            self.learners.load(Path(checkpoint))
+            return
         if self.learners is not None:
             self.learners.check(Path(checkpoint))
         super()._load_from_checkpoint(checkpoint, model)
@@ -538,18 +560,27 @@ def _check_reference(path: str, model: Any, tokenizer: Any) -> None:
             "want reference without model where an adapter is trained, as TRL takes the base "
             f"model for it; got {path!r}; leave model or the adapter out"
         )
+    check_vocabulary("a reference", path, tokenizer)
+
+
+def check_vocabulary(what: str, path: str, tokenizer: Any) -> None:
+    """Raises ValueError for a model with other tokens."""
+    check_language_model(path)
     if AutoTokenizer.from_pretrained(path).get_vocab() != tokenizer.get_vocab():
         raise ValueError(
-            f"want a reference with the tokenizer of the model, got another in {path!r}; choose a "
+            f"want {what} with the tokenizer of the model, got another in {path!r}; choose a "
             "model of the same family"
         )
 
 
 @contextmanager
-def _beta(args: TurnGRPOConfig, terms: Sequence[Term]) -> Iterator[None]:
-    """Has TRL make the reference model of the settings, for terms also if `beta` is 0."""
+def _beta(
+    args: TurnGRPOConfig, terms: Sequence[Term], is_whole: bool
+) -> Iterator[None]:
+    """Has TRL make the reference of the settings, for terms also if `beta` is 0; none for whole learners."""
     beta, found = args.beta, grpo_trainer.get_config_model_id
-    args.beta = beta or float(any("reference" in term.needs for term in terms))
+    needed = beta or float(any("reference" in term.needs for term in terms))
+    args.beta = 0.0 if is_whole else needed
     path = (args.reference or {}).get("model")
     if path is not None and args.beta:
         check_language_model(path)
@@ -598,18 +629,19 @@ class Learners(TrainerCallback):
 
     Args:
         trainer: TRL's trainer, after its construction with the first learner's adapter.
-        configs: of the adapters, see `adapter_configs`.
+        given: to `_make`.
 
     Attributes:
-        names: of the adapters: roles, or `seat_0`.
+        names: of the learners: roles, or `seat_0`.
+        weights: of each learner.
         beta: the largest weight of a KL term.
 
     """
 
-    def __init__(self, trainer: Any, configs: Sequence[Any]) -> None:
+    def __init__(self, trainer: Any, *given: Any) -> None:
         args = trainer.args
         self.trainer, self.update = trainer, args.update
-        self.names = [f"seat_{k}" if type(k) is int else k for k in args.roles]
+        self.names = args.learner_names
         self.model = trainer.accelerator.unwrap_model(trainer.model)
         if trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled:
             raise ValueError(
@@ -618,9 +650,21 @@ class Learners(TrainerCallback):
             )
         self.is_alone = trainer.accelerator.num_processes == 1
         trainer.accelerator.ddp_handler.find_unused_parameters = False  # see `anchored`
+        roles = args.roles.values()
+        self.rates = [one.get("learning_rate", args.learning_rate) for one in roles]
+        betas = [float(one.get("beta", args.beta)) for one in roles]
+        self.betas, self.beta = torch.tensor(betas, device=args.device), max(betas)
+        self.weights: list[list[Any]] = []
+        self._make(*given)
+        self.use(0)
+        trainer.add_callback(self)
+
+    def _make(self, *given: Any) -> None:
+        """Makes the adapters of the configurations, see `adapter_configs`."""
+        (configs,) = given
         for i, (name, config) in enumerate(zip(self.names, configs, strict=True)):
             with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(args.seed + i)
+                torch.manual_seed(self.trainer.args.seed + i)
                 self.model.add_adapter(name, config)
         for name, weights in self.model.named_parameters():
             if ".default." in name:  # the first begins as that of a plain run
@@ -630,18 +674,13 @@ class Learners(TrainerCallback):
         self.model.delete_adapter("default")
         named = [(n, p) for n, p in self.model.named_parameters() if "lora_" in n]
         self.weights = [[p for n, p in named if f".{x}." in n] for x in self.names]
-        given = args.roles.values()
-        self.rates = [one.get("learning_rate", args.learning_rate) for one in given]
-        betas = [float(one.get("beta", args.beta)) for one in given]
-        self.betas, self.beta = torch.tensor(betas, device=args.device), max(betas)
-        self.use(0)
-        trainer.add_callback(self)
 
-    def use(self, learner: int) -> None:
-        """Has the model run with the adapter of a learner; all adapters stay trainable."""
+    def use(self, learner: int, model: Any = None) -> Any:
+        """The model with the adapter of a learner; all adapters stay trainable."""
         self.model.set_adapter(self.names[learner])
         for p in chain(*self.weights):
             p.requires_grad_(True)
+        return model
 
     def player(self, policy: LMPolicy, clock: Clock, agent: Any) -> Policy:
         """What plays: the agent with a policy for each learner."""
@@ -660,8 +699,7 @@ class Learners(TrainerCallback):
     @contextmanager
     def _adapted(self, policy: LMPolicy, learner: int) -> Iterator[PreTrainedModel]:
         with policy.context() as model:
-            self.use(learner)
-            yield model
+            yield self.use(learner, model)
 
     def updated(self, step: int) -> list[int]:
         """The learners that the step after this many updates."""
@@ -792,6 +830,117 @@ class Learners(TrainerCallback):
                     f"want learner {name!r} with lora_r {rank} in {str(checkpoint)!r}, got "
                     f"{found}; resume with the roles of that run"
                 )
+
+
+class WholeLearners(Learners):
+    """Learners with a whole model each.
+
+    The first is TRL's model. The others are its submodule `learners`, so that their weights are
+    optimised, clipped and reset with its own.
+
+    Attributes:
+        models: of the learners.
+        references: what each began as, if the KL term or a term of the loss reads it.
+    """
+
+    def _make(self, *given: Any) -> None:
+        """Makes the models from the one that the run was given, and the terms of the loss."""
+        start, terms = given
+        args = self.trainer.args
+        if args.cast_lm_head_to_fp32:
+            raise ValueError(
+                "cast_lm_head_to_fp32 does not support roles that train all weights; give each "
+                "role lora_r: 8, or leave cast_lm_head_to_fp32 out"
+            )
+        if not self.is_alone:
+            raise ValueError(
+                "want one process for roles that train all weights, got "
+                f"{self.trainer.accelerator.num_processes}; give each role lora_r: 8, or start "
+                "one process"
+            )
+        reads = self.beta > 0 or any("reference" in term.needs for term in terms)
+        size = sum(p.nbytes for p in self.model.parameters())
+        free = free_memory(args.device) + size
+        check_memory(whole_memory(args, size, reads), free)
+        starts = [one.get("model", start) for one in args.roles.values()]
+        self.models = [self.model, *map(self._started, starts[1:])]
+        for name, begun, model in zip(self.names, starts, self.models, strict=True):
+            self._check_fit(name, begun if begun is not start else None, model)
+        kept = {key: self._started(key) for key in dict.fromkeys(starts) if reads}
+        for model in kept.values():
+            model.eval().requires_grad_(False)
+        self.references = [kept.get(key) for key in starts]
+        self.weights = [list(model.parameters()) for model in self.models]
+        self.model.learners = torch.nn.ModuleList(self.models[1:])
+        self.active = self.models
+
+    def _started(self, source: Any) -> Any:
+        """A model of a folder, or a copy of a model, which scores as TRL's own does."""
+        trainer, args = self.trainer, self.trainer.args
+        if isinstance(source, (str, Path)):
+            options = args.model_init_kwargs or {}
+            model = grpo_trainer.create_model_from_path(str(source), **options)
+        else:
+            model = copy.deepcopy(source)
+            vars(model).pop("forward", None)  # TRL's, which would run the source
+        if args.disable_dropout:
+            disable_dropout_in_model(model)
+        outputs = "log_probs", "entropy"
+        add_fused_lm_head(model, temperature=trainer.temperature, outputs=outputs)
+        return trainer.accelerator.prepare_model(model, evaluation_mode=True)
+
+    def _check_fit(self, name: str, path: str | None, model: Any) -> None:
+        """Raises ValueError for a model of other shapes or tokens than the first."""
+        wanted, found = (
+            {n: tuple(p.shape) for n, p in m.named_parameters() if "learners." not in n}
+            for m in (self.model, model)
+        )
+        for key in sorted({*wanted, *found}):
+            if wanted.get(key) != found.get(key):
+                raise ValueError(
+                    f"want weights of {name!r} in the shapes of those of {self.names[0]!r}, got "
+                    f"{key} {found.get(key, 'missing')}, not {wanted.get(key, 'missing')}; "
+                    "choose models of one architecture and size"
+                )
+        if path is not None:
+            check_vocabulary(f"a model of {name!r}", path, self.trainer._tokenizer)
+
+    def use(self, learner: int, model: Any = None) -> Any:
+        """The model of a learner."""
+        return self.active[learner]
+
+    @contextmanager
+    def at_start(self) -> Iterator[None]:
+        """Within this context `use` gives the references."""
+        self.active = self.references
+        try:
+            yield
+        finally:
+            self.active = self.models
+
+    def save(self, folder: Path) -> None:
+        """Writes the model of each learner with its tokenizer."""
+        for name, model in zip(self.names, self.models, strict=True):
+            own = model.state_dict()
+            own = {k: v for k, v in own.items() if not k.startswith("learners.")}
+            model.save_pretrained(folder / name, state_dict=own)
+            self.trainer.processing_class.save_pretrained(folder / name)
+
+    def load(self, checkpoint: Path) -> None:
+        """Goes on with the models of a checkpoint.
+
+        Raises:
+            ValueError: it lacks one, or has one of other shapes.
+        """
+        for name, model in zip(self.names, self.models, strict=True):
+            if not (checkpoint / name / "config.json").is_file():
+                raise ValueError(
+                    f"want a whole model of {name!r} in {str(checkpoint)!r}, got none; resume "
+                    "with the roles of that run"
+                )
+            saved = AutoModelForCausalLM.from_pretrained(checkpoint / name)
+            self._check_fit(name, None, saved)
+            model.load_state_dict(saved.state_dict(), strict=False)
 
 
 def carried(

@@ -18,7 +18,11 @@ from arena_trainers import extras
 from arena_trainers.engines.adapters import NO_ADAPTER, plays_adapters
 from arena_trainers.engines.settings import check_server
 from arena_trainers.lm import best_of
-from arena_trainers.lm.models import adapter_base, check_language_model
+from arena_trainers.lm.models import (
+    adapter_base,
+    check_language_model,
+    have_adapters,
+)
 from arena_trainers.matchmaking import make_matchmaker, matchmakers
 from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.options import Option, options_of, unknown_option
@@ -189,7 +193,7 @@ def check_lora(job: JobConfig, args: Any) -> None:
     """Refuses an adapter without its package or with a reference that moves, or none for vLLM.
 
     Raises:
-        ValueError: `sync_ref_model` is set, a role has no rank, or vLLM would have to play
+        ValueError: `sync_ref_model` is set, only some roles have a rank, a model is missing, or vLLM would have to play
             snapshots of all weights.
         ModuleNotFoundError: peft is missing; says how to install it.
     """
@@ -197,16 +201,18 @@ def check_lora(job: JobConfig, args: Any) -> None:
         named = names_matchmaker(args.opponents)
         if plays_adapters(args, make_matchmaker(args.opponents) if named else None):
             raise ValueError(NO_ADAPTER)
-        for name, options in args.roles.items():
-            if "lora_r" not in options:
-                raise ValueError(f"roles[{name!r}] has no rank; give lora_r: 8")
+    adapted = have_adapters(args.roles, job.lora_r > 0)
+    for options in args.roles.values():
+        if "model" in options:
+            check_language_model(options["model"])
     if job.lora_r == 0 and not args.roles:
         return
-    extras.require(["peft"], "train")
+    if adapted:
+        extras.require(["peft"], "train")
     if args.sync_ref_model:
         raise ValueError(
-            "want sync_ref_model false with lora_r or roles: the reference model is the learner "
-            "without its adapter, which does not change; give --sync_ref_model false"
+            "want sync_ref_model false with lora_r or roles: the reference is the model before "
+            "training, which does not change; give --sync_ref_model false"
         )
 
 
