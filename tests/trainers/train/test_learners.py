@@ -410,7 +410,9 @@ def test_a_whole_learner_may_start_as_another_model(make, folder_of, generated):
 
 def test_a_whole_model_of_other_shapes_names_its_role(make, folder_of):
     roles = {"planner": {}, "worker": {"model": folder_of("wide", intermediate_size=8)}}
-    with pytest.raises(ValueError, match=r"want weights of 'worker' .* got model\.layers"):
+    with pytest.raises(
+        ValueError, match=r"want weights of 'worker' .* got model\.layers"
+    ):
         make(roles)
 
 

@@ -83,20 +83,19 @@ def adapter_configs(roles: Mapping[Any, Mapping[str, Any]], base: Any) -> list[A
     return found
 
 
-def whole_memory(args: Any, size: float, reads: bool) -> dict[str, float]:
+def whole_memory(args: Any, size: float) -> dict[str, float]:
     """Bytes, by part, of learners that train all weights.
 
     Args:
         args: the trainer's settings, with `roles`.
         size: bytes of the weights of one model.
-        reads: whether a KL term, or a term of the loss, reads the references.
     """
     frozen = args.update.get("freeze", ()) if isinstance(args.update, Mapping) else ()
     starts = {options.get("model") for options in args.roles.values()}
     return {
         "weights": len(args.roles) * size,
         "gradients and AdamW": 3 * (len(args.roles) - len({*frozen})) * size,
-        "reference models": reads * len(starts) * size,
+        "reference models": args.reads_reference * len(starts) * size,
     }
 
 

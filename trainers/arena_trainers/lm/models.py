@@ -45,7 +45,9 @@ def saved_model(folder: Path) -> Path:
     elif rounds := sorted(folder.glob("round-*/model")):
         lacks = f"which is a run with rounds: its last model is in {str(rounds[-1])!r}"
     elif own := role_folders(folder) or role_folders(folder / "model"):
-        lacks = f"with a model for each role: give lm:{own[0].as_posix()}, or another of "
+        lacks = (
+            f"with a model for each role: give lm:{own[0].as_posix()}, or another of "
+        )
         lacks += f"{', '.join(path.name for path in own)}"
     raise ValueError(f"want a folder with a saved model, got {str(folder)!r} {lacks}")
 

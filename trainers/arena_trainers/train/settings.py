@@ -413,6 +413,16 @@ class SelfPlay:
         """The names of what `roles` trains: its roles, or `seat_0`."""
         return [f"seat_{key}" if type(key) is int else key for key in self.roles]
 
+    @property
+    def reads_reference(self) -> bool:
+        """Whether a KL term, or a term of the loss, reads the reference."""
+        own: Any = self
+        betas = [one.get("beta", own.beta) for one in self.roles.values()]
+        terms = terms_of(self.losses, self.layout)
+        return max(betas or [own.beta]) > 0 or any(
+            "reference" in t.needs for t in terms
+        )
+
     def branching(self, seats: Sequence[int]) -> Branching | None:
         """The branching of training episodes; None without `branch`.
 

@@ -242,7 +242,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         """Makes the policy that learns of TRL's model, and the parts that play and credit."""
         self.learners: Learners | None = Learners(self, configs) if configs else None
         if self.args.roles and not configs:
-            self.learners = WholeLearners(self, start, terms)
+            self.learners = WholeLearners(self, start)
         self.shards = Shards(self)
         self.forward = Forward(self, self.shards, self.clock)
         self.terms = LossTerms(self, terms)
@@ -844,9 +844,8 @@ class WholeLearners(Learners):
     """
 
     def _make(self, *given: Any) -> None:
-        """Makes the models from the one that the run was given, and the terms of the loss."""
-        start, terms = given
-        args = self.trainer.args
+        """Makes the models from the one that the run was given."""
+        (start,), args = given, self.trainer.args
         if args.cast_lm_head_to_fp32:
             raise ValueError(
                 "cast_lm_head_to_fp32 does not support roles that train all weights; give each "
@@ -858,17 +857,16 @@ class WholeLearners(Learners):
                 f"{self.trainer.accelerator.num_processes}; give each role lora_r: 8, or start "
                 "one process"
             )
-        reads = self.beta > 0 or any("reference" in term.needs for term in terms)
         size = sum(p.nbytes for p in self.model.parameters())
         free = free_memory(args.device) + size
-        check_memory(whole_memory(args, size, reads), free)
+        check_memory(whole_memory(args, size), free)
         starts = [one.get("model", start) for one in args.roles.values()]
         self.models = [self.model, *map(self._started, starts[1:])]
         for name, begun, model in zip(self.names, starts, self.models, strict=True):
             self._check_fit(name, begun if begun is not start else None, model)
-        kept = {key: self._started(key) for key in dict.fromkeys(starts) if reads}
-        for model in kept.values():
-            model.eval().requires_grad_(False)
+        kept = dict.fromkeys(starts if args.reads_reference else ())
+        for key in kept:
+            kept[key] = self._started(key).eval().requires_grad_(False)
         self.references = [kept.get(key) for key in starts]
         self.weights = [list(model.parameters()) for model in self.models]
         self.model.learners = torch.nn.ModuleList(self.models[1:])

@@ -9,7 +9,7 @@ import json
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from arena_trainers.lm.backends.scoring import (
     LEAST,
     OF_FREE,
     bytes_per_token,
+    free_memory,
     tokens_that_fit,
 )
 from arena_trainers.lm.models import download_of, find_model
@@ -215,6 +216,7 @@ class Method:
         rescored: whether log-probabilities are computed again after play.
         max_tokens: that run at once in training; None if memory decides.
         on_cpu: whether it runs on the CPU.
+        learners: bytes of whole models of several learners, by part.
     """
 
     config: Any
@@ -228,6 +230,7 @@ class Method:
     rescored: bool
     max_tokens: int | None
     on_cpu: bool
+    learners: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def token_bytes(self) -> int:
@@ -263,7 +266,9 @@ def start_memory(method: Method) -> dict[str, float]:
 def play_memory(method: Method) -> dict[str, float]:
     """Bytes that self-play needs whatever its batches are, by part; vLLM apart."""
     weights = float(method.weights * method.weight_bytes)
-    parts = {"weights": weights}
+    parts = {"weights": weights, **method.learners}
+    if method.learners:
+        return {**parts, **_overhead(method)}
     if method.adapter:
         parts["adapter (float32)"] = 4.0 * method.adapter
         parts["gradients and AdamW"] = 12.0 * method.adapter
@@ -391,6 +396,8 @@ def plan_lines(
     """
     import torch
 
+    from arena_trainers.lm.adapters import check_memory
+
     job, args = read_options(settings)
     args.check_own()
     steps = checks(job, args, folder, resume=resume)
@@ -419,6 +426,11 @@ def plan_lines(
     if encode is estimated_length:
         assumed.insert(0, ESTIMATED)
     refused += absent
+    if method.learners and (args.use_cpu or torch.accelerator.is_available()):
+        where = None if args.use_cpu else torch.accelerator.current_accelerator()
+        free = free_memory(where or torch.device("cpu"))
+        lines += ["", f"free on this machine: {_gib(free)} GiB"]
+        refused += _refusals([lambda: check_memory(method.learners, free)])
     if not (args.use_cpu or torch.accelerator.is_available()):
         refused.append(
             "no GPU was found; a small model runs on a CPU with --use_cpu true --bf16 false "
@@ -479,18 +491,26 @@ def _model_and_tokenizer(
 
 
 def _method(job: JobConfig, args: Any, config: Any) -> Method:
-    from arena_trainers.lm.adapters import adapter_configs, count_weights
+    from arena_trainers.lm.adapters import (
+        adapter_configs,
+        count_weights,
+        whole_memory,
+    )
 
     adapters = adapter_configs(args.roles, job.peft_config) or [job.peft_config]
     counts = [count_weights(config, adapter) for adapter in adapters]
     dtype = str((args.model_init_kwargs or {}).get("dtype", "float32"))
+    size = 4 if "float32" in dtype else 2
+    learners = {}
+    if args.roles and adapters == [None]:
+        learners = whole_memory(args, float(counts[0][0] * size))
     reused = (args.steps_per_generation or 1) * args.num_iterations
     correction = args.use_vllm and args.vllm_importance_sampling_correction
     return Method(
         config=config,
         weights=counts[0][0],
         adapter=sum(adapter for _, adapter in counts),
-        weight_bytes=4 if "float32" in dtype else 2,
+        weight_bytes=size,
         has_start=job.warm_start_steps > 0,
         reference=args.beta > 0,
         checkpointing=bool(args.gradient_checkpointing),
@@ -498,6 +518,7 @@ def _method(job: JobConfig, args: Any, config: Any) -> Method:
         rescored=bool(correction) or reused > args.gradient_accumulation_steps,
         max_tokens=args.max_tokens_per_forward,
         on_cpu=bool(args.use_cpu),
+        learners=learners,
     )
 
 
@@ -509,6 +530,8 @@ def _size_lines(
     own = [options.get("lora_r", job.lora_r) for options in args.roles.values()]
     ranks = " and ".join(map(str, own or [job.lora_r]))
     trained = f"{method.adapter:,} (LoRA, rank {ranks})" if method.adapter else "all"
+    if method.learners:
+        trained = f"a whole model for each of {', '.join(args.learner_names)}"
     said = {
         "model": job.model,
         "parameters": f"{total}; trained: {trained}",
