@@ -51,6 +51,11 @@ REFUSED = [
     (["--roles", "{0: {lora_r: 4}}"], "want roles for seat 1 of kuhn_poker, which"),
     (["--roles", "{0: 3}"], "want roles[0] as {lora_r: 8}, an adapter"),
     (["--roles", "{0: {lora_r: 2.5}}"], "an integer roles[0] lora_r from 1 to 4096"),
+    (
+        [*PLANNER, "{planner: {}, worker: {model: no/model}}"],
+        "`hf download no/model`",
+    ),
+    ([*PLANNER, "{planner: {}, worker: {model: 3}}"], "or as {model: PATH}, a whole"),
     (["--opponents", "self,human"], "want no person in training, got 'human'"),
     (["--lora_alpha", "4"], "lora_r is 0; give a rank: --lora_r 16"),
     (["--seed", "--rules", "false"], "option --seed lacks a value"),

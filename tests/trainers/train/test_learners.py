@@ -257,7 +257,7 @@ def test_a_step_without_a_turn_of_its_learner_logs_no_return(make, generated):
     )
 
 
-def test_seats_have_adapters_of_their_own(make):
+def test_seats_adapted_of_their_own(make):
     trainer = make(SEATS, None, update={"freeze": [1]}, max_steps=2)
     before = weights_of(trainer, "seat_1")
     trainer.train()
@@ -411,14 +411,14 @@ def test_a_whole_learner_may_start_as_another_model(make, folder_of, generated):
 def test_a_whole_model_of_other_shapes_names_its_role(make, folder_of):
     roles = {"planner": {}, "worker": {"model": folder_of("wide", intermediate_size=8)}}
     with pytest.raises(
-        ValueError, match=r"want weights of 'worker' .* got model\.layers"
+        ValueError, match=r"want model\.layers.* of 'worker' as .* got \(16, 8\)"
     ):
         make(roles)
 
 
 def test_whole_models_that_do_not_fit_name_the_memory(make, monkeypatch):
     monkeypatch.setattr(train, "free_memory", lambda device: 0)
-    wanted = r"need 0\.\d+ GiB of memory \(weights 0.* and 0\.\d+ are free; give each"
+    wanted = r"GiB .* \(weights 0.*, gradients .* models 0.*\), got 0.* free; give each"
     with pytest.raises(ValueError, match=wanted):
         make({"planner": {"beta": 0.1}, "worker": {}})
 

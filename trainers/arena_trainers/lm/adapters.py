@@ -13,13 +13,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from arena_trainers.extras import import_extra
-from arena_trainers.lm.models import (
-    CARD,
-    WEIGHTS,
-    adapter_base,
-    have_adapters,
-    model_folder,
-)
+from arena_trainers.lm.models import CARD, WEIGHTS, adapted, adapter_base, model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 
@@ -75,7 +69,7 @@ def starting_model(base: Path, adapter: Path | None, args: Any) -> Any:
 def adapter_configs(roles: Mapping[Any, Mapping[str, Any]], base: Any) -> list[Any]:
     """The `LoraConfig` of each learner with one; `base` is that of learners without `lora_r`."""
     found = []
-    for options in roles.values() if have_adapters(roles, base is not None) else ():
+    for options in roles.values() if adapted(roles, base is not None) else ():
         rank = options.get("lora_r", base and base.r)
         config = base or lora_config(rank, None, ["all-linear"])
         alpha = config.lora_alpha * rank / config.r
@@ -84,12 +78,7 @@ def adapter_configs(roles: Mapping[Any, Mapping[str, Any]], base: Any) -> list[A
 
 
 def whole_memory(args: Any, size: float) -> dict[str, float]:
-    """Bytes, by part, of learners that train all weights.
-
-    Args:
-        args: the trainer's settings, with `roles`.
-        size: bytes of the weights of one model.
-    """
+    """Bytes, by part, of the learners of settings, whole models of `size` bytes."""
     frozen = args.update.get("freeze", ()) if isinstance(args.update, Mapping) else ()
     starts = {options.get("model") for options in args.roles.values()}
     return {
@@ -101,12 +90,11 @@ def whole_memory(args: Any, size: float) -> dict[str, float]:
 
 def check_memory(parts: Mapping[str, float], free: float) -> None:
     """Raises ValueError if parts, in bytes, are more than is free."""
-    if sum(parts.values()) > free:
-        said = ", ".join(f"{part} {size / GIB:.2f}" for part, size in parts.items())
+    if (total := sum(parts.values())) > free:
+        said = ", ".join(f"{part} {size / GIB:.3g}" for part, size in parts.items())
         raise ValueError(
-            f"the whole models of roles need {sum(parts.values()) / GIB:.2f} GiB of memory "
-            f"({said}), and {free / GIB:.2f} are free; give each role lora_r: 8, freeze a role, "
-            "leave beta at 0, or choose a smaller model"
+            f"want {total / GIB:.3g} GiB of memory for whole models ({said}), got "
+            f"{free / GIB:.3g} free; give each role lora_r: 8, or choose a smaller model"
         )
 
 

@@ -45,10 +45,8 @@ def saved_model(folder: Path) -> Path:
     elif rounds := sorted(folder.glob("round-*/model")):
         lacks = f"which is a run with rounds: its last model is in {str(rounds[-1])!r}"
     elif own := role_folders(folder) or role_folders(folder / "model"):
-        lacks = (
-            f"with a model for each role: give lm:{own[0].as_posix()}, or another of "
-        )
-        lacks += f"{', '.join(path.name for path in own)}"
+        names = ", ".join(path.name for path in own)
+        lacks = f"with a model for each role: give lm:{own[0].as_posix()}, or another of {names}"
     raise ValueError(f"want a folder with a saved model, got {str(folder)!r} {lacks}")
 
 
@@ -62,15 +60,11 @@ def role_folders(folder: Path) -> list[Path]:
     return sorted(found)
 
 
-def have_adapters(roles: Mapping[Any, Mapping[str, Any]], has_rank: bool) -> bool:
-    """Whether learners are adapters, or whole models.
-
-    Args:
-        roles: options of each learner.
-        has_rank: whether there is a rank for learners without `lora_r`.
+def adapted(roles: Mapping[Any, Mapping[str, Any]], has_rank: bool) -> bool:
+    """Whether learners are adapters; `has_rank`: so are those without `lora_r`.
 
     Raises:
-        ValueError: some are adapters, and others are not.
+        ValueError: some are adapters, and others are whole models.
     """
     if not (has_rank or any("lora_r" in options for options in roles.values())):
         return False

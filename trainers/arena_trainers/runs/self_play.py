@@ -213,14 +213,10 @@ class SelfPlay(Run):
         args = self.args
         how = {"prompt": args.prompt, "device": args.device, **args.sampling_options}
         policy = LMPolicy.from_pretrained(self.start, **how)
-        own = dict(zip(args.learner_names, args.roles.values(), strict=True))
-        if any("model" in one for one in own.values()):
-            models = {
-                name: LMPolicy.from_pretrained(one["model"], **how)
-                if "model" in one
-                else policy
-                for name, one in own.items()
-            }
+        paths = [one.get("model") for one in args.roles.values()]
+        if any(paths):
+            own = [LMPolicy.from_pretrained(p, **how) if p else policy for p in paths]
+            models = dict(zip(args.learner_names, own, strict=True))
             return policy, agent_of(args.agent or "by_seat")(models)
         return policy, agent_of(args.agent)(policy) if args.agent else policy
 

@@ -340,7 +340,7 @@ class AgainstStart(Measuring):
     def __init__(
         self,
         trainer: "TurnGRPOTrainer",
-        start: Policy | None,
+        start: Any,
         every: int,
         num_episodes: int,
     ) -> None:
@@ -351,8 +351,7 @@ class AgainstStart(Measuring):
         found: dict[str, float] = {}
         for plan in different_games(self.trainer.games.plans):
             own = self.trainer.matching.learner
-            other: Any = self.start
-            mean, error = score_against(plan, own, other, self.num_episodes)
+            mean, error = score_against(plan, own, self.start, self.num_episodes)
             name = f"arena/{plan.name}/{SCORE}"
             found |= {name: mean, f"{name}_error": error}
         return found

@@ -1282,10 +1282,7 @@ def reference_logprobs(
         batch = row_tensors(asked, trainer)
     model, own = trainer.ref_model, trainer.accelerator.unwrap_model(trainer.model)
     with ExitStack() as stack:
-        if getattr(trainer.learners, "models", None):
-            stack.enter_context(trainer.learners.at_start())
-            model = trainer.model
-        elif model is None:  # the adapter was trained, and its base is the reference
+        if model is None:  # the adapter was trained, and its base is the reference
             name = "ref" if "ref" in own.peft_config else None
             stack.enter_context(use_adapter(own, adapter_name=name))
             model = trainer.model

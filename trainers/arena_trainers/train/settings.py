@@ -285,7 +285,8 @@ def check_roles(args: Any) -> None:
             "want update as joint, sequential, {alternate: 20} or {freeze: [...]} with some, but "
             f"not all, of the roles {[*roles] or '(none: set roles)'}, got {update!r}"
         )
-    used = [name for name in ("use_vllm", "critic", "reference") if getattr(args, name)]
+    refused = "use_vllm", "critic", "reference", "load_best_model_at_end"
+    used = [name for name in refused if getattr(args, name, None)]
     if roles and (used := used + ["opponents"] * names_matchmaker(args.opponents)):
         raise ValueError(f"roles do not support {used[0]} as given; leave it out")
 
@@ -416,12 +417,9 @@ class SelfPlay:
     @property
     def reads_reference(self) -> bool:
         """Whether a KL term, or a term of the loss, reads the reference."""
-        own: Any = self
-        betas = [one.get("beta", own.beta) for one in self.roles.values()]
-        terms = terms_of(self.losses, self.layout)
-        return max(betas or [own.beta]) > 0 or any(
-            "reference" in t.needs for t in terms
-        )
+        beta, terms = getattr(self, "beta", 0.0), terms_of(self.losses, self.layout)
+        betas = [one.get("beta", beta) for one in self.roles.values()] or [beta]
+        return any([*betas, *("reference" in term.needs for term in terms)])
 
     def branching(self, seats: Sequence[int]) -> Branching | None:
         """The branching of training episodes; None without `branch`.
@@ -433,7 +431,6 @@ class SelfPlay:
 
     def _check_terms(self) -> None:
         terms, of_trl = terms_of(self.losses, self.layout), vars(self)
-        reads = any("reference" in term.needs for term in terms)
         own = [term.name for term in terms if term.surrogate]
         for name, default in OF_SURROGATE.items():
             if own and of_trl.get(name, default) != default:
@@ -441,7 +438,7 @@ class SelfPlay:
                     f"{name} is of TRL's surrogate, in whose place {own[0]!r} stands; leave "
                     "one of the two out"
                 )
-        if self.reference is not None and not reads and not of_trl.get("beta"):
+        if self.reference is not None and not self.reads_reference:
             raise ValueError(
                 "nothing reads the reference; set beta, or a term such as kl_to in losses"
             )

@@ -74,12 +74,7 @@ import torch
 from accelerate.utils import gather_object
 from datasets import Dataset
 from numpy.typing import NDArray
-from transformers import (
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    PreTrainedModel,
-    TrainerCallback,
-)
+from transformers import AutoTokenizer, PreTrainedModel, TrainerCallback
 from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 from trl.trainer import grpo_trainer
@@ -92,6 +87,7 @@ from arena_trainers.engines import (
     with_adapters,
     without_client,
 )
+from arena_trainers.engines.settings import refuse
 from arena_trainers.lm.adapters import adapter_configs, check_memory, whole_memory
 from arena_trainers.lm.backends.scoring import evaluating, free_memory
 from arena_trainers.lm.models import check_language_model
@@ -224,7 +220,11 @@ class TurnGRPOTrainer(GRPOTrainer):
         start, is_whole = model, bool(args.roles) and not configs
         if is_whole:
             model = next(iter(args.roles.values())).get("model", start)
-        with without_client(args), slots, _beta(args, terms, is_whole):
+        with (
+            without_client(args),
+            slots,
+            _beta(args, args.reads_reference and not is_whole),
+        ):
             super().__init__(
                 model=model,
                 reward_funcs=[no_reward],
@@ -234,15 +234,12 @@ class TurnGRPOTrainer(GRPOTrainer):
                 processing_class=processing_class,
                 **kwargs,
             )
-        self._set_up_parts(terms, configs, start)
+        kind = WholeLearners if is_whole else Learners
+        self.learners = kind(self, configs or start) if args.roles else None
+        self._set_up_parts(terms)
 
-    def _set_up_parts(
-        self, terms: Sequence[Term], configs: Sequence[Any], start: Any
-    ) -> None:
+    def _set_up_parts(self, terms: Sequence[Term]) -> None:
         """Makes the policy that learns of TRL's model, and the parts that play and credit."""
-        self.learners: Learners | None = Learners(self, configs) if configs else None
-        if self.args.roles and not configs:
-            self.learners = WholeLearners(self, start)
         self.shards = Shards(self)
         self.forward = Forward(self, self.shards, self.clock)
         self.terms = LossTerms(self, terms)
@@ -404,10 +401,9 @@ class TurnGRPOTrainer(GRPOTrainer):
         self, output_dir: str | None = None, _internal_call: bool = False
     ) -> None:
         """Saves the model with its `arena_prompt.json`; only the main process writes."""
-        with self.saved.model_in(Path(output_dir or str(self.args.output_dir))):
-            if isinstance(self.learners, WholeLearners):
-                self.learners.save(Path(output_dir or str(self.args.output_dir)))
-            else:
+        folder = Path(output_dir or str(self.args.output_dir))
+        with self.saved.model_in(folder):
+            if self.learners is None or not self.learners.save(folder):
                 super().save_model(output_dir, _internal_call)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
@@ -432,12 +428,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         return optimizer
 
     def _load_from_checkpoint(self, checkpoint: str, model: Any = None) -> None:
-        if isinstance(self.learners, WholeLearners):
-            self.learners.load(Path(checkpoint))
-            return
-        if self.learners is not None:
-            self.learners.check(Path(checkpoint))
-        super()._load_from_checkpoint(checkpoint, model)
+        if self.learners is None or not self.learners.load(Path(checkpoint)):
+            super()._load_from_checkpoint(checkpoint, model)
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """Writes no model card: TRL's describes other training. `arena train` writes one."""
@@ -560,27 +552,18 @@ def _check_reference(path: str, model: Any, tokenizer: Any) -> None:
             "want reference without model where an adapter is trained, as TRL takes the base "
             f"model for it; got {path!r}; leave model or the adapter out"
         )
-    check_vocabulary("a reference", path, tokenizer)
-
-
-def check_vocabulary(what: str, path: str, tokenizer: Any) -> None:
-    """Raises ValueError for a model with other tokens."""
-    check_language_model(path)
     if AutoTokenizer.from_pretrained(path).get_vocab() != tokenizer.get_vocab():
         raise ValueError(
-            f"want {what} with the tokenizer of the model, got another in {path!r}; choose a "
-            "model of the same family"
+            f"want the tokenizer of the model in {path!r}, got another; choose a model of the "
+            "same family"
         )
 
 
 @contextmanager
-def _beta(
-    args: TurnGRPOConfig, terms: Sequence[Term], is_whole: bool
-) -> Iterator[None]:
-    """Has TRL make the reference of the settings, for terms also if `beta` is 0; none for whole learners."""
+def _beta(args: TurnGRPOConfig, reads: bool) -> Iterator[None]:
+    """Has TRL make the reference model of the settings if something `reads` it, also if `beta` is 0."""
     beta, found = args.beta, grpo_trainer.get_config_model_id
-    needed = beta or float(any("reference" in term.needs for term in terms))
-    args.beta = 0.0 if is_whole else needed
+    args.beta = (beta or 1.0) * reads
     path = (args.reference or {}).get("model")
     if path is not None and args.beta:
         check_language_model(path)
@@ -638,7 +621,7 @@ class Learners(TrainerCallback):
 
     """
 
-    def __init__(self, trainer: Any, *given: Any) -> None:
+    def __init__(self, trainer: Any, given: Any) -> None:
         args = trainer.args
         self.trainer, self.update = trainer, args.update
         self.names = args.learner_names
@@ -655,14 +638,13 @@ class Learners(TrainerCallback):
         betas = [float(one.get("beta", args.beta)) for one in roles]
         self.betas, self.beta = torch.tensor(betas, device=args.device), max(betas)
         self.weights: list[list[Any]] = []
-        self._make(*given)
+        self._make(given)
         self.use(0)
         trainer.add_callback(self)
 
-    def _make(self, *given: Any) -> None:
+    def _make(self, given: Any) -> None:
         """Makes the adapters of the configurations, see `adapter_configs`."""
-        (configs,) = given
-        for i, (name, config) in enumerate(zip(self.names, configs, strict=True)):
+        for i, (name, config) in enumerate(zip(self.names, given, strict=True)):
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.trainer.args.seed + i)
                 self.model.add_adapter(name, config)
@@ -820,8 +802,16 @@ class Learners(TrainerCallback):
     def _log(self, name: str, what: str, value: float) -> None:
         self.trainer.note({f"arena/learner/{name}/{what}": value})
 
-    def check(self, checkpoint: Path) -> None:
-        """Raises ValueError if a checkpoint lacks a learner, or has one of another rank."""
+    def save(self, folder: Path) -> bool:
+        """Writes the learners into a folder, unless TRL does; whether it did."""
+        return False
+
+    def load(self, checkpoint: Path) -> bool:
+        """Goes on with the learners of a checkpoint, unless TRL does; whether it did.
+
+        Raises:
+            ValueError: it lacks a learner, or has one of another rank or other shapes.
+        """
         for name in self.names:
             file = checkpoint / name / "adapter_config.json"
             found = json.loads(file.read_text())["r"] if file.is_file() else "none"
@@ -830,6 +820,7 @@ class Learners(TrainerCallback):
                     f"want learner {name!r} with lora_r {rank} in {str(checkpoint)!r}, got "
                     f"{found}; resume with the roles of that run"
                 )
+        return False
 
 
 class WholeLearners(Learners):
@@ -840,44 +831,40 @@ class WholeLearners(Learners):
 
     Attributes:
         models: of the learners.
-        references: what each began as, if the KL term or a term of the loss reads it.
+        references: what each began as, or None where nothing reads it.
     """
 
-    def _make(self, *given: Any) -> None:
+    def _make(self, given: Any) -> None:
         """Makes the models from the one that the run was given."""
-        (start,), args = given, self.trainer.args
-        if args.cast_lm_head_to_fp32:
-            raise ValueError(
-                "cast_lm_head_to_fp32 does not support roles that train all weights; give each "
-                "role lora_r: 8, or leave cast_lm_head_to_fp32 out"
-            )
-        if not self.is_alone:
-            raise ValueError(
-                "want one process for roles that train all weights, got "
-                f"{self.trainer.accelerator.num_processes}; give each role lora_r: 8, or start "
-                "one process"
-            )
+        args, num = self.trainer.args, self.trainer.accelerator.num_processes
+        refused = [
+            ("cast_lm_head_to_fp32", args.cast_lm_head_to_fp32, "it changes one model"),
+            ("torch_compile", args.torch_compile, "it has not been tested"),
+            (f"{num} processes", num > 1, "only one has been tested"),
+        ]
+        refuse("a whole model for each role", refused)
         size = sum(p.nbytes for p in self.model.parameters())
-        free = free_memory(args.device) + size
-        check_memory(whole_memory(args, size), free)
-        starts = [one.get("model", start) for one in args.roles.values()]
+        check_memory(whole_memory(args, size), free_memory(args.device) + size)
+        starts = [one.get("model", given) for one in args.roles.values()]
         self.models = [self.model, *map(self._started, starts[1:])]
-        for name, begun, model in zip(self.names, starts, self.models, strict=True):
-            self._check_fit(name, begun if begun is not start else None, model)
+        for name, start, model in zip(self.names, starts, self.models, strict=True):
+            self._check_fit(name, model)
+            if start is not given:
+                _check_reference(start, model, self.trainer._tokenizer)
         kept = dict.fromkeys(starts if args.reads_reference else ())
-        for key in kept:
-            kept[key] = self._started(key).eval().requires_grad_(False)
-        self.references = [kept.get(key) for key in starts]
+        for start in kept:
+            kept[start] = self._started(start).eval().requires_grad_(False)
+        self.references = [kept.get(start) for start in starts]
+        self.trainer.ref_model = self.references[0]
         self.weights = [list(model.parameters()) for model in self.models]
         self.model.learners = torch.nn.ModuleList(self.models[1:])
-        self.active = self.models
 
     def _started(self, source: Any) -> Any:
         """A model of a folder, or a copy of a model, which scores as TRL's own does."""
         trainer, args = self.trainer, self.trainer.args
         if isinstance(source, (str, Path)):
-            options = args.model_init_kwargs or {}
-            model = grpo_trainer.create_model_from_path(str(source), **options)
+            given = args.model_init_kwargs or {}
+            model = grpo_trainer.create_model_from_path(str(source), **given)
         else:
             model = copy.deepcopy(source)
             vars(model).pop("forward", None)  # TRL's, which would run the source
@@ -887,58 +874,47 @@ class WholeLearners(Learners):
         add_fused_lm_head(model, temperature=trainer.temperature, outputs=outputs)
         return trainer.accelerator.prepare_model(model, evaluation_mode=True)
 
-    def _check_fit(self, name: str, path: str | None, model: Any) -> None:
-        """Raises ValueError for a model of other shapes or tokens than the first."""
-        wanted, found = (
+    def _check_fit(self, name: str, model: Any) -> None:
+        """Raises ValueError for a model of other shapes than the first."""
+        shapes = [
             {n: tuple(p.shape) for n, p in m.named_parameters() if "learners." not in n}
             for m in (self.model, model)
-        )
-        for key in sorted({*wanted, *found}):
-            if wanted.get(key) != found.get(key):
+        ]
+        for key in sorted({*shapes[0], *shapes[1]}):
+            want, got = (one.get(key) for one in shapes)
+            if want != got:
                 raise ValueError(
-                    f"want weights of {name!r} in the shapes of those of {self.names[0]!r}, got "
-                    f"{key} {found.get(key, 'missing')}, not {wanted.get(key, 'missing')}; "
-                    "choose models of one architecture and size"
+                    f"want {key} of {name!r} as {want}, in the shape of {self.names[0]!r}, got "
+                    f"{got}; give models of one size"
                 )
-        if path is not None:
-            check_vocabulary(f"a model of {name!r}", path, self.trainer._tokenizer)
 
     def use(self, learner: int, model: Any = None) -> Any:
-        """The model of a learner."""
-        return self.active[learner]
+        """The model of a learner, or its reference in place of the first one."""
+        is_reference = model is not None and model is self.references[0]
+        return (self.references if is_reference else self.models)[learner]
 
-    @contextmanager
-    def at_start(self) -> Iterator[None]:
-        """Within this context `use` gives the references."""
-        self.active = self.references
-        try:
-            yield
-        finally:
-            self.active = self.models
-
-    def save(self, folder: Path) -> None:
-        """Writes the model of each learner with its tokenizer."""
+    def save(self, folder: Path) -> bool:
         for name, model in zip(self.names, self.models, strict=True):
             own = model.state_dict()
             own = {k: v for k, v in own.items() if not k.startswith("learners.")}
             model.save_pretrained(folder / name, state_dict=own)
             self.trainer.processing_class.save_pretrained(folder / name)
+        return True
 
-    def load(self, checkpoint: Path) -> None:
-        """Goes on with the models of a checkpoint.
-
-        Raises:
-            ValueError: it lacks one, or has one of other shapes.
-        """
+    def load(self, checkpoint: Path) -> bool:
         for name, model in zip(self.names, self.models, strict=True):
             if not (checkpoint / name / "config.json").is_file():
                 raise ValueError(
                     f"want a whole model of {name!r} in {str(checkpoint)!r}, got none; resume "
                     "with the roles of that run"
                 )
-            saved = AutoModelForCausalLM.from_pretrained(checkpoint / name)
-            self._check_fit(name, None, saved)
+            own = str(checkpoint / name)
+            saved = grpo_trainer.create_model_from_path(
+                own, dtype="auto", device_map=None
+            )
+            self._check_fit(name, saved)
             model.load_state_dict(saved.state_dict(), strict=False)
+        return True
 
 
 def carried(

@@ -266,10 +266,10 @@ def start_memory(method: Method) -> dict[str, float]:
 def play_memory(method: Method) -> dict[str, float]:
     """Bytes that self-play needs whatever its batches are, by part; vLLM apart."""
     weights = float(method.weights * method.weight_bytes)
-    parts = {"weights": weights, **method.learners}
+    parts = {"weights": weights}
     if method.learners:
-        return {**parts, **_overhead(method)}
-    if method.adapter:
+        parts |= method.learners
+    elif method.adapter:
         parts["adapter (float32)"] = 4.0 * method.adapter
         parts["gradients and AdamW"] = 12.0 * method.adapter
     else:
@@ -491,19 +491,14 @@ def _model_and_tokenizer(
 
 
 def _method(job: JobConfig, args: Any, config: Any) -> Method:
-    from arena_trainers.lm.adapters import (
-        adapter_configs,
-        count_weights,
-        whole_memory,
-    )
+    from arena_trainers.lm import adapters
 
-    adapters = adapter_configs(args.roles, job.peft_config) or [job.peft_config]
-    counts = [count_weights(config, adapter) for adapter in adapters]
+    own = adapters.adapter_configs(args.roles, job.peft_config) or [job.peft_config]
+    counts = [adapters.count_weights(config, adapter) for adapter in own]
     dtype = str((args.model_init_kwargs or {}).get("dtype", "float32"))
     size = 4 if "float32" in dtype else 2
-    learners = {}
-    if args.roles and adapters == [None]:
-        learners = whole_memory(args, float(counts[0][0] * size))
+    is_whole = args.roles and own == [None]
+    whole = adapters.whole_memory(args, size * counts[0][0]) if is_whole else {}
     reused = (args.steps_per_generation or 1) * args.num_iterations
     correction = args.use_vllm and args.vllm_importance_sampling_correction
     return Method(
@@ -518,7 +513,7 @@ def _method(job: JobConfig, args: Any, config: Any) -> Method:
         rescored=bool(correction) or reused > args.gradient_accumulation_steps,
         max_tokens=args.max_tokens_per_forward,
         on_cpu=bool(args.use_cpu),
-        learners=learners,
+        learners=whole,
     )
 
 

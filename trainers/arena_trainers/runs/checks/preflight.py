@@ -18,11 +18,7 @@ from arena_trainers import extras
 from arena_trainers.engines.adapters import NO_ADAPTER, plays_adapters
 from arena_trainers.engines.settings import check_server
 from arena_trainers.lm import best_of
-from arena_trainers.lm.models import (
-    adapter_base,
-    check_language_model,
-    have_adapters,
-)
+from arena_trainers.lm.models import adapted, adapter_base, check_language_model
 from arena_trainers.matchmaking import make_matchmaker, matchmakers
 from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.options import Option, options_of, unknown_option
@@ -193,21 +189,21 @@ def check_lora(job: JobConfig, args: Any) -> None:
     """Refuses an adapter without its package or with a reference that moves, or none for vLLM.
 
     Raises:
-        ValueError: `sync_ref_model` is set, only some roles have a rank, a model is missing, or vLLM would have to play
-            snapshots of all weights.
+        ValueError: `sync_ref_model` is set, only some roles have a rank, a role's model is
+            missing, or vLLM would have to play snapshots of all weights.
         ModuleNotFoundError: peft is missing; says how to install it.
     """
     if job.lora_r == 0:
         named = names_matchmaker(args.opponents)
         if plays_adapters(args, make_matchmaker(args.opponents) if named else None):
             raise ValueError(NO_ADAPTER)
-    adapted = have_adapters(args.roles, job.lora_r > 0)
+    is_adapted = adapted(args.roles, job.lora_r > 0)
     for options in args.roles.values():
         if "model" in options:
             check_language_model(options["model"])
     if job.lora_r == 0 and not args.roles:
         return
-    if adapted:
+    if is_adapted:
         extras.require(["peft"], "train")
     if args.sync_ref_model:
         raise ValueError(
