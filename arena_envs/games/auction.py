@@ -70,7 +70,7 @@ from arena_envs.game import (
     np,
     param,
 )
-from arena_envs.scenes.shapes import Cell, Scene, Table, seat_tone, talk_of, turn_title
+from arena_envs.scenes.shapes import Shapes, Table, cells, seat_cell, talk_of
 from arena_envs.talk import Utterance
 
 TALK, BID, TIE, OVER = PHASES = ("talk", "bid", "tie", "over")
@@ -606,7 +606,7 @@ class Bidder(talk.Scripted):
         return Utterance("bid", (bid,))
 
 
-def scene(game: Auction, state: State, viewer: int | None) -> Scene:
+def scene(game: Auction, state: State, viewer: int | None) -> Shapes:
     """The items and their sales, the players as far as the viewer knows them, and the talk."""
     items = []
     for number, item in enumerate(game.items):
@@ -614,8 +614,7 @@ def scene(game: Auction, state: State, viewer: int | None) -> Scene:
         if number < state.item:
             seat, price = state.sales[number]
             sale = f"player_{seat} for {price}" if seat != NOBODY else "not sold"
-        fields = (f"item {number + 1}", points(item), sale)
-        items.append([Cell(field) for field in fields])
+        items.append(cells(f"item {number + 1}", points(item), sale))
     players = []
     for seat, persona in enumerate(state.personas):
         worth = "hidden"
@@ -624,12 +623,7 @@ def scene(game: Auction, state: State, viewer: int | None) -> Scene:
             worth = ", ".join(map(str, values))
             worth = f"{worth} ({points(game.personas[persona])})"
         money = str(money_left(state, seat, game.budget))
-        tone = seat_tone(seat)
-        players.append([Cell(f"player_{seat}", tone), Cell(worth), Cell(money)])
-    shapes: list[Any] = [
-        Table("items", ("item", "points", "sale"), items),
-        Table("players", ("seat", "worth of the items", "budget left"), players),
-    ]
+        players.append(cells(seat_cell(seat), worth, money))
     events = state.past if viewer is None else known_events(state, viewer)
     shown = [each for each in events if each.phase != TALK or each.said.message]
 
@@ -639,5 +633,8 @@ def scene(game: Auction, state: State, viewer: int | None) -> Scene:
         return f"{does} (item {shown[turn].item + 1})"
 
     said = [each.said for each in shown]
-    shapes += talk_of(said, viewer, lambda turn: shown[turn].seat, told)
-    return Scene(turn_title(game, state, viewer), shapes)
+    return [
+        Table("items", ("item", "points", "sale"), items),
+        Table("players", ("seat", "worth of the items", "budget left"), players),
+        *talk_of(said, viewer, told, lambda turn: shown[turn].seat),
+    ]

@@ -45,7 +45,7 @@ from arena_envs.game import (
     np,
     param,
 )
-from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
+from arena_envs.scenes.shapes import Cell, Grid, Shapes, board_grid, seat_cell
 
 MISS, HIT, SUNK = "MHS"
 
@@ -545,30 +545,24 @@ class Battleship(BaseGame[State, int]):
 SHOTS = {MISS: Cell("o", "gone"), HIT: Cell("x", "red"), SUNK: Cell("#", "dark")}
 
 
-def scene(game: Battleship, state: State, viewer: int | None) -> Scene:
+def scene(game: Battleship, state: State, viewer: int | None) -> Shapes:
     """The fleets that the viewer sees, and the shots at those that it does not see."""
-    boards = [
-        _board(game, state, seat, shows_ships=viewer in (None, seat)) for seat in (0, 1)
-    ]
-    return Scene(turn_title(game, state, viewer), boards)
+    return [_board(game, state, seat, viewer in (None, seat)) for seat in (0, 1)]
 
 
 def _board(game: Battleship, state: State, seat: int, shows_ships: bool) -> Grid:
     """The board of a seat, with the other seat's shots."""
     ships, shots = game.ships(state, seat), state.shots[1 - seat :: 2]
-    cells = [Cell()] * game.num_squares
+    squares = [Cell()] * game.num_squares
     if shows_ships:
         for name, ship in zip(LETTERS, ships, strict=False):
             for square in game.squares[ship]:
-                cells[square] = Cell(name, f"seat{seat}")
+                squares[square] = seat_cell(seat, name)
     for square, told in zip(shots, game.outcomes(ships, shots), strict=True):
         cell = SHOTS[told]
-        name = cells[square].text if shows_ships and told != MISS else ""
-        cells[square] = cell._replace(text=name or cell.text)
-    width = game.board_width
-    rows = [cells[i : i + width] for i in range(0, len(cells), width)]
+        name = squares[square].text if shows_ships and told != MISS else ""
+        squares[square] = cell._replace(text=name or cell.text)
     sunk, fired = sum(game.is_sunk(state, seat)), len(shots)
     title = f"player_{seat}: {sunk} of {len(game.ship_sizes)} ships sunk, "
     title += f"{fired} of {game.num_shots} shots received"
-    numbers = [str(number) for number in range(1, game.board_height + 1)]
-    return Grid(rows, title, numbers, "abcdefghij"[:width])
+    return board_grid(squares, game.board_width, title)

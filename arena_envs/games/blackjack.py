@@ -37,7 +37,7 @@ from arena_envs.game import (
     fold,
     np,
 )
-from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
+from arena_envs.scenes.shapes import Card, Cards, Shapes
 
 HIT, STAND = 0, 1
 ACTIONS = {"hit": HIT, "stand": STAND}
@@ -206,19 +206,14 @@ def _hand(cards: tuple[int, ...]) -> str:
     return f"{names} (total {total_of(cards)}{', soft' if is_soft(cards) else ''})"
 
 
-def scene(game: Blackjack, state: Any, viewer: int | None) -> Scene:
+def scene(game: Blackjack, state: Any, viewer: int | None) -> Shapes:
     """The hand of the player, and the dealer's, whose first card is hidden at first."""
     player, shown, _, _ = game.information_state(state, 0)
-    dealer = state.dealer
-    hidden = len(dealer) - len(shown) if viewer is not None else 0
-    ranks = RANKS
-    mine = [ranks[card % 13] for card in player]
-    theirs: list[str | None] = [None] * hidden
-    theirs += [ranks[card % 13] for card in dealer[hidden:]]
-    total = total_of(player)
-    count = total_of(dealer[hidden:])
-    hands = [
-        Cards(f"player_0: {total}", [Card(face) for face in mine], 0),
-        Cards(f"dealer: {count}", [Card(face) for face in theirs]),
+    hidden = len(state.dealer) - len(shown) if viewer is not None else 0
+    known = state.dealer[hidden:]
+    mine, theirs = ([RANKS[card % 13] for card in cards] for cards in (player, known))
+    faces = [*[None] * hidden, *theirs]
+    return [
+        Cards(f"player_0: {total_of(player)}", list(map(Card, mine)), 0),
+        Cards(f"dealer: {total_of(known)}", list(map(Card, faces))),
     ]
-    return Scene(turn_title(game, state, viewer), hands)

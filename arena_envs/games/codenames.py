@@ -90,7 +90,7 @@ from arena_envs.games.kits.words import (
     read_words,
     word_lists,
 )
-from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
+from arena_envs.scenes.shapes import Cell, Shapes, Table, cut, talk_of
 from arena_envs.talk import Utterance
 
 ASSASSIN, NEUTRAL, UNKNOWN = "x", "n", "?"
@@ -616,23 +616,21 @@ COLUMNS = 4  # of a board of codenames
 TONES = {"0": "red", "1": "blue", "x": "dark", "n": "yellow", "?": ""}
 
 
-def scene(game: Codenames, state: State, viewer: int | None) -> Scene:
+def scene(game: Codenames, state: State, viewer: int | None) -> Shapes:
     """The board, with the roles that the viewer knows, and the talk."""
-    shapes: list[Any] = []
+    shapes: list[Table] = []
     if game.current_player(state) != CHANCE:
         key = state.key if viewer is None else game.known_key(state, viewer)
-        cells = [
+        words = [
             Cell(_labelled(word, role), TONES[role], mark=place in state.guessed)
             for place, (word, role) in enumerate(
                 zip(game.boards[state.board], key, strict=True)
             )
         ]
-        cells += [Cell()] * (-len(cells) % COLUMNS)
-        rows = [cells[n : n + COLUMNS] for n in range(0, len(cells), COLUMNS)]
+        words += [Cell()] * (-len(words) % COLUMNS)
         left = ", ".join(f"{TEAMS[t]} {state.hidden(str(t))}" for t in range(2))
         title = f"words to find: {left}; words off the board have a frame"
-        shapes.append(Table(title, ("",) * COLUMNS, rows))
-
+        shapes.append(Table(title, ("",) * COLUMNS, cut(words, COLUMNS)))
     faults = state.faults_by_turn
 
     def told(turn: int, said: Utterance) -> str:
@@ -647,8 +645,7 @@ def scene(game: Codenames, state: State, viewer: int | None) -> Scene:
         place = game.boards[state.board].index(said.values[0])
         return f"guesses {said.values[0]} ({ROLE_NAMES[state.key[place]]})"
 
-    shapes += talk_of(state.said, viewer, lambda turn: state.seats[turn], told)
-    return Scene(turn_title(game, state, viewer), shapes)
+    return [*shapes, *talk_of(state.said, viewer, told, state.seats.__getitem__)]
 
 
 def _labelled(word: str, role: str) -> str:

@@ -38,14 +38,7 @@ from arena_envs.game import (
     over_text,
     param,
 )
-from arena_envs.scenes.shapes import (
-    Cell,
-    Grid,
-    Scene,
-    seat_names,
-    seat_tone,
-    turn_title,
-)
+from arena_envs.scenes.shapes import Cell, Grid, Shapes, cells, seat_cell, seat_names
 
 State = tuple[int, ...]  # the choices so far, by seat
 Division = tuple[int, ...]  # coins by field
@@ -217,26 +210,18 @@ def _divisions(num_coins: int, num_fields: int) -> Iterator[Division]:
             yield (first, *rest)
 
 
-def scene(game: ColonelBlotto, state: tuple[int, ...], viewer: int | None) -> Scene:
+def scene(game: ColonelBlotto, state: tuple[int, ...], viewer: int | None) -> Shapes:
     """The coins of each seat by field; hidden until all have chosen."""
     over = len(state) == game.num_players
-    divided = [
-        [int(coins) for coins in game.action_text(state, action).split()]
-        for action in state
-    ]
-    rows = []
-    for seat in range(game.num_players):
-        is_known = seat < len(state) and (over or viewer in (None, seat))
-        coins: list[str] = ["?"] * game.num_fields
-        if is_known:
-            coins = [str(number) for number in divided[seat]]
-        rows.append([Cell(number) for number in coins])
-    if over:
-        for field in range(game.num_fields):
-            column = [coins[field] for coins in divided]
-            if column.count(max(column)) == 1:
-                seat = column.index(max(column))
-                rows[seat][field] = rows[seat][field]._replace(tone=seat_tone(seat))
+    divided = [game.action_text(state, action).split() for action in state]
+    rows = [[Cell("?")] * game.num_fields for _ in range(game.num_players)]
+    for seat, coins in enumerate(divided):
+        if over or viewer in (None, seat):
+            rows[seat] = cells(*coins)
+    for field, column in enumerate(zip(*divided, strict=True) if over else ()):
+        most = max(column, key=int)
+        if column.count(most) == 1:
+            seat = column.index(most)
+            rows[seat][field] = seat_cell(seat, most)
     fields = [f"{number}" for number in range(1, game.num_fields + 1)]
-    board = Grid(rows, "coins by field", seat_names(game), fields)
-    return Scene(turn_title(game, state, viewer), [board])
+    return [Grid(rows, "coins by field", seat_names(game), fields)]

@@ -71,7 +71,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from arena_envs import talk
 from arena_envs.game import (
@@ -87,7 +87,7 @@ from arena_envs.game import (
     of_split,
     param,
 )
-from arena_envs.scenes.shapes import Cell, Scene, Table, seat_tone, talk_of, turn_title
+from arena_envs.scenes.shapes import Shapes, Table, cells, seat_cell, talk_of
 from arena_envs.talk import Utterance
 
 Numbers = tuple[int, ...]  # one for each kind of item
@@ -669,21 +669,18 @@ def _on_the_table(state: State, seat: int) -> Numbers | None:
     return None
 
 
-def scene(game: DealOrNoDeal, state: State, viewer: int | None) -> Scene:
+def scene(game: DealOrNoDeal, state: State, viewer: int | None) -> Shapes:
     """The items, what they are worth to whom, the claims, and the talk."""
-    seats = (Cell("player_0", seat_tone(0)), Cell("player_1", seat_tone(1)))
     over = len(state.claims) == 2
-    rows = [[Cell("in the pool"), *(Cell(str(number)) for number in state.pool)]]
+    rows = [cells("in the pool", *map(str, state.pool))]
     for seat, values in enumerate(state.values):
         told = [str(v) if viewer in (None, seat) else "?" for v in values]
-        rows.append([seats[seat], *map(Cell, told)])
+        rows.append(cells(seat_cell(seat), *told))
     for seat, claim in enumerate(state.claims):
         is_known = over or viewer in (None, seat)
         told = [str(number) if is_known else "?" for number in claim]
-        name = seats[seat]._replace(text=f"player_{seat} claims")
-        rows.append([name, *map(Cell, told)])
+        rows.append(cells(seat_cell(seat, f"player_{seat} claims"), *told))
     title = f"items, and what one is worth; all are worth {game.points} points to each"
-    shapes: list[Any] = [Table(title, ("", *game.items), rows)]
 
     def action(turn: int, said: talk.Utterance) -> str:
         move, values = said.move, said.values
@@ -695,5 +692,5 @@ def scene(game: DealOrNoDeal, state: State, viewer: int | None) -> Scene:
             return f"demands {wanted}, leaving {left}"
         return "ends the talk" if move == "end" else ""
 
-    shapes += talk_of(state.said, viewer, lambda turn: turn % 2, action)
-    return Scene(turn_title(game, state, viewer), shapes)
+    table = Table(title, ("", *game.items), rows)
+    return [table, *talk_of(state.said, viewer, action)]

@@ -56,7 +56,7 @@ from arena_envs.game import (
     over_text,
     param,
 )
-from arena_envs.scenes.shapes import Cell, Scene, chosen_cells, rounds_table, turn_title
+from arena_envs.scenes.shapes import Cell, Shapes, rounds_table, seat_tone
 
 UNIT = 100  # in hundredths, which states hold
 PRICE, FINE = 1 * UNIT, 2 * UNIT  # of punishment
@@ -324,30 +324,23 @@ class DonorGame(BaseGame[State, int]):
         return f"; {', '.join(parts)}" if parts else ""
 
 
-def scene(game: DonorGame, state: State, viewer: int | None) -> Scene:
+def scene(game: DonorGame, state: State, viewer: int | None) -> Shapes:
     """The donors and receivers, the gifts by round, and the units."""
     num = game.num_players
-
-    def gifts(choices: Sequence[int], shift: int) -> list[str]:
-        pairs = enumerate(choices)
-        return [f"{_gift(game, a)} to {(seat + shift) % num}" for seat, a in pairs]
-
-    pairs = zip(state.rounds, state.shifts, strict=False)
-    rows = [list(map(Cell, gifts(*pair))) for pair in pairs]
-    if len(state.shifts) > len(state.rounds):
-        shift = state.shifts[-1]
-        now = chosen_cells(gifts(state.chosen, shift), num, viewer)
-        rows.append(
-            [
-                cell if cell.tone else Cell(f"? to {(seat + shift) % num}")
-                for seat, cell in enumerate(now)
-            ]
-        )
+    rows = []
+    for number, shift in enumerate(state.shifts):
+        is_over = number < len(state.rounds)
+        choices = state.rounds[number] if is_over else state.chosen
+        row = []
+        for seat in range(num):
+            is_known = is_over or (seat < len(choices) and viewer in (None, seat))
+            gift = _gift(game, choices[seat]) if is_known else "?"
+            tone = seat_tone(seat) if is_known and not is_over else ""
+            row.append(Cell(f"{gift} to {(seat + shift) % num}", tone))
+        rows.append(row)
     units = ["units", *(f"{each / 100:.6g}" for each in state.hundredths)]
-    table = rounds_table(
-        game, "gifts by round: share, and to which player", rows, units
-    )
-    return Scene(turn_title(game, state, viewer), [table])
+    title = "gifts by round: share, and to which player"
+    return [rounds_table(game, title, rows, units)]
 
 
 def _gift(game: DonorGame, action: int) -> str:

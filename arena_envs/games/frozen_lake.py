@@ -57,7 +57,7 @@ from arena_envs.game import (
     param,
     split_of,
 )
-from arena_envs.scenes.shapes import Cell, Grid, Scene, Track, turn_title
+from arena_envs.scenes.shapes import Cell, Shapes, Track, board_grid
 
 LEFT, DOWN, RIGHT, UP = range(4)  # as in Gymnasium
 STEPS = ((0, -1), (1, 0), (0, 1), (-1, 0))  # row and column
@@ -351,18 +351,15 @@ LAKE = {
 }
 
 
-def scene(game: FrozenLake, state: State, viewer: int | None) -> Scene:
+def scene(game: FrozenLake, state: State, viewer: int | None) -> Shapes:
     """The map and the player on it."""
-    title, lake = turn_title(game, state, viewer), game.lake(state)
     if state.map < 0:
-        return Scene(title, [Track("the map is being drawn", [])])
-    cells = [LAKE[kind] for kind in lake.cells]
-    cells[state.cell] = cells[state.cell]._replace(text="P0", mark=True)
-    width = lake.num_columns
-    rows = [cells[i : i + width] for i in range(0, len(cells), width)]
+        return [Track("the map is being drawn", [])]
+    lake = game.lake(state)
+    squares = [LAKE[kind] for kind in lake.cells]
+    squares[state.cell] = squares[state.cell]._replace(text="P0", mark=True)
     told = f"{state.num_moves} of {game.max_moves} moves made"
     if state.chosen >= 0:
         told += f"; player_0 chose {NAMES[state.chosen]}"
-    left = [str(row + 1) for row in range(len(rows))]
-    top = [str(column + 1) for column in range(width)]
-    return Scene(title, [Grid(rows, told, left, top)])
+    top = [str(column + 1) for column in range(lake.num_columns)]
+    return [board_grid(squares, lake.num_columns, told)._replace(top=top)]

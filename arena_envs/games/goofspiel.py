@@ -51,12 +51,11 @@ from arena_envs.scenes.shapes import (
     Card,
     Cards,
     Cell,
-    Scene,
+    Shapes,
     Table,
     chosen_cells,
+    seat_cell,
     seat_names,
-    seat_tone,
-    turn_title,
 )
 
 PointsOrder = Literal["random", "ascending", "descending"]
@@ -384,38 +383,30 @@ class Goofspiel(BaseGame[State, int]):
                     break
 
 
-def scene(game: Goofspiel, state: State, viewer: int | None) -> Scene:
+def scene(game: Goofspiel, state: State, viewer: int | None) -> Shapes:
     """The prize, the hands, and the rounds that are over."""
     num, rounds, running = game.num_players, game.rounds(state), game.running(state)
     hides = game.imp_info and viewer is not None
     shapes: list[Any] = []
     if len(state.prizes) > len(rounds):
         shapes.append(Cards("prize", [Card(str(state.prizes[-1] + 1), "yellow")]))
-    for seat in range(num):
-        hand = game.open_hand(state, seat)
+    for seat, points in enumerate(game.points(state)):
         hidden = hides and seat != viewer
+        hand = game.open_hand(state, seat)
         faces = [Card(None if hidden else str(card + 1)) for card in hand]
-        points = game.points(state)[seat]
         shapes.append(Cards(f"player_{seat}: {points} points", faces, seat))
-    rows = [
-        [Cell(str(prize + 1), "yellow"), *_bids(bids, viewer if hides else None)]
-        for prize, bids in zip(state.prizes, rounds, strict=False)
-    ]
+    rows = [_bids(bids, viewer if hides else None) for bids in rounds]
     if len(state.prizes) > len(rounds):
-        now = chosen_cells([str(bid + 1) for bid in running], num, viewer)
-        rows.append([Cell(str(state.prizes[-1] + 1), "yellow"), *now])
+        rows.append(chosen_cells([str(bid + 1) for bid in running], num, viewer))
     if rows:
-        shapes.append(Table("bids by prize", ("prize", *seat_names(game)), rows))
-    return Scene(turn_title(game, state, viewer), shapes)
+        prizes = [Cell(str(prize + 1), "yellow") for prize in state.prizes]
+        lines = [[prize, *row] for prize, row in zip(prizes, rows, strict=True)]
+        shapes.append(Table("bids by prize", ("prize", *seat_names(game)), lines))
+    return shapes
 
 
 def _bids(bids: Sequence[int], viewer: int | None) -> list[Cell]:
     """The bids for a prize, the winner's in color; with a viewer only its own."""
-    won = max(bids) if list(bids).count(max(bids)) == 1 else None
-    return [
-        Cell(
-            str(bid + 1) if viewer in (None, seat) else "?",
-            seat_tone(seat) if bid == won else "",
-        )
-        for seat, bid in enumerate(bids)
-    ]
+    winner = winner_of(bids)
+    texts = [str(bid + 1) if viewer in (None, s) else "?" for s, bid in enumerate(bids)]
+    return [seat_cell(s, t) if s == winner else Cell(t) for s, t in enumerate(texts)]

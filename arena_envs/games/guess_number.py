@@ -52,8 +52,8 @@ from arena_envs.game import (
     of_split,
     param,
 )
-from arena_envs.games.kits.secrets import SecretGame, State, secret_scene
-from arena_envs.scenes.shapes import Cell, Scene
+from arena_envs.games.kits.secrets import SecretGame, State, secret_shapes
+from arena_envs.scenes.shapes import Cell, Shapes
 
 LOW, RIGHT, HIGH = -1, 0, 1
 ANSWERS = {LOW: "too low", RIGHT: "right", HIGH: "too high"}
@@ -208,17 +208,12 @@ class GuessNumber(SecretGame):
         return filled("guess_number", self, scores=scores)
 
 
-def scene(game: GuessNumber, state: State, viewer: int | None) -> Scene:
+def scene(game: GuessNumber, state: State, viewer: int | None) -> Shapes:
     """The number, and the guesses with their answers."""
     before = game.before(state)
     rows = [
-        (
-            str(before + action + 1),
-            Cell(ANSWERS[answer], "green" if answer == RIGHT else ""),
-        )
-        for action, answer in zip(state.asked, game.answers(state), strict=True)
+        (str(before + action + 1), Cell(ANSWERS[told], "green" * (told == RIGHT)))
+        for action, told in zip(state.asked, game.answers(state), strict=True)
     ]
-    number = str(before + game.guess_of(state.secret) + 1)
-    return secret_scene(
-        game, state, viewer, ("number", number), ("guess", "answer"), rows
-    )
+    number = ("number", str(before + game.guess_of(state.secret) + 1))
+    return secret_shapes(game, state, viewer, number, ("guess", "answer"), rows)

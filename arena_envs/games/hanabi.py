@@ -60,11 +60,11 @@ from arena_envs.scenes.shapes import (
     Card,
     Cards,
     Cell,
-    Scene,
+    Shapes,
     Table,
     Track,
+    cells,
     seat_tone,
-    turn_title,
 )
 
 COLORS = ("red", "yellow", "green", "white", "blue")
@@ -808,36 +808,34 @@ class _View:
 MAX_ACTIONS = 8  # latest actions that are shown
 
 
-def scene(game: Hanabi, state: State, viewer: int | None) -> Scene:
+def scene(game: Hanabi, state: State, viewer: int | None) -> Shapes:
     """Fireworks, tokens, hands with the known hints, discards and the latest actions."""
     ends = zip(COLORS, state.fireworks, strict=False)
     fireworks = [Card(_name(color, height), color) for color, height in ends]
-    tokens = [
-        Cell(f"{state.life_tokens} of {game.max_life_tokens}"),
-        Cell(f"{state.information_tokens} of {game.max_information_tokens}"),
-        Cell(str(state.deck_size)),
-    ]
-    table = Table("", ("lives", "information tokens", "deck"), [tokens])
-    hands = [
-        Cards(
-            f"player_{seat}; below: what it knows",
-            [
-                _card(game, None if seat == viewer else card, hint)
-                for card, hint in zip(hand, state.hints[seat], strict=True)
-            ],
-            seat,
-        )
-        for seat, hand in enumerate(state.hands)
-    ]
+    tokens = cells(
+        f"{state.life_tokens} of {game.max_life_tokens}",
+        f"{state.information_tokens} of {game.max_information_tokens}",
+        str(state.deck_size),
+    )
+    hands = []
+    for seat, hand in enumerate(state.hands):
+        seen = [None] * len(hand) if seat == viewer else hand
+        known = zip(seen, state.hints[seat], strict=True)
+        cards = [_card(game, card, hint) for card, hint in known]
+        hands.append(Cards(f"player_{seat}; below: what it knows", cards, seat))
     gone = [
         Cell(_name(color, rank + 1), color)
         for color, row in zip(COLORS, state.discards, strict=False)
         for rank, copies in enumerate(row)
         for _ in range(copies)
     ]
-    below = [Track("discards", gone), _latest(game, state)]
-    shapes = [table, Cards("fireworks", fireworks), *hands, *below]
-    return Scene(turn_title(game, state, viewer), shapes)
+    return [
+        Table("", ("lives", "information tokens", "deck"), [tokens]),
+        Cards("fireworks", fireworks),
+        *hands,
+        Track("discards", gone),
+        _latest(game, state),
+    ]
 
 
 def _card(game: Hanabi, card: int | None, hint: int) -> Card:

@@ -44,8 +44,8 @@ from arena_envs.game import (
     np,
     param,
 )
-from arena_envs.games.kits.board import LETTERS, TwoPlayerGame, piece_rows, turn_text
-from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
+from arena_envs.games.kits.board import TwoPlayerGame, piece_cells, turn_text
+from arena_envs.scenes.shapes import Cell, Shapes, board_grid
 
 MIN_SIZE, MAX_SIZE = 2, 26  # columns have letters
 SIDES = ("top and bottom", "left and right")
@@ -229,14 +229,11 @@ class Hex(TwoPlayerGame[State]):
         return self.swap and not state.o and state.x.bit_count() == 1
 
 
-def scene(game: Hex, state: State, viewer: int | None) -> Scene:
+def scene(game: Hex, state: State, viewer: int | None) -> Shapes:
     """Stones on rows, each shifted to the right of the row above."""
-    num_rows = game.num_rows or game.board_size
-    num_columns = game.num_cols or game.board_size
+    num_rows, num_columns = game._shape
     stones = (Cell("x", "seat0", disc=True), Cell("o", "seat1", disc=True))
     bits = grid_of(num_rows, num_columns).bits
-    rows = piece_rows(bits, num_columns, state.x, state.o, stones)
-    numbers = [str(number) for number in range(1, num_rows + 1)]
+    squares = piece_cells(bits, state.x, state.o, stones)
     title = "player_0 joins top and bottom, player_1 left and right"
-    board = Grid(rows, title, numbers, LETTERS[:num_columns], shift=0.5)
-    return Scene(turn_title(game, state, viewer), [board])
+    return [board_grid(squares, num_columns, title)._replace(shift=0.5)]

@@ -34,7 +34,7 @@ from arena_envs.game import (
     param,
 )
 from arena_envs.games.kits.cards import hand_of, over_text, pot_table, taken_track
-from arena_envs.scenes.shapes import Scene, turn_title
+from arena_envs.scenes.shapes import Shapes
 
 PASS, BET = 0, 1
 NAMES = ("pass", "bet")
@@ -192,7 +192,7 @@ class KuhnPoker(BaseGame[State, int]):
         return ("9", "10", "J", "Q", "K")[card + 4 - self.num_players]
 
 
-def scene(game: KuhnPoker, state: State, viewer: int | None) -> Scene:
+def scene(game: KuhnPoker, state: State, viewer: int | None) -> Shapes:
     """A card for each seat, the actions and the chips."""
     num = game.num_players
     known = dict(enumerate(state.cards))
@@ -208,7 +208,4 @@ def scene(game: KuhnPoker, state: State, viewer: int | None) -> Scene:
     ]
     taken = [(turn % num, NAMES[bet]) for turn, bet in enumerate(state.bets)]
     paid = [1 + sum(state.bets[seat::num]) for seat in range(num)]
-    return Scene(
-        turn_title(game, state, viewer),
-        [*hands, taken_track("actions", taken), pot_table(paid, [False] * num)],
-    )
+    return [*hands, taken_track("actions", taken), pot_table(paid, [False] * num)]

@@ -45,7 +45,7 @@ from arena_envs.game import (
     param,
 )
 from arena_envs.games.kits.cards import hand_of, taken_track
-from arena_envs.scenes.shapes import Scene, turn_title
+from arena_envs.scenes.shapes import Shapes
 
 FACES = ("one", "two", "three", "four", "five", "six")
 PLURALS = ("ones", "twos", "threes", "fours", "fives", "sixes")
@@ -254,23 +254,20 @@ class LiarsDice(BaseGame[State, int]):
         return -1
 
 
-def scene(game: LiarsDice, state: State, viewer: int | None) -> Scene:
+def scene(game: LiarsDice, state: State, viewer: int | None) -> Shapes:
     """The dice of each seat, and the bids."""
-    num = game.num_dice
-    rolled = [
-        sorted(state.dice[seat * num : (seat + 1) * num])
-        for seat in range(game.num_players)
-    ]
+    num, seats = game.num_dice, range(game.num_players)
+    rolled = [sorted(state.dice[seat * num : (seat + 1) * num]) for seat in seats]
     seen: Any = rolled
     if viewer is not None:
         key: Any = game.information_state(state, viewer)
         seen = key[1]
-    hands = []
-    for seat, dice in enumerate(rolled):
-        faces = [str(die + 1) for die in seen[seat]]
-        hands.append(hand_of(seat, faces or [None] * len(dice)))
+    hands = [
+        hand_of(seat, [str(die + 1) for die in seen[seat]] or [None] * len(dice))
+        for seat, dice in enumerate(rolled)
+    ]
     bids = [
         (turn % game.num_players, game.action_text(state, action))
         for turn, action in enumerate(state.actions)
     ]
-    return Scene(turn_title(game, state, viewer), [*hands, taken_track("bids", bids)])
+    return [*hands, taken_track("bids", bids)]

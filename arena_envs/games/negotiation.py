@@ -55,7 +55,6 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from arena_envs import talk
 from arena_envs.game import TERMINAL, filled, param
@@ -66,7 +65,7 @@ from arena_envs.games.kits.haggling import (
     drawn_text,
     speaker_of,
 )
-from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
+from arena_envs.scenes.shapes import Shapes, Table, cells, seat_cell, talk_of
 from arena_envs.talk import CENT, Utterance, money
 
 ROLES = ("seller", "buyer")
@@ -364,23 +363,17 @@ def _outside(game: Negotiation, seat: int) -> int:
     return round(game.outside[seat] * game.unit)
 
 
-def scene(game: Negotiation, state: State, viewer: int | None) -> Scene:
+def scene(game: Negotiation, state: State, viewer: int | None) -> Shapes:
     """The worth of the product to each seat, and the talk."""
     rows = []
     for seat in range(len(state.factors)):
         is_shown = viewer in (None, seat) or game.complete_information
         worth = money(game.value(state, seat)) if is_shown else "hidden"
-        row = (f"player_{seat}, the {ROLES[seat]}", worth)
-        rows.append([Cell(row[0], f"seat{seat}"), Cell(row[1])])
-    shapes: list[Any] = [Table("a product", ("seat", "its worth"), rows)]
+        rows.append(cells(seat_cell(seat, f"player_{seat}, the {ROLES[seat]}"), worth))
 
     def told(turn: int, said: Utterance) -> str:
-        does = (
-            f"offers a price of {money(said.values[0])}"
-            if said.values
-            else f"{said.move}s"
-        )
-        return f"{does} (round {turn // 2 + 1})"
+        offers = [f"offers a price of {money(price)}" for price in said.values]
+        return f"{offers[0] if offers else f'{said.move}s'} (round {turn // 2 + 1})"
 
-    shapes += talk_of(state.said, viewer, speaker_of, told)
-    return Scene(turn_title(game, state, viewer), shapes)
+    table = Table("a product", ("seat", "its worth"), rows)
+    return [table, *talk_of(state.said, viewer, told, speaker_of)]

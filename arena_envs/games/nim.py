@@ -39,7 +39,7 @@ from arena_envs.game import (
     np,
 )
 from arena_envs.games.kits.board import TwoPlayerGame, turn_text
-from arena_envs.scenes.shapes import Cell, Scene, Track, turn_title
+from arena_envs.scenes.shapes import Cell, Shapes, Track
 
 MAX_PILES, MAX_SIZE = 10, 100
 SPELLINGS = (
@@ -159,15 +159,13 @@ class Nim(TwoPlayerGame[State]):
         return filled("nim", self)
 
 
-def scene(game: Nim, state: State, viewer: int | None) -> Scene:
+def scene(game: Nim, state: State, viewer: int | None) -> Shapes:
     """The piles, with what was taken in gray."""
-    piles = [
+    piles = zip(state.piles, game.pile_sizes, strict=True)
+    return [
         Track(
             f"pile {number}: {left} of {size}",
             [Cell("o", "green")] * left + [Cell("", "gone")] * (size - left),
         )
-        for number, (left, size) in enumerate(
-            zip(state.piles, game.pile_sizes, strict=True), 1
-        )
+        for number, (left, size) in enumerate(piles, 1)
     ]
-    return Scene(turn_title(game, state, viewer), piles)

@@ -76,7 +76,7 @@ from arena_envs.game import (
     np,
     param,
 )
-from arena_envs.scenes.shapes import Cell, Scene, Table, Track, talk_of, turn_title
+from arena_envs.scenes.shapes import Cell, Shapes, Table, Track, cells, talk_of
 from arena_envs.talk import Utterance
 
 ROLES = ("seller", "buyer")
@@ -444,36 +444,34 @@ class Persuader(talk.Scripted):
         return is_recommended and (self.style == "optimal" or share * value >= 1)
 
 
-def scene(game: Persuasion, state: State, viewer: int | None) -> Scene:
+def scene(game: Persuasion, state: State, viewer: int | None) -> Shapes:
     """The products so far, as far as the viewer knows their quality, and the talk."""
     if game.myopic and viewer == BUYER:
-        return _myopic(game, state)
+        return _myopic(state)
     known = state.qualities if viewer is None else game.known_qualities(state, viewer)
-    cells = [
+    products = [
         Cell(quality or "hidden", "green" if state.is_bought(number) else "")
         for number, quality in enumerate(known)
     ]
-    shapes: list[Any] = [Track("products; those that are bought are green", cells)]
 
     def told(turn: int, said: Utterance) -> str:
         return f"{said.move}s (round {turn // 2 + 1})"
 
-    shapes += talk_of(state.said, viewer, lambda turn: turn % 2, told)
-    return Scene(turn_title(game, state, viewer), shapes)
+    track = Track("products; those that are bought are green", products)
+    return [track, *talk_of(state.said, viewer, told)]
 
 
-def _myopic(game: Persuasion, state: State) -> Scene:
+def _myopic(state: State) -> Shapes:
     """The view of a buyer that knows numbers of the past alone, and the advice of its round."""
     number = len(state.said) // 2
     bought = [state.qualities[n] for n in range(number) if state.is_bought(n)]
-    counts = (number, len(bought), bought.count(LOW))
     header = ("products before", "bought", "bought, of low quality")
-    shapes: list[Any] = [Table("past", header, [[Cell(str(n)) for n in counts]])]
-    advice = state.said[2 * number :]
-    shapes += talk_of(
-        advice,
-        BUYER,
-        lambda turn: SELLER,
-        lambda turn, said: f"{said.move}s (round {number + 1})",
-    )
-    return Scene(turn_title(game, state, BUYER), shapes)
+    counts = cells(str(number), str(len(bought)), str(bought.count(LOW)))
+
+    def told(turn: int, said: Utterance) -> str:
+        return f"{said.move}s (round {number + 1})"
+
+    return [
+        Table("past", header, [counts]),
+        *talk_of(state.said[2 * number :], BUYER, told),
+    ]

@@ -88,7 +88,7 @@ from arena_envs.games.kits.words import (
     shipped_rows,
     words_of,
 )
-from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
+from arena_envs.scenes.shapes import Cell, Shapes, Table, cells, talk_of
 from arena_envs.talk import Utterance
 
 SHIPPED = "attributes"  # arena_envs/words/attributes.csv
@@ -528,7 +528,7 @@ class Referrer(talk.Scripted):
         return game.words[code]
 
 
-def scene(game: Referential, state: State, viewer: int | None) -> Scene:
+def scene(game: Referential, state: State, viewer: int | None) -> Shapes:
     """The objects in the order of the viewer, with target and pick of the round, and the talk."""
     is_ordered = viewer in (None, PICKER)
     order = state.objects if is_ordered else sorted(state.objects)
@@ -539,10 +539,9 @@ def scene(game: Referential, state: State, viewer: int | None) -> Scene:
     picked = state.picked[number] if len(state.picked) > number else -1
     rows = []
     for place, each in enumerate(order, 1):
-        cells = [Cell(game.names[each], "green" if each == target else "")]
-        cells.append(Cell("target" if each == target else ""))
-        cells.append(Cell("picked" if each == picked else ""))
-        rows.append([Cell(str(place) if is_ordered else ""), *cells])
+        name = Cell(game.names[each], "green" if each == target else "")
+        marks = ("target" * (each == target), "picked" * (each == picked))
+        rows.append(cells(str(place) if is_ordered else "", name, *marks))
     title = f"objects; round {number + 1} of {game.num_rounds}"
     table = Table(title, ("number", "object", "", ""), rows)
 
@@ -553,6 +552,4 @@ def scene(game: Referential, state: State, viewer: int | None) -> Scene:
             what = f"picks {game.names[place]}" if place >= 0 else "reads nothing"
         return f"{what} (round {turn // 2 + 1})"
 
-    shapes: list[Any] = [table] if rows else []
-    shapes += talk_of(state.said, viewer, lambda turn: turn % 2, told)
-    return Scene(turn_title(game, state, viewer), shapes)
+    return [*([table] if rows else []), *talk_of(state.said, viewer, told)]

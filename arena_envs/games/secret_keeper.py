@@ -77,15 +77,7 @@ from arena_envs.game import (
 )
 from arena_envs.games.kits.words import forms, read_words, words_of
 from arena_envs.hostile import break_markup
-from arena_envs.scenes.shapes import (
-    MAX_SAID,
-    Bubble,
-    Cell,
-    Scene,
-    Table,
-    Talk,
-    turn_title,
-)
+from arena_envs.scenes.shapes import MAX_SAID, Bubble, Scene, Shapes, Table, Talk, cells
 from arena_envs.talk import Utterance
 
 ATTACKER, KEEPER, SUBJECT = 0, 1, 2
@@ -471,16 +463,13 @@ class SecretHolder(talk.Scripted):
         )
 
 
-def scene(game: SecretKeeper, state: State, viewer: int | None) -> Scene:
+def scene(game: SecretKeeper, state: State, viewer: int | None) -> Scene | Shapes:
     """The secret and the password as the viewer knows them, the rounds, and the talk."""
     secret, password = game.known(state, KEEPER if viewer is None else viewer)
     rows = [
-        [Cell("secret"), Cell(secret or "hidden")],
-        [Cell("password"), Cell(password or "hidden")],
+        cells("secret", secret or "hidden"),
+        cells("password", password or "hidden"),
     ]
-    player, title = game.current_player(state), turn_title(game, state, viewer)
-    if viewer == KEEPER and player in (ATTACKER, SUBJECT):
-        title = "Somebody is to ask."
     shapes: list[Any] = [Table("what is known", ("", ""), rows)]
     words = []
     for turn, each in enumerate(state.said):
@@ -497,4 +486,5 @@ def scene(game: SecretKeeper, state: State, viewer: int | None) -> Scene:
         words.append(Bubble(seat, message, action, audience))
     if words:
         shapes.append(Talk("talk", words[-MAX_SAID:]))
-    return Scene(title, shapes)
+    is_asked = viewer == KEEPER and game.current_player(state) in (ATTACKER, SUBJECT)
+    return Scene("Somebody is to ask.", shapes) if is_asked else shapes

@@ -36,7 +36,7 @@ from arena_envs.game import (
     np,
     param,
 )
-from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
+from arena_envs.scenes.shapes import Card, Cards, Shapes
 
 SPEAKER, LISTENER = 0, 1
 
@@ -178,17 +178,17 @@ class Signaling(BaseGame[State, int]):
         return {1: "0", 2: "0 or 1"}.get(num, f"a number from 0 to {num - 1}")
 
 
-def scene(game: Signaling, state: State, viewer: int | None) -> Scene:
+def scene(game: Signaling, state: State, viewer: int | None) -> Shapes:
     """The target, the word and the guess."""
     target = state.target
     if viewer is not None:
         _, target, *_ = game.information_state(state, viewer)
     drawn = [] if state.target < 0 else [Card(str(target) if target >= 0 else None)]
-    word = [Card(str(state.word))] if state.word >= 0 else []
-    guess = [Card(str(state.guess))] if state.guess >= 0 else []
-    shapes = [
+    word, guess = (
+        [Card(str(said))] if said >= 0 else [] for said in (state.word, state.guess)
+    )
+    return [
         Cards("target", drawn),
         Cards("word of player_0", word, 0),
         Cards("guess of player_1", guess, 1),
     ]
-    return Scene(turn_title(game, state, viewer), shapes)

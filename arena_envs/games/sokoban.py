@@ -60,7 +60,7 @@ from arena_envs.game import (
     param,
     split_of,
 )
-from arena_envs.scenes.shapes import Cell, Grid, Scene, Track, turn_title
+from arena_envs.scenes.shapes import Cell, Grid, Shapes, Track, cut
 
 HOPELESS = 1_000_000  # pushes, for a box that cannot be pushed to a goal
 
@@ -565,13 +565,10 @@ ROOM = {
 }
 
 
-def scene(game: Sokoban, state: State, viewer: int | None) -> Scene:
+def scene(game: Sokoban, state: State, viewer: int | None) -> Shapes:
     """The room, the boxes and the player; a frame is around what stands on a goal."""
-    title = turn_title(game, state, viewer)
     if state.level < 0:
-        return Scene(title, [Track("the level is being drawn", [])])
-    cells = [ROOM[symbol] for symbol in game.symbols(state)]
-    width = game.level_at(state).room.num_columns
-    rows = [cells[i : i + width] for i in range(0, len(cells), width)]
+        return [Track("the level is being drawn", [])]
+    squares = [ROOM[symbol] for symbol in game.symbols(state)]
     told = f"{state.num_moves} of {game.max_moves} moves made; a frame: on a goal"
-    return Scene(title, [Grid(rows, told)])
+    return [Grid(cut(squares, game.level_at(state).room.num_columns), told)]

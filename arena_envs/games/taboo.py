@@ -100,7 +100,7 @@ from arena_envs.games.kits.words import (
     shipped_rows,
     words_of,
 )
-from arena_envs.scenes.shapes import Card, Cards, Scene, talk_of, turn_title
+from arena_envs.scenes.shapes import Card, Cards, Shapes, talk_of
 from arena_envs.talk import Utterance
 
 SHIPPED = "taboo"  # arena_envs/words/taboo.csv
@@ -550,11 +550,11 @@ class TabooPlayer(talk.Scripted):
         return Utterance("guess", (rng.choice(left),))
 
 
-def scene(game: Taboo, state: State, viewer: int | None) -> Scene:
+def scene(game: Taboo, state: State, viewer: int | None) -> Shapes:
     """The word with the forbidden words, as far as the viewer knows them, and the talk."""
     is_open = viewer in (None, 0) or game.current_player(state) == TERMINAL
     drawn = [Card(state.word if is_open else None)] if state.word else []
-    shapes: list[Any] = [Cards("word", drawn)]
+    shapes = [Cards("word", drawn)]
     if state.word and viewer in (None, 0):
         forbidden = [Card(word) for word in game.deck[state.word].forbidden]
         shapes += [Cards("forbidden words", forbidden)] if forbidden else []
@@ -563,5 +563,4 @@ def scene(game: Taboo, state: State, viewer: int | None) -> Scene:
         does = f"guesses {said.values[0]}" if said.values else "speaks"
         return f"{does} (round {turn // 2 + 1})"
 
-    shapes += talk_of(state.said, viewer, lambda turn: turn % 2, told)
-    return Scene(turn_title(game, state, viewer), shapes)
+    return [*shapes, *talk_of(state.said, viewer, told)]

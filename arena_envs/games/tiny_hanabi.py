@@ -33,15 +33,8 @@ from arena_envs.game import (
     fold,
     np,
 )
-from arena_envs.scenes.shapes import (
-    Card,
-    Cards,
-    Cell,
-    Scene,
-    Track,
-    seat_tone,
-    turn_title,
-)
+from arena_envs.games.kits.cards import hand_of
+from arena_envs.scenes.shapes import Shapes, Track, seat_cell
 
 NUM_CARDS, NUM_PLAYS = 2, 3
 POINTS = {  # by cards, then by the first and the second play
@@ -169,18 +162,13 @@ class TinyHanabi(BaseGame[State, int]):
         )
 
 
-def scene(game: TinyHanabi, state: State, viewer: int | None) -> Scene:
+def scene(game: TinyHanabi, state: State, viewer: int | None) -> Shapes:
     """Both cards and the plays."""
     hands = [
-        Cards(
-            f"player_{seat}",
-            [Card(str(card) if viewer in (None, seat) else None)],
-            seat,
-        )
+        hand_of(seat, [str(card) if viewer in (None, seat) else None])
         for seat, card in enumerate(state.cards)
     ]
     plays = [
-        Cell(f"play {action}", seat_tone(seat))
-        for seat, action in enumerate(state.plays)
+        seat_cell(seat, f"play {action}") for seat, action in enumerate(state.plays)
     ]
-    return Scene(turn_title(game, state, viewer), [*hands, Track("plays", plays)])
+    return [*hands, Track("plays", plays)]

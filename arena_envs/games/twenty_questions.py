@@ -52,7 +52,7 @@ from typing import NamedTuple
 
 from arena_envs.game import TERMINAL, filled, param
 from arena_envs.games.kits.clues import vocabulary
-from arena_envs.games.kits.secrets import SecretGame, State, secret_scene
+from arena_envs.games.kits.secrets import SecretGame, State, secret_shapes
 from arena_envs.games.kits.words import (
     Rows,
     check_used,
@@ -61,7 +61,7 @@ from arena_envs.games.kits.words import (
     rows_of,
     shipped_rows,
 )
-from arena_envs.scenes.shapes import Cell, Scene
+from arena_envs.scenes.shapes import Cell, Shapes
 
 SHIPPED = "things"  # arena_envs/words/things.csv
 CELLS = {"yes": True, "no": False}
@@ -300,16 +300,11 @@ class TwentyQuestions(SecretGame):
         return "\n".join(parts)
 
 
-def scene(game: TwentyQuestions, state: State, viewer: int | None) -> Scene:
+def scene(game: TwentyQuestions, state: State, viewer: int | None) -> Shapes:
     """The thing, and the questions with their answers."""
     rows = [
-        (
-            game.action_text(state, action),
-            Cell(game.told(action, answer), "green" if answer else ""),
-        )
-        for action, answer in zip(state.asked, game.answers(state), strict=True)
+        (game.action_text(state, action), Cell(game.told(action, yes), "green" * yes))
+        for action, yes in zip(state.asked, game.answers(state), strict=True)
     ]
-    thing = game.facts.things[state.secret]
-    return secret_scene(
-        game, state, viewer, ("thing", thing), ("question", "answer"), rows
-    )
+    thing = ("thing", game.facts.things[state.secret])
+    return secret_shapes(game, state, viewer, thing, ("question", "answer"), rows)

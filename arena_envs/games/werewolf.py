@@ -72,7 +72,7 @@ from arena_envs.game import (
     np,
     param,
 )
-from arena_envs.scenes.shapes import Cell, Scene, Table, seat_tone, talk_of, turn_title
+from arena_envs.scenes.shapes import Shapes, Table, cells, seat_cell, talk_of
 from arena_envs.talk import Utterance
 
 ROLES = ("wolf", "seer", "doctor", "villager")
@@ -834,7 +834,7 @@ def _naming(legal: Sequence[Utterance], seats: Sequence[int]) -> list[Utterance]
     return [said for said in legal if said.values and said.values[0] in seats]
 
 
-def scene(game: Werewolf, state: State, viewer: int | None) -> Scene:
+def scene(game: Werewolf, state: State, viewer: int | None) -> Shapes:
     """The living, the roles and votes that the viewer knows, and the talk in its audiences."""
     events = state.past if viewer is None else known_events(state, viewer)
     known = state.roles if viewer is None else known_roles(state, viewer)
@@ -842,17 +842,13 @@ def scene(game: Werewolf, state: State, viewer: int | None) -> Scene:
     votes = {each.seat: each.said.values[0] for each in events if each.phase == "vote"}
     rows = []
     for seat, role in enumerate(known):
-        fate = "alive"
+        who, fate = seat_cell(seat), "alive"
         if seat in fates:
             is_night = fates[seat].phase == NIGHT
             how = "died in night" if is_night else "voted out on day"
-            fate = f"{how} {fates[seat].day}"
-        tone = "gone" if seat in fates else seat_tone(seat)
+            who, fate = who._replace(tone="gone"), f"{how} {fates[seat].day}"
         voted = f"player_{votes[seat]}" if seat in votes else ""
-        row = [Cell(f"player_{seat}", tone), Cell(role or "hidden"), Cell(fate)]
-        rows.append([*row, Cell(voted)])
-    header = ("seat", "role", "fate", "latest vote")
-    shapes: list[Any] = [Table(f"day {state.day}", header, rows)]
+        rows.append(cells(who, role or "hidden", fate, voted))
     spoken = [each for each in events if each.said.move not in ("vote", "sleep")]
 
     def told(turn: int, said: talk.Utterance) -> str:
@@ -862,5 +858,5 @@ def scene(game: Werewolf, state: State, viewer: int | None) -> Scene:
         return f"{said.move}{target} ({when} {each.day})"
 
     said = [each.said for each in spoken]
-    shapes += talk_of(said, viewer, lambda turn: spoken[turn].seat, told)
-    return Scene(turn_title(game, state, viewer), shapes)
+    table = Table(f"day {state.day}", ("seat", "role", "fate", "latest vote"), rows)
+    return [table, *talk_of(said, viewer, told, lambda turn: spoken[turn].seat)]

@@ -12,7 +12,7 @@ from arena_envs.game import (
     fold,
     np,
 )
-from arena_envs.scenes.shapes import Card, Cards, Cell, Table, Track, seat_tone
+from arena_envs.scenes.shapes import Card, Cards, Cell, Table, Track, seat_cell
 
 FOLD, CALL, RAISE = range(3)
 NAMES = ("fold", "call", "raise")
@@ -165,7 +165,7 @@ def hand_of(seat: int, faces: Sequence[str | None]) -> Cards:
 
 def taken_track(title: str, taken: Sequence[tuple[int, str]]) -> Track:
     """Actions in order, in the colors of their seats."""
-    return Track(title, [Cell(name, seat_tone(seat)) for seat, name in taken])
+    return Track(title, [seat_cell(seat, name) for seat, name in taken])
 
 
 def pot_table(paid: Sequence[int], folded: Sequence[bool]) -> Table:

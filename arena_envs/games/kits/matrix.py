@@ -21,13 +21,13 @@ from arena_envs.game import (
 )
 from arena_envs.scenes.shapes import (
     Cell,
-    Scene,
+    Shapes,
     Table,
+    cells,
     chosen_cells,
     rounds_table,
+    seat_cell,
     seat_names,
-    seat_tone,
-    turn_title,
 )
 
 MAX_PLAYERS, MAX_CELLS, MAX_NAME, MAX_PAYOFF = 8, 256, 20, 1e9
@@ -312,40 +312,40 @@ def _cell(payoffs: Any, chosen: Sequence[int]) -> Any:
 MAX_SHOWN = 60  # of a table of payoffs that is shown
 
 
-def scene(game: MatrixRounds, state: State, viewer: int | None) -> Scene:
+def scene(game: MatrixRounds, state: State, viewer: int | None) -> Shapes:
     """The table of payoffs, with the last cell that was played, and the rounds."""
     names = game.names
     rows = [
-        [Cell(names[s][a], seat_tone(s)) for s, a in enumerate(choices)]
+        [seat_cell(s, names[s][a]) for s, a in enumerate(choices)]
         for choices in state.rounds
     ]
     if game.current_player(state) != TERMINAL:
         told = [names[seat][action] for seat, action in enumerate(state.chosen)]
         rows.append(chosen_cells(told, game.num_players, viewer))
     paid = ["paid", *(f"{value:.6g}" for value in state.paid)]
-    shapes: list[Any] = [rounds_table(game, "choices by round", rows, paid)]
+    shapes = [rounds_table(game, "choices by round", rows, paid)]
     if len(game.cells) <= MAX_SHOWN:
         shapes.insert(0, _payoffs(game, state.rounds[-1] if state.rounds else None))
-    return Scene(turn_title(game, state, viewer), shapes)
+    return shapes
 
 
 def _payoffs(game: MatrixRounds, last: tuple[int, ...] | None) -> Table:
     """The payoffs; with two seats as a table of rows and columns."""
-    names, cells = game.names, game.cells
+    names = game.names
 
     def paid(choices: tuple[int, ...]) -> Cell:
-        text = ", ".join(f"{value:.6g}" for value in cells[choices])
+        text = ", ".join(f"{value:.6g}" for value in game.cells[choices])
         return Cell(text, "green" if choices == last else "")
 
     if game.num_players == 2:
         rows = [
-            [Cell(name), *(paid((i, j)) for j in range(len(names[1])))]
+            cells(name, *(paid((i, j)) for j in range(len(names[1]))))
             for i, name in enumerate(names[0])
         ]
         title = "payoffs: player_0 chooses the row, player_1 the column"
         return Table(title, ("", *names[1]), rows)
     rows = [
-        [*(Cell(names[s][a]) for s, a in enumerate(choices)), paid(choices)]
+        cells(*(names[s][a] for s, a in enumerate(choices)), paid(choices))
         for choices in product(*map(range, game.shape))
     ]
     return Table("payoffs", (*seat_names(game), "payoffs"), rows)

@@ -27,7 +27,7 @@ from arena_envs.game import (
     np,
     over_text,
 )
-from arena_envs.scenes.shapes import Card, Cards, Cell, Scene, Table, turn_title
+from arena_envs.scenes.shapes import Card, Cards, Cell, Shapes, Table, cells
 
 
 class State(NamedTuple):
@@ -190,24 +190,27 @@ class SecretGame(BaseGame[State, int]):
 MAX_ROWS = 12  # latest turns that are shown
 
 
-def secret_scene(
+def secret_cards(
+    game: AnyGame, state: State, viewer: int | None, title: str, text: str
+) -> Cards:
+    """The secret as a card, closed while a seat looks on and the game goes on."""
+    is_open = viewer is None or game.current_player(state) == TERMINAL
+    cards = [Card(text if is_open else None)] if state.secret >= 0 else []
+    return Cards(title, cards)
+
+
+def secret_shapes(
     game: AnyGame,
     state: State,
     viewer: int | None,
     secret: tuple[str, str],
     header: tuple[str, str],
     rows: Sequence[tuple[str, Cell]],
-) -> Scene:
+) -> Shapes:
     """The secret as a card, and a table of actions and answers."""
-    title, text = secret
-    is_open = viewer is None or game.current_player(state) == TERMINAL
-    cards = [Card(text if is_open else None)] if state.secret >= 0 else []
-    cells = [
-        [Cell(str(turn)), Cell(action), answer]
-        for turn, (action, answer) in enumerate(rows, 1)
-    ]
-    used = f"{len(cells)} of {game.max_turns} turns used"
-    if len(cells) > MAX_ROWS:
+    lines = [cells(str(turn), *row) for turn, row in enumerate(rows, 1)]
+    used = f"{len(lines)} of {game.max_turns} turns used"
+    if len(lines) > MAX_ROWS:
         used += f"; the latest {MAX_ROWS} turns"
-    table = Table(used, ("turn", *header), cells[-MAX_ROWS:])
-    return Scene(turn_title(game, state, viewer), [Cards(title, cards), table])
+    table = Table(used, ("turn", *header), lines[-MAX_ROWS:])
+    return [secret_cards(game, state, viewer, *secret), table]

@@ -149,6 +149,12 @@ def test_what_is_refused_here_stands_below_the_plan(monkeypatch):
     assert "'Qwen/Qwen3-0.6B' is not on this machine" in text
 
 
+def test_passes_that_the_learners_cannot_share_are_refused_as_in_the_run():
+    text = " ".join(lines("marft", num_iterations=3))
+    assert "want update sequential with num_iterations divisible by 2" in text
+    assert "update sequential" not in " ".join(lines("marft"))
+
+
 def test_the_plan_counts_the_adapters_of_all_roles():
     one, two = (
         next(

@@ -12,6 +12,7 @@ from arena_trainers.cli.train import read_request, train_help
 from arena_trainers.options import GROUPS
 from arena_trainers.runs import load_recipe
 from arena_trainers.runs.checks import preflight
+from arena_trainers.runs.folder import write_config
 from arena_trainers.train import settings as own_options
 from arena_trainers.train.config import training_options
 from arena_trainers.train.settings import installed_versions, listed_options
@@ -49,6 +50,10 @@ REFUSED = [
     ([*PLANNER, "{boss: {lora_r: 4}}"], "the roles planner, worker, got boss"),
     ([*PLANNER, "{planner: 3}"], "got planner"),
     (["--roles", "{0: {lora_r: 4}}"], "want roles for seat 1 of kuhn_poker, which"),
+    (
+        ["--roles", "{0: {lora_r: 4}}", "--use_vllm", "true", "--vllm_mode", "server"],
+        "does not support roles with vllm_mode 'server': a server takes one adapter",
+    ),
     (["--roles", "{0: 3}"], "want roles[0] as {lora_r: 8}, an adapter"),
     (["--roles", "{0: {lora_r: 2.5}}"], "an integer roles[0] lora_r from 1 to 4096"),
     (
@@ -135,6 +140,24 @@ def test_a_missing_package_is_named_before_anything_is_loaded(monkeypatch, tmp_p
     monkeypatch.setattr(extras, "is_installed", lambda module: module != "matplotlib")
     with pytest.raises(ModuleNotFoundError, match=r"'matplotlib'.*'\.\[train\]'"):
         preflight.check({}, tmp_path / "run", resume=False)
+
+
+def test_options_beside_resume_name_a_model_that_a_new_run_can_start_from(tmp_path):
+    """`model/` of a run with roles holds a folder for each adapter, and no model."""
+
+    def advice():
+        with pytest.raises(ValueError, match="for a new run from its") as found:
+            read_request(["--resume", str(tmp_path), "--update", "joint"])
+        return str(found.value).partition("from its ")[2]
+
+    settings = {"model": "path/to/model"}
+    write_config(tmp_path, yaml.safe_dump(settings))
+    assert advice() == f"weights give --model {tmp_path / 'model'}"
+    roles = {0: {"lora_r": 4}, 1: {"lora_r": 4}}
+    write_config(tmp_path, yaml.safe_dump({**settings, "roles": roles}))
+    assert advice() == "base model, with new learners, give --model path/to/model"
+    (tmp_path / "start").mkdir()
+    assert f"--model {tmp_path / 'start'} --warm_start_steps 0" in advice()
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,10 @@ from arena_trainers.offline.protocol import SELF_PLAY, check_name, row_trainer
 from arena_trainers.options import GROUPS, OF_TRL, Option, options_of
 from arena_trainers.runs.folder import (
     CONFIG,
+    START,
     read_config,
     read_run,
+    with_start,
 )
 from arena_trainers.runs.settings import (
     DEFAULT_RECIPE,
@@ -192,10 +194,14 @@ def _resumed(folder: Path, recipe: str | None, given: dict[str, Any]) -> Request
     if recipe is not None:
         others.insert(0, f"the recipe {recipe!r}")
     if others:
+        start = f"its weights give --model {model}"
+        if settings.get("roles"):  # its model/ holds a folder for each
+            has_start = (folder / START).is_dir()
+            base = with_start(folder) if has_start else f"--model {settings['model']}"
+            start = f"its base model, with new learners, give {base}"
         raise ValueError(
             f"want --resume RUN alone or with --{longer} N, since the run keeps its "
-            f"options, got {', '.join(others)} too; for a new run from its weights give "
-            f"--model {model}"
+            f"options, got {', '.join(others)} too; for a new run from {start}"
         )
     if is_loop(settings):
         if ROUNDS in given:

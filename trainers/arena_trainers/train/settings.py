@@ -237,7 +237,8 @@ def check_sequential(args: Any) -> None:
     if args.update != "sequential":
         return
     num, accumulated = len(args.roles), args.gradient_accumulation_steps
-    passes = args.steps_per_generation * args.num_iterations
+    reused = args.steps_per_generation or accumulated  # TRL fills it in
+    passes = reused * args.num_iterations
     if args.num_iterations % num or passes // num % accumulated:
         raise ValueError(
             f"want update sequential with num_iterations divisible by {num} (the roles, which train "
@@ -285,7 +286,7 @@ def check_roles(args: Any) -> None:
             "want update as joint, sequential, {alternate: 20} or {freeze: [...]} with some, but "
             f"not all, of the roles {[*roles] or '(none: set roles)'}, got {update!r}"
         )
-    refused = "use_vllm", "critic", "reference", "load_best_model_at_end"
+    refused = "critic", "reference", "load_best_model_at_end"
     used = [name for name in refused if getattr(args, name, None)]
     if roles and (used := used + ["opponents"] * names_matchmaker(args.opponents)):
         raise ValueError(f"roles do not support {used[0]} as given; leave it out")

@@ -50,6 +50,7 @@ interface:
 - The reference of the KL term is the base model for every learner.
 - Without `lora_r` each learner has a whole model (`WholeLearners`), which starts as that of the run or as `model` of
   its role. All have weights of the same shapes. The reference is what the learner started from.
+- With `use_vllm` one engine plays all adapters, see `arena_trainers.engines.adapters`.
 - With `update: sequential` the `num_iterations` passes over a generation batch are shared among the
   learners, in the order of `roles`. The advantage of a call is times the factor of HAPPO
   (https://arxiv.org/abs/2109.11251), ∏ π_new / π_old over the calls of earlier learners since the
@@ -71,7 +72,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate.utils import gather_object
+from accelerate.utils import DistributedType, gather_object
 from datasets import Dataset
 from numpy.typing import NDArray
 from transformers import AutoTokenizer, PreTrainedModel, TrainerCallback
@@ -90,6 +91,7 @@ from arena_trainers.engines import (
 from arena_trainers.engines.settings import refuse
 from arena_trainers.lm.adapters import adapter_configs, check_memory, whole_memory
 from arena_trainers.lm.backends.scoring import evaluating, free_memory
+from arena_trainers.lm.backends.vllm import VLLMBackend
 from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
@@ -215,7 +217,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         self.clock = Clock()
         self._meter = Meter(self.clock)
         self._rows: list[TrainingRow] = []
-        slots = with_adapters(args, games.matchmaker, model, first)
+        slots = with_adapters(args, games.matchmaker, model, configs or [first])
         terms = terms_of(args.losses, args.layout)
         start, is_whole = model, bool(args.roles) and not configs
         if is_whole:
@@ -631,7 +633,9 @@ class Learners(TrainerCallback):
                 "want roles without FSDP and DeepSpeed, with which they have not been tested; "
                 "start the processes with torchrun alone, or leave roles out"
             )
-        self.is_alone = trainer.accelerator.num_processes == 1
+        # vLLM leaves a group of one process, in which a later trainer is wrapped in DDP
+        kind = trainer.accelerator.distributed_type
+        self.is_alone = kind == DistributedType.NO
         trainer.accelerator.ddp_handler.find_unused_parameters = False  # see `anchored`
         roles = args.roles.values()
         self.rates = [one.get("learning_rate", args.learning_rate) for one in roles]
@@ -670,6 +674,8 @@ class Learners(TrainerCallback):
         for index, name in enumerate(self.names):
             found[name] = own = copy.copy(policy)
             own.run_on(policy.model, partial(self._adapted, policy, index))
+            if isinstance(engine := policy.backend, VLLMBackend):
+                own.backend = engine.of_learner(name)
             own.backend = TimedBackend(own.backend, clock)
         if agent is None and type(next(iter(self.trainer.args.roles))) is not int:
             raise ValueError(

@@ -31,6 +31,7 @@ from arena_trainers.train.settings import (
     check_asynchronous,
     check_credit,
     check_ranges,
+    check_sequential,
     is_of_installed_versions,
     listed_options,
     refuse_what_is_not_supported,
@@ -106,6 +107,7 @@ def checks(
         lambda: check_ranges(draft),
         lambda: refuse_what_is_not_supported(draft),
         lambda: check_asynchronous(draft),
+        lambda: check_sequential(draft),
         check_seats,
         lambda: curriculum_of(draft, games_of(draft)),
         lambda: check_lora(job, draft),
@@ -190,22 +192,20 @@ def check_lora(job: JobConfig, args: Any) -> None:
 
     Raises:
         ValueError: `sync_ref_model` is set, only some roles have a rank, a role's model is
-            missing, or vLLM would have to play snapshots of all weights.
+            missing, or vLLM would have to play learners or snapshots of all weights.
         ModuleNotFoundError: peft is missing; says how to install it.
     """
-    if job.lora_r == 0:
+    is_adapted = adapted(args.roles, job.lora_r > 0)
+    if is_adapted:
+        extras.require(["peft"], "train")
+    else:
         named = names_matchmaker(args.opponents)
         if plays_adapters(args, make_matchmaker(args.opponents) if named else None):
             raise ValueError(NO_ADAPTER)
-    is_adapted = adapted(args.roles, job.lora_r > 0)
     for options in args.roles.values():
         if "model" in options:
             check_language_model(options["model"])
-    if job.lora_r == 0 and not args.roles:
-        return
-    if is_adapted:
-        extras.require(["peft"], "train")
-    if args.sync_ref_model:
+    if (is_adapted or args.roles) and args.sync_ref_model:
         raise ValueError(
             "want sync_ref_model false with lora_r or roles: the reference is the model before "
             "training, which does not change; give --sync_ref_model false"
