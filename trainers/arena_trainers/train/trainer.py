@@ -47,9 +47,8 @@ interface:
   the other learners are left out.
 - An adapter whose gradient is 0 keeps its weights bit for bit: the optimizer skips it, with its
   momentum and its weight decay.
-- The reference of the KL term is the base model for every learner.
-- Without `lora_r` each learner has a whole model (`WholeLearners`), which starts as that of the run or as `model` of
-  its role. All have weights of the same shapes. The reference is what the learner started from.
+- The reference of the KL term is the base model for every learner, or what its whole model began as.
+- Without `lora_r` each learner has a whole model, which begins as that of the run, or as `model` of its role.
 - With `use_vllm` one engine plays all adapters, see `arena_trainers.engines.adapters`.
 - With `update: sequential` the `num_iterations` passes over a generation batch are shared among the
   learners, in the order of `roles`. The advantage of a call is times the factor of HAPPO
@@ -222,11 +221,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         start, is_whole = model, bool(args.roles) and not configs
         if is_whole:
             model = next(iter(args.roles.values())).get("model", start)
-        with (
-            without_client(args),
-            slots,
-            _beta(args, args.reads_reference and not is_whole),
-        ):
+        reads = args.reads_reference and not is_whole
+        with without_client(args), slots, _beta(args, reads):
             super().__init__(
                 model=model,
                 reward_funcs=[no_reward],
@@ -843,12 +839,10 @@ class WholeLearners(Learners):
     def _make(self, given: Any) -> None:
         """Makes the models from the one that the run was given."""
         args, num = self.trainer.args, self.trainer.accelerator.num_processes
-        refused = [
-            ("cast_lm_head_to_fp32", args.cast_lm_head_to_fp32, "it changes one model"),
-            ("torch_compile", args.torch_compile, "it has not been tested"),
-            (f"{num} processes", num > 1, "only one has been tested"),
-        ]
-        refuse("a whole model for each role", refused)
+        cast = "cast_lm_head_to_fp32", args.cast_lm_head_to_fp32, "it changes one model"
+        several = f"{num} processes", num > 1, "only one has been tested"
+        compiled = "torch_compile", args.torch_compile, "it has not been tested"
+        refuse("a whole model for each role", [cast, several, compiled])
         size = sum(p.nbytes for p in self.model.parameters())
         check_memory(whole_memory(args, size), free_memory(args.device) + size)
         starts = [one.get("model", given) for one in args.roles.values()]
@@ -901,8 +895,7 @@ class WholeLearners(Learners):
 
     def save(self, folder: Path) -> bool:
         for name, model in zip(self.names, self.models, strict=True):
-            own = model.state_dict()
-            own = {k: v for k, v in own.items() if not k.startswith("learners.")}
+            own = {k: v for k, v in model.state_dict().items() if "learners." not in k}
             model.save_pretrained(folder / name, state_dict=own)
             self.trainer.processing_class.save_pretrained(folder / name)
         return True

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from arena_trainers.engines.settings import by_server
+from arena_trainers.lm import adapters
 from arena_trainers.lm.backends.scoring import (
     LEAST,
     OF_FREE,
@@ -396,8 +397,6 @@ def plan_lines(
     """
     import torch
 
-    from arena_trainers.lm.adapters import check_memory
-
     job, args = read_options(settings)
     args.check_own()
     steps = checks(job, args, folder, resume=resume)
@@ -430,7 +429,7 @@ def plan_lines(
         where = None if args.use_cpu else torch.accelerator.current_accelerator()
         free = free_memory(where or torch.device("cpu"))
         lines += ["", f"free on this machine: {_gib(free)} GiB"]
-        refused += _refusals([lambda: check_memory(method.learners, free)])
+        refused += _refusals([lambda: adapters.check_memory(method.learners, free)])
     if not (args.use_cpu or torch.accelerator.is_available()):
         refused.append(
             "no GPU was found; a small model runs on a CPU with --use_cpu true --bf16 false "
@@ -491,8 +490,6 @@ def _model_and_tokenizer(
 
 
 def _method(job: JobConfig, args: Any, config: Any) -> Method:
-    from arena_trainers.lm import adapters
-
     own = adapters.adapter_configs(args.roles, job.peft_config) or [job.peft_config]
     counts = [adapters.count_weights(config, adapter) for adapter in own]
     dtype = str((args.model_init_kwargs or {}).get("dtype", "float32"))
