@@ -99,6 +99,9 @@ class Option:
             raise ValueError(f"want {self.name} of at least {self.least}, got {value}")
 
 
+OF_WEIGHT = ("weight", "over", "until")  # its options
+
+
 @dataclass(frozen=True)
 class Weight:
     """A weight by optimizer step: linear from `start` to `end` at step `over`, and 0 from `until` on."""

@@ -280,3 +280,25 @@ def test_another_estimator_leaves_out_options_of_the_recipe_and_says_so(
     assert request.settings.get("credit_args") == args
     assert request.note.endswith(told)
     assert bool(request.note) == bool(told)
+
+
+@pytest.mark.parametrize(
+    ("critic", "args", "told"),
+    [
+        ("utterances", None, "leaves out the recipe's options of tokens; keep those"),
+        (
+            "tokens(clip=0.3)",
+            {"hidden_size", "learning_rate", "loss_weight", "shared"},
+            "",
+        ),
+        ("null", None, ""),
+    ],
+)
+def test_another_critic_leaves_out_options_of_the_recipe_and_says_so(
+    critic, args, told
+):
+    request = read_request(["ppo", "--critic", critic])
+    left = request.settings.get("critic_args")
+    assert (left if left is None else {*left}) == args
+    assert told in request.note
+    assert bool(request.note) == bool(told)
