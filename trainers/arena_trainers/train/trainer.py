@@ -218,13 +218,10 @@ class TurnGRPOTrainer(GRPOTrainer):
         self._rows: list[TrainingRow] = []
         slots = with_adapters(args, games.matchmaker, model, configs or [first])
         terms = terms_of(args.losses, args.layout)
-        start, is_whole = model, bool(args.roles) and not configs
-        if is_whole:
-            model = next(iter(args.roles.values())).get("model", start)
-        reads = args.reads_reference and not is_whole
-        with without_client(args), slots, _beta(args, reads):
+        is_whole = bool(args.roles) and not configs
+        with without_client(args), slots, _beta(args, is_whole):
             super().__init__(
-                model=model,
+                model=next(iter(args.roles.values()), {}).get("model", model),
                 reward_funcs=[no_reward],
                 args=args,
                 train_dataset=train_dataset,
@@ -233,7 +230,7 @@ class TurnGRPOTrainer(GRPOTrainer):
                 **kwargs,
             )
         kind = WholeLearners if is_whole else Learners
-        self.learners = kind(self, configs or start) if args.roles else None
+        self.learners = kind(self, configs or model) if args.roles else None
         self._set_up_parts(terms)
 
     def _set_up_parts(self, terms: Sequence[Term]) -> None:
@@ -552,16 +549,16 @@ def _check_reference(path: str, model: Any, tokenizer: Any) -> None:
         )
     if AutoTokenizer.from_pretrained(path).get_vocab() != tokenizer.get_vocab():
         raise ValueError(
-            f"want the tokenizer of the model in {path!r}, got another; choose a model of the "
-            "same family"
+            f"want {path!r} with the tokenizer of the model, got another; choose a model of "
+            "the same family"
         )
 
 
 @contextmanager
-def _beta(args: TurnGRPOConfig, reads: bool) -> Iterator[None]:
-    """Has TRL make the reference model of the settings if something `reads` it, also if `beta` is 0."""
+def _beta(args: TurnGRPOConfig, is_whole: bool) -> Iterator[None]:
+    """Has TRL make the reference of the settings, for terms also if `beta` is 0; none for whole learners."""
     beta, found = args.beta, grpo_trainer.get_config_model_id
-    args.beta = (beta or 1.0) * reads
+    args.beta = (beta or 1.0) * (args.reads_reference and not is_whole)
     path = (args.reference or {}).get("model")
     if path is not None and args.beta:
         check_language_model(path)

@@ -6,6 +6,7 @@ activations are those of `arena_trainers.lm.backends.scoring`, from which a run 
 """
 
 import json
+import math
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,8 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from arena_trainers.engines.settings import by_server
 from arena_trainers.lm import adapters
@@ -218,6 +221,7 @@ class Method:
         max_tokens: that run at once in training; None if memory decides.
         on_cpu: whether it runs on the CPU.
         learners: bytes of whole models of several learners, by part.
+        free: bytes of memory here; infinite where the run needs another machine.
     """
 
     config: Any
@@ -232,6 +236,7 @@ class Method:
     max_tokens: int | None
     on_cpu: bool
     learners: Mapping[str, float] = field(default_factory=dict)
+    free: float = math.inf
 
     @property
     def token_bytes(self) -> int:
@@ -395,8 +400,6 @@ def plan_lines(
         ValueError: an option or a game is unknown or of another type, or nothing is known
             of the model's sizes.
     """
-    import torch
-
     job, args = read_options(settings)
     args.check_own()
     steps = checks(job, args, folder, resume=resume)
@@ -424,12 +427,8 @@ def plan_lines(
         assumed.append(REWARD_MODEL)
     if encode is estimated_length:
         assumed.insert(0, ESTIMATED)
-    refused += absent
-    if method.learners and (args.use_cpu or torch.accelerator.is_available()):
-        where = None if args.use_cpu else torch.accelerator.current_accelerator()
-        free = free_memory(where or torch.device("cpu"))
-        lines += ["", f"free on this machine: {_gib(free)} GiB"]
-        refused += _refusals([lambda: adapters.check_memory(method.learners, free)])
+    unfit = _refusals([lambda: adapters.check_memory(method.learners, method.free)])
+    refused += [*absent, *unfit]
     if not (args.use_cpu or torch.accelerator.is_available()):
         refused.append(
             "no GPU was found; a small model runs on a CPU with --use_cpu true --bf16 false "
@@ -494,6 +493,8 @@ def _method(job: JobConfig, args: Any, config: Any) -> Method:
     counts = [adapters.count_weights(config, adapter) for adapter in own]
     dtype = str((args.model_init_kwargs or {}).get("dtype", "float32"))
     size = 4 if "float32" in dtype else 2
+    cpu, accelerator = torch.device("cpu"), torch.accelerator.current_accelerator(True)
+    device = cpu if args.use_cpu else accelerator
     is_whole = args.roles and own == [None]
     whole = adapters.whole_memory(args, size * counts[0][0]) if is_whole else {}
     reused = (args.steps_per_generation or 1) * args.num_iterations
@@ -511,6 +512,7 @@ def _method(job: JobConfig, args: Any, config: Any) -> Method:
         max_tokens=args.max_tokens_per_forward,
         on_cpu=bool(args.use_cpu),
         learners=whole,
+        free=math.inf if device is None else free_memory(device),
     )
 
 
@@ -569,6 +571,8 @@ def memory_table(method: Method, load: Load) -> list[str]:
     lines = _table(rows)
     if not method.max_tokens:
         lines.append("* max_tokens_per_forward is not given: half of the free memory")
+    if method.learners and method.free < math.inf:
+        lines.append(f"free on this machine: {_gib(method.free)} GiB")
     return [*lines, f"KV cache: {method.kv_bytes:,} bytes per token"]
 
 
