@@ -382,8 +382,8 @@ Encode = Callable[[Sequence[Message]], int]
 
 def plan_lines(
     settings: Mapping[str, Any], folder: Path, *, resume: bool = False
-) -> list[str]:
-    """The size, memory and time of a run; writes nothing, and needs no weights.
+) -> tuple[list[str], list[str]]:
+    """The size, memory and time of a run, and what refuses it; writes nothing, needs no weights.
 
     Raises:
         ValueError: an option or a game is unknown or of another type, or nothing is known
@@ -425,7 +425,8 @@ def plan_lines(
             "--use_vllm false"
         )
     lines += [*suite_table(games, job.model), "", "assumed", *_listed(assumed)]
-    return [*lines, "", "refused on this machine", *_listed(refused or ["nothing"])]
+    lines += ["", "refused on this machine", *_listed(refused or ["nothing"])]
+    return lines, refused
 
 
 def _refusals(steps: Sequence[Callable[[], object]]) -> list[str]:
