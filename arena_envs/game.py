@@ -301,11 +301,14 @@ class BaseGame(Generic[S, A]):
     verbs: ClassVar[Sequence[str]] = ()  # that a text may have before an action
 
     def __post_init__(self) -> None:
-        """Checks the parameters by their annotations and limits, see `param`.
+        """Checks the parameters by their annotations and limits, see `param`; lists become tuples.
 
         Raises:
             ValueError: a parameter is no bool, none of the values of a `Literal`, or out of range.
         """
+        for each in fields(self):  # type: ignore[arg-type] # games are dataclasses
+            if isinstance(given := getattr(self, each.name), list | tuple):
+                object.__setattr__(self, each.name, as_tuples(given))
         params = [
             (each, getattr(self, each.name), each.metadata.get("limits", ()))
             for each in fields(self)  # type: ignore[arg-type] # games are dataclasses

@@ -184,7 +184,6 @@ def after_open(state: State, said: Utterance, num_players: int) -> State:
 
 ATTRIBUTES = ("size", "garden", "location")
 MAX_POINTS = 9
-BUDGET = 12_000  # characters of quoted messages in a text; each takes at most 12 per character
 
 
 def checked_points(name: str, rows: object, most: int) -> tuple[tuple[int, ...], ...]:
@@ -269,10 +268,10 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
     kind: ClassVar[Kind] = "mixed"
     shares_measured = ("efficiency", "revenue", "overbids")
     min_return = -1.0
+    default_value = "all bid their values: 19/216, 61/648, 115/1296"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # YAML and JSON give lists in place of tuples
         for name in ("items", "personas"):
             rows = checked_points(name, getattr(self, name), 6)
             object.__setattr__(self, name, rows)
@@ -317,11 +316,7 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
         is_vickrey = self.pricing == "second" and len(self.items) == 1
         if is_vickrey and self.budget >= max(map(max, self.values)):
             return "to bid the value is dominant"
-        return (
-            None
-            if self != type(self)()
-            else "all bid their values: 19/216, 61/648, 115/1296"
-        )
+        return super().known_value
 
     def initial_state(self) -> State:
         return State(self._opening)
@@ -441,8 +436,7 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
             who = talk.named(shown[turn].seat, seat)
             return f"Before item {shown[turn].item + 1}, {who} said"
 
-        latest = max(3, BUDGET // (12 * self.max_message))
-        said = [each.said for each in shown]
+        said, latest = [each.said for each in shown], talk.num_in_full(self.max_message)
         yield from talk.transcript(said, seat, told, latest=latest)
 
     def _stage(self, state: State, seat: int, player: int) -> str:

@@ -129,9 +129,7 @@ class Blackjack(BaseGame[State, int]):
             f"{dealers}: {_hand(shown)}."
         )
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[tuple[int, ...], tuple[int, ...], int, bool]:
+    def information_state(self, state: State, seat: int) -> Any:
         return (state.player, self._shown(state), state.num_hits, state.stood)
 
     def features(self, state: State, seat: int) -> Vector:

@@ -42,7 +42,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
@@ -252,9 +252,7 @@ class DonorGame(BaseGame[State, int]):
             )
         return "\n".join(lines)
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[int, tuple[int, ...], tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    def information_state(self, state: State, seat: int) -> Any:
         return (seat, state.shifts, state.rounds, state.chosen[seat : seat + 1])
 
     def features(self, state: State, seat: int) -> Vector:

@@ -245,9 +245,7 @@ class Goofspiel(BaseGame[State, int]):
         won, lost = 1 / num_winners, -1 / (n - num_winners)
         return tuple(won if value == max(points) else lost for value in points)
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[tuple[int, ...], tuple[int | None, ...], tuple[int, ...]]:
+    def information_state(self, state: State, seat: int) -> Any:
         own = self.running(state)[seat : seat + 1]
         if not self.imp_info:
             past = state.bids[: len(state.bids) - len(self.running(state))]

@@ -174,10 +174,7 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action])
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, low, high in (("prior", 0.01, 0.99), ("value", 1.01, 10)):
-            given = getattr(self, name)
-            if isinstance(given, list | tuple) and given:
-                object.__setattr__(self, name, tuple(given))  # records give lists
-            for number in _several(given):
+            for number in _several(getattr(self, name)):
                 check_number(name, number, low, high)
         self.drawn  # noqa: B018 # refuses a split that these numbers do not have
 
@@ -373,7 +370,7 @@ def _short(value: float) -> str:
 
 
 def _several(given: float | Sequence[float]) -> Sequence[float]:
-    return given if isinstance(given, tuple) else (given,)
+    return given if isinstance(given, tuple) and given else (given,)
 
 
 def _share(kept: Sequence[bool]) -> float:

@@ -23,7 +23,7 @@ see at the end whether the guess was right.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
@@ -125,9 +125,7 @@ class Signaling(BaseGame[State, int]):
             return f"{target} You are to say a word."
         return f"{target} You said word {state.word}. player_1 is to guess."
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[int, int, int, int, bool]:
+    def information_state(self, state: State, seat: int) -> Any:
         target = state.target if seat == SPEAKER else -1
         right = state.guess == state.target >= 0
         return (seat, target, state.word, state.guess, right)

@@ -21,7 +21,7 @@ always get 8. The best pairs get 10: `player_0` plays 0 or 2 depending on its ca
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
@@ -109,9 +109,7 @@ class TinyHanabi(BaseGame[State, int]):
             f"{whose.get(player, '')}"
         )
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[int, tuple[int, ...], tuple[int, ...], Sequence[float]]:
+    def information_state(self, state: State, seat: int) -> Any:
         """With the points at the end, which tell about the other card."""
         return (seat, state.cards[seat : seat + 1], state.plays, self.returns(state))
 

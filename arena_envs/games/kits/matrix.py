@@ -14,7 +14,6 @@ from arena_envs.game import (
     BaseGame,
     Kind,
     Vector,
-    as_tuples,
     filled,
     fold,
     np,
@@ -145,9 +144,7 @@ class ChoiceRounds(BaseGame[State, int]):
     def returns(self, state: State) -> Sequence[float]:
         return state.paid
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[int, tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    def information_state(self, state: State, seat: int) -> Any:
         return (seat, state.rounds, state.chosen[seat : seat + 1])
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
@@ -176,8 +173,6 @@ class MatrixRounds(ChoiceRounds):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("payoffs", "actions"):
-            object.__setattr__(self, name, as_tuples(getattr(self, name)))
         check_names(self.actions, checked_shape(self.payoffs))
 
     @cached_property
