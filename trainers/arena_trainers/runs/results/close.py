@@ -378,10 +378,8 @@ def closing_lines(
     """
     model = player_of(f"lm:{folder / 'model'}", args)
     lines = ["evaluate it:", *_indented(eval_commands(model, plans, args))]
-    lines += [
-        "play against it, or with its hints:",
-        *_indented(play_commands(model, plans)),
-    ]
+    plays = _indented(play_commands(model, plans))
+    lines += ["play against it, or with its hints:", *plays]
     page = folder / REPORT
     seen = str(page) if page.is_file() else _command("report", str(folder))
     lines += ["see the run as a page:", *_indented([seen])]
