@@ -213,8 +213,7 @@ class SelfPlay(Run):
         args = self.args
         how = {"prompt": args.prompt, "device": args.device, **args.sampling_options}
         policy = LMPolicy.from_pretrained(self.start, **how)
-        paths = [one.get("model") for one in args.roles.values()]
-        if any(paths):
+        if any(paths := args.learner_starts(None)):
             own = [LMPolicy.from_pretrained(p, **how) if p else policy for p in paths]
             models = dict(zip(args.learner_names, own, strict=True))
             return policy, agent_of(args.agent or "by_seat")(models)

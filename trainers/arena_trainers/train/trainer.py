@@ -94,6 +94,7 @@ from arena_trainers.lm.backends.vllm import VLLMBackend
 from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
+from arena_trainers.options import errors
 from arena_trainers.train.batch import (
     Ahead,
     BatchCredit,
@@ -128,6 +129,8 @@ from arena_trainers.train.records import (
 from arena_trainers.train.saved import Saved, whole_checkpoint
 from arena_wrappers import AgentPolicy, Episode, Policy
 from arena_wrappers.policies.agents import agent_of, by_seat
+
+wrong = errors(__name__)
 
 
 class TurnGRPOTrainer(GRPOTrainer):
@@ -221,7 +224,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         is_whole = bool(args.roles) and not configs
         with without_client(args), slots, _beta(args, is_whole):
             super().__init__(
-                model=next(iter(args.roles.values()), {}).get("model", model),
+                model=next(iter(args.learner_starts(model)), model),
                 reward_funcs=[no_reward],
                 args=args,
                 train_dataset=train_dataset,
@@ -548,10 +551,7 @@ def _check_reference(path: str, model: Any, tokenizer: Any) -> None:
             f"model for it; got {path!r}; leave model or the adapter out"
         )
     if AutoTokenizer.from_pretrained(path).get_vocab() != tokenizer.get_vocab():
-        raise ValueError(
-            f"want {path!r} with the tokenizer of the model, got another; choose a model of "
-            "the same family"
-        )
+        raise wrong("tokenizer", path=path)
 
 
 @contextmanager
@@ -815,9 +815,8 @@ class Learners(TrainerCallback):
             file = checkpoint / name / "adapter_config.json"
             found = json.loads(file.read_text())["r"] if file.is_file() else "none"
             if found != (rank := self.model.peft_config[name].r):
-                raise ValueError(
-                    f"want learner {name!r} with lora_r {rank} in {str(checkpoint)!r}, got "
-                    f"{found}; resume with the roles of that run"
+                raise wrong(
+                    "rank", name=name, rank=rank, folder=str(checkpoint), found=found
                 )
         return False
 
@@ -842,7 +841,7 @@ class WholeLearners(Learners):
         refuse("a whole model for each role", [cast, several, compiled])
         size = sum(p.nbytes for p in self.model.parameters())
         check_memory(whole_memory(args, size), free_memory(args.device) + size)
-        starts = [one.get("model", given) for one in args.roles.values()]
+        starts = args.learner_starts(given)
         self.models = [self.model, *map(self._started, starts[1:])]
         for name, start, model in zip(self.names, starts, self.models, strict=True):
             self._check_fit(name, model)
@@ -880,10 +879,7 @@ class WholeLearners(Learners):
         for key in sorted({*shapes[0], *shapes[1]}):
             want, got = (one.get(key) for one in shapes)
             if want != got:
-                raise ValueError(
-                    f"want {key} of {name!r} as {want}, in the shape of {self.names[0]!r}, got "
-                    f"{got}; give models of one size"
-                )
+                raise wrong("shape", key=key, name=name, want=want, got=got)
 
     def use(self, learner: int, model: Any = None) -> Any:
         """The model of a learner, or its reference in place of the first one."""
@@ -900,10 +896,7 @@ class WholeLearners(Learners):
     def load(self, checkpoint: Path) -> bool:
         for name, model in zip(self.names, self.models, strict=True):
             if not (checkpoint / name / "config.json").is_file():
-                raise ValueError(
-                    f"want a whole model of {name!r} in {str(checkpoint)!r}, got none; resume "
-                    "with the roles of that run"
-                )
+                raise wrong("no_model", name=name, folder=str(checkpoint))
             own = str(checkpoint / name)
             saved = grpo_trainer.create_model_from_path(
                 own, dtype="auto", device_map=None
