@@ -35,6 +35,7 @@ from arena_envs.game import (
     filled,
     fold,
     np,
+    others_again,
     over_text,
     param,
 )
@@ -184,10 +185,7 @@ class ColonelBlotto(BaseGame[State, int]):
         """Draws the choices of others, uniformly, until all have chosen."""
         if len(state) == self.num_players:
             return state
-        return tuple(
-            action if other == seat else rng.randrange(self.num_actions)
-            for other, action in enumerate(state)
-        )
+        return others_again(state, seat, lambda _: rng.randrange(self.num_actions))
 
     @cached_property
     def _divisions(self) -> tuple[Division, ...]:
