@@ -307,8 +307,7 @@ class BaseGame(Generic[S, A]):
             ValueError: a parameter is no bool, none of the values of a `Literal`, or out of range.
         """
         for each in fields(self):  # type: ignore[arg-type] # games are dataclasses
-            if isinstance(given := getattr(self, each.name), list | tuple):
-                object.__setattr__(self, each.name, as_tuples(given))
+            object.__setattr__(self, each.name, as_tuples(getattr(self, each.name)))
         params = [
             (each, getattr(self, each.name), each.metadata.get("limits", ()))
             for each in fields(self)  # type: ignore[arg-type] # games are dataclasses
@@ -681,7 +680,7 @@ def as_tuples(value: Any) -> Any:
     """Lists as tuples, also inside: JSON, YAML and TOML have lists only, and games hash."""
     if isinstance(value, dict):
         return {name: as_tuples(inner) for name, inner in value.items()}
-    return tuple(map(as_tuples, value)) if isinstance(value, list | tuple) else value
+    return tuple(map(as_tuples, value)) if type(value) in (list, tuple) else value
 
 
 def by_player(told: Iterable[tuple[int, object]]) -> str:

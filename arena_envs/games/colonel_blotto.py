@@ -131,15 +131,11 @@ class ColonelBlotto(BaseGame[State, int]):
         start = f"You are player_{seat}."
         if len(state) < self.num_players:
             now = f"{start} All players divide {coins} coins among {fields} fields."
-            own = state[seat : seat + 1]
-            return (
-                f"{now}\nYour coins: {self.action_text(state, own[0])}." if own else now
-            )
+            own = [self.action_text(state, action) for action in state[seat : seat + 1]]
+            return "\n".join([now, *(f"Your coins: {coins}." for coins in own)])
         lines = [f"{start} {over_text(self.returns(state)[seat])} Coins by field:"]
-        for other, (action, won) in enumerate(
-            zip(state, self._fields_won(state), strict=True)
-        ):
-            text = self.action_text(state, action)
+        for other, won in enumerate(self._fields_won(state)):
+            text = self.action_text(state, state[other])
             lines.append(f"player_{other}: {text} (wins {won} of {fields} fields)")
         return "\n".join(lines)
 
