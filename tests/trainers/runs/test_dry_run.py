@@ -46,7 +46,7 @@ def each_model_is_counted_once():
 
 
 def lines(recipe, **overrides):
-    return plan_lines(load_recipe(recipe) | overrides, Path("no/such/run"))
+    return plan_lines(load_recipe(recipe) | overrides, Path("no/such/run"))[0]
 
 
 def method(**changes):
@@ -176,7 +176,9 @@ def test_the_command_takes_options_and_says_what_is_wrong(arena_here, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert "38,752; trained: all" in done.stdout
     other = [*("train", "qwen3-0.6b", "--dry-run"), "--max_steps", "7"]
-    assert "7 steps on one GPU" in arena_here(*other, cwd=tmp_path).stdout
+    done = arena_here(*other, cwd=tmp_path)
+    assert "7 steps on one GPU" in done.stdout
+    assert done.returncode == 2  # its model is not on this machine
     assert "--dry-run" in arena_here("train", "--help").stdout
     assert list(tmp_path.iterdir()) == []
 

@@ -382,8 +382,8 @@ Encode = Callable[[Sequence[Message]], int]
 
 def plan_lines(
     settings: Mapping[str, Any], folder: Path, *, resume: bool = False
-) -> list[str]:
-    """The size, memory and time of a run; writes nothing, and needs no weights.
+) -> tuple[list[str], list[str]]:
+    """The size, memory and time of a run, and what refuses it; writes nothing, needs no weights.
 
     Raises:
         ValueError: an option or a game is unknown or of another type, or nothing is known
@@ -394,9 +394,9 @@ def plan_lines(
     job, args = read_options(settings)
     args.check_own()
     steps = checks(job, args, folder, resume=resume)
-    refused = _refusals([*steps, lambda: check_columns(job, args)])
-    games = games_of(args)
     local, absent = _local(job.model)
+    refused = _refusals([*steps, lambda: check_columns(job, args)]) + absent
+    games = games_of(args)
     config, encode = _model_and_tokenizer(job, args, games, local)
     method = _method(job, args, config)
     load = load_of(games, args, args.max_completion_length or MAX_REPLY_TOKENS, encode)
@@ -418,14 +418,14 @@ def plan_lines(
         assumed.append(REWARD_MODEL)
     if encode is estimated_length:
         assumed.insert(0, ESTIMATED)
-    refused += absent
     if not (args.use_cpu or torch.accelerator.is_available()):
         refused.append(
             "no GPU was found; a small model runs on a CPU with --use_cpu true --bf16 false "
             "--use_vllm false"
         )
-    lines += [*suite_table(games, job.model), "", "assumed", *_listed(assumed)]
-    return [*lines, "", "refused on this machine", *_listed(refused or ["nothing"])]
+    lines += [*suite_table(games, job.model), "", "assumed", *_listed(assumed), ""]
+    lines += ["refused on this machine", *_listed(refused or ["nothing"])]
+    return lines, refused
 
 
 def _refusals(steps: Sequence[Callable[[], object]]) -> list[str]:

@@ -235,7 +235,7 @@ def _played(source: CardSource, model: str) -> list[str]:
         "*Against* is who played the other seats: the model itself or a baseline. "
         "Intervals are of 95 %.",
         *_results(source.outcomes),
-        "## Evaluate it and play against it",
+        "## Evaluate it and play with it",
         _use(source, model),
     ]
 
