@@ -411,7 +411,8 @@ def test_a_whole_learner_may_start_as_another_model(make, folder_of, generated):
 def test_a_whole_model_of_other_shapes_names_its_role(make, folder_of):
     roles = {"planner": {}, "worker": {"model": folder_of("wide", intermediate_size=8)}}
     with pytest.raises(
-        ValueError, match=r"want model\.layers.* of 'worker' in the shape .* got \(16, 8\)"
+        ValueError,
+        match=r"want model\.layers.* of 'worker' in the shape .* got \(16, 8\)",
     ):
         make(roles)
 
