@@ -112,8 +112,10 @@ def _check(request: Request, is_main: bool) -> None:
         elif is_main:
             from arena_trainers.runs.checks.dry_run import plan_lines
 
-            lines = plan_lines(*told, resume=request.resume)
+            lines, refused = plan_lines(*told, resume=request.resume)
             typer.echo("\n".join([*lines, request.note]).rstrip())
+            if refused:
+                raise typer.Exit(2)
         return
     if request.dry:
         raise ValueError(
