@@ -64,14 +64,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from arena_envs import talk
-from arena_envs.game import (
-    CHANCE,
-    TERMINAL,
-    Vector,
-    filled,
-    np,
-    param,
-)
+from arena_envs.game import CHANCE, TERMINAL, Vector, filled, np, param, share_of
 from arena_envs.scenes.shapes import Shapes, Table, cells, seat_cell, talk_of
 from arena_envs.talk import Utterance
 
@@ -593,7 +586,7 @@ class Werewolf(talk.TalkGame[State, Action]):
 
     def measures(self, state: State) -> dict[str, float]:
         """Whether the village wins, wolves found, accuracy of votes, truth of claims."""
-        votes, claims = [], []
+        votes, claims = list[bool](), list[bool]()
         for _, _, seat, said in state.past:
             if not said.values:
                 continue
@@ -608,8 +601,8 @@ class Werewolf(talk.TalkGame[State, Action]):
         return {
             "village_win": float(state.phase == OVER and village_wins(state)),
             "wolves_found": found / self.num_wolves,
-            "vote_accuracy": sum(votes) / len(votes) if votes else 0.0,
-            "claim_truth": sum(claims) / len(claims) if claims else 1.0,
+            "vote_accuracy": share_of(votes, 0.0),
+            "claim_truth": share_of(claims),
         }
 
     def observe(self, state: State, seat: int) -> str:

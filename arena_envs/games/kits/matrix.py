@@ -17,6 +17,7 @@ from arena_envs.game import (
     filled,
     fold,
     np,
+    others_again,
 )
 from arena_envs.scenes.shapes import (
     Cell,
@@ -149,11 +150,11 @@ class ChoiceRounds(BaseGame[State, int]):
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the choices of the others in the running round uniformly."""
-        chosen = (
-            choice if other == seat else rng.randrange(self.num_choices(other))
-            for other, choice in enumerate(state.chosen)
-        )
-        return State(state.rounds, tuple(chosen), state.paid)
+
+        def draw(other: int) -> int:
+            return rng.randrange(self.num_choices(other))
+
+        return state._replace(chosen=others_again(state.chosen, seat, draw))
 
     def seats_from(self: Any, seat: int) -> Sequence[int]:
         """All seats, this one first."""

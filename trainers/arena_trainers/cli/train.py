@@ -200,10 +200,10 @@ def _resumed(folder: Path, recipe: str | None, given: dict[str, Any]) -> Request
         others.insert(0, f"the recipe {recipe!r}")
     if others:
         start = f"its weights give --model {model}"
-        if settings.get("roles"):  # its model/ holds adapters alone
+        if settings.get("roles"):  # its model/ holds a folder for each
             has_start = (folder / START).is_dir()
             base = with_start(folder) if has_start else f"--model {settings['model']}"
-            start = f"its base model, with new adapters, give {base}"
+            start = f"its base model, with new learners, give {base}"
         raise ValueError(
             f"want --resume RUN alone or with --{longer} N, since the run keeps its "
             f"options, got {', '.join(others)} too; for a new run from {start}"
