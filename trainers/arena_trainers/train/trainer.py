@@ -86,7 +86,6 @@ from arena_trainers.engines import (
 )
 from arena_trainers.lm.adapters import adapter_configs
 from arena_trainers.lm.backends.scoring import evaluating
-from arena_trainers.lm.backends.vllm import VLLMBackend
 from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
@@ -650,10 +649,11 @@ class Learners(TrainerCallback):
     def player(self, policy: LMPolicy, clock: Clock, agent: Any) -> Policy:
         """What plays: the agent with a policy for each learner."""
         found: dict[str, Policy] = {}
+        engine: Any = policy.backend
         for index, name in enumerate(self.names):
             found[name] = own = copy.copy(policy)
             own.run_on(policy.model, partial(self._adapted, policy, index))
-            if isinstance(engine := policy.backend, VLLMBackend):
+            if self.trainer.args.use_vllm:
                 own.backend = engine.of_learner(name)
             own.backend = TimedBackend(own.backend, clock)
         if agent is None and type(next(iter(self.trainer.args.roles))) is not int:
