@@ -31,7 +31,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     TERMINAL,
@@ -40,6 +40,7 @@ from arena_envs.game import (
     Kind,
     Vector,
     check_int,
+    check_number,
     filled,
     fold,
     np,
@@ -48,6 +49,7 @@ from arena_envs.game import (
 from arena_envs.scenes.shapes import Cell, Grid, Shapes, board_grid, seat_cell
 
 MISS, HIT, SUNK = "MHS"
+MAX_WEIGHT = 1_000_000
 
 
 class State(NamedTuple):
@@ -55,11 +57,6 @@ class State(NamedTuple):
 
     placed: tuple[int, ...] = ()
     shots: tuple[int, ...] = ()
-
-
-def _check_number(name: str, value: object) -> None:
-    if type(value) not in (int, float) or not 0 <= value <= 1e6:  # type: ignore[operator]
-        raise ValueError(f"want a number {name} from 0 to 1e6, got {value!r}")
 
 
 # sets of squares are the bits of an integer; squares are numbered row by row
@@ -253,7 +250,7 @@ class Battleship(BaseGame[State, int]):
         10, 1, lambda game: 1000 if game.allow_repeated_shots else game.num_squares
     )
     allow_repeated_shots: bool = False
-    loss_multiplier: float = 1.0
+    loss_multiplier: float = param(1.0, 0, MAX_WEIGHT)
 
     first_state = State()
     num_players = 2
@@ -261,11 +258,7 @@ class Battleship(BaseGame[State, int]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("ship_sizes", "ship_values"):
-            if isinstance(getattr(self, name), list):
-                object.__setattr__(self, name, tuple(getattr(self, name)))
         self._check_ships()
-        _check_number("loss_multiplier", self.loss_multiplier)
 
     def _check_ships(self) -> None:
         sizes, longest = self.ship_sizes, max(self.board_width, self.board_height)
@@ -284,7 +277,7 @@ class Battleship(BaseGame[State, int]):
                 f"want ship_values for {len(sizes)} ships, got {self.ship_values!r}"
             )
         for value in values:
-            _check_number("value in ship_values", value)
+            check_number("value in ship_values", value, 0, MAX_WEIGHT)
 
     @property
     def num_squares(self) -> int:
@@ -450,9 +443,7 @@ class Battleship(BaseGame[State, int]):
         lines.append("Your ships (letters; small where hit) and misses (m):")
         return "\n".join([*lines, *_grid(self, _own_ships(self, state, seat))])
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[tuple[int, ...], int, tuple[int, ...], str]:
+    def information_state(self, state: State, seat: int) -> Any:
         """Own placements, number of all placements, all shots, outcomes of the own."""
         told = self.outcomes(self.ships(state, 1 - seat), state.shots[seat::2])
         return (state.placed[seat::2], len(state.placed), state.shots, told)

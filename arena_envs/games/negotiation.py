@@ -69,6 +69,7 @@ from arena_envs.scenes.shapes import Shapes, Table, cells, seat_cell, talk_of
 from arena_envs.talk import CENT, Utterance, money
 
 ROLES = ("seller", "buyer")
+PAST = {"accept": "accepted", "reject": "rejected", "leave": "left"}
 FACTORS = tuple(n / 100 for n in range(50, 155, 5))
 
 
@@ -129,6 +130,7 @@ class Negotiation(Haggling):
 
     answers = (talk.Move("accept"), talk.Move("reject"), talk.Move("leave"))
     answers_told = ("accept", "reject", "leave")
+    amount = "PRICE"
     default_value = "random play .096189, .079046; both told both values, subgame-perfect 0, .350476"
 
     def __post_init__(self) -> None:
@@ -161,12 +163,6 @@ class Negotiation(Haggling):
     @property
     def highest(self) -> int:
         return 2 * self.unit
-
-    @cached_property
-    def moves(self) -> tuple[talk.Move, ...]:
-        """An offer of a price, and the answers."""
-        price = talk.Amount(0, self.highest, "PRICE")
-        return (talk.Move("offer", (price,)), *self.answers)
 
     @property
     def min_return(self) -> float:
@@ -244,12 +240,11 @@ class Negotiation(Haggling):
         """The latest utterances in full, of earlier ones the prices."""
 
         def told(turn: int) -> str:
-            move, *_ = each = said[turn]
-            does = {"accept": "accepted", "reject": "rejected", "leave": "left"}.get(
-                move
+            does = [f"offered a price of {money(price)}" for price in said[turn].values]
+            does = does or [PAST[said[turn].move]]
+            return (
+                f"Round {turn // 2 + 1}: {talk.named(speaker_of(turn), seat)} {does[0]}"
             )
-            does = does or f"offered a price of {money(each.values[0])}"
-            return f"Round {turn // 2 + 1}: {talk.named(speaker_of(turn), seat)} {does}"
 
         def brief(turn: int) -> str:
             if turn % 2:

@@ -286,11 +286,9 @@ class Referential(talk.PairedTurns[State, Action]):
     def current_player(self, state: State) -> int:
         if len(state.said) == 2 * self.num_rounds:
             return TERMINAL
-        if len(state.objects) < self.num_objects:
-            return CHANCE
-        if len(state.said) == 2 * len(state.targets):
-            return CHANCE
-        return len(state.said) % 2
+        is_drawn = len(state.objects) == self.num_objects
+        is_drawn = is_drawn and len(state.said) < 2 * len(state.targets)
+        return len(state.said) % 2 if is_drawn else CHANCE
 
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
         if len(state.objects) < self.num_objects:
@@ -305,10 +303,7 @@ class Referential(talk.PairedTurns[State, Action]):
 
     def apply(self, state: State, action: Action) -> State:
         if isinstance(action, Utterance):
-            is_message = len(state.said) % 2 == DESCRIBER
-            if is_message and (
-                fault := fault_of(action.message, allowed=self.words, numbers=0)
-            ):
+            if action.move == "say" and (fault := self._fault(action.message)):
                 refused = action._replace(audience=(DESCRIBER,))
                 skipped = Utterance(SKIP, (fault,))
                 return state._replace(said=(*state.said, refused, skipped))
@@ -316,6 +311,9 @@ class Referential(talk.PairedTurns[State, Action]):
         if len(state.objects) < self.num_objects:
             return state._replace(objects=(*state.objects, action))
         return state._replace(targets=(*state.targets, action))
+
+    def _fault(self, message: str) -> str:
+        return fault_of(message, allowed=self.words, numbers=0)
 
     def returns(self, state: State) -> tuple[float, float]:
         rounds = zip(state.targets, state.picked, state.said[::2], strict=False)
@@ -353,9 +351,7 @@ class Referential(talk.PairedTurns[State, Action]):
         return f"with a shared code 1; silent play 1/{n}; random play 1/{n}"
 
     def _known_targets(self, state: State, seat: int) -> tuple[int, ...]:
-        if seat == DESCRIBER:
-            return state.targets
-        return state.targets[: len(state.said) // 2]
+        return state.targets[: None if seat == DESCRIBER else len(state.said) // 2]
 
     def observe(self, state: State, seat: int) -> str:
         player, number = self.current_player(state), len(state.said) // 2

@@ -207,9 +207,7 @@ class SpeakerListener(BaseGame[State, int]):
             lines.append(f"{step}: {whose} to {('speak', 'move')[player]}.")
         return "\n".join(lines)
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[int, int, tuple[int, ...], tuple[int, ...], bool]:
+    def information_state(self, state: State, seat: int) -> Any:
         goal = state.goal if seat == SPEAKER else -1
         return (seat, goal, state.words, state.path, self._is_reached(state))
 

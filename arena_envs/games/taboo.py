@@ -224,6 +224,7 @@ class Taboo(talk.PairedTurns[State, Action]):
     first_state = State()
     max_chance_nodes = 1
     max_return = 1.0
+    default_value = "best 1; silent play 0.015; random play 0.014900"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -373,9 +374,7 @@ class Taboo(talk.PairedTurns[State, Action]):
     def known_value(self) -> str | None:
         if self.adversarial:
             return "0 in the finite core" if self.cards == SHIPPED else None
-        if self != type(self)():
-            return None
-        return "best 1; silent play 0.015; random play 0.014900"
+        return super().known_value
 
     def observe(self, state: State, seat: int) -> str:
         player, now = self.current_player(state), "The word is being drawn."

@@ -15,6 +15,7 @@ import math
 import tomllib
 import types
 import typing
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -97,6 +98,9 @@ class Option:
         is_number = _is_number(found)
         if is_number and self.least is not None and not self.least <= found < math.inf:
             raise ValueError(f"want {self.name} of at least {self.least}, got {value}")
+
+
+OF_WEIGHT = ("weight", "over", "until")  # its options
 
 
 @dataclass(frozen=True)
@@ -212,6 +216,23 @@ def unknown_option(
     if name == "recipe":
         hint = "name the recipe without it, as in: arena train kuhn-tiny"
     return ValueError(f"{what} option {name!r}; {hint}")
+
+
+@cache
+def _told(folder: str) -> dict[str, dict[str, str]]:
+    return tomllib.loads(
+        Path(__file__).with_name(folder).joinpath("errors.toml").read_text("utf-8")
+    )
+
+
+def errors(module: str) -> Callable[..., ValueError]:
+    """The errors of a module by name; `errors.toml` of its folder has their texts."""
+    _, folder, *_, own = module.split(".")
+
+    def wrong(name: str, /, **given: Any) -> ValueError:
+        return ValueError(_told(folder)[own][name].format_map(given))
+
+    return wrong
 
 
 def refuse_unknown(

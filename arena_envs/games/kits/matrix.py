@@ -14,10 +14,10 @@ from arena_envs.game import (
     BaseGame,
     Kind,
     Vector,
-    as_tuples,
     filled,
     fold,
     np,
+    others_again,
 )
 from arena_envs.scenes.shapes import (
     Cell,
@@ -145,18 +145,16 @@ class ChoiceRounds(BaseGame[State, int]):
     def returns(self, state: State) -> Sequence[float]:
         return state.paid
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[int, tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    def information_state(self, state: State, seat: int) -> Any:
         return (seat, state.rounds, state.chosen[seat : seat + 1])
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the choices of the others in the running round uniformly."""
-        chosen = (
-            choice if other == seat else rng.randrange(self.num_choices(other))
-            for other, choice in enumerate(state.chosen)
-        )
-        return State(state.rounds, tuple(chosen), state.paid)
+
+        def draw(other: int) -> int:
+            return rng.randrange(self.num_choices(other))
+
+        return state._replace(chosen=others_again(state.chosen, seat, draw))
 
     def seats_from(self: Any, seat: int) -> Sequence[int]:
         """All seats, this one first."""
@@ -176,8 +174,6 @@ class MatrixRounds(ChoiceRounds):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("payoffs", "actions"):
-            object.__setattr__(self, name, as_tuples(getattr(self, name)))
         check_names(self.actions, checked_shape(self.payoffs))
 
     @cached_property

@@ -540,6 +540,11 @@ def test_each_learner_is_served_by_its_own_adapter(make, vllm, monkeypatch):
         trainer.sender._check_sum(trainer.model.state_dict, "seat_1", is_adapter=True)
 
 
+def test_a_server_does_not_play_a_whole_model_for_each_role(make):
+    with pytest.raises(ValueError, match="each role does not support use_vllm: an eng"):
+        make(roles={0: {}, 1: {}})
+
+
 def test_an_adapter_that_the_server_knows_is_read_again_once(make, vllm):
     """A resumed run sends a step that the server may have, and prefixes go by its name."""
     lora = LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")

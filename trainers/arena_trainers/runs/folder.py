@@ -17,7 +17,7 @@ from arena_trainers.checkpoint import (
     read_manifest,
     step_of,
 )
-from arena_trainers.lm.models import ADAPTER, role_adapters, saved_model
+from arena_trainers.lm.models import ADAPTER, role_folders, saved_model
 from arena_trainers.offline.protocol import SELF_PLAY
 from arena_trainers.runs.settings import load_recipe
 from arena_wrappers.records import write_whole
@@ -270,8 +270,8 @@ def check_same_model(checkpoint: Path, model: Path) -> None:
         ValueError: they differ, or the other one was damaged since a run wrote it.
     """
     check_whole(model)
-    if (checkpoint / ADAPTER).is_file() or role_adapters(checkpoint):
-        return  # an adapter fits its base model, or fails to load by name
+    if (checkpoint / ADAPTER).is_file() or role_folders(checkpoint):
+        return  # what learns fits, or fails to load by name
     wanted, got = _config(model), _config(checkpoint)
     keys = ("model_type", "vocab_size", "hidden_size", "num_hidden_layers")
     for key in keys:

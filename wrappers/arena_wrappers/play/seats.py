@@ -40,6 +40,7 @@ from arena_wrappers.play.play import (
     ask,
     checked_timeout,
     measures_of,
+    turn_of,
 )
 from arena_wrappers.play.wrapper import PromptWrapper
 from arena_wrappers.policies import (
@@ -404,17 +405,8 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         )
         (reply,) = ask(policy, [request], None, "raise")
         read = reply.invalid or prompt.parse(game, state, reply.text, request.legal)
-        bad = read if isinstance(read, InvalidReply) else None
-        turn = Turn(
-            *(request.turn, seat, policy.name, request.messages, request.legal),
-            reply=reply.text,
-            action=None if bad else read,
-            invalid=bad.reason if bad else None,
-            detail=bad.detail if bad else None,
-            generations=tuple(reply.generations),
-            state=state,
-        )
-        self._turns.append(turn)
+        action = None if isinstance(read, InvalidReply) else read
+        self._turns.append(turn_of(request, policy.name, reply, action, read))
         return read
 
     def _observation(self) -> Any:

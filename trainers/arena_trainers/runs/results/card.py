@@ -13,7 +13,7 @@ from huggingface_hub.errors import HfHubHTTPError
 from transformers.trainer_utils import HubStrategy
 
 from arena_trainers.lm import smollm2
-from arena_trainers.lm.models import CARD
+from arena_trainers.lm.models import CARD, adapted
 from arena_trainers.report.tables import result_tables
 from arena_trainers.runs.folder import CONFIG
 from arena_trainers.runs.results.close import (
@@ -235,7 +235,7 @@ def _played(source: CardSource, model: str) -> list[str]:
         "*Against* is who played the other seats: the model itself or a baseline. "
         "Intervals are of 95 %.",
         *_results(source.outcomes),
-        "## Evaluate it and play against it",
+        "## Evaluate it and play with it",
         _use(source, model),
     ]
 
@@ -285,13 +285,18 @@ def eval_results(outcomes: Iterable[GameOutcome]) -> list[EvalResult]:
 
 def _model_table(source: CardSource) -> str:
     job, base, recipe = source.job, source.base, source.results["recipe"]
+    names = ", ".join(getattr(source.args, "learner_names", ()))
     return table(
         ("", ""),
         [
             ("base model", _NO_BASE if job.model == "tiny" else code(base.name)),
             ("licence", _licence(base, job.model == "tiny")),
             ("games", ", ".join(code(plan.name) for plan in source.plans)),
-            ("trained", _adapters(source) or "all weights"),
+            (
+                "trained",
+                _adapters(source)
+                or (f"a whole model for each of {names}" if names else "all weights"),
+            ),
             *source.training,
             ("recipe", code(recipe) if recipe else "options"),
         ],
@@ -301,7 +306,7 @@ def _model_table(source: CardSource) -> str:
 def _adapters(source: CardSource) -> str:
     rank, roles = source.job.lora_r, getattr(source.args, "roles", {})
     ranks = [f"{role} ({own.get('lora_r', rank)})" for role, own in roles.items()]
-    if ranks:
+    if ranks and adapted(source.args.roles, rank > 0):
         return (
             f"LoRA adapters of the roles or seats {', '.join(ranks)}, with their ranks"
         )
