@@ -545,10 +545,7 @@ def _frozen() -> Iterator[None]:
 def _check_reference(path: str, model: Any, tokenizer: Any) -> None:
     """Raises ValueError for a reference that TRL leaves out, or that reads tokens otherwise."""
     if model is None:
-        raise ValueError(
-            "want reference without model where an adapter is trained, as TRL takes the base "
-            f"model for it; got {path!r}; leave model or the adapter out"
-        )
+        raise wrong("reference", path=path)
     if AutoTokenizer.from_pretrained(path).get_vocab() != tokenizer.get_vocab():
         raise wrong("tokenizer", path=path)
 
@@ -575,10 +572,7 @@ def _prepared(
     games: PreparedGames | None,
 ) -> PreparedGames:
     if games is not None and (policies or columns):
-        raise ValueError(
-            "want games, or policies and columns, got both; give policies and columns to "
-            "prepare_games"
-        )
+        raise wrong("games")
     return games or prepare_games(args, policies, columns)
 
 
@@ -612,7 +606,6 @@ class Learners(TrainerCallback):
         names: of the learners: roles, or `seat_0`.
         weights: of each learner.
         beta: the largest weight of a KL term.
-
     """
 
     def __init__(self, trainer: Any, given: Any) -> None:
@@ -621,10 +614,7 @@ class Learners(TrainerCallback):
         self.names = args.learner_names
         self.model = trainer.accelerator.unwrap_model(trainer.model)
         if trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled:
-            raise ValueError(
-                "want roles without FSDP and DeepSpeed, with which they have not been tested; "
-                "start the processes with torchrun alone, or leave roles out"
-            )
+            raise wrong("sharded_roles")
         # vLLM leaves a group of one process, in which a later trainer is wrapped in DDP
         kind = trainer.accelerator.distributed_type
         self.is_alone = kind == DistributedType.NO
@@ -671,9 +661,7 @@ class Learners(TrainerCallback):
                 own.backend = engine.of_learner(name)
             own.backend = TimedBackend(own.backend, clock)
         if agent is None and type(next(iter(self.trainer.args.roles))) is not int:
-            raise ValueError(
-                "roles by name need agent, such as planner_worker; give it"
-            )
+            raise wrong("agent")
         player: Policy = agent(found) if agent else AgentPolicy(by_seat, found, "self")
         return player
 
