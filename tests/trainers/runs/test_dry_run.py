@@ -171,6 +171,26 @@ def test_the_plan_counts_the_adapters_of_all_roles():
     assert "rank 4 and 4" in two
 
 
+def test_the_plan_counts_whole_models_of_roles_and_what_is_free(monkeypatch):
+    monkeypatch.setattr(plan, "free_memory", lambda device: 2**30)
+    told = {"use_cpu": True, "bf16": False, "sync_ref_model": False}
+    roles = {0: {"beta": 0.1}, 1: {}}
+    text = "\n".join(lines("kuhn-tiny", roles=roles, **told))
+    one = "\n".join(lines("kuhn-tiny", **told))
+    size, both = (
+        float(re.search(r"^weights .* ([\d.]+)$", t, re.MULTILINE)[1])
+        for t in (one, text)
+    )
+    assert both == pytest.approx(2 * size, rel=0.05)
+    assert "a whole model for each of seat_0, seat_1" in text
+    assert re.search(r"^reference models .*\d", text, re.MULTILINE)
+    assert "free on this machine: 1.00 GiB" in text
+    assert text.endswith("- nothing")
+    monkeypatch.setattr(plan, "free_memory", lambda device: 0)
+    text = " ".join(lines("kuhn-tiny", roles=roles, **told))
+    assert "got 0 free; give each role" in text
+
+
 def test_the_command_takes_options_and_says_what_is_wrong(arena_here, tmp_path):
     done = arena_here("train", "--dry-run", "--num_layers", "1", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

@@ -5,13 +5,14 @@ Checks tell a language model from a reward model by its folder. Imports no torch
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from arena_trainers.extras import import_extra
 from arena_trainers.lm import smollm2
+from arena_trainers.lm.prompt_file import PROMPT_FILE
 
 ADAPTER = "adapter_config.json"
 CARD = "README.md"  # the model card
@@ -43,16 +44,37 @@ def saved_model(folder: Path) -> Path:
         lacks = f"which is a run: its model is in {str(folder / 'model')!r}"
     elif rounds := sorted(folder.glob("round-*/model")):
         lacks = f"which is a run with rounds: its last model is in {str(rounds[-1])!r}"
-    elif own := role_adapters(folder) or role_adapters(folder / "model"):
-        lacks = f"with an adapter for each role: give lm:{own[0].as_posix()}, or another of "
-        lacks += f"{', '.join(path.name for path in own)}"
+    elif own := role_folders(folder) or role_folders(folder / "model"):
+        names = ", ".join(path.name for path in own)
+        lacks = f"with a model for each role: give lm:{own[0].as_posix()}, or another of {names}"
     raise ValueError(f"want a folder with a saved model, got {str(folder)!r} {lacks}")
 
 
-def role_adapters(folder: Path) -> list[Path]:
-    """The folders of the adapters in a model of several learners, which holds no other."""
-    is_one = any((folder / name).is_file() for name in ("config.json", ADAPTER))
-    return [] if is_one else sorted(file.parent for file in folder.glob(f"*/{ADAPTER}"))
+def role_folders(folder: Path) -> list[Path]:
+    """The folders of adapters, or of whole models, in a model of several learners."""
+    if any((folder / name).is_file() for name in ("config.json", ADAPTER)):
+        return []
+    found = [file.parent for file in folder.glob(f"*/{ADAPTER}")]
+    if (folder / PROMPT_FILE).is_file():  # else any folder of models
+        found += [file.parent for file in folder.glob("*/config.json")]
+    return sorted(found)
+
+
+def adapted(roles: Mapping[Any, Mapping[str, Any]], has_rank: bool) -> bool:
+    """Whether learners are adapters; `has_rank`: so are those without `lora_r`.
+
+    Raises:
+        ValueError: some are adapters, and others are whole models.
+    """
+    if not (has_rank or any("lora_r" in options for options in roles.values())):
+        return False
+    for name, options in roles.items():
+        if "model" in options or not (has_rank or "lora_r" in options):
+            raise ValueError(
+                f"roles[{name!r}] has no rank; give lora_r: 8, or no lora_r at all, so that each "
+                "role trains a whole model"
+            )
+    return True
 
 
 def _lacking_weights(folder: Path) -> str | None:

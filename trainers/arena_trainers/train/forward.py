@@ -800,9 +800,9 @@ class Forward:
         inputs = model_inputs(packed)
         inputs = {k: v.to(self.accelerator.device) for k, v in inputs.items()}
         tail = inputs["shift_labels"].shape[1]
-        inner = self.inner(model)
         if self.trainer.learners is not None:
-            self.trainer.learners.use(packed[0].learner)
+            model = self.trainer.learners.use(packed[0].learner, model)
+        inner = self.inner(model)
         if not takes(inner, "position_ids"):
             del inputs["position_ids"]
         is_own = inner is self.inner(self.trainer.model)

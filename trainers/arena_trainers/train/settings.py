@@ -248,17 +248,14 @@ def check_roles(args: Any) -> None:
     if args.agent is not None:
         agent_of(args.agent)(dict.fromkeys(roles, RandomPolicy()) or RandomPolicy())
     for key, options in roles.items():
-        if not isinstance(options, Mapping) or "model" in options:
-            raise ValueError(
-                f"want roles[{key!r}] as {{lora_r: 8}}, an adapter of the one base model, got "
-                f"{options!r:.80}; train whole models in turn, each with the other as opponent "
-                "(--opponents \"[self, 'lm:PATH']\")"
-            )
+        fits = isinstance(options, Mapping) and not {"model", "lora_r"} <= {*options}
+        if not fits or not isinstance(options.get("model", ""), str):
+            raise wrong("role", key=key, options=options)
         refuse_unknown(f"roles[{key!r}]", options, ROLE_OPTIONS)
         for name, value in options.items():
             if name == "lora_r":
                 check_int(f"roles[{key!r}] {name}", value, 1, 4096)
-            else:
+            elif name != "model":
                 check_number(f"roles[{key!r}] {name}", value, 0)
     match update:
         case {"alternate": every}:
@@ -272,12 +269,13 @@ def check_roles(args: Any) -> None:
             "want update as joint, sequential, {alternate: 20} or {freeze: [...]} with some, but "
             f"not all, of the roles {[*roles] or '(none: set roles)'}, got {update!r}"
         )
-    used = [name for name in ("critic", "reference") if getattr(args, name)]
+    refused = "critic", "reference", "load_best_model_at_end"
+    used = [name for name in refused if getattr(args, name, None)]
     if roles and (used := used + ["opponents"] * names_matchmaker(args.opponents)):
         raise ValueError(f"roles do not support {used[0]} as given; leave it out")
 
 
-ROLE_OPTIONS = ("lora_r", "learning_rate", "beta")
+ROLE_OPTIONS = ("lora_r", "model", "learning_rate", "beta")
 LIST = Path(__file__).with_name("options.json")
 SOURCES = ("trl", "transformers")  # packages of the inherited fields
 MAX_CRITIC_STATES = (
@@ -387,6 +385,22 @@ class SelfPlay:
         self._check_filter()
         self._check_oversample()
 
+    @property
+    def learner_names(self) -> list[str]:
+        """The names of what `roles` trains: its roles, or `seat_0`."""
+        return [f"seat_{key}" if type(key) is int else key for key in self.roles]
+
+    def learner_starts(self, model: Any) -> list[Any]:
+        """What the learners of `roles` begin as: models of their own, or the given one."""
+        return [options.get("model", model) for options in self.roles.values()]
+
+    @property
+    def reads_reference(self) -> bool:
+        """Whether a KL term, or a term of the loss, reads the reference."""
+        beta, terms = getattr(self, "beta", 0.0), terms_of(self.losses, self.layout)
+        betas = [one.get("beta", beta) for one in self.roles.values()] or [beta]
+        return any([*betas, *("reference" in term.needs for term in terms)])
+
     def branching(self, seats: Sequence[int]) -> Branching | None:
         """The branching of training episodes; None without `branch`.
 
@@ -397,12 +411,11 @@ class SelfPlay:
 
     def _check_terms(self) -> None:
         terms, of_trl = terms_of(self.losses, self.layout), vars(self)
-        reads = any("reference" in term.needs for term in terms)
         own = [term.name for term in terms if term.surrogate]
         for name, default in OF_SURROGATE.items():
             if own and of_trl.get(name, default) != default:
                 raise wrong("surrogate", name=name, own=own)
-        if self.reference is not None and not reads and not of_trl.get("beta"):
+        if self.reference is not None and not self.reads_reference:
             raise ValueError(
                 "nothing reads the reference; set beta, or a term such as kl_to in losses"
             )

@@ -6,19 +6,24 @@ activations are those of `arena_trainers.lm.backends.scoring`, from which a run 
 """
 
 import json
+import math
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from arena_trainers.engines.settings import by_server
+from arena_trainers.lm import adapters
 from arena_trainers.lm.backends.scoring import (
     LEAST,
     OF_FREE,
     bytes_per_token,
+    free_memory,
     tokens_that_fit,
 )
 from arena_trainers.lm.models import download_of, find_model
@@ -215,6 +220,8 @@ class Method:
         rescored: whether log-probabilities are computed again after play.
         max_tokens: that run at once in training; None if memory decides.
         on_cpu: whether it runs on the CPU.
+        learners: bytes of whole models of several learners, by part.
+        free: bytes of memory here; infinite where the run needs another machine.
     """
 
     config: Any
@@ -228,6 +235,8 @@ class Method:
     rescored: bool
     max_tokens: int | None
     on_cpu: bool
+    learners: Mapping[str, float] = field(default_factory=dict)
+    free: float = math.inf
 
     @property
     def token_bytes(self) -> int:
@@ -264,7 +273,9 @@ def play_memory(method: Method) -> dict[str, float]:
     """Bytes that self-play needs whatever its batches are, by part; vLLM apart."""
     weights = float(method.weights * method.weight_bytes)
     parts = {"weights": weights}
-    if method.adapter:
+    if method.learners:
+        parts |= method.learners
+    elif method.adapter:
         parts["adapter (float32)"] = 4.0 * method.adapter
         parts["gradients and AdamW"] = 12.0 * method.adapter
     else:
@@ -389,8 +400,6 @@ def plan_lines(
         ValueError: an option or a game is unknown or of another type, or nothing is known
             of the model's sizes.
     """
-    import torch
-
     job, args = read_options(settings)
     args.check_own()
     steps = checks(job, args, folder, resume=resume)
@@ -418,6 +427,8 @@ def plan_lines(
         assumed.append(REWARD_MODEL)
     if encode is estimated_length:
         assumed.insert(0, ESTIMATED)
+    unfit = _refusals([lambda: adapters.check_memory(method.learners, method.free)])
+    refused += unfit
     if not (args.use_cpu or torch.accelerator.is_available()):
         refused.append(
             "no GPU was found; a small model runs on a CPU with --use_cpu true --bf16 false "
@@ -479,18 +490,21 @@ def _model_and_tokenizer(
 
 
 def _method(job: JobConfig, args: Any, config: Any) -> Method:
-    from arena_trainers.lm.adapters import adapter_configs, count_weights
-
-    adapters = adapter_configs(args.roles, job.peft_config) or [job.peft_config]
-    counts = [count_weights(config, adapter) for adapter in adapters]
+    own = adapters.adapter_configs(args.roles, job.peft_config) or [job.peft_config]
+    counts = [adapters.count_weights(config, adapter) for adapter in own]
     dtype = str((args.model_init_kwargs or {}).get("dtype", "float32"))
+    size = 4 if "float32" in dtype else 2
+    cpu, accelerator = torch.device("cpu"), torch.accelerator.current_accelerator(True)
+    device = cpu if args.use_cpu else accelerator
+    is_whole = args.roles and own == [None]
+    whole = adapters.whole_memory(args, size * counts[0][0]) if is_whole else {}
     reused = (args.steps_per_generation or 1) * args.num_iterations
     correction = args.use_vllm and args.vllm_importance_sampling_correction
     return Method(
         config=config,
         weights=counts[0][0],
         adapter=sum(adapter for _, adapter in counts),
-        weight_bytes=4 if "float32" in dtype else 2,
+        weight_bytes=size,
         has_start=job.warm_start_steps > 0,
         reference=args.beta > 0,
         checkpointing=bool(args.gradient_checkpointing),
@@ -498,6 +512,8 @@ def _method(job: JobConfig, args: Any, config: Any) -> Method:
         rescored=bool(correction) or reused > args.gradient_accumulation_steps,
         max_tokens=args.max_tokens_per_forward,
         on_cpu=bool(args.use_cpu),
+        learners=whole,
+        free=math.inf if device is None else free_memory(device),
     )
 
 
@@ -509,6 +525,8 @@ def _size_lines(
     own = [options.get("lora_r", job.lora_r) for options in args.roles.values()]
     ranks = " and ".join(map(str, own or [job.lora_r]))
     trained = f"{method.adapter:,} (LoRA, rank {ranks})" if method.adapter else "all"
+    if method.learners:
+        trained = f"a whole model for each of {', '.join(args.learner_names)}"
     said = {
         "model": job.model,
         "parameters": f"{total}; trained: {trained}",
@@ -554,6 +572,8 @@ def memory_table(method: Method, load: Load) -> list[str]:
     lines = _table(rows)
     if not method.max_tokens:
         lines.append("* max_tokens_per_forward is not given: half of the free memory")
+    if method.learners and method.free < math.inf:
+        lines.append(f"free on this machine: {_gib(method.free)} GiB")
     return [*lines, f"KV cache: {method.kv_bytes:,} bytes per token"]
 
 

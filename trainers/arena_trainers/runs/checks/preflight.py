@@ -18,7 +18,7 @@ from arena_trainers import extras
 from arena_trainers.engines.adapters import NO_ADAPTER, plays_adapters
 from arena_trainers.engines.settings import check_server
 from arena_trainers.lm import best_of
-from arena_trainers.lm.models import adapter_base, check_language_model
+from arena_trainers.lm.models import adapted, adapter_base, check_language_model
 from arena_trainers.matchmaking import make_matchmaker, matchmakers
 from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.options import Option, options_of, unknown_option
@@ -191,25 +191,25 @@ def check_lora(job: JobConfig, args: Any) -> None:
     """Refuses an adapter without its package or with a reference that moves, or none for vLLM.
 
     Raises:
-        ValueError: `sync_ref_model` is set, a role has no rank, or vLLM would have to play
-            snapshots of all weights.
+        ValueError: `sync_ref_model` is set, only some roles have a rank, a role's model is
+            missing, or vLLM would have to play learners or snapshots of all weights.
         ModuleNotFoundError: peft is missing; says how to install it.
     """
-    if job.lora_r == 0:
+    is_adapted = adapted(args.roles, job.lora_r > 0)
+    if is_adapted:
+        extras.require(["peft"], "train")
+    else:
         named = names_matchmaker(args.opponents)
         past = make_matchmaker(args.opponents) if named else None
-        if not args.roles and plays_adapters(args, past):
+        if (args.roles and args.use_vllm) or plays_adapters(args, past):
             raise ValueError(NO_ADAPTER)
-        for name, options in args.roles.items():
-            if "lora_r" not in options:
-                raise ValueError(f"roles[{name!r}] has no rank; give lora_r: 8")
-    if job.lora_r == 0 and not args.roles:
-        return
-    extras.require(["peft"], "train")
-    if args.sync_ref_model:
+    for options in args.roles.values():
+        if "model" in options:
+            check_language_model(options["model"])
+    if (is_adapted or args.roles) and args.sync_ref_model:
         raise ValueError(
-            "want sync_ref_model false with lora_r or roles: the reference model is the learner "
-            "without its adapter, which does not change; give --sync_ref_model false"
+            "want sync_ref_model false with lora_r or roles: the reference is the model before "
+            "training, which does not change; give --sync_ref_model false"
         )
 
 

@@ -397,8 +397,7 @@ def player_of(model: str, args: TurnGRPOConfig) -> str:
     if args.agent is None and not args.roles:
         return model
     name, _, rest = (args.agent or "by_seat").partition("(")
-    names = [f"seat_{role}" if type(role) is int else role for role in args.roles]
-    own = [f"{role}={model}/{role}" for role in names] or [model]
+    own = [f"{role}={model}/{role}" for role in args.learner_names] or [model]
     return f"agent:{name}({', '.join([*own, *filter(None, [rest[:-1]])])})"
 
 
