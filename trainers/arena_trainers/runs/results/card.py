@@ -288,18 +288,13 @@ def eval_results(outcomes: Iterable[GameOutcome]) -> list[EvalResult]:
 
 def _model_table(source: CardSource) -> str:
     job, base, recipe = source.job, source.base, source.results["recipe"]
-    names = ", ".join(getattr(source.args, "learner_names", ()))
     return table(
         ("", ""),
         [
             ("base model", _NO_BASE if job.model == "tiny" else code(base.name)),
             ("licence", _licence(base, job.model == "tiny")),
             ("games", ", ".join(code(plan.name) for plan in source.plans)),
-            (
-                "trained",
-                _adapters(source)
-                or (f"a whole model for each of {names}" if names else "all weights"),
-            ),
+            ("trained", _adapters(source) or _whole(source)),
             *source.training,
             ("recipe", code(recipe) if recipe else "options"),
         ],
@@ -314,6 +309,15 @@ def _adapters(source: CardSource) -> str:
             f"LoRA adapters of the roles or seats {', '.join(ranks)}, with their ranks"
         )
     return f"LoRA adapter of rank {rank}" if rank else ""
+
+
+def _whole(source: CardSource) -> str:
+    if not getattr(source.args, "roles", {}):
+        return "all weights"
+    args = source.args
+    starts = zip(args.learner_names, args.learner_starts(None), strict=True)
+    said = [f"{name} (from {code(path)})" if path else name for name, path in starts]
+    return f"a whole model for each of {', '.join(said)}"
 
 
 def _licence(base: BaseModel, is_tiny: bool) -> str:
