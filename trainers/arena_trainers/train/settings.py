@@ -242,9 +242,7 @@ def check_roles(args: Any) -> None:
     roles, update = args.roles, args.update
     kinds = {type(key) for key in roles}
     if kinds not in (set(), {str}, {int}) or (int in kinds and args.agent):
-        raise ValueError(
-            f"want roles of an agent, or seats without one, got {[*roles]}"
-        )
+        raise wrong("role_kinds", roles=[*roles])
     if args.agent is not None:
         agent_of(args.agent)(dict.fromkeys(roles, RandomPolicy()) or RandomPolicy())
     for key, options in roles.items():
@@ -265,10 +263,7 @@ def check_roles(args: Any) -> None:
         case _:
             fits = update == "joint" or (bool(roles) and update == "sequential")
     if not fits:
-        raise ValueError(
-            "want update as joint, sequential, {alternate: 20} or {freeze: [...]} with some, but "
-            f"not all, of the roles {[*roles] or '(none: set roles)'}, got {update!r}"
-        )
+        raise wrong("update", roles=[*roles] or "(none: set roles)", update=update)
     refused = "critic", "reference", "load_best_model_at_end"
     used = [name for name in refused if getattr(args, name, None)]
     if roles and (used := used + ["opponents"] * names_matchmaker(args.opponents)):
@@ -416,9 +411,7 @@ class SelfPlay:
             if own and of_trl.get(name, default) != default:
                 raise wrong("surrogate", name=name, own=own)
         if self.reference is not None and not self.reads_reference:
-            raise ValueError(
-                "nothing reads the reference; set beta, or a term such as kl_to in losses"
-            )
+            raise wrong("unread_reference")
         if self.reference_prompt is not None and self.layout != "turn":
             raise wrong("reference_layout", layout=self.layout)
 
