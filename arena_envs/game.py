@@ -696,8 +696,7 @@ def others_again(
     chosen: Sequence[int], seat: int, draw: Callable[[int], int]
 ) -> tuple[int, ...]:
     """Choices by seat with those of all other seats drawn again, by their seat."""
-    every = enumerate(chosen)
-    return tuple(choice if s == seat else draw(s) for s, choice in every)
+    return tuple(c if s == seat else draw(s) for s, c in enumerate(chosen))
 
 
 def share_of(kept: Sequence[bool], default: float = 1.0) -> float:

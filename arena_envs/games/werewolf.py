@@ -64,7 +64,16 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from arena_envs import talk
-from arena_envs.game import CHANCE, TERMINAL, Vector, filled, np, param, share_of
+from arena_envs.game import (
+    CHANCE,
+    TERMINAL,
+    Vector,
+    by_player,
+    filled,
+    np,
+    param,
+    share_of,
+)
 from arena_envs.scenes.shapes import Shapes, Table, cells, seat_cell, talk_of
 from arena_envs.talk import Utterance
 
@@ -405,9 +414,7 @@ def _chronicle(state: State) -> Iterator[str]:
             yield f"Night {day}: {_fate(died, day, NIGHT, 'died')}."
         votes = [e for e in state.past if e.day == day and e.phase == VOTE]
         if votes and not _is_running_vote(state, votes[0]):
-            cast = ", ".join(
-                f"player_{each.seat} for player_{each.said.values[0]}" for each in votes
-            )
+            cast = by_player((e.seat, f"for player_{e.said.values[0]}") for e in votes)
             yield f"Day {day} votes: {cast}. {_fate(died, day, VOTE, 'was voted out')}."
 
 

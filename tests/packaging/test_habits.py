@@ -11,7 +11,9 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "trainers" / "arena_trainers"
+ERRORS = sorted(
+    [*ROOT.glob("arena_envs/*/errors.toml"), *ROOT.glob("*/arena_*/*/errors.toml")]
+)
 
 
 def test_each_decision_is_a_line_with_a_link_that_leads_somewhere():
@@ -98,7 +100,7 @@ def test_one_tag_builds_what_a_release_has_and_publishes_only_when_an_owner_allo
         assert f"`{variable}`" in owner
 
 
-@pytest.mark.parametrize("file", sorted(PACKAGE.glob("*/errors.toml")), ids=str)
+@pytest.mark.parametrize("file", ERRORS, ids=str)
 def test_each_error_is_raised_with_what_its_text_names(file: Path) -> None:
     told = tomllib.loads(file.read_text("utf-8"))
     modules = {path.stem: path for path in file.parent.rglob("*.py")}

@@ -15,13 +15,13 @@ import math
 import tomllib
 import types
 import typing
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from arena_envs.checks import check_known, did_you_mean
+from arena_envs.checks import errors as errors
 from arena_envs.doors import split
 
 _KINDS = (bool, int, float, str, list, dict, type(None))
@@ -216,23 +216,6 @@ def unknown_option(
     if name == "recipe":
         hint = "name the recipe without it, as in: arena train kuhn-tiny"
     return ValueError(f"{what} option {name!r}; {hint}")
-
-
-@cache
-def _told(folder: str) -> dict[str, dict[str, str]]:
-    return tomllib.loads(
-        Path(__file__).with_name(folder).joinpath("errors.toml").read_text("utf-8")
-    )
-
-
-def errors(module: str) -> Callable[..., ValueError]:
-    """The errors of a module by name; `errors.toml` of its folder has their texts."""
-    _, folder, *_, own = module.split(".")
-
-    def wrong(name: str, /, **given: Any) -> ValueError:
-        return ValueError(_told(folder)[own][name].format_map(given))
-
-    return wrong
 
 
 def refuse_unknown(

@@ -51,8 +51,8 @@ REFUSED = [
     ([*PLANNER, "{planner: 3}"], "got planner"),
     (["--roles", "{0: {lora_r: 4}}"], "want roles for seat 1 of kuhn_poker, which"),
     (
-        ["--roles", "{0: {lora_r: 4}}", "--use_vllm", "true", "--vllm_mode", "server"],
-        "does not support roles with vllm_mode 'server': a server takes one adapter",
+        ["--roles", "{0: {}, 1: {}}", "--use_vllm", "true", "--vllm_mode", "server"],
+        "snapshots, or several learners, only where LoRA adapters are trained",
     ),
     (["--roles", "{0: 3}"], "want roles[0] as {lora_r: 8}, an adapter"),
     (["--roles", "{0: {lora_r: 2.5}}"], "an integer roles[0] lora_r from 1 to 4096"),

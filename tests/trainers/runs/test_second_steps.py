@@ -45,7 +45,7 @@ def test_an_adapter_is_found_from_another_folder(tmp_path, monkeypatch, model_fo
         ),
         (
             "{planner: {model: M}, worker: {}}",
-            "a whole model for each of planner, worker",
+            "a whole model for each of planner (from `M`), worker",
         ),
     ],
 )
@@ -62,7 +62,7 @@ def test_learners_of_two_roles_resume_and_play(
     assert run(monkeypatch, "train", *options, *SHORT, *SMALL) == 0
     assert run(monkeypatch, "train", "--resume", "run", "--max_steps", "2") == 0
     card = (tmp_path / "run" / "model" / "README.md").read_text()
-    assert said in card
+    assert said.replace("`M`", f"`{model_folder.name}`") in card
     (line,) = re.findall(r"^arena (eval .*)$", card, re.MULTILINE)
     monkeypatch.chdir(tmp_path / "run" / "model")
     assert run(monkeypatch, *shlex.split(line), "-n", "2", "--no-baselines") == 0

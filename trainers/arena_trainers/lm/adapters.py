@@ -80,12 +80,11 @@ def adapter_configs(roles: Mapping[Any, Mapping[str, Any]], base: Any) -> list[A
 def whole_memory(args: Any, size: float) -> dict[str, float]:
     """Bytes, by part, of the learners of settings, whole models of `size` bytes."""
     frozen = args.update.get("freeze", ()) if isinstance(args.update, Mapping) else ()
+    num, starts = len(args.roles), {*args.learner_starts(None)}
     return {
-        "weights": len(args.roles) * size,
-        "gradients and AdamW": 3 * (len(args.roles) - len({*frozen})) * size,
-        "reference models": args.reads_reference
-        * len({*args.learner_starts(None)})
-        * size,
+        "weights": num * size,
+        "gradients and AdamW": 3 * (num - len({*frozen})) * size,
+        "reference models": args.reads_reference * len(starts) * size,
     }
 
 

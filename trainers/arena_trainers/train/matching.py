@@ -280,9 +280,7 @@ class Tasks:
         is_limit = limit is None or (isinstance(limit, int) and limit > 0)
         if is_limit and task.game in (None, *self.games.names):
             return task
-        raise wrong(
-            "task", curriculum=self.args.curriculum, names=self.games.names, task=task
-        )
+        raise wrong("task", tasks=self, task=task)
 
 
 MATCHMAKING_FILE = "matchmaking.json"  # of a checkpoint
@@ -522,11 +520,7 @@ class Matching:
                 problem = f"want policies that it declares and snapshots that were taken, {who!r} is neither"
         if problem is not None:
             raise wrong(
-                "seating",
-                opponents=self.args.opponents,
-                problem=problem,
-                found=found,
-                start=start,
+                "seating", matching=self, problem=problem, found=found, start=start
             )
         return found
 

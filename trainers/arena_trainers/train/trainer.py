@@ -90,7 +90,6 @@ from arena_trainers.engines import (
 from arena_trainers.engines.settings import refuse
 from arena_trainers.lm.adapters import adapter_configs, check_memory, whole_memory
 from arena_trainers.lm.backends.scoring import evaluating, free_memory
-from arena_trainers.lm.backends.vllm import VLLMBackend
 from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
@@ -546,10 +545,7 @@ def _frozen() -> Iterator[None]:
 def _check_reference(path: str, model: Any, tokenizer: Any) -> None:
     """Raises ValueError for a reference that TRL leaves out, or that reads tokens otherwise."""
     if model is None:
-        raise ValueError(
-            "want reference without model where an adapter is trained, as TRL takes the base "
-            f"model for it; got {path!r}; leave model or the adapter out"
-        )
+        raise wrong("reference", path=path)
     if AutoTokenizer.from_pretrained(path).get_vocab() != tokenizer.get_vocab():
         raise wrong("tokenizer", path=path)
 
@@ -576,10 +572,7 @@ def _prepared(
     games: PreparedGames | None,
 ) -> PreparedGames:
     if games is not None and (policies or columns):
-        raise ValueError(
-            "want games, or policies and columns, got both; give policies and columns to "
-            "prepare_games"
-        )
+        raise wrong("games")
     return games or prepare_games(args, policies, columns)
 
 
@@ -613,7 +606,6 @@ class Learners(TrainerCallback):
         names: of the learners: roles, or `seat_0`.
         weights: of each learner.
         beta: the largest weight of a KL term.
-
     """
 
     def __init__(self, trainer: Any, given: Any) -> None:
@@ -622,10 +614,7 @@ class Learners(TrainerCallback):
         self.names = args.learner_names
         self.model = trainer.accelerator.unwrap_model(trainer.model)
         if trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled:
-            raise ValueError(
-                "want roles without FSDP and DeepSpeed, with which they have not been tested; "
-                "start the processes with torchrun alone, or leave roles out"
-            )
+            raise wrong("sharded_roles")
         # vLLM leaves a group of one process, in which a later trainer is wrapped in DDP
         kind = trainer.accelerator.distributed_type
         self.is_alone = kind == DistributedType.NO
@@ -664,16 +653,15 @@ class Learners(TrainerCallback):
     def player(self, policy: LMPolicy, clock: Clock, agent: Any) -> Policy:
         """What plays: the agent with a policy for each learner."""
         found: dict[str, Policy] = {}
+        engine: Any = policy.backend
         for index, name in enumerate(self.names):
             found[name] = own = copy.copy(policy)
             own.run_on(policy.model, partial(self._adapted, policy, index))
-            if isinstance(engine := policy.backend, VLLMBackend):
+            if self.trainer.args.use_vllm:
                 own.backend = engine.of_learner(name)
             own.backend = TimedBackend(own.backend, clock)
         if agent is None and type(next(iter(self.trainer.args.roles))) is not int:
-            raise ValueError(
-                "roles by name need agent, such as planner_worker; give it"
-            )
+            raise wrong("agent")
         player: Policy = agent(found) if agent else AgentPolicy(by_seat, found, "self")
         return player
 
@@ -838,7 +826,8 @@ class WholeLearners(Learners):
         cast = "cast_lm_head_to_fp32", args.cast_lm_head_to_fp32, "it changes one model"
         several = f"{num} processes", num > 1, "only one has been tested"
         compiled = "torch_compile", args.torch_compile, "it has not been tested"
-        refuse("a whole model for each role", [cast, several, compiled])
+        served = "use_vllm", args.use_vllm, "an engine holds one model"
+        refuse("a whole model for each role", [cast, several, compiled, served])
         size = sum(p.nbytes for p in self.model.parameters())
         check_memory(whole_memory(args, size), free_memory(args.device) + size)
         starts = args.learner_starts(given)

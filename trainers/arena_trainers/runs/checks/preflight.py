@@ -200,7 +200,8 @@ def check_lora(job: JobConfig, args: Any) -> None:
         extras.require(["peft"], "train")
     else:
         named = names_matchmaker(args.opponents)
-        if plays_adapters(args, make_matchmaker(args.opponents) if named else None):
+        past = make_matchmaker(args.opponents) if named else None
+        if (args.roles and args.use_vllm) or plays_adapters(args, past):
             raise ValueError(NO_ADAPTER)
     for options in args.roles.values():
         if "model" in options:

@@ -14,6 +14,7 @@ from transformers.trainer_utils import HubStrategy
 
 from arena_trainers.lm import smollm2
 from arena_trainers.lm.models import CARD, adapted
+from arena_trainers.options import errors
 from arena_trainers.report.tables import result_tables
 from arena_trainers.runs.folder import CONFIG
 from arena_trainers.runs.results.close import (
@@ -29,6 +30,8 @@ from arena_trainers.train.games import GamePlan
 
 if TYPE_CHECKING:
     from arena_trainers.train.trainer import TurnGRPOTrainer
+
+wrong = errors(__name__)
 
 _BACKTICKS = re.compile(r"`+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -285,18 +288,13 @@ def eval_results(outcomes: Iterable[GameOutcome]) -> list[EvalResult]:
 
 def _model_table(source: CardSource) -> str:
     job, base, recipe = source.job, source.base, source.results["recipe"]
-    names = ", ".join(getattr(source.args, "learner_names", ()))
     return table(
         ("", ""),
         [
             ("base model", _NO_BASE if job.model == "tiny" else code(base.name)),
             ("licence", _licence(base, job.model == "tiny")),
             ("games", ", ".join(code(plan.name) for plan in source.plans)),
-            (
-                "trained",
-                _adapters(source)
-                or (f"a whole model for each of {names}" if names else "all weights"),
-            ),
+            ("trained", _adapters(source) or _whole(source)),
             *source.training,
             ("recipe", code(recipe) if recipe else "options"),
         ],
@@ -311,6 +309,15 @@ def _adapters(source: CardSource) -> str:
             f"LoRA adapters of the roles or seats {', '.join(ranks)}, with their ranks"
         )
     return f"LoRA adapter of rank {rank}" if rank else ""
+
+
+def _whole(source: CardSource) -> str:
+    if not getattr(source.args, "roles", {}):
+        return "all weights"
+    args = source.args
+    starts = zip(args.learner_names, args.learner_starts(None), strict=True)
+    said = [f"{name} (from {code(path)})" if path else name for name, path in starts]
+    return f"a whole model for each of {', '.join(said)}"
 
 
 def _licence(base: BaseModel, is_tiny: bool) -> str:
@@ -382,25 +389,16 @@ def check_push(args: TurnGRPOConfig) -> None:
             or another option does not fit.
     """
     if args.hub_token is not None:
-        raise ValueError(
-            "want no hub_token, as config.yaml would hold it; log in with `hf auth login`, "
-            "or set the environment variable HF_TOKEN"
-        )
+        raise wrong("hub_token")
     if not args.push_to_hub:
         return
     strategy = HubStrategy(args.hub_strategy).value
     if strategy != "end":
-        raise ValueError(
-            f"want hub_strategy 'end', got {strategy!r}: the model is pushed "
-            "with its card when the run ends; leave hub_strategy out"
-        )
+        raise wrong("hub_strategy", strategy=strategy)
     try:
         HfApi().whoami()
     except ERRORS as error:
-        raise ValueError(
-            f"push_to_hub needs the Hugging Face hub: {_first_line(error)}; log in with "
-            "`hf auth login`, or leave push_to_hub out"
-        ) from error
+        raise wrong("no_hub", why=_first_line(error)) from error
 
 
 def push_model(folder: Path, trainer: "TurnGRPOTrainer") -> str:
