@@ -157,7 +157,9 @@ def refuse_saving_between_generations(args: Any) -> None:
     """Raises if a checkpoint, which saves no generation batch, could fall inside one."""
     saves = args.save_strategy == "steps" and args.save_steps >= 1
     if saves and args.save_steps % args.window:
-        raise wrong("save_steps", args=args)
+        less = args.save_steps // args.window * args.window
+        fits = " or ".join(str(n) for n in (less, less + args.window) if n)
+        raise wrong("save_steps", args=args, fits=fits)
 
 
 def check_critic(args: Any) -> None:
@@ -720,7 +722,7 @@ ABSENT = {
     "value": f"{CRITICS}, or {FUNCTION}",
     "next_value": CRITICS,
     "action_value": "set critic='exact', for games that can be enumerated, or "
-    + FUNCTION,
+    f"'utterances', or {FUNCTION}",
     "tokens.value": "set critic='tokens'",
     **dict.fromkeys(BRANCH_COLUMNS, "episodes do not branch; set branch"),
     "stratum": f"games define no strata; {FUNCTION}",
@@ -748,15 +750,15 @@ def check_credit_columns(args: Any, functions: Collection[str] = ()) -> tuple[st
     needed = credit.needed_columns(args.credit, args.within_turn)
     wanted = tuple(dict.fromkeys([*needed, *named]))
     provided = (*PROVIDED, *functions)
-    if args.critic is not None:
-        if not set(of_critic(args.critic).columns) & set(wanted):
-            raise wrong("unread_critic", args=args)
-        provided += of_critic(args.critic).columns
+    supplied = of_critic(args.critic).columns
+    provided += supplied
     if args.branch is not None:
         _check_branch(args, wanted)
         provided += BRANCH_COLUMNS
         wanted = tuple(dict.fromkeys([*wanted, *BRANCH_COLUMNS]))
-    _check_provided(args, wanted, provided)
+    _check_provided(args, [*named, *wanted], provided)
+    if args.critic is not None and not {*supplied} & {*wanted}:
+        raise wrong("unread_critic", args=args)
     check_engine_columns(args, wanted)
     return tuple(dict.fromkeys([*wanted, *functions]))
 
@@ -789,7 +791,8 @@ def _named_columns(args: Any) -> list[str]:
     if mixed and keeps_state(find_estimator(args.credit)):
         raise wrong("kept_state", args=args, mixed=mixed, named=named)
     tokens = [f"tokens.{value}" for value in args.credit_args.values()]
-    return named + [name for name in tokens if name in ON_DEMAND]
+    read = [name for name, value in args.credit_args.items() if value == "column"]
+    return named + read + [name for name in tokens if name in ON_DEMAND]
 
 
 def _check_provided(args: Any, wanted: Sequence[str], provided: Sequence[str]) -> None:
