@@ -129,6 +129,14 @@ class State(NamedTuple):
         """Number of words of a role that have not been guessed."""
         return self.key.count(role) - sum(self.key[p] == role for p in self.guessed)
 
+    def places(self, role: str) -> list[int]:
+        """Places of the words of a role that have not been guessed."""
+        return [
+            place
+            for place, each in enumerate(self.key)
+            if each == role and place not in self.guessed
+        ]
+
     @property
     def faults_by_turn(self) -> dict[int, str]:
         """What is wrong with each clue, by its turn."""
@@ -266,8 +274,8 @@ class Codenames(talk.TalkGame[State, Action]):
 
     def free_words(self, state: State) -> list[str]:
         """The words that are still on the board."""
-        words = self.boards[state.board]
-        return [words[p] for p in range(len(words)) if p not in state.guessed]
+        words = enumerate(self.boards[state.board])
+        return [word for place, word in words if place not in state.guessed]
 
     def current_player(self, state: State) -> int:
         if state.board < 0 or UNKNOWN in state.key or state.left < 0:
@@ -280,11 +288,7 @@ class Codenames(talk.TalkGame[State, Action]):
         if state.board < 0:
             return [(n, 1 / self.num_boards) for n in range(self.num_boards)]
         drawn = str(1 - state.team) if state.left < 0 else UNKNOWN
-        left = [
-            place
-            for place, role in enumerate(state.key)
-            if role == drawn and place not in state.guessed
-        ]
+        left = state.places(drawn)
         return [(place, 1 / len(left)) for place in left]
 
     def legal_actions(self, state: State) -> Sequence[Utterance]:
@@ -500,25 +504,16 @@ class Codenames(talk.TalkGame[State, Action]):
         """For an operative, other roles of the words that are still on the board."""
         if seat % 2 == 0 or state.winner >= 0 or UNKNOWN in state.key:
             return state
-        free = [p for p in range(len(state.key)) if p not in state.guessed]
-        roles = [state.key[place] for place in free]
-        rng.shuffle(roles)
         key = list(state.key)
+        free = [p for p in range(len(key)) if p not in state.guessed]
+        roles = [key[place] for place in free]
+        rng.shuffle(roles)
         for place, role in zip(free, roles, strict=True):
             key[place] = role
         return state._replace(key="".join(key))
 
 
 MAX_BOOK = 1000  # sets of words in a code book
-
-
-def _own(game: Codenames, state: State) -> list[int]:
-    """Places of the words that the team has yet to find."""
-    return [
-        place
-        for place, role in enumerate(state.key)
-        if role == str(state.team) and place not in state.guessed
-    ]
 
 
 def _meant(game: Codenames, state: State, clue: str) -> list[int]:
@@ -533,7 +528,7 @@ def _meant(game: Codenames, state: State, clue: str) -> list[int]:
 
 def _linked(game: Codenames, state: State, cost: float) -> Utterance:
     """The clue with the most own words, less a cost for each other word that it means."""
-    own, links = _own(game, state), linked_words()
+    own, links = state.places(str(state.team)), linked_words()
     words = game.boards[state.board]
     best, most = game.legal_actions(state)[0], -1.0
     for clue in sorted({link for place in own for link in links.get(words[place], ())}):
@@ -592,15 +587,14 @@ class Spy(talk.Scripted):
         if self.style in ("greedy", "honest"):
             read = _meant(game, state, clue)
         meant = [place for place in read if place in free]
-        if state.said[-1].move == "guess" and self.style != "greedy":
-            is_done = not meant or state.left == 1
-            if is_done:
-                return STOPPED
+        may_stop = state.said[-1].move == "guess" and self.style != "greedy"
+        if may_stop and (not meant or state.left == 1):
+            return STOPPED
         place = meant[0] if meant else rng.choice(free)
         return Utterance("guess", (game.boards[state.board][place],))
 
     def _hint(self, game: Codenames, state: State) -> Utterance:
-        own, free = _own(game, state), game.free_words(state)
+        own, free = state.places(str(state.team)), game.free_words(state)
         if self.style == "silent":
             return game.legal_actions(state)[0]
         if self.style != "optimal" or comb(len(free), len(own)) > MAX_BOOK:

@@ -217,7 +217,6 @@ class FrozenLake(BaseGame[State, int]):
                 )
         elif isinstance(layout, Sequence):
             check_rows("layout", layout, MAX_SIZE)
-            object.__setattr__(self, "layout", tuple(layout))  # records give lists
         else:
             raise ValueError(f"want layout as a name or rows, got {layout!r:.80}")
         check_split(self.split, self.layout == "random")
@@ -295,17 +294,13 @@ class FrozenLake(BaseGame[State, int]):
     def observe(self, state: State, seat: int) -> str:
         if state.map < 0:
             return "You are player_0. The map is being drawn."
-        lake, rows = self.lake(state), []
-        for first in range(0, len(lake.cells), lake.num_columns):
-            row = list(lake.cells[first : first + lake.num_columns])
-            if 0 <= state.cell - first < lake.num_columns:
-                row[state.cell - first] = "P"
-            rows.append(" ".join(row))
-        row_number, column = divmod(state.cell, lake.num_columns)
-        place = f"You are in row {row_number + 1}, column {column + 1}"
-        place += {"G": ", at the goal", "H": ", in a hole"}.get(
-            lake.cells[state.cell], ""
-        )
+        lake, here = self.lake(state), state.cell
+        cells, width = f"{lake.cells[:here]}P{lake.cells[here + 1 :]}", lake.num_columns
+        rows = [" ".join(cells[i : i + width]) for i in range(0, len(cells), width)]
+        row, column = divmod(here, width)
+        ends = {"G": ", at the goal", "H": ", in a hole"}
+        place = f"You are in row {row + 1}, column {column + 1}"
+        place += ends.get(lake.cells[here], "")
         move = f"move {state.num_moves + 1} of {self.max_moves}"
         if self.current_player(state) == TERMINAL:
             last = over_text(self.returns(state)[0])
@@ -324,10 +319,7 @@ class FrozenLake(BaseGame[State, int]):
         values = np.zeros(3 * len(cells) + 5, np.float32)
         if state.map >= 0:
             values[state.cell] = 1
-            for kind, mark in ((1, "H"), (2, "G")):
-                values[kind * len(cells) : (kind + 1) * len(cells)] = [
-                    cell == mark for cell in cells
-                ]
+            values[len(cells) : -5] = [cell == mark for mark in "HG" for cell in cells]
         values[-5] = state.num_moves / self.max_moves
         if state.chosen >= 0:
             values[-4 + state.chosen] = 1

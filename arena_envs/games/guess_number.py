@@ -33,7 +33,6 @@ Measures of an episode: `success`, 1 if the number was found and 0 otherwise; `i
 1 - log(L) / log(N), where L numbers fit all answers at the end.
 """
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -128,12 +127,6 @@ class GuessNumber(SecretGame):
         """As in all games of secrets; then the range, as the number before it / all numbers."""
         before = self.before(state) / (2 * self.num_secrets)
         return np.append(super().features(state, seat), np.float32(before))
-
-    def measures(self, state: State) -> dict[str, float]:
-        """`success`, and `information`: log(N / number of possible secrets) / log N."""
-        num_left = 1 if self.is_found(state) else len(self.candidates(state))
-        known = 1 - math.log(num_left) / math.log(self.num_numbers)
-        return {"success": float(self.is_found(state)), "information": known}
 
     @property
     def num_actions(self) -> int:

@@ -77,13 +77,12 @@ class Nim(TwoPlayerGame[State]):
     def __post_init__(self) -> None:
         super().__post_init__()
         sizes = self.pile_sizes
-        if not isinstance(sizes, (tuple, list)) or not 1 <= len(sizes) <= MAX_PILES:
+        if not isinstance(sizes, tuple) or not 1 <= len(sizes) <= MAX_PILES:
             raise ValueError(
                 f"want pile_sizes as a tuple of 1 to {MAX_PILES} integers, got {sizes!r}"
             )
         for index, size in enumerate(sizes):
             check_int(f"pile_sizes[{index}]", size, 1, MAX_SIZE)
-        object.__setattr__(self, "pile_sizes", tuple(sizes))  # records give lists
 
     @property
     def num_actions(self) -> int:

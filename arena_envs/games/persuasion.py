@@ -75,6 +75,7 @@ from arena_envs.game import (
     next_entries,
     np,
     param,
+    share_of,
 )
 from arena_envs.scenes.shapes import Cell, Shapes, Table, Track, cells, talk_of
 from arena_envs.talk import Utterance
@@ -174,10 +175,7 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action])
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, low, high in (("prior", 0.01, 0.99), ("value", 1.01, 10)):
-            given = getattr(self, name)
-            if isinstance(given, list | tuple) and given:
-                object.__setattr__(self, name, tuple(given))  # records give lists
-            for number in _several(given):
+            for number in _several(getattr(self, name)):
                 check_number(name, number, low, high)
         self.drawn  # noqa: B018 # refuses a split that these numbers do not have
 
@@ -221,8 +219,8 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action])
 
     def core_state(self, state: State) -> State:
         """The state without messages."""
-        core = (RECOMMEND, WARN, BUY, SKIP)
-        return state._replace(said=talk.nearest(state.said, core))
+        said = talk.nearest(state.said, (RECOMMEND, WARN, BUY, SKIP))
+        return state._replace(said=said)
 
     def apply(self, state: State, action: Action) -> State:
         if isinstance(action, Utterance):
@@ -247,9 +245,9 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action])
             advice = state.said[2 * number].move
             is_true.append((advice == "recommend") == (quality == HIGH))
         return {
-            "efficiency": _share(rights[HIGH]),
-            "fairness": _share(rights[LOW]),
-            "truthfulness": _share(is_true),
+            "efficiency": share_of(rights[HIGH]),
+            "fairness": share_of(rights[LOW]),
+            "truthfulness": share_of(is_true),
         }
 
     @property
@@ -373,11 +371,7 @@ def _short(value: float) -> str:
 
 
 def _several(given: float | Sequence[float]) -> Sequence[float]:
-    return given if isinstance(given, tuple) else (given,)
-
-
-def _share(kept: Sequence[bool]) -> float:
-    return sum(kept) / len(kept) if kept else 1.0
+    return given if isinstance(given, tuple) and given else (given,)
 
 
 def _trusts(game: Persuasion, state: State) -> bool:

@@ -77,6 +77,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from arena_envs import talk
+from arena_envs.checks import errors
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -102,6 +103,8 @@ from arena_envs.games.kits.words import (
 )
 from arena_envs.scenes.shapes import Card, Cards, Shapes, talk_of
 from arena_envs.talk import Utterance
+
+wrong = errors(__name__)
 
 SHIPPED = "taboo"  # arena_envs/words/taboo.csv
 MAX_CARDS = 1000
@@ -145,19 +148,12 @@ def read_rows(param: str, source: str | Path | Rows) -> tuple[tuple[str, ...], .
 def _check_row(row: Sequence[str], place: str) -> None:
     check_words(row, f"{place}, column {{}}")
     if len(row) < 2:
-        raise ValueError(
-            f"{place}: want a word, a clue and forbidden words, got {len(row)}; add some, after a "
-            "comma each"
-        )
-    if wrong := [word for word in row if not _WORD.fullmatch(word)]:
-        raise ValueError(
-            f"{place}: want words of 2 to 20 letters a to z, got {wrong[0]!r:.80}; correct it"
-        )
+        raise wrong("short_row", place=place, num=len(row))
+    if others := [word for word in row if not _WORD.fullmatch(word)]:
+        raise wrong("letters", place=place, got=others[0])
     banned = (row[0], *row[2:])
     if fault := fault_of(row[1], banned, secret=row[0], allowed=row[1:2]):
-        raise ValueError(
-            f"{place}: want a clue that the referee admits, got {row[1]!r}: {fault}; choose another"
-        )
+        raise wrong("clue", place=place, got=row[1], fault=fault)
 
 
 GIVER, GUESSER = 0, 1
@@ -224,6 +220,7 @@ class Taboo(talk.PairedTurns[State, Action]):
     first_state = State()
     max_chance_nodes = 1
     max_return = 1.0
+    default_value = "best 1; silent play 0.015; random play 0.014900"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -373,9 +370,7 @@ class Taboo(talk.PairedTurns[State, Action]):
     def known_value(self) -> str | None:
         if self.adversarial:
             return "0 in the finite core" if self.cards == SHIPPED else None
-        if self != type(self)():
-            return None
-        return "best 1; silent play 0.015; random play 0.014900"
+        return super().known_value
 
     def observe(self, state: State, seat: int) -> str:
         player, now = self.current_player(state), "The word is being drawn."

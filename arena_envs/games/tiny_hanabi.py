@@ -21,7 +21,7 @@ always get 8. The best pairs get 10: `player_0` plays 0 or 2 depending on its ca
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
@@ -29,6 +29,7 @@ from arena_envs.game import (
     BaseGame,
     IllegalAction,
     Vector,
+    by_player,
     filled,
     fold,
     np,
@@ -95,9 +96,7 @@ class TinyHanabi(BaseGame[State, int]):
     def observe(self, state: State, seat: int) -> str:
         cards = state.cards[seat : seat + 1]
         hand = f"hold card {cards[0]}" if cards else "have no card yet"
-        played = ", ".join(
-            f"player_{who} played {action}" for who, action in enumerate(state.plays)
-        )
+        played = by_player(enumerate(f"played {action}" for action in state.plays))
         player = self.current_player(state)
         whose = {
             seat: " You are to move.",
@@ -109,9 +108,7 @@ class TinyHanabi(BaseGame[State, int]):
             f"{whose.get(player, '')}"
         )
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[int, tuple[int, ...], tuple[int, ...], Sequence[float]]:
+    def information_state(self, state: State, seat: int) -> Any:
         """With the points at the end, which tell about the other card."""
         return (seat, state.cards[seat : seat + 1], state.plays, self.returns(state))
 

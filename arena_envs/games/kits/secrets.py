@@ -14,7 +14,7 @@ import random
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
@@ -109,14 +109,12 @@ class SecretGame(BaseGame[State, int]):
 
     def measures(self, state: State) -> dict[str, float]:
         """`success`, and `information`: log(N / number of possible secrets) / log N."""
-        found = self.is_found(state)
+        found, asked = self.is_found(state), state._replace(asked=())
         num_left = 1 if found else len(self.candidates(state))
-        known = 1 - math.log(num_left) / math.log(self.num_secrets)
+        known = 1 - math.log(num_left) / math.log(len(self.candidates(asked)))
         return {"success": float(found), "information": known}
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[bool, tuple[int, ...], tuple[int, ...], int]:
+    def information_state(self, state: State, seat: int) -> Any:
         """Whether the secret is drawn, actions, answers, the secret once the game is over."""
         shown = state.secret if self.current_player(state) == TERMINAL else -1
         return (state.secret >= 0, state.asked, self.answers(state), shown)

@@ -29,7 +29,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
+from arena_envs.checks import errors
 from arena_envs.game import SPLITS, check_int, of_split
+
+wrong = errors(__name__)
 
 NAMES = ("five_letters", "nouns")  # of the shipped lists, arena_envs/words/*.txt
 WORD = re.compile("[a-z]+(?:[ '-][a-z]+)*")
@@ -71,10 +74,7 @@ def read_words(
     elif isinstance(source, Sequence):
         where, words = f"{param}, word {{}}", source
     else:
-        raise ValueError(
-            f"want {param} as the name of a list ({', '.join(NAMES)}), the path of a file or "
-            f"a sequence of words, got {source!r:.80}"
-        )
+        raise wrong("words", param=param, listed=", ".join(NAMES), source=source)
     check_words(words, where)
     if not min_words <= len(words) <= MAX_WORDS:
         raise ValueError(
@@ -116,10 +116,7 @@ def rows_of(
     if not isinstance(source, Sequence) or not all(
         isinstance(each, Sequence) and not isinstance(each, str) for each in source
     ):
-        raise ValueError(
-            f"want {param} as {shipped!r}, the path of a file or a sequence of {row}s, got "
-            f"{source!r:.80}"
-        )
+        raise wrong("rows", param=param, shipped=shipped, row=row, source=source)
     return source, f"{param}, {row} {{}}"
 
 
@@ -186,9 +183,7 @@ def of_list(
     if is_shipped or split not in SPLITS:
         return of_split(rows, split)
     if split != "train":
-        raise ValueError(
-            f"want split='train' with {param} of your own, got {split!r}: give another list to test"
-        )
+        raise wrong("own_split", param=param, split=split)
     return tuple(rows)
 
 
@@ -202,16 +197,10 @@ def check_words(words: Iterable[object], where: str) -> None:
     first: dict[str, int] = {}
     for number, word in enumerate(words, 1):
         if not isinstance(word, str) or not WORD.fullmatch(word):
-            raise ValueError(
-                f"{where.format(number)}: want a word of the letters a to z, with single "
-                f"blanks, hyphens or apostrophes between them, got {word!r:.80}; correct "
-                "or delete it"
-            )
+            raise wrong("letters", place=where.format(number), word=word)
         if word in first:
-            raise ValueError(
-                f"{where.format(number)}: {word!r} stands at {first[word]} already; "
-                "delete one of the two"
-            )
+            place = where.format(number)
+            raise wrong("twice", place=place, word=word, first=first[word])
         first[word] = number
 
 

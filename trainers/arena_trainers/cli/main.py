@@ -1,5 +1,6 @@
 """The `arena` command."""
 
+import contextlib
 import errno
 import itertools
 import json
@@ -112,8 +113,10 @@ def _check(request: Request, is_main: bool) -> None:
         elif is_main:
             from arena_trainers.runs.checks.dry_run import plan_lines
 
-            lines = plan_lines(*told, resume=request.resume)
+            lines, refused = plan_lines(*told, resume=request.resume)
             typer.echo("\n".join([*lines, request.note]).rstrip())
+            if refused:
+                raise typer.Exit(2)
         return
     if request.dry:
         raise ValueError(
@@ -304,9 +307,17 @@ def _train_once(folder: Path, command: Sequence[str]) -> None:
         shutil.rmtree(folder, ignore_errors=True)  # there is nothing to go on with
     typer.echo(f"arena train {shlex.join(command)}", err=True)
     train_it = [sys.executable, "-m", "arena_trainers", "train", *command]
-    if status := subprocess.run(train_it, stdout=2, check=False).returncode:
+    if status := _waited(train_it):
         typer.echo(f"error: {folder} did not end; the same command goes on", err=True)
         raise typer.Exit(status if status > 0 else 1)
+
+
+def _waited(command: Sequence[str]) -> int:
+    """The exit status of a process that Ctrl-C reaches, too: it first saves a checkpoint."""
+    with subprocess.Popen(command, stdout=2) as process:
+        while True:
+            with contextlib.suppress(KeyboardInterrupt):
+                return process.wait()
 
 
 def _swept(runs: Mapping[str, Sequence[Path]]) -> Iterator[dict[str, Any]]:
