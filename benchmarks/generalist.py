@@ -133,7 +133,7 @@ LM_TRAINING = {
     "save_steps": 4,
 }
 HISTORY = "history.json"  # of a finished run
-LM_MINUTES = 60
+LM_MINUTES = 25
 CURVES = {
     "legal": "arena/legal_rate",
     "tokens": "arena/reply_tokens",
@@ -662,7 +662,7 @@ def reasons_page(runs: Any) -> list[str]:
         "there, with the same seed and the options above: credit\n`mars`, of each turn's return-to-go "
         "(`turn`), and credit `episode`, of the whole return; both pooled by game\nand seat. A reply is "
         f"cut after {options['max_completion_length']} tokens. {LM_DEALS[REASONS][0]} deals a game; one "
-        "seed, and intervals over deals as above; with so few deals,\nnone is bold.",
+        "seed, and intervals over deals as above; with so few deals,\nnone is bold. Runs this short show only large differences between the two credits.",
         *parts,
         "First replies of the start:\n\n" + "\n>\n".join(said),
         *reasons_curves(runs),
@@ -755,7 +755,7 @@ def page(runs: Any, lm: Any, reasons: Any) -> str:
         "generalist plays. The\n  three together cost what the generalist costs.\n"
         "- **Vocabulary.** Byte pairs of all games of the catalogue (`vocab_size`). A new game in "
         "the catalogue\n  changes it, and all numbers.",
-        "<!-- run: no, two hours on a busy core -->\n"
+        "<!-- run: no, hours on a busy core -->\n"
         "```sh\npython benchmarks/generalist.py           # ten CPU minutes; stops and goes on\n"
         f"python benchmarks/generalist.py smollm2   # {LM_MINUTES} CPU minutes; stops and goes on\n```",
     ]
