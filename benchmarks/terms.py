@@ -314,13 +314,18 @@ def difference(runs: Runs, name: str, measure: str, late: bool) -> Difference | 
     return paired_difference(own, other)
 
 
+def is_shown(gap: Difference | None) -> bool:
+    """Whether a difference is significant, and no zero in a table."""
+    return gap is not None and gap.is_significant and abs(gap.value) >= 0.001
+
+
 def changed(runs: Runs, name: str) -> list[str]:
     """The measures of a setting with a significant difference, early or late."""
     return [
         measure
         for measure in SETTINGS[name].measures
         for gaps in [[difference(runs, name, measure, late) for late in (False, True)]]
-        if any(gap is not None and gap.is_significant for gap in gaps)
+        if any(is_shown(gap) for gap in gaps)
     ]
 
 
@@ -338,7 +343,12 @@ def rows(runs: Runs) -> list[list[str]]:
             gaps = [difference(runs, name, measure, late) for late in (False, True)]
             where = f"{setting.game}, {NAMES[measure]}"
             row = [f"`{name}`", setting.part, where, str(len(both[0])), start]
-            found.append([*row, *means, *map(gain, gaps)])
+            told = [gain(gap) for gap in gaps]
+            told = [
+                text if is_shown(gap) else text.replace("*", "")
+                for gap, text in zip(gaps, told, strict=True)
+            ]
+            found.append([*row, *means, *told])
     return found
 
 
@@ -366,7 +376,8 @@ def page(runs: Runs) -> str:
         "for sizes and learning rates. It tests the code, and says nothing of large models.",
         table(head, rows(runs)).strip(),
         "- Differences are with less control, paired by seed, ± half the 95 % interval (Student's t). Bold:\n"
-        "  the interval does not hold 0. No correction for the number of comparisons. All have three seeds;\n"
+        "  the interval does not hold 0, and the difference is at least 0.001. No correction: of the\n  "
+        f"{2 * len(rows(runs))} intervals one in twenty lacks 0 by chance. All have at least three seeds;\n"
         "  more were added where three left a difference of one sign in doubt, so that p is optimistic there.\n"
         f"- *Early* is the mean of the first two of {POINTS} evaluations, *late* of the last two, of a loop "
         "both are of\n  its two rounds. Lower NashConv is better.\n"
