@@ -413,6 +413,7 @@ def check_options(
     given: Collection[str] = (),
     arguments: Collection[Any] = (),
     noun: str = "option",
+    others: Collection[str] = (),
 ) -> None:
     """Checks that a function or class has these options, and that it needs no others.
 
@@ -423,6 +424,7 @@ def check_options(
         given: names that are no options of a user.
         arguments: what its first parameters get.
         noun: what an option is called in messages.
+        others: names that may stand beside the options; messages list them, too.
 
     Raises:
         ValueError: an unknown option, or one that is missing.
@@ -431,7 +433,7 @@ def check_options(
     variadic = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     known = [
         p.name for p in parameters if p.name not in given and p.kind not in variadic
-    ]
+    ] + [*others]
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters)
     for option in options:
         if option in given or (option not in known and not takes_any):
@@ -463,15 +465,17 @@ def _positional(
     needs = [
         p.name for p in takes if p.default is p.empty and p.name not in one.options
     ]
-    if needs[has_argument + num :] or num > max(len(takes) - has_argument, 0):
+    lacks = bool(needs[has_argument + num :])
+    if lacks or num > max(len(takes) - has_argument, 0):
+        if lacks:
+            takes = takes[: [p.name for p in takes].index(needs[-1]) + 1]
         usage = one.name + (f":{takes[0].name.upper()}" if takes else "")
         if further := ", ".join(p.name.upper() for p in takes[1:]):
             usage += f"({further})"
+        got = one.name + (f":{one.argument}" if has_argument else "")
+        got += f"({', '.join(one.inner)})" * bool(num)
         hint = "; put a path with parentheses or commas into quotes" if num else ""
-        raise ValueError(
-            f"want a {kind} as {usage}, got {one.name!r} with {has_argument + num} of these "
-            f"arguments{hint}"
-        )
+        raise ValueError(f"want a {kind} as {usage}, got {got!r:.200}{hint}")
     first = [_converted(one, takes[0].annotation)] if has_argument else []
     return [*first, *one.inner]
 

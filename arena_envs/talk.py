@@ -516,6 +516,11 @@ def transcript(
             yield f"{line}."
 
 
+def num_in_full(max_message: int) -> int:
+    """Messages that a text has room for: at least 3, or 12,000 characters, 12 for each quoted one."""
+    return max(3, 1_000 // max_message)
+
+
 def named(player: int, seat: int) -> str:
     """A player as a seat reads of it: "you" or "player_1"."""
     return "you" if player == seat else f"player_{player}"

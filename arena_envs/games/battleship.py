@@ -30,8 +30,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
-from typing import NamedTuple
+from itertools import combinations, compress
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     TERMINAL,
@@ -40,14 +40,16 @@ from arena_envs.game import (
     Kind,
     Vector,
     check_int,
+    check_number,
     filled,
     fold,
     np,
     param,
 )
-from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
+from arena_envs.scenes.shapes import Cell, Grid, Shapes, board_grid, seat_cell
 
 MISS, HIT, SUNK = "MHS"
+MAX_WEIGHT = 1_000_000
 
 
 class State(NamedTuple):
@@ -55,11 +57,6 @@ class State(NamedTuple):
 
     placed: tuple[int, ...] = ()
     shots: tuple[int, ...] = ()
-
-
-def _check_number(name: str, value: object) -> None:
-    if type(value) not in (int, float) or not 0 <= value <= 1e6:  # type: ignore[operator]
-        raise ValueError(f"want a number {name} from 0 to 1e6, got {value!r}")
 
 
 # sets of squares are the bits of an integer; squares are numbered row by row
@@ -144,26 +141,20 @@ class _Search:
 
     def _options(self, fleet: Fleet, taken: int) -> list[tuple[int, Option]]:
         """Ships that can cover a hit next, or without an open hit the next ship."""
+
+        def fitting(options: list[Option], sizes: set[int]) -> list[Option]:
+            return [o for o in options if o.size in sizes and not o.squares & taken]
+
         free = [ship for ship in range(len(self.sizes)) if ship not in fleet]
         sizes = {self.sizes[ship] for ship in free}
         still_open = [hit for hit in self.covering if not hit & taken]
         if len(still_open) > sum(self.sizes[ship] for ship in free):
             return []
         if still_open:
-            groups = (
-                [
-                    o
-                    for o in self.covering[hit]
-                    if o.size in sizes and not o.squares & taken
-                ]
-                for hit in still_open
-            )
+            groups = (fitting(self.covering[hit], sizes) for hit in still_open)
             group = min(groups, key=len)
             return [(s, o) for o in group for s in free if self.sizes[s] == o.size]
-        size = self.sizes[free[0]]
-        return [
-            (free[0], o) for o in self.all if o.size == size and not o.squares & taken
-        ]
+        return [(free[0], o) for o in fitting(self.all, {self.sizes[free[0]]})]
 
 
 LETTERS = "ABCDE"  # of the ships
@@ -253,7 +244,7 @@ class Battleship(BaseGame[State, int]):
         10, 1, lambda game: 1000 if game.allow_repeated_shots else game.num_squares
     )
     allow_repeated_shots: bool = False
-    loss_multiplier: float = 1.0
+    loss_multiplier: float = param(1.0, 0, MAX_WEIGHT)
 
     first_state = State()
     num_players = 2
@@ -261,11 +252,7 @@ class Battleship(BaseGame[State, int]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("ship_sizes", "ship_values"):
-            if isinstance(getattr(self, name), list):
-                object.__setattr__(self, name, tuple(getattr(self, name)))
         self._check_ships()
-        _check_number("loss_multiplier", self.loss_multiplier)
 
     def _check_ships(self) -> None:
         sizes, longest = self.ship_sizes, max(self.board_width, self.board_height)
@@ -284,7 +271,7 @@ class Battleship(BaseGame[State, int]):
                 f"want ship_values for {len(sizes)} ships, got {self.ship_values!r}"
             )
         for value in values:
-            _check_number("value in ship_values", value)
+            check_number("value in ship_values", value, 0, MAX_WEIGHT)
 
     @property
     def num_squares(self) -> int:
@@ -436,10 +423,7 @@ class Battleship(BaseGame[State, int]):
     def returns(self, state: State) -> Sequence[float]:
         if not self.is_over(state):
             return (0.0, 0.0)
-        lost = [
-            sum((v for v, out in zip(self.values, sunk, strict=True) if out), 0.0)
-            for sunk in (self.is_sunk(state, seat) for seat in (0, 1))
-        ]
+        lost = [sum(compress(self.values, self.is_sunk(state, s)), 0.0) for s in (0, 1)]
         weight = self.loss_multiplier
         return (lost[1] - weight * lost[0], lost[0] - weight * lost[1])
 
@@ -450,9 +434,7 @@ class Battleship(BaseGame[State, int]):
         lines.append("Your ships (letters; small where hit) and misses (m):")
         return "\n".join([*lines, *_grid(self, _own_ships(self, state, seat))])
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[tuple[int, ...], int, tuple[int, ...], str]:
+    def information_state(self, state: State, seat: int) -> Any:
         """Own placements, number of all placements, all shots, outcomes of the own."""
         told = self.outcomes(self.ships(state, 1 - seat), state.shots[seat::2])
         return (state.placed[seat::2], len(state.placed), state.shots, told)
@@ -545,30 +527,24 @@ class Battleship(BaseGame[State, int]):
 SHOTS = {MISS: Cell("o", "gone"), HIT: Cell("x", "red"), SUNK: Cell("#", "dark")}
 
 
-def scene(game: Battleship, state: State, viewer: int | None) -> Scene:
+def scene(game: Battleship, state: State, viewer: int | None) -> Shapes:
     """The fleets that the viewer sees, and the shots at those that it does not see."""
-    boards = [
-        _board(game, state, seat, shows_ships=viewer in (None, seat)) for seat in (0, 1)
-    ]
-    return Scene(turn_title(game, state, viewer), boards)
+    return [_board(game, state, seat, viewer in (None, seat)) for seat in (0, 1)]
 
 
 def _board(game: Battleship, state: State, seat: int, shows_ships: bool) -> Grid:
     """The board of a seat, with the other seat's shots."""
     ships, shots = game.ships(state, seat), state.shots[1 - seat :: 2]
-    cells = [Cell()] * game.num_squares
+    squares = [Cell()] * game.num_squares
     if shows_ships:
         for name, ship in zip(LETTERS, ships, strict=False):
             for square in game.squares[ship]:
-                cells[square] = Cell(name, f"seat{seat}")
+                squares[square] = seat_cell(seat, name)
     for square, told in zip(shots, game.outcomes(ships, shots), strict=True):
         cell = SHOTS[told]
-        name = cells[square].text if shows_ships and told != MISS else ""
-        cells[square] = cell._replace(text=name or cell.text)
-    width = game.board_width
-    rows = [cells[i : i + width] for i in range(0, len(cells), width)]
+        name = squares[square].text if shows_ships and told != MISS else ""
+        squares[square] = cell._replace(text=name or cell.text)
     sunk, fired = sum(game.is_sunk(state, seat)), len(shots)
     title = f"player_{seat}: {sunk} of {len(game.ship_sizes)} ships sunk, "
     title += f"{fired} of {game.num_shots} shots received"
-    numbers = [str(number) for number in range(1, game.board_height + 1)]
-    return Grid(rows, title, numbers, "abcdefghij"[:width])
+    return board_grid(squares, game.board_width, title)

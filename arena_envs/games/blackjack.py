@@ -37,7 +37,7 @@ from arena_envs.game import (
     fold,
     np,
 )
-from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
+from arena_envs.scenes.shapes import Card, Cards, Shapes
 
 HIT, STAND = 0, 1
 ACTIONS = {"hit": HIT, "stand": STAND}
@@ -75,6 +75,7 @@ class Blackjack(BaseGame[State, int]):
     max_return = 1.0
     # 2 cards dealt and 9 drawn make 21 (aces, 2s, 3s); then one turn more
     max_turns = 10
+    default_value = "optimal play -0.042462; uniform random play -0.392658"
 
     def current_player(self, state: State) -> int:
         player, dealer, num_hits, stood = state
@@ -112,10 +113,6 @@ class Blackjack(BaseGame[State, int]):
             return (-1.0,)
         return (0.0,) if own == dealers else (1.0,)
 
-    @property
-    def known_value(self) -> str | None:
-        return "optimal play -0.042462; uniform random play -0.392658"
-
     def observe(self, state: State, seat: int) -> str:
         player = self.current_player(state)
         now = "You are to move." if player == 0 else "Cards are being dealt."
@@ -129,9 +126,7 @@ class Blackjack(BaseGame[State, int]):
             f"{dealers}: {_hand(shown)}."
         )
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[tuple[int, ...], tuple[int, ...], int, bool]:
+    def information_state(self, state: State, seat: int) -> Any:
         return (state.player, self._shown(state), state.num_hits, state.stood)
 
     def features(self, state: State, seat: int) -> Vector:
@@ -206,19 +201,13 @@ def _hand(cards: tuple[int, ...]) -> str:
     return f"{names} (total {total_of(cards)}{', soft' if is_soft(cards) else ''})"
 
 
-def scene(game: Blackjack, state: Any, viewer: int | None) -> Scene:
+def scene(game: Blackjack, state: Any, viewer: int | None) -> Shapes:
     """The hand of the player, and the dealer's, whose first card is hidden at first."""
-    player, shown, _, _ = game.information_state(state, 0)
-    dealer = state.dealer
-    hidden = len(dealer) - len(shown) if viewer is not None else 0
-    ranks = RANKS
-    mine = [ranks[card % 13] for card in player]
-    theirs: list[str | None] = [None] * hidden
-    theirs += [ranks[card % 13] for card in dealer[hidden:]]
-    total = total_of(player)
-    count = total_of(dealer[hidden:])
-    hands = [
-        Cards(f"player_0: {total}", [Card(face) for face in mine], 0),
-        Cards(f"dealer: {count}", [Card(face) for face in theirs]),
+    hands = state.player, state.dealer if viewer is None else game._shown(state)
+    mine, theirs = ([Card(RANKS[card % 13]) for card in hand] for hand in hands)
+    hidden = [Card(None)] * (len(state.dealer) - len(theirs))
+    own, dealers = map(total_of, hands)
+    return [
+        Cards(f"player_0: {own}", mine, 0),
+        Cards(f"dealer: {dealers}", [*hidden, *theirs]),
     ]
-    return Scene(turn_title(game, state, viewer), hands)

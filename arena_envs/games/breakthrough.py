@@ -29,10 +29,10 @@ from arena_envs.game import TERMINAL, Vector, filled, fold, param
 from arena_envs.games.kits.board import (
     Squares,
     TwoPlayerGame,
-    piece_rows,
+    piece_cells,
     turn_text,
 )
-from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
+from arena_envs.scenes.shapes import Cell, Shapes, board_grid
 
 LETTERS = "abcdefgh"
 MOVE = re.compile(r"([a-h][1-8]) ?(?:-|(x)|to)? ?([a-h][1-8])(\*)?")
@@ -208,11 +208,10 @@ def _action_texts(rows: int, columns: int) -> list[str]:
     return texts
 
 
-def scene(game: Breakthrough, state: State, viewer: int | None) -> Scene:
+def scene(game: Breakthrough, state: State, viewer: int | None) -> Shapes:
     """Black pieces, which move down, and white ones, which move up."""
     discs = (Cell("B", "dark", disc=True), Cell("W", "light", disc=True))
-    rows = piece_rows(game.grid.bits, game.columns, state.black, state.white, discs)
-    numbers = [str(game.rows - number) for number in range(game.rows)]
+    squares = piece_cells(game.grid.bits, state.black, state.white, discs)
     title = "player_0 has B and moves down, player_1 has W and moves up"
-    board = Grid(rows, title, numbers, LETTERS[: game.columns], checkered=True)
-    return Scene(turn_title(game, state, viewer), [board])
+    board = board_grid(squares, game.columns, title)
+    return [board._replace(left=board.left[::-1], checkered=True)]

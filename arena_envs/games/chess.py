@@ -54,7 +54,7 @@ from arena_envs.game import (
     param,
 )
 from arena_envs.games.kits.board import TwoPlayerGame
-from arena_envs.scenes.shapes import Cell, Grid, Scene, Table, turn_title
+from arena_envs.scenes.shapes import Cell, Shapes, Table, board_grid, cells
 
 
 def _all_moves() -> Iterator[chess.Move]:
@@ -356,27 +356,20 @@ class Chess(TwoPlayerGame[State]):
 PIECES = "PNBRQK"  # in the order of the fields of a position
 
 
-def scene(game: Chess, state: State, viewer: int | None) -> Scene:
+def scene(game: Chess, state: State, viewer: int | None) -> Shapes:
     """The board from White's side, with the letters of the pieces."""
     position = state.position
-    kinds = list(zip(PIECES, position[:6], strict=True))
-
-    def cell(square: int) -> Cell:
-        bit = 1 << square
-        for letter, places in kinds:
-            if places & bit:
-                tone = "light" if position.white & bit else "dark"
-                return Cell(letter, tone, disc=True)
-        return Cell()
-
-    rows = [[cell(8 * row + column) for column in range(8)] for row in range(7, -1, -1)]
+    squares = [Cell()] * 64
+    for letter, places in zip(PIECES, position[:6], strict=True):
+        for square in chess.scan_forward(places):
+            tone = "light" if position.white >> square & 1 else "dark"
+            squares[square] = Cell(letter, tone, disc=True)
     title = "player_0 has White, player_1 has Black"
-    board = Grid(rows, title, "87654321", "abcdefgh", checkered=True)
+    board = board_grid(squares, 8, title, upwards=True)._replace(checkered=True)
     facts = [
-        [Cell("turns"), Cell(f"{state.num_turns} of {game.max_plies}")],
-        [Cell("turns without capture or pawn"), Cell(str(state.clock))],
+        cells("turns", f"{state.num_turns} of {game.max_plies}"),
+        cells("turns without capture or pawn", str(state.clock)),
     ]
     if state.ending:
-        facts.append([Cell("end"), Cell(state.ending)])
-    table = Table("", (), facts)
-    return Scene(turn_title(game, state, viewer), [board, table])
+        facts.append(cells("end", state.ending))
+    return [board, Table("", (), facts)]

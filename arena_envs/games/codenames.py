@@ -90,7 +90,7 @@ from arena_envs.games.kits.words import (
     read_words,
     word_lists,
 )
-from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
+from arena_envs.scenes.shapes import Cell, Shapes, Table, cut, talk_of
 from arena_envs.talk import Utterance
 
 ASSASSIN, NEUTRAL, UNKNOWN = "x", "n", "?"
@@ -128,6 +128,14 @@ class State(NamedTuple):
     def hidden(self, role: str) -> int:
         """Number of words of a role that have not been guessed."""
         return self.key.count(role) - sum(self.key[p] == role for p in self.guessed)
+
+    def places(self, role: str) -> list[int]:
+        """Places of the words of a role that have not been guessed."""
+        return [
+            place
+            for place, each in enumerate(self.key)
+            if each == role and place not in self.guessed
+        ]
 
     @property
     def faults_by_turn(self) -> dict[int, str]:
@@ -266,8 +274,8 @@ class Codenames(talk.TalkGame[State, Action]):
 
     def free_words(self, state: State) -> list[str]:
         """The words that are still on the board."""
-        words = self.boards[state.board]
-        return [words[p] for p in range(len(words)) if p not in state.guessed]
+        words = enumerate(self.boards[state.board])
+        return [word for place, word in words if place not in state.guessed]
 
     def current_player(self, state: State) -> int:
         if state.board < 0 or UNKNOWN in state.key or state.left < 0:
@@ -280,11 +288,7 @@ class Codenames(talk.TalkGame[State, Action]):
         if state.board < 0:
             return [(n, 1 / self.num_boards) for n in range(self.num_boards)]
         drawn = str(1 - state.team) if state.left < 0 else UNKNOWN
-        left = [
-            place
-            for place, role in enumerate(state.key)
-            if role == drawn and place not in state.guessed
-        ]
+        left = state.places(drawn)
         return [(place, 1 / len(left)) for place in left]
 
     def legal_actions(self, state: State) -> Sequence[Utterance]:
@@ -500,25 +504,16 @@ class Codenames(talk.TalkGame[State, Action]):
         """For an operative, other roles of the words that are still on the board."""
         if seat % 2 == 0 or state.winner >= 0 or UNKNOWN in state.key:
             return state
-        free = [p for p in range(len(state.key)) if p not in state.guessed]
-        roles = [state.key[place] for place in free]
-        rng.shuffle(roles)
         key = list(state.key)
+        free = [p for p in range(len(key)) if p not in state.guessed]
+        roles = [key[place] for place in free]
+        rng.shuffle(roles)
         for place, role in zip(free, roles, strict=True):
             key[place] = role
         return state._replace(key="".join(key))
 
 
 MAX_BOOK = 1000  # sets of words in a code book
-
-
-def _own(game: Codenames, state: State) -> list[int]:
-    """Places of the words that the team has yet to find."""
-    return [
-        place
-        for place, role in enumerate(state.key)
-        if role == str(state.team) and place not in state.guessed
-    ]
 
 
 def _meant(game: Codenames, state: State, clue: str) -> list[int]:
@@ -533,7 +528,7 @@ def _meant(game: Codenames, state: State, clue: str) -> list[int]:
 
 def _linked(game: Codenames, state: State, cost: float) -> Utterance:
     """The clue with the most own words, less a cost for each other word that it means."""
-    own, links = _own(game, state), linked_words()
+    own, links = state.places(str(state.team)), linked_words()
     words = game.boards[state.board]
     best, most = game.legal_actions(state)[0], -1.0
     for clue in sorted({link for place in own for link in links.get(words[place], ())}):
@@ -592,15 +587,14 @@ class Spy(talk.Scripted):
         if self.style in ("greedy", "honest"):
             read = _meant(game, state, clue)
         meant = [place for place in read if place in free]
-        if state.said[-1].move == "guess" and self.style != "greedy":
-            is_done = not meant or state.left == 1
-            if is_done:
-                return STOPPED
+        may_stop = state.said[-1].move == "guess" and self.style != "greedy"
+        if may_stop and (not meant or state.left == 1):
+            return STOPPED
         place = meant[0] if meant else rng.choice(free)
         return Utterance("guess", (game.boards[state.board][place],))
 
     def _hint(self, game: Codenames, state: State) -> Utterance:
-        own, free = _own(game, state), game.free_words(state)
+        own, free = state.places(str(state.team)), game.free_words(state)
         if self.style == "silent":
             return game.legal_actions(state)[0]
         if self.style != "optimal" or comb(len(free), len(own)) > MAX_BOOK:
@@ -616,23 +610,21 @@ COLUMNS = 4  # of a board of codenames
 TONES = {"0": "red", "1": "blue", "x": "dark", "n": "yellow", "?": ""}
 
 
-def scene(game: Codenames, state: State, viewer: int | None) -> Scene:
+def scene(game: Codenames, state: State, viewer: int | None) -> Shapes:
     """The board, with the roles that the viewer knows, and the talk."""
-    shapes: list[Any] = []
+    shapes: list[Table] = []
     if game.current_player(state) != CHANCE:
         key = state.key if viewer is None else game.known_key(state, viewer)
-        cells = [
+        words = [
             Cell(_labelled(word, role), TONES[role], mark=place in state.guessed)
             for place, (word, role) in enumerate(
                 zip(game.boards[state.board], key, strict=True)
             )
         ]
-        cells += [Cell()] * (-len(cells) % COLUMNS)
-        rows = [cells[n : n + COLUMNS] for n in range(0, len(cells), COLUMNS)]
+        words += [Cell()] * (-len(words) % COLUMNS)
         left = ", ".join(f"{TEAMS[t]} {state.hidden(str(t))}" for t in range(2))
         title = f"words to find: {left}; words off the board have a frame"
-        shapes.append(Table(title, ("",) * COLUMNS, rows))
-
+        shapes.append(Table(title, ("",) * COLUMNS, cut(words, COLUMNS)))
     faults = state.faults_by_turn
 
     def told(turn: int, said: Utterance) -> str:
@@ -647,8 +639,7 @@ def scene(game: Codenames, state: State, viewer: int | None) -> Scene:
         place = game.boards[state.board].index(said.values[0])
         return f"guesses {said.values[0]} ({ROLE_NAMES[state.key[place]]})"
 
-    shapes += talk_of(state.said, viewer, lambda turn: state.seats[turn], told)
-    return Scene(turn_title(game, state, viewer), shapes)
+    return [*shapes, *talk_of(state.said, viewer, told, state.seats.__getitem__)]
 
 
 def _labelled(word: str, role: str) -> str:

@@ -52,7 +52,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise, product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from arena_envs import talk
 from arena_envs.game import (
@@ -67,7 +67,7 @@ from arena_envs.game import (
     sample_chance,
     split_of,
 )
-from arena_envs.scenes.shapes import Cell, Grid, Scene, talk_of, turn_title
+from arena_envs.scenes.shapes import Cell, Grid, Shapes, board_grid, talk_of
 from arena_envs.talk import Utterance
 
 # rows of a maze from the bottom, of `.` (free), `#` (wall) and `?` (not known); cells are numbered
@@ -145,9 +145,7 @@ def row_chances(
     found = []
     for row in map("".join, product(*cells)):
         moves = distance((*drawn, row, *known[number + 1 :]), 0, size**2 - 1)
-        walls = sum(
-            a == "?" and b == "#" for a, b in zip(known[number], row, strict=True)
-        )
+        walls = row.count("#") - known[number].count("#")
         chance = (percent / 100) ** walls
         chance *= (1 - percent / 100) ** (known[number].count("?") - walls)
         if not chance or moves is None or moves > longest:
@@ -458,10 +456,8 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         player, start = self.current_player(state), f"You are player_{seat}."
         if player == CHANCE:
             return f"{start} The maze is being drawn."
-        now, unseen = (
-            f"The game is over: the score is {self.returns(state)[seat]:.4g}.",
-            "",
-        )
+        unseen, score = "", f"{self.returns(state)[seat]:.4g}"
+        now = f"The game is over: the score is {score}."
         if player != TERMINAL:
             step, place = divmod(len(state.said), self.num_players)
             who = "you are" if player == seat else f"player_{player} is"
@@ -646,26 +642,22 @@ def _with_refused(
     return known if left is None else assumed
 
 
-def scene(game: CollaborativeMaze, state: State, viewer: int | None) -> Scene:
+def scene(game: CollaborativeMaze, state: State, viewer: int | None) -> Shapes:
     """The map as the viewer knows it, the way, and the talk."""
-    size, drawn = game.size, len(state.rows) == game.size
-    shapes: list[Any] = [Grid([], "the maze is being drawn")]
-    if drawn:
-        known = state.rows if viewer is None else game.known(state, viewer)
-        tones = {"#": Cell("#", "dark"), "?": Cell("?"), ".": Cell("", "light")}
-        cells = [tones[mark] for row in known for mark in row]
-        for cell in (0, *state.path):
-            cells[cell] = cells[cell]._replace(mark=True)
-        cells[game.goal] = Cell("goal", "green")
-        cells[game.here(state)] = Cell("here", "yellow", mark=True)
-        rows = [cells[row * size : (row + 1) * size] for row in range(size)]
-        numbers = [str(row + 1) for row in range(size)]
-        title = "walls are dark; cells of the way have a frame"
-        shapes = [Grid(rows[::-1], title, numbers[::-1], LETTERS[:size])]
+    if len(state.rows) < game.size:
+        return [Grid([], "the maze is being drawn")]
+    known = state.rows if viewer is None else game.known(state, viewer)
+    tones = {"#": Cell("#", "dark"), "?": Cell("?"), ".": Cell("", "light")}
+    squares = [tones[mark] for row in known for mark in row]
+    for cell in (0, *state.path):
+        squares[cell] = squares[cell]._replace(mark=True)
+    squares[game.goal] = Cell("goal", "green")
+    squares[game.here(state)] = Cell("here", "yellow", mark=True)
+    title = "walls are dark; cells of the way have a frame"
 
     def action(turn: int, said: talk.Utterance) -> str:
         did = f"names {said.values[0]}" if said.values else "waits"
         return f"{did} (step {turn // game.num_players + 1})"
 
-    shapes += talk_of(state.said, viewer, game.speaker_of, action)
-    return Scene(turn_title(game, state, viewer), shapes)
+    board = board_grid(squares, game.size, title, upwards=True)
+    return [board, *talk_of(state.said, viewer, action, game.speaker_of)]

@@ -35,17 +35,11 @@ from arena_envs.game import (
     filled,
     fold,
     np,
+    others_again,
     over_text,
     param,
 )
-from arena_envs.scenes.shapes import (
-    Cell,
-    Grid,
-    Scene,
-    seat_names,
-    seat_tone,
-    turn_title,
-)
+from arena_envs.scenes.shapes import Cell, Grid, Shapes, cells, seat_cell, seat_names
 
 State = tuple[int, ...]  # the choices so far, by seat
 Division = tuple[int, ...]  # coins by field
@@ -137,15 +131,11 @@ class ColonelBlotto(BaseGame[State, int]):
         start = f"You are player_{seat}."
         if len(state) < self.num_players:
             now = f"{start} All players divide {coins} coins among {fields} fields."
-            own = state[seat : seat + 1]
-            return (
-                f"{now}\nYour coins: {self.action_text(state, own[0])}." if own else now
-            )
+            own = [self.action_text(state, action) for action in state[seat : seat + 1]]
+            return "\n".join([now, *(f"Your coins: {coins}." for coins in own)])
         lines = [f"{start} {over_text(self.returns(state)[seat])} Coins by field:"]
-        for other, (action, won) in enumerate(
-            zip(state, self._fields_won(state), strict=True)
-        ):
-            text = self.action_text(state, action)
+        for other, won in enumerate(self._fields_won(state)):
+            text = self.action_text(state, state[other])
             lines.append(f"player_{other}: {text} (wins {won} of {fields} fields)")
         return "\n".join(lines)
 
@@ -191,10 +181,7 @@ class ColonelBlotto(BaseGame[State, int]):
         """Draws the choices of others, uniformly, until all have chosen."""
         if len(state) == self.num_players:
             return state
-        return tuple(
-            action if other == seat else rng.randrange(self.num_actions)
-            for other, action in enumerate(state)
-        )
+        return others_again(state, seat, lambda _: rng.randrange(self.num_actions))
 
     @cached_property
     def _divisions(self) -> tuple[Division, ...]:
@@ -217,26 +204,18 @@ def _divisions(num_coins: int, num_fields: int) -> Iterator[Division]:
             yield (first, *rest)
 
 
-def scene(game: ColonelBlotto, state: tuple[int, ...], viewer: int | None) -> Scene:
+def scene(game: ColonelBlotto, state: tuple[int, ...], viewer: int | None) -> Shapes:
     """The coins of each seat by field; hidden until all have chosen."""
     over = len(state) == game.num_players
-    divided = [
-        [int(coins) for coins in game.action_text(state, action).split()]
-        for action in state
-    ]
-    rows = []
-    for seat in range(game.num_players):
-        is_known = seat < len(state) and (over or viewer in (None, seat))
-        coins: list[str] = ["?"] * game.num_fields
-        if is_known:
-            coins = [str(number) for number in divided[seat]]
-        rows.append([Cell(number) for number in coins])
-    if over:
-        for field in range(game.num_fields):
-            column = [coins[field] for coins in divided]
-            if column.count(max(column)) == 1:
-                seat = column.index(max(column))
-                rows[seat][field] = rows[seat][field]._replace(tone=seat_tone(seat))
+    divided = [game.action_text(state, action).split() for action in state]
+    rows = [[Cell("?")] * game.num_fields for _ in range(game.num_players)]
+    for seat, coins in enumerate(divided):
+        if over or viewer in (None, seat):
+            rows[seat] = cells(*coins)
+    for field, column in enumerate(zip(*divided, strict=True) if over else ()):
+        most = max(column, key=int)
+        if column.count(most) == 1:
+            seat = column.index(most)
+            rows[seat][field] = seat_cell(seat, most)
     fields = [f"{number}" for number in range(1, game.num_fields + 1)]
-    board = Grid(rows, "coins by field", seat_names(game), fields)
-    return Scene(turn_title(game, state, viewer), [board])
+    return [Grid(rows, "coins by field", seat_names(game), fields)]

@@ -27,13 +27,12 @@ from typing import NamedTuple
 
 from arena_envs.game import TERMINAL, Vector, filled, fold, param
 from arena_envs.games.kits.board import (
-    LETTERS,
     Squares,
     TwoPlayerGame,
-    piece_rows,
+    piece_cells,
     turn_text,
 )
-from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
+from arena_envs.scenes.shapes import Cell, Shapes, board_grid
 
 COUNTS = ["three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
@@ -167,9 +166,8 @@ def _open_columns(columns: int, top_row: int) -> tuple[int, ...]:
     return tuple(column for column in range(columns) if not top_row >> column & 1)
 
 
-def scene(game: ConnectFour, state: State, viewer: int | None) -> Scene:
+def scene(game: ConnectFour, state: State, viewer: int | None) -> Shapes:
     """The upright board, with the lowest row at the bottom."""
     discs = (Cell("X", "seat0", disc=True), Cell("O", "seat1", disc=True))
-    rows = piece_rows(game.grid.bits, game.columns, state.crosses, state.noughts, discs)
-    board = Grid(rows[::-1], top=LETTERS[: game.columns])
-    return Scene(turn_title(game, state, viewer), [board])
+    squares = piece_cells(game.grid.bits, state.crosses, state.noughts, discs)
+    return [board_grid(squares, game.columns, upwards=True)._replace(left=())]

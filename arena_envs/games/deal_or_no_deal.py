@@ -71,7 +71,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from arena_envs import talk
 from arena_envs.game import (
@@ -87,7 +87,7 @@ from arena_envs.game import (
     of_split,
     param,
 )
-from arena_envs.scenes.shapes import Cell, Scene, Table, seat_tone, talk_of, turn_title
+from arena_envs.scenes.shapes import Shapes, Table, cells, seat_cell, talk_of
 from arena_envs.talk import Utterance
 
 Numbers = tuple[int, ...]  # one for each kind of item
@@ -452,11 +452,7 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
             now = "The items and their values are being drawn."
         elif player >= 0:
             who = "you are" if player == seat else f"player_{player} is"
-            now = (
-                f"The talk is over: {who} to claim."
-                if self.max_talk
-                else f"Now {who} to claim."
-            )
+            now = f"{'The talk is over:' if self.max_talk else 'Now'} {who} to claim."
             if self.is_talking(state):
                 turn = f"Turn {len(state.said) + 1} of {self.max_talk} of the talk"
                 now = f"{turn}: {who} to speak."
@@ -483,17 +479,13 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
         said = state.said
 
         def told(turn: int) -> str:
-            who, whom = (
-                talk.named(player, seat) for player in (turn % 2, 1 - turn % 2)
-            )
+            who, whom = talk.named(turn % 2, seat), talk.named(1 - turn % 2, seat)
             who, (move, values, *_) = who.replace("you", "You"), said[turn]
             if move == "report":
                 return f"{who} reported the values {self.each_worth(values)}"
             if move == "demand":
-                left = self.counted(rest(state.pool, values))
-                return (
-                    f"{who} demanded {self.counted(values)}, leaving {left} to {whom}"
-                )
+                wanted, left = map(self.counted, (values, rest(state.pool, values)))
+                return f"{who} demanded {wanted}, leaving {left} to {whom}"
             return f"{who} {'said' if move == 'say' else 'ended the talk'}"
 
         def brief(turn: int) -> str:
@@ -669,31 +661,27 @@ def _on_the_table(state: State, seat: int) -> Numbers | None:
     return None
 
 
-def scene(game: DealOrNoDeal, state: State, viewer: int | None) -> Scene:
+def scene(game: DealOrNoDeal, state: State, viewer: int | None) -> Shapes:
     """The items, what they are worth to whom, the claims, and the talk."""
-    seats = (Cell("player_0", seat_tone(0)), Cell("player_1", seat_tone(1)))
     over = len(state.claims) == 2
-    rows = [[Cell("in the pool"), *(Cell(str(number)) for number in state.pool)]]
+    rows = [cells("in the pool", *map(str, state.pool))]
     for seat, values in enumerate(state.values):
         told = [str(v) if viewer in (None, seat) else "?" for v in values]
-        rows.append([seats[seat], *map(Cell, told)])
+        rows.append(cells(seat_cell(seat), *told))
     for seat, claim in enumerate(state.claims):
         is_known = over or viewer in (None, seat)
         told = [str(number) if is_known else "?" for number in claim]
-        name = seats[seat]._replace(text=f"player_{seat} claims")
-        rows.append([name, *map(Cell, told)])
+        rows.append(cells(seat_cell(seat, f"player_{seat} claims"), *told))
     title = f"items, and what one is worth; all are worth {game.points} points to each"
-    shapes: list[Any] = [Table(title, ("", *game.items), rows)]
 
     def action(turn: int, said: talk.Utterance) -> str:
         move, values = said.move, said.values
         if move == "report":
             return f"reports: {game.each_worth(values)}"
         if move == "demand":
-            left = game.counted(rest(state.pool, values))
-            wanted = game.counted(values)
+            wanted, left = map(game.counted, (values, rest(state.pool, values)))
             return f"demands {wanted}, leaving {left}"
         return "ends the talk" if move == "end" else ""
 
-    shapes += talk_of(state.said, viewer, lambda turn: turn % 2, action)
-    return Scene(turn_title(game, state, viewer), shapes)
+    table = Table(title, ("", *game.items), rows)
+    return [table, *talk_of(state.said, viewer, action)]

@@ -42,7 +42,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
@@ -53,10 +53,11 @@ from arena_envs.game import (
     filled,
     fold,
     np,
+    others_again,
     over_text,
     param,
 )
-from arena_envs.scenes.shapes import Cell, Scene, chosen_cells, rounds_table, turn_title
+from arena_envs.scenes.shapes import Cell, Shapes, rounds_table, seat_tone
 
 UNIT = 100  # in hundredths, which states hold
 PRICE, FINE = 1 * UNIT, 2 * UNIT  # of punishment
@@ -95,9 +96,7 @@ def largest_growth(num_players: int, num_rounds: int, multiplier: int) -> int:
     """
     n, most = num_players, 0
     for shifts in combinations(range(1, n), min(num_rounds, n - 1)):
-        rests = {
-            0: 0
-        }  # by first owner: fewest rounds in which the unit is not passed on
+        rests = {0: 0}  # by first owner: fewest rounds in which it is not passed on
         for shift in shifts:
             for place, k in list(rests.items()):
                 after = (place + shift) % n
@@ -252,9 +251,7 @@ class DonorGame(BaseGame[State, int]):
             )
         return "\n".join(lines)
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[int, tuple[int, ...], tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    def information_state(self, state: State, seat: int) -> Any:
         return (seat, state.shifts, state.rounds, state.chosen[seat : seat + 1])
 
     def features(self, state: State, seat: int) -> Vector:
@@ -291,13 +288,11 @@ class DonorGame(BaseGame[State, int]):
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the choices of the others in the running round uniformly."""
-        chosen = (
-            action
-            if other == seat
-            else rng.choice(self._legal(state.hundredths[other]))
-            for other, action in enumerate(state.chosen)
-        )
-        return state._replace(chosen=tuple(chosen))
+
+        def draw(other: int) -> int:
+            return rng.choice(self._legal(state.hundredths[other]))
+
+        return state._replace(chosen=others_again(state.chosen, seat, draw))
 
     def _share(self, action: int) -> int:
         """Percent of the own units that are given, or `PUNISHMENT`."""
@@ -324,30 +319,23 @@ class DonorGame(BaseGame[State, int]):
         return f"; {', '.join(parts)}" if parts else ""
 
 
-def scene(game: DonorGame, state: State, viewer: int | None) -> Scene:
+def scene(game: DonorGame, state: State, viewer: int | None) -> Shapes:
     """The donors and receivers, the gifts by round, and the units."""
     num = game.num_players
-
-    def gifts(choices: Sequence[int], shift: int) -> list[str]:
-        pairs = enumerate(choices)
-        return [f"{_gift(game, a)} to {(seat + shift) % num}" for seat, a in pairs]
-
-    pairs = zip(state.rounds, state.shifts, strict=False)
-    rows = [list(map(Cell, gifts(*pair))) for pair in pairs]
-    if len(state.shifts) > len(state.rounds):
-        shift = state.shifts[-1]
-        now = chosen_cells(gifts(state.chosen, shift), num, viewer)
-        rows.append(
-            [
-                cell if cell.tone else Cell(f"? to {(seat + shift) % num}")
-                for seat, cell in enumerate(now)
-            ]
-        )
+    rows = []
+    for number, shift in enumerate(state.shifts):
+        is_over = number < len(state.rounds)
+        choices = state.rounds[number] if is_over else state.chosen
+        row = []
+        for seat in range(num):
+            is_known = is_over or (seat < len(choices) and viewer in (None, seat))
+            gift = _gift(game, choices[seat]) if is_known else "?"
+            tone = seat_tone(seat) if is_known and not is_over else ""
+            row.append(Cell(f"{gift} to {(seat + shift) % num}", tone))
+        rows.append(row)
     units = ["units", *(f"{each / 100:.6g}" for each in state.hundredths)]
-    table = rounds_table(
-        game, "gifts by round: share, and to which player", rows, units
-    )
-    return Scene(turn_title(game, state, viewer), [table])
+    title = "gifts by round: share, and to which player"
+    return [rounds_table(game, title, rows, units)]
 
 
 def _gift(game: DonorGame, action: int) -> str:

@@ -40,8 +40,8 @@ from arena_envs.game import (
     np,
     param,
 )
-from arena_envs.games.kits.board import TwoPlayerGame, turn_text
-from arena_envs.scenes.shapes import Cell, Grid, Scene, seat_tone, turn_title
+from arena_envs.games.kits.board import TwoPlayerGame, piece_cells, turn_text
+from arena_envs.scenes.shapes import Cell, Grid, Shapes, cut, seat_cell
 
 MAX_SIZE = 9
 LINE = re.compile(r"([a-j][0-9]{1,2}) ?(?:-|to)? ?([a-j][0-9]{1,2})")
@@ -224,32 +224,28 @@ class DotsAndBoxes(TwoPlayerGame[State]):
         return "0" if first >> box & 1 else "1" if second >> box & 1 else " "
 
 
-def scene(game: DotsAndBoxes, state: State, viewer: int | None) -> Scene:
+def scene(game: DotsAndBoxes, state: State, viewer: int | None) -> Shapes:
     """Dots, the lines that are drawn, and who owns which box."""
     num_rows, num_columns = game.num_rows, game.num_cols
     num_lines = len(grid_of(num_rows, num_columns).names)
     drawn = [
         Cell(tone="dark") if state.lines >> i & 1 else Cell() for i in range(num_lines)
     ]
-    upright = drawn[(num_rows + 1) * num_columns :]
-    dot, rows = Cell(tone="gone"), []
-    for row in range(num_rows + 1):
-        line = [dot]
-        for lying in drawn[row * num_columns : (row + 1) * num_columns]:
-            line += [lying, dot]
-        rows.append(line)
-        if row < num_rows:
-            first = row * (num_columns + 1)
-            line = [upright[first]]
-            for column in range(num_columns):
-                bit = 1 << row * num_columns + column
-                seats = [seat for seat, own in enumerate(state.boxes) if own & bit]
-                owned = [Cell(str(seat), seat_tone(seat)) for seat in seats]
-                line += [*(owned or [Cell()]), upright[first + column + 1]]
-            rows.append(line)
+    first, second = state.boxes
+    owners = (seat_cell(0, "0"), seat_cell(1, "1"))
+    bits = [1 << box for box in range(num_rows * num_columns)]
+    num_lying = (num_rows + 1) * num_columns
+    lying = cut(drawn[:num_lying], num_columns)
+    upright = cut(drawn[num_lying:], num_columns + 1)
+    boxes = cut(piece_cells(bits, first, second, owners), num_columns)
+    rows = [
+        [Cell(tone="gone")] * (2 * num_columns + 1) for _ in range(2 * num_rows + 1)
+    ]
+    for row, line in enumerate(lying):
+        rows[2 * row][1::2] = line
+    for row, (line, owned) in enumerate(zip(upright, boxes, strict=True)):
+        rows[2 * row + 1][::2], rows[2 * row + 1][1::2] = line, owned
     left = [str(i // 2 + 1) if i % 2 == 0 else "" for i in range(len(rows))]
     top = [chr(97 + i // 2) if i % 2 == 0 else "" for i in range(len(rows[0]))]
-    first_boxes, second_boxes = (boxes.bit_count() for boxes in state.boxes)
-    title = f"boxes: player_0 {first_boxes}, player_1 {second_boxes}"
-    board = Grid(rows, title, left, top, narrow=True)
-    return Scene(turn_title(game, state, viewer), [board])
+    title = f"boxes: player_0 {first.bit_count()}, player_1 {second.bit_count()}"
+    return [Grid(rows, title, left, top, narrow=True)]

@@ -57,7 +57,7 @@ from arena_envs.game import (
     param,
     split_of,
 )
-from arena_envs.scenes.shapes import Cell, Grid, Scene, Track, turn_title
+from arena_envs.scenes.shapes import Cell, Shapes, Track, board_grid
 
 LEFT, DOWN, RIGHT, UP = range(4)  # as in Gymnasium
 STEPS = ((0, -1), (1, 0), (0, 1), (-1, 0))  # row and column
@@ -217,7 +217,6 @@ class FrozenLake(BaseGame[State, int]):
                 )
         elif isinstance(layout, Sequence):
             check_rows("layout", layout, MAX_SIZE)
-            object.__setattr__(self, "layout", tuple(layout))  # records give lists
         else:
             raise ValueError(f"want layout as a name or rows, got {layout!r:.80}")
         check_split(self.split, self.layout == "random")
@@ -295,17 +294,13 @@ class FrozenLake(BaseGame[State, int]):
     def observe(self, state: State, seat: int) -> str:
         if state.map < 0:
             return "You are player_0. The map is being drawn."
-        lake, rows = self.lake(state), []
-        for first in range(0, len(lake.cells), lake.num_columns):
-            row = list(lake.cells[first : first + lake.num_columns])
-            if 0 <= state.cell - first < lake.num_columns:
-                row[state.cell - first] = "P"
-            rows.append(" ".join(row))
-        row_number, column = divmod(state.cell, lake.num_columns)
-        place = f"You are in row {row_number + 1}, column {column + 1}"
-        place += {"G": ", at the goal", "H": ", in a hole"}.get(
-            lake.cells[state.cell], ""
-        )
+        lake, here = self.lake(state), state.cell
+        cells, width = f"{lake.cells[:here]}P{lake.cells[here + 1 :]}", lake.num_columns
+        rows = [" ".join(cells[i : i + width]) for i in range(0, len(cells), width)]
+        row, column = divmod(here, width)
+        ends = {"G": ", at the goal", "H": ", in a hole"}
+        place = f"You are in row {row + 1}, column {column + 1}"
+        place += ends.get(lake.cells[here], "")
         move = f"move {state.num_moves + 1} of {self.max_moves}"
         if self.current_player(state) == TERMINAL:
             last = over_text(self.returns(state)[0])
@@ -324,10 +319,7 @@ class FrozenLake(BaseGame[State, int]):
         values = np.zeros(3 * len(cells) + 5, np.float32)
         if state.map >= 0:
             values[state.cell] = 1
-            for kind, mark in ((1, "H"), (2, "G")):
-                values[kind * len(cells) : (kind + 1) * len(cells)] = [
-                    cell == mark for cell in cells
-                ]
+            values[len(cells) : -5] = [cell == mark for mark in "HG" for cell in cells]
         values[-5] = state.num_moves / self.max_moves
         if state.chosen >= 0:
             values[-4 + state.chosen] = 1
@@ -351,18 +343,15 @@ LAKE = {
 }
 
 
-def scene(game: FrozenLake, state: State, viewer: int | None) -> Scene:
+def scene(game: FrozenLake, state: State, viewer: int | None) -> Shapes:
     """The map and the player on it."""
-    title, lake = turn_title(game, state, viewer), game.lake(state)
     if state.map < 0:
-        return Scene(title, [Track("the map is being drawn", [])])
-    cells = [LAKE[kind] for kind in lake.cells]
-    cells[state.cell] = cells[state.cell]._replace(text="P0", mark=True)
-    width = lake.num_columns
-    rows = [cells[i : i + width] for i in range(0, len(cells), width)]
+        return [Track("the map is being drawn", [])]
+    lake = game.lake(state)
+    squares = [LAKE[kind] for kind in lake.cells]
+    squares[state.cell] = squares[state.cell]._replace(text="P0", mark=True)
     told = f"{state.num_moves} of {game.max_moves} moves made"
     if state.chosen >= 0:
         told += f"; player_0 chose {NAMES[state.chosen]}"
-    left = [str(row + 1) for row in range(len(rows))]
-    top = [str(column + 1) for column in range(width)]
-    return Scene(title, [Grid(rows, told, left, top)])
+    top = [str(column + 1) for column in range(lake.num_columns)]
+    return [board_grid(squares, lake.num_columns, told)._replace(top=top)]

@@ -41,6 +41,7 @@ from arena_envs.game import (
     IllegalAction,
     Kind,
     Vector,
+    by_player,
     filled,
     fold,
     np,
@@ -51,12 +52,11 @@ from arena_envs.scenes.shapes import (
     Card,
     Cards,
     Cell,
-    Scene,
+    Shapes,
     Table,
     chosen_cells,
+    seat_cell,
     seat_names,
-    seat_tone,
-    turn_title,
 )
 
 PointsOrder = Literal["random", "ascending", "descending"]
@@ -246,9 +246,7 @@ class Goofspiel(BaseGame[State, int]):
         won, lost = 1 / num_winners, -1 / (n - num_winners)
         return tuple(won if value == max(points) else lost for value in points)
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[tuple[int, ...], tuple[int | None, ...], tuple[int, ...]]:
+    def information_state(self, state: State, seat: int) -> Any:
         own = self.running(state)[seat : seat + 1]
         if not self.imp_info:
             past = state.bids[: len(state.bids) - len(self.running(state))]
@@ -278,8 +276,7 @@ class Goofspiel(BaseGame[State, int]):
                 if other != seat and not self.imp_info:
                     hand = card_names(self.open_hand(state, other))
                     lines.append(f"player_{other}'s cards: {hand}.")
-        points = enumerate(self.points(state))
-        lines.append("Points: " + ", ".join(f"player_{s} {p}" for s, p in points) + ".")
+        lines.append(f"Points: {by_player(enumerate(self.points(state)))}.")
         if own := self.running(state)[seat : seat + 1]:
             lines.append(f"Your bid in this round: {own[0] + 1}.")
         players = ", ".join(f"player_{other}" for other in range(self.num_players))
@@ -369,53 +366,43 @@ class Goofspiel(BaseGame[State, int]):
             chosen = rng.sample(others, rng.randint(1, len(others)))
             places = {order.index(c) for order in chosen for c in (card, other_card)}
             past = [place for place in places if place < num_rounds]
-            before = [
-                winner_of(tuple([order[place] for order in orders])) for place in past
-            ]
+            before = _winners(orders, past)
             for _ in range(2):  # the second time undoes the exchange
                 for order in chosen:
                     i, j = order.index(card), order.index(other_card)
                     order[i], order[j] = other_card, card
-                after = [
-                    winner_of(tuple([order[place] for order in orders]))
-                    for place in past
-                ]
-                if after == before:
+                if _winners(orders, past) == before:
                     break
 
 
-def scene(game: Goofspiel, state: State, viewer: int | None) -> Scene:
+def _winners(orders: list[list[int]], places: list[int]) -> list[int | None]:
+    return [winner_of(tuple([order[i] for order in orders])) for i in places]
+
+
+def scene(game: Goofspiel, state: State, viewer: int | None) -> Shapes:
     """The prize, the hands, and the rounds that are over."""
     num, rounds, running = game.num_players, game.rounds(state), game.running(state)
     hides = game.imp_info and viewer is not None
     shapes: list[Any] = []
     if len(state.prizes) > len(rounds):
         shapes.append(Cards("prize", [Card(str(state.prizes[-1] + 1), "yellow")]))
-    for seat in range(num):
-        hand = game.open_hand(state, seat)
+    for seat, points in enumerate(game.points(state)):
         hidden = hides and seat != viewer
+        hand = game.open_hand(state, seat)
         faces = [Card(None if hidden else str(card + 1)) for card in hand]
-        points = game.points(state)[seat]
         shapes.append(Cards(f"player_{seat}: {points} points", faces, seat))
-    rows = [
-        [Cell(str(prize + 1), "yellow"), *_bids(bids, viewer if hides else None)]
-        for prize, bids in zip(state.prizes, rounds, strict=False)
-    ]
+    rows = [_bids(bids, viewer if hides else None) for bids in rounds]
     if len(state.prizes) > len(rounds):
-        now = chosen_cells([str(bid + 1) for bid in running], num, viewer)
-        rows.append([Cell(str(state.prizes[-1] + 1), "yellow"), *now])
+        rows.append(chosen_cells([str(bid + 1) for bid in running], num, viewer))
     if rows:
-        shapes.append(Table("bids by prize", ("prize", *seat_names(game)), rows))
-    return Scene(turn_title(game, state, viewer), shapes)
+        prizes = [Cell(str(prize + 1), "yellow") for prize in state.prizes]
+        lines = [[prize, *row] for prize, row in zip(prizes, rows, strict=True)]
+        shapes.append(Table("bids by prize", ("prize", *seat_names(game)), lines))
+    return shapes
 
 
 def _bids(bids: Sequence[int], viewer: int | None) -> list[Cell]:
     """The bids for a prize, the winner's in color; with a viewer only its own."""
-    won = max(bids) if list(bids).count(max(bids)) == 1 else None
-    return [
-        Cell(
-            str(bid + 1) if viewer in (None, seat) else "?",
-            seat_tone(seat) if bid == won else "",
-        )
-        for seat, bid in enumerate(bids)
-    ]
+    winner = winner_of(bids)
+    texts = [str(bid + 1) if viewer in (None, s) else "?" for s, bid in enumerate(bids)]
+    return [seat_cell(s, t) if s == winner else Cell(t) for s, t in enumerate(texts)]

@@ -33,7 +33,6 @@ Measures of an episode: `success`, 1 if the number was found and 0 otherwise; `i
 1 - log(L) / log(N), where L numbers fit all answers at the end.
 """
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,8 +51,8 @@ from arena_envs.game import (
     of_split,
     param,
 )
-from arena_envs.games.kits.secrets import SecretGame, State, secret_scene
-from arena_envs.scenes.shapes import Cell, Scene
+from arena_envs.games.kits.secrets import SecretGame, State, secret_shapes
+from arena_envs.scenes.shapes import Cell, Shapes
 
 LOW, RIGHT, HIGH = -1, 0, 1
 ANSWERS = {LOW: "too low", RIGHT: "right", HIGH: "too high"}
@@ -129,12 +128,6 @@ class GuessNumber(SecretGame):
         before = self.before(state) / (2 * self.num_secrets)
         return np.append(super().features(state, seat), np.float32(before))
 
-    def measures(self, state: State) -> dict[str, float]:
-        """`success`, and `information`: log(N / number of possible secrets) / log N."""
-        num_left = 1 if self.is_found(state) else len(self.candidates(state))
-        known = 1 - math.log(num_left) / math.log(self.num_numbers)
-        return {"success": float(self.is_found(state)), "information": known}
-
     @property
     def num_actions(self) -> int:
         return self.num_numbers
@@ -208,17 +201,12 @@ class GuessNumber(SecretGame):
         return filled("guess_number", self, scores=scores)
 
 
-def scene(game: GuessNumber, state: State, viewer: int | None) -> Scene:
+def scene(game: GuessNumber, state: State, viewer: int | None) -> Shapes:
     """The number, and the guesses with their answers."""
     before = game.before(state)
     rows = [
-        (
-            str(before + action + 1),
-            Cell(ANSWERS[answer], "green" if answer == RIGHT else ""),
-        )
-        for action, answer in zip(state.asked, game.answers(state), strict=True)
+        (str(before + action + 1), Cell(ANSWERS[told], "green" * (told == RIGHT)))
+        for action, told in zip(state.asked, game.answers(state), strict=True)
     ]
-    number = str(before + game.guess_of(state.secret) + 1)
-    return secret_scene(
-        game, state, viewer, ("number", number), ("guess", "answer"), rows
-    )
+    number = ("number", str(before + game.guess_of(state.secret) + 1))
+    return secret_shapes(game, state, viewer, number, ("guess", "answer"), rows)

@@ -60,11 +60,11 @@ from arena_envs.scenes.shapes import (
     Card,
     Cards,
     Cell,
-    Scene,
+    Shapes,
     Table,
     Track,
-    seat_tone,
-    turn_title,
+    cells,
+    seat_cell,
 )
 
 COLORS = ("red", "yellow", "green", "white", "blue")
@@ -511,14 +511,18 @@ class Hanabi(BaseGame[State, int]):
         player, _, size, hands, hints, tops, discards, tokens, lives, left, _ = state
         to_move = (player - seat) % self.num_players if player >= 0 else -1
         decks, infos, lives_left, turns = self._left_numbers
+        seats, cards = (
+            self._one_hots[self.num_players],
+            self._one_hots[len(self.copies)],
+        )
         numbers = [
-            self._seat_numbers[seat],
-            self._seat_numbers[to_move],
+            seats[seat],
+            seats[to_move],
             decks[size],
             infos[tokens],
             lives_left[lives],
             turns[left],
-            *map(self._height_numbers.__getitem__, tops),
+            *map(self._one_hots[self.num_ranks + 1].__getitem__, tops),
             *map(self._discard_numbers.__getitem__, discards),
             *map(self._hint_numbers.__getitem__, hints[seat]),
             self._no_numbers[len(hints[seat])][0],
@@ -527,7 +531,7 @@ class Hanabi(BaseGame[State, int]):
             no_hints, no_cards = self._no_numbers[len(hints[other])]
             numbers += map(self._hint_numbers.__getitem__, hints[other])
             numbers.append(no_hints)
-            numbers += map(self._card_numbers.__getitem__, hands[other])
+            numbers += map(cards.__getitem__, hands[other])
             numbers.append(no_cards)
         numbers += map(self._turn_numbers.__getitem__, latest(state, seat))
         return np.frombuffer(bytearray().join(numbers), np.float32)
@@ -547,12 +551,8 @@ class Hanabi(BaseGame[State, int]):
         return [[struct.pack("f", n / (m or 1)) for n in range(m + 1)] for m in most]
 
     @pieces
-    def _seat_numbers(self, seat: int) -> bytes:
-        return _one_hot(seat, self.num_players)
-
-    @pieces
-    def _height_numbers(self, top: int) -> bytes:
-        return _one_hot(top, self.num_ranks + 1)
+    def _one_hots(self, size: int, index: int) -> bytes:
+        return _one_hot(index, size)
 
     @pieces
     def _discard_numbers(self, row: bytes) -> bytes:
@@ -562,10 +562,6 @@ class Hanabi(BaseGame[State, int]):
     @pieces
     def _hint_numbers(self, hint: int) -> bytes:
         return _bits(hint, self.num_colors + self.num_ranks)
-
-    @pieces
-    def _card_numbers(self, card: int) -> bytes:
-        return _one_hot(card, len(self.copies))
 
     @pieces
     def _turn_numbers(self, turn: Turn) -> bytes:
@@ -745,8 +741,7 @@ class _View:
         if not self.state.information_tokens:
             return []
         for offset in range(1, self.game.num_players):
-            options = self._hints_for(offset)
-            if options:
+            if options := self._hints_for(offset):
                 best = max(option[:2] for option in options)
                 return sorted({action for *rank, action in options if (*rank,) == best})
         return []
@@ -765,8 +760,7 @@ class _View:
 
     def verb(self, action: int) -> str:
         """The verb of an action: "play", "discard" or "reveal"."""
-        verb: str = self.game.moves[action][0]
-        return verb
+        return str(self.game.moves[action][0])
 
     def _hints_for(self, offset: int) -> list[tuple[bool, int, int]]:
         """Whether a card is known to fit then, minus the cards touched, and the action."""
@@ -788,14 +782,12 @@ class _View:
         return options
 
     def _possible(self, hint: int, unseen: Any = None) -> list[int]:
-        bits = self.game.card_bits
-        left = self.unseen if unseen is None else unseen
+        bits, left = self.game.card_bits, unseen or self.unseen
         return [c for c in self.cards if bits[c] & hint == bits[c] and left[c] > 0]
 
     def _fits_for_sure(self, hint: int, unseen: Any = None) -> bool:
         """Judges by the hint and, for the own cards, by the cards that are not in sight."""
-        everything = self.game.copies if unseen is None else unseen
-        return all(map(self._fits, self._possible(hint, everything)))
+        return all(map(self._fits, self._possible(hint, unseen or self.game.copies)))
 
     def _fits(self, card: int) -> bool:
         color, rank = divmod(card, self.game.num_ranks)
@@ -808,36 +800,34 @@ class _View:
 MAX_ACTIONS = 8  # latest actions that are shown
 
 
-def scene(game: Hanabi, state: State, viewer: int | None) -> Scene:
+def scene(game: Hanabi, state: State, viewer: int | None) -> Shapes:
     """Fireworks, tokens, hands with the known hints, discards and the latest actions."""
     ends = zip(COLORS, state.fireworks, strict=False)
     fireworks = [Card(_name(color, height), color) for color, height in ends]
-    tokens = [
-        Cell(f"{state.life_tokens} of {game.max_life_tokens}"),
-        Cell(f"{state.information_tokens} of {game.max_information_tokens}"),
-        Cell(str(state.deck_size)),
-    ]
-    table = Table("", ("lives", "information tokens", "deck"), [tokens])
-    hands = [
-        Cards(
-            f"player_{seat}; below: what it knows",
-            [
-                _card(game, None if seat == viewer else card, hint)
-                for card, hint in zip(hand, state.hints[seat], strict=True)
-            ],
-            seat,
-        )
-        for seat, hand in enumerate(state.hands)
-    ]
+    tokens = cells(
+        f"{state.life_tokens} of {game.max_life_tokens}",
+        f"{state.information_tokens} of {game.max_information_tokens}",
+        str(state.deck_size),
+    )
+    hands = []
+    for seat, hand in enumerate(state.hands):
+        seen = [None] * len(hand) if seat == viewer else hand
+        known = zip(seen, state.hints[seat], strict=True)
+        cards = [_card(game, card, hint) for card, hint in known]
+        hands.append(Cards(f"player_{seat}; below: what it knows", cards, seat))
     gone = [
         Cell(_name(color, rank + 1), color)
         for color, row in zip(COLORS, state.discards, strict=False)
         for rank, copies in enumerate(row)
         for _ in range(copies)
     ]
-    below = [Track("discards", gone), _latest(game, state)]
-    shapes = [table, Cards("fireworks", fireworks), *hands, *below]
-    return Scene(turn_title(game, state, viewer), shapes)
+    return [
+        Table("", ("lives", "information tokens", "deck"), [tokens]),
+        Cards("fireworks", fireworks),
+        *hands,
+        Track("discards", gone),
+        _latest(game, state),
+    ]
 
 
 def _card(game: Hanabi, card: int | None, hint: int) -> Card:
@@ -874,8 +864,6 @@ def _latest(game: Hanabi, state: State) -> Any:
             continue
         seat = number % game.num_players
         text = game.seat_action_text(seat, turn.action)
-        if turn.card >= 0:
-            color, rank = divmod(turn.card, game.num_ranks)
-            text += f" ({COLORS[color]} {rank + 1})"
-        items.append(Cell(text, seat_tone(seat)))
+        text += f" ({game._name(turn.card)})" if turn.card >= 0 else ""
+        items.append(seat_cell(seat, text))
     return Track("latest actions", items)

@@ -33,7 +33,7 @@ from typing import Any
 from arena_envs.game import TERMINAL, Vector, filled, param
 from arena_envs.games.kits import cards as limit
 from arena_envs.games.kits.cards import FixedLimit, Hand, betting_shapes, hand_of
-from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
+from arena_envs.scenes.shapes import Card, Cards, Shapes
 
 SIZES = (2, 4)  # of a raise, by round
 MAX_RAISES = 2  # in a round
@@ -144,18 +144,14 @@ class LeducPoker(FixedLimit):
         return ("10", "J", "Q", "K")[card // NUM_SUITS + 3 - self.num_players]
 
 
-def scene(game: LeducPoker, state: Hand, viewer: int | None) -> Scene:
+def scene(game: LeducPoker, state: Hand, viewer: int | None) -> Shapes:
     """A card for each seat, the public card, the rounds and the chips."""
     num, cards = game.num_players, state.cards
     hands: Sequence[int | None] = cards[:num]
     if viewer is not None:
         key: Any = game.information_state(state, viewer)
         hands = key[1][: len(hands)]
-    names = ("10", "J", "Q", "K")[3 - num :]
-    shown = [
-        hand_of(seat, [None if card is None else names[card // NUM_SUITS]])
-        for seat, card in enumerate(hands)
-    ]
-    public = Cards("public card", [Card(names[c // NUM_SUITS]) for c in cards[num:]])
+    shown = [hand_of(seat, [game._name(card)]) for seat, card in enumerate(hands)]
+    public = Cards("public card", [Card(game._name(card)) for card in cards[num:]])
     rounds = betting_shapes(state.betting, ("round 1", "round 2"), state.history)
-    return Scene(turn_title(game, state, viewer), [*shown, public, *rounds])
+    return [*shown, public, *rounds]

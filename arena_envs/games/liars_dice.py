@@ -39,13 +39,14 @@ from arena_envs.game import (
     BaseGame,
     IllegalAction,
     Vector,
+    by_player,
     filled,
     fold,
     np,
     param,
 )
 from arena_envs.games.kits.cards import hand_of, taken_track
-from arena_envs.scenes.shapes import Scene, turn_title
+from arena_envs.scenes.shapes import Shapes
 
 FACES = ("one", "two", "three", "four", "five", "six")
 PLURALS = ("ones", "twos", "threes", "fours", "fives", "sixes")
@@ -136,18 +137,14 @@ class LiarsDice(BaseGame[State, int]):
         n, total = self.num_players, self.num_players * self.num_dice
         hands = self._visible(state, seat)
         dice = self._dice_text(hands[seat]) or "not rolled yet"
-        moves = ", ".join(
-            f"player_{turn % n} {self._texts[action]}"
-            for turn, action in enumerate(state.actions)
-        )
+        actions = enumerate(state.actions)
+        moves = by_player((turn % n, self._texts[action]) for turn, action in actions)
         player = self.current_player(state)
         if player == CHANCE:
             end = "The dice are being rolled."
         elif player == TERMINAL:
             winner, loser = self._outcome(state)
-            shown = ", ".join(
-                f"player_{s} {self._dice_text(hand)}" for s, hand in enumerate(hands)
-            )
+            shown = by_player(enumerate(map(self._dice_text, hands)))
             end = f"All dice: {shown}.\nThe game is over: player_{winner} wins 1, "
             end += f"player_{loser} loses 1."
         elif player == seat:
@@ -254,23 +251,20 @@ class LiarsDice(BaseGame[State, int]):
         return -1
 
 
-def scene(game: LiarsDice, state: State, viewer: int | None) -> Scene:
+def scene(game: LiarsDice, state: State, viewer: int | None) -> Shapes:
     """The dice of each seat, and the bids."""
-    num = game.num_dice
-    rolled = [
-        sorted(state.dice[seat * num : (seat + 1) * num])
-        for seat in range(game.num_players)
-    ]
+    num, seats = game.num_dice, range(game.num_players)
+    rolled = [sorted(state.dice[seat * num : (seat + 1) * num]) for seat in seats]
     seen: Any = rolled
     if viewer is not None:
         key: Any = game.information_state(state, viewer)
         seen = key[1]
-    hands = []
-    for seat, dice in enumerate(rolled):
-        faces = [str(die + 1) for die in seen[seat]]
-        hands.append(hand_of(seat, faces or [None] * len(dice)))
+    hands = [
+        hand_of(seat, [str(die + 1) for die in seen[seat]] or [None] * len(dice))
+        for seat, dice in enumerate(rolled)
+    ]
     bids = [
         (turn % game.num_players, game.action_text(state, action))
         for turn, action in enumerate(state.actions)
     ]
-    return Scene(turn_title(game, state, viewer), [*hands, taken_track("bids", bids)])
+    return [*hands, taken_track("bids", bids)]

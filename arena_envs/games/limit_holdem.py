@@ -37,7 +37,7 @@ from typing import Any
 from arena_envs.game import TERMINAL, Vector, filled, param
 from arena_envs.games.kits import cards as limit
 from arena_envs.games.kits.cards import FixedLimit, Hand, betting_shapes
-from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
+from arena_envs.scenes.shapes import Card, Cards, Shapes
 
 CARDS = tuple(rank + suit for rank in "23456789TJQKA" for suit in "cdhs")
 ROUNDS = ("Before the flop", "Flop", "Turn", "River")
@@ -186,7 +186,7 @@ def _text(cards: Sequence[int]) -> str:
 SUITS = {"c": "green", "d": "blue", "h": "red", "s": "dark"}
 
 
-def scene(game: LimitHoldem, state: Hand, viewer: int | None) -> Scene:
+def scene(game: LimitHoldem, state: Hand, viewer: int | None) -> Shapes:
     """The hands, the board, the rounds and the chips."""
     num, cards = game.num_players, state.cards
     hands: Any = [cards[seat : 2 * num : num] for seat in range(num)]
@@ -194,20 +194,13 @@ def scene(game: LimitHoldem, state: Hand, viewer: int | None) -> Scene:
     if viewer is not None:
         key: Any = game.information_state(state, viewer)
         hands = key[1]
-    shown = [
-        Cards(
-            f"player_{seat}",
-            [_card(card) for card in sorted(hand, reverse=True)]
-            or [Card(None)] * sizes[seat],
-            seat,
-        )
-        for seat, hand in enumerate(hands)
-    ]
+    shown = []
+    for seat, hand in enumerate(hands):
+        faces = [_card(card) for card in sorted(hand, reverse=True)]
+        shown.append(Cards(f"player_{seat}", faces or [Card(None)] * sizes[seat], seat))
     board = Cards("board", [_card(card) for card in cards[2 * num :]])
-    rounds = betting_shapes(
-        state.betting, [name.lower() for name in ROUNDS], state.history
-    )
-    return Scene(turn_title(game, state, viewer), [*shown, board, *rounds])
+    names = [name.lower() for name in ROUNDS]
+    return [*shown, board, *betting_shapes(state.betting, names, state.history)]
 
 
 def _card(card: int) -> Card:

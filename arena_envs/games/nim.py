@@ -39,7 +39,7 @@ from arena_envs.game import (
     np,
 )
 from arena_envs.games.kits.board import TwoPlayerGame, turn_text
-from arena_envs.scenes.shapes import Cell, Scene, Track, turn_title
+from arena_envs.scenes.shapes import Cell, Shapes, Track
 
 MAX_PILES, MAX_SIZE = 10, 100
 SPELLINGS = (
@@ -77,13 +77,12 @@ class Nim(TwoPlayerGame[State]):
     def __post_init__(self) -> None:
         super().__post_init__()
         sizes = self.pile_sizes
-        if not isinstance(sizes, (tuple, list)) or not 1 <= len(sizes) <= MAX_PILES:
+        if not isinstance(sizes, tuple) or not 1 <= len(sizes) <= MAX_PILES:
             raise ValueError(
                 f"want pile_sizes as a tuple of 1 to {MAX_PILES} integers, got {sizes!r}"
             )
         for index, size in enumerate(sizes):
             check_int(f"pile_sizes[{index}]", size, 1, MAX_SIZE)
-        object.__setattr__(self, "pile_sizes", tuple(sizes))  # records give lists
 
     @property
     def num_actions(self) -> int:
@@ -159,15 +158,13 @@ class Nim(TwoPlayerGame[State]):
         return filled("nim", self)
 
 
-def scene(game: Nim, state: State, viewer: int | None) -> Scene:
+def scene(game: Nim, state: State, viewer: int | None) -> Shapes:
     """The piles, with what was taken in gray."""
-    piles = [
+    piles = zip(state.piles, game.pile_sizes, strict=True)
+    return [
         Track(
             f"pile {number}: {left} of {size}",
             [Cell("o", "green")] * left + [Cell("", "gone")] * (size - left),
         )
-        for number, (left, size) in enumerate(
-            zip(state.piles, game.pile_sizes, strict=True), 1
-        )
+        for number, (left, size) in enumerate(piles, 1)
     ]
-    return Scene(turn_title(game, state, viewer), piles)

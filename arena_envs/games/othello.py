@@ -31,13 +31,12 @@ from typing import Any, NamedTuple
 
 from arena_envs.game import TERMINAL, AnyGame, Vector, filled
 from arena_envs.games.kits.board import (
-    LETTERS,
     Squares,
     TwoPlayerGame,
-    piece_rows,
+    piece_cells,
     turn_text,
 )
-from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
+from arena_envs.scenes.shapes import Cell, Shapes, board_grid
 
 
 class State(NamedTuple):
@@ -206,12 +205,10 @@ class OthelloGreedy:
         return rng.choice([action for action in legal if worth(action) == best])
 
 
-def scene(game: Othello, state: State, viewer: int | None) -> Scene:
+def scene(game: Othello, state: State, viewer: int | None) -> Shapes:
     """Black and white discs, and how many there are."""
     discs = (Cell("B", "dark", disc=True), Cell("W", "light", disc=True))
-    rows = piece_rows(game.grid.bits, game.size, state.black, state.white, discs)
     black, white = state.black.bit_count(), state.white.bit_count()
     title = f"player_0 has B: {black}, player_1 has W: {white}"
-    numbers = [str(number) for number in range(1, game.size + 1)]
-    board = Grid(rows, title, numbers, LETTERS[: game.size])
-    return Scene(turn_title(game, state, viewer), [board])
+    squares = piece_cells(game.grid.bits, state.black, state.white, discs)
+    return [board_grid(squares, game.size, title)]

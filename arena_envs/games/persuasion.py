@@ -75,8 +75,9 @@ from arena_envs.game import (
     next_entries,
     np,
     param,
+    share_of,
 )
-from arena_envs.scenes.shapes import Cell, Scene, Table, Track, talk_of, turn_title
+from arena_envs.scenes.shapes import Cell, Shapes, Table, Track, cells, talk_of
 from arena_envs.talk import Utterance
 
 ROLES = ("seller", "buyer")
@@ -174,10 +175,7 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action])
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, low, high in (("prior", 0.01, 0.99), ("value", 1.01, 10)):
-            given = getattr(self, name)
-            if isinstance(given, list | tuple) and given:
-                object.__setattr__(self, name, tuple(given))  # records give lists
-            for number in _several(given):
+            for number in _several(getattr(self, name)):
                 check_number(name, number, low, high)
         self.drawn  # noqa: B018 # refuses a split that these numbers do not have
 
@@ -221,8 +219,8 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action])
 
     def core_state(self, state: State) -> State:
         """The state without messages."""
-        core = (RECOMMEND, WARN, BUY, SKIP)
-        return state._replace(said=talk.nearest(state.said, core))
+        said = talk.nearest(state.said, (RECOMMEND, WARN, BUY, SKIP))
+        return state._replace(said=said)
 
     def apply(self, state: State, action: Action) -> State:
         if isinstance(action, Utterance):
@@ -247,9 +245,9 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action])
             advice = state.said[2 * number].move
             is_true.append((advice == "recommend") == (quality == HIGH))
         return {
-            "efficiency": _share(rights[HIGH]),
-            "fairness": _share(rights[LOW]),
-            "truthfulness": _share(is_true),
+            "efficiency": share_of(rights[HIGH]),
+            "fairness": share_of(rights[LOW]),
+            "truthfulness": share_of(is_true),
         }
 
     @property
@@ -373,11 +371,7 @@ def _short(value: float) -> str:
 
 
 def _several(given: float | Sequence[float]) -> Sequence[float]:
-    return given if isinstance(given, tuple) else (given,)
-
-
-def _share(kept: Sequence[bool]) -> float:
-    return sum(kept) / len(kept) if kept else 1.0
+    return given if isinstance(given, tuple) and given else (given,)
 
 
 def _trusts(game: Persuasion, state: State) -> bool:
@@ -444,36 +438,34 @@ class Persuader(talk.Scripted):
         return is_recommended and (self.style == "optimal" or share * value >= 1)
 
 
-def scene(game: Persuasion, state: State, viewer: int | None) -> Scene:
+def scene(game: Persuasion, state: State, viewer: int | None) -> Shapes:
     """The products so far, as far as the viewer knows their quality, and the talk."""
     if game.myopic and viewer == BUYER:
-        return _myopic(game, state)
+        return _myopic(state)
     known = state.qualities if viewer is None else game.known_qualities(state, viewer)
-    cells = [
+    products = [
         Cell(quality or "hidden", "green" if state.is_bought(number) else "")
         for number, quality in enumerate(known)
     ]
-    shapes: list[Any] = [Track("products; those that are bought are green", cells)]
 
     def told(turn: int, said: Utterance) -> str:
         return f"{said.move}s (round {turn // 2 + 1})"
 
-    shapes += talk_of(state.said, viewer, lambda turn: turn % 2, told)
-    return Scene(turn_title(game, state, viewer), shapes)
+    track = Track("products; those that are bought are green", products)
+    return [track, *talk_of(state.said, viewer, told)]
 
 
-def _myopic(game: Persuasion, state: State) -> Scene:
+def _myopic(state: State) -> Shapes:
     """The view of a buyer that knows numbers of the past alone, and the advice of its round."""
     number = len(state.said) // 2
     bought = [state.qualities[n] for n in range(number) if state.is_bought(n)]
-    counts = (number, len(bought), bought.count(LOW))
     header = ("products before", "bought", "bought, of low quality")
-    shapes: list[Any] = [Table("past", header, [[Cell(str(n)) for n in counts]])]
-    advice = state.said[2 * number :]
-    shapes += talk_of(
-        advice,
-        BUYER,
-        lambda turn: SELLER,
-        lambda turn, said: f"{said.move}s (round {number + 1})",
-    )
-    return Scene(turn_title(game, state, BUYER), shapes)
+    counts = cells(str(number), str(len(bought)), str(bought.count(LOW)))
+
+    def told(turn: int, said: Utterance) -> str:
+        return f"{said.move}s (round {number + 1})"
+
+    return [
+        Table("past", header, [counts]),
+        *talk_of(state.said[2 * number :], BUYER, told),
+    ]

@@ -44,7 +44,7 @@ from arena_envs.game import (
     param,
 )
 from arena_envs.games.kits.matrix import ChoiceRounds, State
-from arena_envs.scenes.shapes import Cell, Scene, chosen_cells, rounds_table, turn_title
+from arena_envs.scenes.shapes import Cell, Shapes, chosen_cells, rounds_table
 
 TOKENS = re.compile(r"(?:contribute )?([0-9]{1,3})(?: tokens?)?")
 
@@ -139,17 +139,15 @@ class PublicGoods(ChoiceRounds):
         return [self.endowment - tokens + share for tokens in chosen]
 
 
-def scene(game: PublicGoods, state: State, viewer: int | None) -> Scene:
+def scene(game: PublicGoods, state: State, viewer: int | None) -> Shapes:
     """The contributions by round, and the payments."""
     most, chosen = game.endowment, [str(tokens) for tokens in state.chosen]
     rows = [[_share(tokens, most) for tokens in choices] for choices in state.rounds]
     if game.current_player(state) != TERMINAL:
         rows.append(chosen_cells(chosen, game.num_players, viewer))
     paid = ["paid", *(f"{value:.6g}" for value in state.paid)]
-    title = f"contributions of {game.endowment} tokens; the pot counts x "
-    title += f"{game.multiplier:g}"
-    table = rounds_table(game, title, rows, paid)
-    return Scene(turn_title(game, state, viewer), [table])
+    title = f"contributions of {most} tokens; the pot counts x {game.multiplier:g}"
+    return [rounds_table(game, title, rows, paid)]
 
 
 def _share(tokens: int, most: int) -> Cell:

@@ -37,6 +37,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from importlib import resources
+from importlib.util import find_spec, module_from_spec
 from itertools import product
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
@@ -45,7 +46,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from arena_envs import talk
 from arena_envs.checks import check_known
-from arena_envs.doors import Door, broken, import_extra
+from arena_envs.doors import Door, broken, import_extra, missing_extra, value_of
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -62,7 +63,7 @@ from arena_envs.game import (
     param,
 )
 from arena_envs.hostile import break_markup, quoted
-from arena_envs.scenes.shapes import Cell, Scene, Table, talk_of, turn_title
+from arena_envs.scenes.shapes import Shapes, Table, cells, talk_of
 from arena_envs.talk import Utterance
 
 SCORING = ("exact", "numeric", "choice", "math_verify")
@@ -363,10 +364,46 @@ def reasoning(name: str, num: int = 500, seed: int = 0, **options: Any) -> TaskL
     )
 
 
+def mmlu_dev(subject: str | None = None) -> TaskList:
+    """The development questions of MMLU, about five a subject, as the package lm-eval has them.
+
+    Args:
+        subject: such as `"anatomy"`; None: all 57.
+
+    Raises:
+        ValueError: there is no such subject, or the package has it in another form.
+        ModuleNotFoundError: the package is not installed; says what to install.
+    """
+    if (spec := find_spec("lm_eval")) is None:
+        raise missing_extra(ModuleNotFoundError(name="lm_eval"), "mmlu")
+    folder = resources.files(module_from_spec(spec)) / "tasks/mmlu/flan_cot_fewshot"
+    files = {
+        file.name[len("mmlu_") : -len(".yaml")]: file
+        for file in sorted(folder.iterdir(), key=lambda file: file.name)
+        if re.fullmatch(r"mmlu_\w+\.yaml", file.name)
+    }
+    if subject is not None:
+        check_known(subject, files, f"no subject of MMLU {subject!r:.80}")
+        files = {subject: files[subject]}
+    tasks = []
+    for file in files.values():
+        for one in value_of(file.read_text("utf-8"))["fewshot_config"]["samples"]:
+            question, *choices = re.split(r"\s+\([A-J]\) ", one["question"])
+            told = re.search(r"answer is (\([A-J]\))\W*\Z", one["target"])
+            answer = _letter(told and told[1], choices)
+            tasks.append(Task(question, answer, "choice", tuple(choices)))
+    return TaskList(tuple(tasks))
+
+
 sources: Door[TaskSource] = Door(
     "task source",
     "arena.tasks",
-    {"arithmetic": arithmetic, "jsonl": jsonl, "reasoning": reasoning},
+    {
+        "arithmetic": arithmetic,
+        "jsonl": jsonl,
+        "mmlu_dev": mmlu_dev,
+        "reasoning": reasoning,
+    },
     extra="questions",
 )
 
@@ -872,18 +909,19 @@ def _uttered(move: str, text: str) -> Utterance | None:
     return Utterance("answer", (answer,), message.strip()) if answer else None
 
 
-def scene(game: Questions, state: State, viewer: int | None) -> Scene:
+def scene(game: Questions, state: State, viewer: int | None) -> Shapes:
     """The questions and the talk, as far as the viewer reads them."""
     texts = [game.tasks[number].text() for number in state.drawn]
     turns = [*range(len(state.said))]
     if viewer is not None:
         texts, turns = game._read(state, viewer), [*game.known(state, viewer)]
-    rows = [[Cell(text or "hidden")] for text in texts]
 
     def told(at: int, said: Utterance) -> str:
         return f"{TOLD[said.move]} {' '.join(map(str, said.values))}".strip()
 
     said, speakers = [state.said[turn] for turn in turns], game.plan.schedule
-    shapes = talk_of(said, viewer, lambda at: speakers[turns[at]][0], told)
-    title = turn_title(game, state, viewer)
-    return Scene(title, [Table("questions", ("",), rows), *shapes])
+    shapes = talk_of(said, viewer, told, lambda at: speakers[turns[at]][0])
+    return [
+        Table("questions", ("",), [cells(text or "hidden") for text in texts]),
+        *shapes,
+    ]

@@ -43,7 +43,7 @@ from arena_envs.game import (
     over_text,
     param,
 )
-from arena_envs.scenes.shapes import Cell, Scene, Table, Track, turn_title
+from arena_envs.scenes.shapes import Cell, Shapes, Table, Track, cells
 
 MOST_DOUBLED = 16  # rounds of falling or rising stakes
 
@@ -255,20 +255,18 @@ class Rounds(BaseGame[State, int]):
         return " ".join([filled("rounds", self, pairs=pairs, stakes=stakes), *more])
 
 
-def scene(game: Rounds, state: State, viewer: int | None) -> Scene:
+def scene(game: Rounds, state: State, viewer: int | None) -> Shapes:
     """The rounds with their stakes, and the points that are paid, due and owed."""
-    done = [Cell(str(game.stake(n)), "gone") for n in range(state.number)]
-    left = [Cell(str(game.stake(n))) for n in range(state.number, game.num_rounds)]
-    if left:
-        left[0] = left[0]._replace(mark=True)
-    symbol = "-" if state.symbol < 0 else chr(65 + state.symbol)
+    stakes = [Cell(str(game.stake(n))) for n in range(game.num_rounds)]
+    for number, cell in enumerate(stakes[: state.number + 1]):
+        is_over = number < state.number
+        stakes[number] = cell._replace(tone="gone" * is_over, mark=not is_over)
     points = {
-        "symbol": symbol,
+        "symbol": "-" if state.symbol < 0 else chr(65 + state.symbol),
         "right answers": str(state.right),
         "paid": str(state.paid),
         "due": ", ".join(map(str, state.due)),
         "to be taken back": str(state.owed),
     }
-    table = Table("this round", list(points), [[Cell(x) for x in points.values()]])
-    title = turn_title(game, state, viewer)
-    return Scene(title, [Track("stakes by round", [*done, *left]), table])
+    table = Table("this round", list(points), [cells(*points.values())])
+    return [Track("stakes by round", stakes), table]

@@ -62,8 +62,9 @@ from arena_envs.game import (
     np,
     over_text,
     param,
+    share_of,
 )
-from arena_envs.scenes.shapes import Cell, Scene, Track, talk_of, turn_title
+from arena_envs.scenes.shapes import Cell, Shapes, Track, talk_of
 from arena_envs.talk import Move, Utterance
 
 
@@ -92,10 +93,6 @@ class State(NamedTuple):
         """The balls that pay 1 now, ascending."""
         balls = self.selected
         return [ball for ball in self.paying if ball not in balls]
-
-
-def _share(kept: Sequence[bool]) -> float:
-    return sum(kept) / len(kept) if kept else 1.0
 
 
 Action = Utterance | str  # chance draws the paying balls, such as "1 4"
@@ -204,8 +201,8 @@ class SaySelect(talk.PairedTurns[State, Action]):
         return {
             "efficiency": gains.count(1) / most,
             "score_share": sum(gains) / most,
-            "truthfulness": _share(is_true),
-            "agreement": _share(agrees),
+            "truthfulness": share_of(is_true),
+            "agreement": share_of(agrees),
         }
 
     @property
@@ -375,24 +372,21 @@ def _by_the_prior(game: SaySelect, state: State) -> Utterance:
     return Utterance("select", (ball,)) if 2 * pays > sum(p for _, p in draws) else QUIT
 
 
-def scene(game: SaySelect, state: State, viewer: int | None) -> Scene:
+def scene(game: SaySelect, state: State, viewer: int | None) -> Shapes:
     """The balls as far as the viewer knows what they pay, the score, and the talk."""
     sees = viewer in (None, SPEAKER) and bool(state.paying)
     taken, gains = state.selected, state.gains
-    cells = []
+    balls = []
     for ball in range(1, game.num_balls + 1):
         tone = ("green" if ball in state.paying else "red") if sees else ""
         if ball in taken:
             tone = "green" if gains[taken.index(ball)] == 1 else "red"
-        cells.append(Cell(str(ball), tone, mark=ball in taken))
+        balls.append(Cell(str(ball), tone, mark=ball in taken))
     title = "balls that paid 1 at first are green; selected ones have a frame"
-    shapes: list[Any] = [Track(title, cells)]
 
     def told(turn: int, said: Utterance) -> str:
-        past = {"name": "names", "select": "selects", "quit": "quits"}[said.move]
         ball = f" ball {said.values[0]}" if said.values else ""
         paid = f", which pays {gains[turn // 2]}" if said.move == "select" else ""
-        return f"{past}{ball}{paid} (round {turn // 2 + 1})"
+        return f"{said.move}s{ball}{paid} (round {turn // 2 + 1})"
 
-    shapes += talk_of(state.said, viewer, lambda turn: turn % 2, told)
-    return Scene(turn_title(game, state, viewer), shapes)
+    return [Track(title, balls), *talk_of(state.said, viewer, told)]

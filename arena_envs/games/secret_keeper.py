@@ -77,15 +77,7 @@ from arena_envs.game import (
 )
 from arena_envs.games.kits.words import forms, read_words, words_of
 from arena_envs.hostile import break_markup
-from arena_envs.scenes.shapes import (
-    MAX_SAID,
-    Bubble,
-    Cell,
-    Scene,
-    Table,
-    Talk,
-    turn_title,
-)
+from arena_envs.scenes.shapes import MAX_SAID, Bubble, Scene, Shapes, Table, Talk, cells
 from arena_envs.talk import Utterance
 
 ATTACKER, KEEPER, SUBJECT = 0, 1, 2
@@ -320,11 +312,7 @@ class SecretKeeper(talk.PairedTurns[State, Action]):
 
     def known(self, state: State, seat: int) -> tuple[str, str]:
         """The secret and the password, "" where the seat does not know them."""
-        learned = {
-            ATTACKER: state.is_leaked,
-            KEEPER: True,
-            SUBJECT: state.num_told("subject") > 0,
-        }[seat]
+        learned = (state.is_leaked, True, state.num_told("subject") > 0)[seat]
         password = "" if seat == ATTACKER else state.password
         return (state.secret if learned else "", password)
 
@@ -464,23 +452,17 @@ class SecretHolder(talk.Scripted):
             guess = f"The password is {rng.choice(game.words)}."
             words = guess if self.style == "greedy" else "I am the attacker."
         said = talk.with_words(game, ASK, words)
-        return (
-            said._replace(audience=tuple(sorted((KEEPER, seat))))
-            if said.message
-            else said
-        )
+        pair = tuple(sorted((KEEPER, seat)))
+        return said._replace(audience=pair) if said.message else said
 
 
-def scene(game: SecretKeeper, state: State, viewer: int | None) -> Scene:
+def scene(game: SecretKeeper, state: State, viewer: int | None) -> Scene | Shapes:
     """The secret and the password as the viewer knows them, the rounds, and the talk."""
     secret, password = game.known(state, KEEPER if viewer is None else viewer)
     rows = [
-        [Cell("secret"), Cell(secret or "hidden")],
-        [Cell("password"), Cell(password or "hidden")],
+        cells("secret", secret or "hidden"),
+        cells("password", password or "hidden"),
     ]
-    player, title = game.current_player(state), turn_title(game, state, viewer)
-    if viewer == KEEPER and player in (ATTACKER, SUBJECT):
-        title = "Somebody is to ask."
     shapes: list[Any] = [Table("what is known", ("", ""), rows)]
     words = []
     for turn, each in enumerate(state.said):
@@ -497,4 +479,5 @@ def scene(game: SecretKeeper, state: State, viewer: int | None) -> Scene:
         words.append(Bubble(seat, message, action, audience))
     if words:
         shapes.append(Talk("talk", words[-MAX_SAID:]))
-    return Scene(title, shapes)
+    is_asked = viewer == KEEPER and game.current_player(state) in (ATTACKER, SUBJECT)
+    return Scene("Somebody is to ask.", shapes) if is_asked else shapes

@@ -23,7 +23,7 @@ see at the end whether the guess was right.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
@@ -36,7 +36,7 @@ from arena_envs.game import (
     np,
     param,
 )
-from arena_envs.scenes.shapes import Card, Cards, Scene, turn_title
+from arena_envs.scenes.shapes import Card, Cards, Shapes
 
 SPEAKER, LISTENER = 0, 1
 
@@ -125,24 +125,18 @@ class Signaling(BaseGame[State, int]):
             return f"{target} You are to say a word."
         return f"{target} You said word {state.word}. player_1 is to guess."
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[int, int, int, int, bool]:
+    def information_state(self, state: State, seat: int) -> Any:
         target = state.target if seat == SPEAKER else -1
         right = state.guess == state.target >= 0
         return (seat, target, state.word, state.guess, right)
 
     def features(self, state: State, seat: int) -> Vector:
         """One-hot seat, target (for the speaker), word and guess; whether it is right."""
-        num_targets, num_words = self.num_targets, self.num_words
-        values = np.zeros(2 + 2 * num_targets + num_words + 1, np.float32)
-        values[seat] = 1
-        if seat == SPEAKER and state.target >= 0:
-            values[2 + state.target] = 1
-        if state.word >= 0:
-            values[2 + num_targets + state.word] = 1
-        if state.guess >= 0:
-            values[2 + num_targets + num_words + state.guess] = 1
+        first, second = 2 + self.num_targets, 2 + self.num_targets + self.num_words
+        target = state.target if seat == SPEAKER else -1
+        places = ((2, target), (first, state.word), (second, state.guess))
+        values = np.zeros(second + self.num_targets + 1, np.float32)
+        values[[seat, *(start + number for start, number in places if number >= 0)]] = 1
         values[-1] = self.returns(state)[seat]
         return values
 
@@ -178,17 +172,17 @@ class Signaling(BaseGame[State, int]):
         return {1: "0", 2: "0 or 1"}.get(num, f"a number from 0 to {num - 1}")
 
 
-def scene(game: Signaling, state: State, viewer: int | None) -> Scene:
+def scene(game: Signaling, state: State, viewer: int | None) -> Shapes:
     """The target, the word and the guess."""
     target = state.target
     if viewer is not None:
         _, target, *_ = game.information_state(state, viewer)
     drawn = [] if state.target < 0 else [Card(str(target) if target >= 0 else None)]
-    word = [Card(str(state.word))] if state.word >= 0 else []
-    guess = [Card(str(state.guess))] if state.guess >= 0 else []
-    shapes = [
+    word, guess = (
+        [Card(str(said))] if said >= 0 else [] for said in (state.word, state.guess)
+    )
+    return [
         Cards("target", drawn),
         Cards("word of player_0", word, 0),
         Cards("guess of player_1", guess, 1),
     ]
-    return Scene(turn_title(game, state, viewer), shapes)

@@ -58,24 +58,11 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from arena_envs import talk
-from arena_envs.game import (
-    TERMINAL,
-    Vector,
-    counted,
-    filled,
-    np,
-    param,
-)
-from arena_envs.scenes.shapes import (
-    Cell,
-    Scene,
-    rounds_table,
-    talk_of,
-    turn_title,
-)
+from arena_envs.game import TERMINAL, Vector, counted, filled, np, others_again, param
+from arena_envs.scenes.shapes import Cell, Shapes, rounds_table, talk_of
 from arena_envs.talk import Utterance
 
 COOPERATE, DEFECT = 0, 1
@@ -334,10 +321,7 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the choices of the others in the running round uniformly."""
-        chosen = tuple(
-            choice if other == seat else rng.randrange(2)
-            for other, choice in enumerate(state.chosen)
-        )
+        chosen = others_again(state.chosen, seat, lambda _: rng.randrange(2))
         return state._replace(chosen=chosen)
 
     @cached_property
@@ -397,16 +381,15 @@ def _trusts(game: SocialDilemma, state: State, seat: int) -> bool:
     return not betrayed and all(promised[s] == COOPERATE for s in spoke - {seat})
 
 
-def scene(game: SocialDilemma, state: State, viewer: int | None) -> Scene:
+def scene(game: SocialDilemma, state: State, viewer: int | None) -> Shapes:
     """The choices by round, the points, and the talk."""
     rows = [list(map(_choice, choices)) for choices in state.rounds]
     if len(state.rounds) < game.num_rounds:
-        shown = [viewer in (None, seat) for seat in range(len(state.chosen))]
-        own = zip(shown, state.chosen, strict=True)
-        now = [_choice(choice) if is_shown else Cell("?") for is_shown, choice in own]
-        rows.append([*now, *[Cell("?")] * (game.num_players - len(now))])
+        rows.append([Cell("?")] * game.num_players)
+        for seat, choice in enumerate(state.chosen):
+            if viewer in (None, seat):
+                rows[-1][seat] = _choice(choice)
     points = ["points", *map(str, game.paid(state.rounds))]
-    shapes: list[Any] = [rounds_table(game, "choices by round", rows, points)]
 
     def action(turn: int, said: talk.Utterance) -> str:
         move, values = said.move, said.values
@@ -414,8 +397,8 @@ def scene(game: SocialDilemma, state: State, viewer: int | None) -> Scene:
         number = turn // (game.num_players * game.talk_turns) + 1
         return f"{did.get(move, '')} (round {number})".strip()
 
-    shapes += talk_of(state.said, viewer, game.speaker_of, action)
-    return Scene(turn_title(game, state, viewer), shapes)
+    table = rounds_table(game, "choices by round", rows, points)
+    return [table, *talk_of(state.said, viewer, action, game.speaker_of)]
 
 
 def _choice(choice: int) -> Cell:

@@ -60,7 +60,7 @@ from arena_envs.game import (
     param,
     split_of,
 )
-from arena_envs.scenes.shapes import Cell, Grid, Scene, Track, turn_title
+from arena_envs.scenes.shapes import Cell, Grid, Shapes, Track, cut
 
 HOPELESS = 1_000_000  # pushes, for a box that cannot be pushed to a goal
 
@@ -354,14 +354,11 @@ class Sokoban(BaseGame[State, int]):
         if isinstance(self.level, str) or not isinstance(self.level, Sequence):
             raise ValueError(f"want level as rows or None, got {self.level!r:.80}")
         check_rows("level", self.level, MAX_SIZE)
-        object.__setattr__(self, "level", tuple(self.level))  # records give lists
 
     @property
     def pays(self) -> Pays:
-        num_boxes = self.num_boxes
-        if self.level is not None:
-            num_boxes = sum(row.count("$") for row in self.level)  # off their goals
-        return "on_the_way" if num_boxes > 1 else "end"
+        rows = self.level or "$" * self.num_boxes  # boxes off their goals
+        return "on_the_way" if "".join(rows).count("$") > 1 else "end"
 
     @property
     def max_turns(self) -> int:
@@ -385,9 +382,7 @@ class Sokoban(BaseGame[State, int]):
 
     @property
     def knobs(self) -> Mapping[str, tuple[Any, ...]]:
-        if self.level is not None:
-            return {}
-        return super().knobs
+        return super().knobs if self.level is None else {}
 
     @property
     def heuristic(self) -> str | None:
@@ -456,10 +451,7 @@ class Sokoban(BaseGame[State, int]):
         if state.level < 0:
             return "You are player_0. The level is being drawn."
         symbols, width = self.symbols(state), self.level_at(state).room.num_columns
-        rows = [
-            " ".join(symbols[first : first + width])
-            for first in range(0, len(symbols), width)
-        ]
+        rows = [" ".join(symbols[i : i + width]) for i in range(0, len(symbols), width)]
         row, column = divmod(state.player, width)
         place = f"You are in row {row + 1}, column {column + 1}"
         num = len(state.boxes)
@@ -565,13 +557,10 @@ ROOM = {
 }
 
 
-def scene(game: Sokoban, state: State, viewer: int | None) -> Scene:
+def scene(game: Sokoban, state: State, viewer: int | None) -> Shapes:
     """The room, the boxes and the player; a frame is around what stands on a goal."""
-    title = turn_title(game, state, viewer)
     if state.level < 0:
-        return Scene(title, [Track("the level is being drawn", [])])
-    cells = [ROOM[symbol] for symbol in game.symbols(state)]
-    width = game.level_at(state).room.num_columns
-    rows = [cells[i : i + width] for i in range(0, len(cells), width)]
+        return [Track("the level is being drawn", [])]
+    squares = [ROOM[symbol] for symbol in game.symbols(state)]
     told = f"{state.num_moves} of {game.max_moves} moves made; a frame: on a goal"
-    return Scene(title, [Grid(rows, told)])
+    return [Grid(cut(squares, game.level_at(state).room.num_columns), told)]

@@ -42,7 +42,7 @@ from arena_envs.game import (
     np,
     param,
 )
-from arena_envs.scenes.shapes import Cell, Grid, Scene, Track, turn_title
+from arena_envs.scenes.shapes import Cell, Shapes, Track, board_grid
 
 MOVES = ("up", "down", "left", "right", "stay")
 STEPS = ((0, 1), (0, -1), (-1, 0), (1, 0), (0, 0))  # column and row
@@ -77,10 +77,9 @@ class Cells:
 
     def distance(self, cell: int) -> int:
         """Number of moves from the start to a cell."""
-        (row, column), (to_row, to_column) = (
-            divmod(each, self._size) for each in (self.start, cell)
-        )
-        return abs(row - to_row) + abs(column - to_column)
+        row, column = divmod(cell, self._size)
+        middle = self._size // 2  # of the start
+        return abs(row - middle) + abs(column - middle)
 
     def name(self, cell: int) -> str:
         """Letter of the column and number of the row, such as "a1"."""
@@ -207,9 +206,7 @@ class SpeakerListener(BaseGame[State, int]):
             lines.append(f"{step}: {whose} to {('speak', 'move')[player]}.")
         return "\n".join(lines)
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[int, int, tuple[int, ...], tuple[int, ...], bool]:
+    def information_state(self, state: State, seat: int) -> Any:
         goal = state.goal if seat == SPEAKER else -1
         return (seat, goal, state.words, state.path, self._is_reached(state))
 
@@ -285,26 +282,21 @@ class SpeakerListener(BaseGame[State, int]):
         return state.path[-1] if state.path else self.cells.start
 
 
-def scene(game: SpeakerListener, state: State, viewer: int | None) -> Scene:
+def scene(game: SpeakerListener, state: State, viewer: int | None) -> Shapes:
     """The grid with the listener and the goal, and the words."""
-    goal, size = state.goal, game.size
+    goal = state.goal
     if viewer is not None:
         key: Any = game.information_state(state, viewer)
         goal = key[1]
-    here = state.path[-1] if state.path else game.cells.start
-    cells = [Cell()] * size**2
+    squares = [Cell()] * game.size**2
     for cell in game.goals:
-        cells[cell] = Cell("goal?", "gone")
+        squares[cell] = Cell("" if goal >= 0 else "goal?", "gone")
     if goal >= 0:
-        for cell in game.goals:
-            cells[cell] = Cell("", "gone")
-        cells[goal] = Cell("goal", "green")
+        squares[goal] = Cell("goal", "green")
     for cell in state.path[:-1]:
-        cells[cell] = cells[cell]._replace(mark=True)
-    cells[here] = Cell("P1", "seat1", mark=True)
-    rows = [cells[row * size : (row + 1) * size] for row in range(size)]
-    numbers = [str(row + 1) for row in range(size)]
+        squares[cell] = squares[cell]._replace(mark=True)
+    squares[game._cell(state)] = Cell("P1", "seat1", mark=True)
     title = "player_1 walks; cells that it has left have a frame"
-    board = Grid(rows[::-1], title, numbers[::-1], "abcdefghi"[:size])
     said = [Cell(f"word {word}", "seat0") for word in state.words]
-    return Scene(turn_title(game, state, viewer), [board, Track("words", said)])
+    board = board_grid(squares, game.size, title, upwards=True)
+    return [board, Track("words", said)]

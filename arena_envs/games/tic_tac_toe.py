@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from arena_envs.game import TERMINAL, Vector, filled, np, param
-from arena_envs.games.kits.board import TwoPlayerGame, piece_rows, turn_text
-from arena_envs.scenes.shapes import Cell, Grid, Scene, turn_title
+from arena_envs.games.kits.board import TwoPlayerGame, piece_cells, turn_text
+from arena_envs.scenes.shapes import Cell, Shapes, board_grid
 
 SQUARES = tuple(column + row for row in "123" for column in "abc")
 FULL = 2**9 - 1
@@ -88,17 +88,9 @@ class TicTacToe(TwoPlayerGame[State]):
         return (0.0, 0.0)
 
     def observe(self, state: State, seat: int) -> str:
-        marks = [
-            "X"
-            if state.crosses >> square & 1
-            else "O"
-            if state.noughts >> square & 1
-            else "."
-            for square in range(9)
-        ]
-        rows = [
-            f"{row + 1} {' '.join(marks[3 * row : 3 * row + 3])}" for row in range(3)
-        ]
+        pairs = [(state.crosses >> n & 1, state.noughts >> n & 1) for n in range(9)]
+        marks = ["XO"[nought] if cross | nought else "." for cross, nought in pairs]
+        rows = [f"{n // 3 + 1} {' '.join(marks[n : n + 3])}" for n in (0, 3, 6)]
         won = float(WON[state.crosses]) - float(WON[state.noughts])
         turn = turn_text(self.current_player(state), seat, (won, -won))
         return "\n".join([f"You are {'XO'[seat]}. {turn}", "  a b c", *rows])
@@ -118,13 +110,13 @@ class TicTacToe(TwoPlayerGame[State]):
         return filled("tic_tac_toe", self)
 
 
-def scene(game: TicTacToe, state: State, viewer: int | None) -> Scene:
+def scene(game: TicTacToe, state: State, viewer: int | None) -> Shapes:
     """Crosses and noughts, with the winning line pointed out."""
-    lines = [line for line in LINES if any(m & line == line for m in state)]
-    marks = [Cell("X", "seat0"), Cell("O", "seat1")]
-    rows = piece_rows([1 << i for i in range(9)], 3, *state, (marks[0], marks[1]))
-    for place in range(9):
-        if any(line >> place & 1 for line in lines):
-            row, column = divmod(place, 3)
-            rows[row][column] = rows[row][column]._replace(mark=True)
-    return Scene(turn_title(game, state, viewer), [Grid(rows, "", "123", "abc")])
+    won = [line for line in LINES if any(m & line == line for m in state)]
+    bits = [1 << place for place in range(9)]
+    squares = piece_cells(bits, *state, (Cell("X", "seat0"), Cell("O", "seat1")))
+    marked = [
+        cell._replace(mark=any(line & bit for line in won))
+        for cell, bit in zip(squares, bits, strict=True)
+    ]
+    return [board_grid(marked, 3)]

@@ -21,7 +21,7 @@ always get 8. The best pairs get 10: `player_0` plays 0 or 2 depending on its ca
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
@@ -29,19 +29,13 @@ from arena_envs.game import (
     BaseGame,
     IllegalAction,
     Vector,
+    by_player,
     filled,
     fold,
     np,
 )
-from arena_envs.scenes.shapes import (
-    Card,
-    Cards,
-    Cell,
-    Scene,
-    Track,
-    seat_tone,
-    turn_title,
-)
+from arena_envs.games.kits.cards import hand_of
+from arena_envs.scenes.shapes import Shapes, Track, seat_cell
 
 NUM_CARDS, NUM_PLAYS = 2, 3
 POINTS = {  # by cards, then by the first and the second play
@@ -102,9 +96,7 @@ class TinyHanabi(BaseGame[State, int]):
     def observe(self, state: State, seat: int) -> str:
         cards = state.cards[seat : seat + 1]
         hand = f"hold card {cards[0]}" if cards else "have no card yet"
-        played = ", ".join(
-            f"player_{who} played {action}" for who, action in enumerate(state.plays)
-        )
+        played = by_player(enumerate(f"played {action}" for action in state.plays))
         player = self.current_player(state)
         whose = {
             seat: " You are to move.",
@@ -116,9 +108,7 @@ class TinyHanabi(BaseGame[State, int]):
             f"{whose.get(player, '')}"
         )
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[int, tuple[int, ...], tuple[int, ...], Sequence[float]]:
+    def information_state(self, state: State, seat: int) -> Any:
         """With the points at the end, which tell about the other card."""
         return (seat, state.cards[seat : seat + 1], state.plays, self.returns(state))
 
@@ -169,18 +159,13 @@ class TinyHanabi(BaseGame[State, int]):
         )
 
 
-def scene(game: TinyHanabi, state: State, viewer: int | None) -> Scene:
+def scene(game: TinyHanabi, state: State, viewer: int | None) -> Shapes:
     """Both cards and the plays."""
     hands = [
-        Cards(
-            f"player_{seat}",
-            [Card(str(card) if viewer in (None, seat) else None)],
-            seat,
-        )
+        hand_of(seat, [str(card) if viewer in (None, seat) else None])
         for seat, card in enumerate(state.cards)
     ]
     plays = [
-        Cell(f"play {action}", seat_tone(seat))
-        for seat, action in enumerate(state.plays)
+        seat_cell(seat, f"play {action}") for seat, action in enumerate(state.plays)
     ]
-    return Scene(turn_title(game, state, viewer), [*hands, Track("plays", plays)])
+    return [*hands, Track("plays", plays)]

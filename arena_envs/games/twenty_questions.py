@@ -52,7 +52,7 @@ from typing import NamedTuple
 
 from arena_envs.game import TERMINAL, filled, param
 from arena_envs.games.kits.clues import vocabulary
-from arena_envs.games.kits.secrets import SecretGame, State, secret_scene
+from arena_envs.games.kits.secrets import SecretGame, State, secret_shapes
 from arena_envs.games.kits.words import (
     Rows,
     check_used,
@@ -61,7 +61,7 @@ from arena_envs.games.kits.words import (
     rows_of,
     shipped_rows,
 )
-from arena_envs.scenes.shapes import Cell, Scene
+from arena_envs.scenes.shapes import Cell, Shapes
 
 SHIPPED = "things"  # arena_envs/words/things.csv
 CELLS = {"yes": True, "no": False}
@@ -102,13 +102,13 @@ def read_rows(param: str, source: str | Path | Rows) -> tuple[tuple[str, ...], .
             f"want a header with questions and two things or more in {param}, got "
             f"{len(rows)} rows"
         )
-    check_words(rows[0], f"{where.format(1)}, column {{}}")
+    check_words(rows[0], f"{where} 1, column")
     check_words([row[0] if row else "" for row in rows], where)
     for number, row in enumerate(rows, 1):
         wrong = [cell for cell in row[1:] if number > 1 and cell not in CELLS]
         if wrong or len(row) != len(rows[0]):
             raise ValueError(
-                f"{where.format(number)}: want {len(rows[0]) - 1} cells 'yes' or 'no' after "
+                f"{where} {number}: want {len(rows[0]) - 1} cells 'yes' or 'no' after "
                 f"{row[0]!r}, got {len(row) - 1} cells, {len(wrong)} of them others: "
                 "correct the row"
             )
@@ -300,16 +300,11 @@ class TwentyQuestions(SecretGame):
         return "\n".join(parts)
 
 
-def scene(game: TwentyQuestions, state: State, viewer: int | None) -> Scene:
+def scene(game: TwentyQuestions, state: State, viewer: int | None) -> Shapes:
     """The thing, and the questions with their answers."""
     rows = [
-        (
-            game.action_text(state, action),
-            Cell(game.told(action, answer), "green" if answer else ""),
-        )
-        for action, answer in zip(state.asked, game.answers(state), strict=True)
+        (game.action_text(state, action), Cell(game.told(action, yes), "green" * yes))
+        for action, yes in zip(state.asked, game.answers(state), strict=True)
     ]
-    thing = game.facts.things[state.secret]
-    return secret_scene(
-        game, state, viewer, ("thing", thing), ("question", "answer"), rows
-    )
+    thing = ("thing", game.facts.things[state.secret])
+    return secret_shapes(game, state, viewer, thing, ("question", "answer"), rows)

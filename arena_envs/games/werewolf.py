@@ -68,11 +68,13 @@ from arena_envs.game import (
     CHANCE,
     TERMINAL,
     Vector,
+    by_player,
     filled,
     np,
     param,
+    share_of,
 )
-from arena_envs.scenes.shapes import Cell, Scene, Table, seat_tone, talk_of, turn_title
+from arena_envs.scenes.shapes import Shapes, Table, cells, seat_cell, talk_of
 from arena_envs.talk import Utterance
 
 ROLES = ("wolf", "seer", "doctor", "villager")
@@ -337,7 +339,6 @@ def _night(
 
 KILL, *DAY_SPEECH = (talk.Move(name) for name in SPOKEN)
 VOTING = talk.Move("vote", message="no")
-BUDGET = 12_000  # characters of quoted messages in a text; each takes at most 12 per character
 
 TASKS = {
     "kill": "name the player to kill",
@@ -355,23 +356,6 @@ PAST = {
     "pass": "passed",
     "vote": "voted for {}",
 }
-
-
-def _observed(state: State, seat: int, player: int, max_message: int) -> Iterator[str]:
-    known = known_roles(state, seat)
-    role = f", {article(known[seat])}" if len(known) > seat else ""
-    alive = " and alive" if seat in state.living else " and dead"
-    yield f"You are player_{seat}{role}{alive}. {_stage(state, seat, player)}"
-    yield f"Living: {named(state.living)}."
-    yield from _knowledge(state, seat, known)
-    yield from _chronicle(state)
-    shown = [
-        each
-        for each in known_events(state, seat)
-        if each.said.move not in ("vote", "see", "sleep")
-        or _is_running_vote(state, each)
-    ]
-    yield from _transcript(shown, seat, max(3, BUDGET // (12 * max_message)))
 
 
 def named(seats: Sequence[int]) -> str:
@@ -430,9 +414,7 @@ def _chronicle(state: State) -> Iterator[str]:
             yield f"Night {day}: {_fate(died, day, NIGHT, 'died')}."
         votes = [e for e in state.past if e.day == day and e.phase == VOTE]
         if votes and not _is_running_vote(state, votes[0]):
-            cast = ", ".join(
-                f"player_{each.seat} for player_{each.said.values[0]}" for each in votes
-            )
+            cast = by_player((e.seat, f"for player_{e.said.values[0]}") for e in votes)
             yield f"Day {day} votes: {cast}. {_fate(died, day, VOTE, 'was voted out')}."
 
 
@@ -465,19 +447,6 @@ def _transcript(shown: Sequence[Event], seat: int, latest: int) -> Iterator[str]
     yield from talk.transcript(
         said, seat, told, latest=latest, brief=brief, num_listed=None
     )
-
-
-def how_to_write(num_statements: int, num_wolves: int, max_message: int) -> str:
-    """The paragraph of the rules about messages."""
-    names = [*DAY_SPEECH] if num_statements else []
-    how = talk.how_to_write((*names, VOTING), max_message, "the other players")
-    if num_wolves == 1 or not max_message:
-        return how
-    if num_statements:
-        return (
-            f'{how} With "kill", wolves may speak in the same way; only wolves read it.'
-        )
-    return talk.how_to_write((KILL, VOTING), max_message, "the other wolves")
 
 
 def _past(state: State, seat: int, num_players: int, num_statements: int) -> Vector:
@@ -535,6 +504,7 @@ class Werewolf(talk.TalkGame[State, Action]):
     shares_measured = ("village_win", "wolves_found", "vote_accuracy", "claim_truth")
     kind = "mixed"
     min_return, max_return = -1.0, 1.0
+    default_value = "random play: the village wins with probability .129653"
 
     @cached_property
     def roles(self) -> tuple[str, ...]:
@@ -565,9 +535,7 @@ class Werewolf(talk.TalkGame[State, Action]):
             for alive in range(self.num_players - 1, 2, -2):
                 wolf *= Fraction(alive - 1, alive)
             return f"the village wins with probability {1 - wolf}"
-        if self != type(self)():
-            return None
-        return "random play: the village wins with probability .129653"
+        return super().known_value
 
     def initial_state(self) -> State:
         return State((), tuple(range(self.num_players)))
@@ -625,7 +593,7 @@ class Werewolf(talk.TalkGame[State, Action]):
 
     def measures(self, state: State) -> dict[str, float]:
         """Whether the village wins, wolves found, accuracy of votes, truth of claims."""
-        votes, claims = [], []
+        votes, claims = list[bool](), list[bool]()
         for _, _, seat, said in state.past:
             if not said.values:
                 continue
@@ -640,13 +608,29 @@ class Werewolf(talk.TalkGame[State, Action]):
         return {
             "village_win": float(state.phase == OVER and village_wins(state)),
             "wolves_found": found / self.num_wolves,
-            "vote_accuracy": sum(votes) / len(votes) if votes else 0.0,
-            "claim_truth": sum(claims) / len(claims) if claims else 1.0,
+            "vote_accuracy": share_of(votes, 0.0),
+            "claim_truth": share_of(claims),
         }
 
     def observe(self, state: State, seat: int) -> str:
-        player = self.current_player(state)
-        return "\n".join(_observed(state, seat, player, self.max_message))
+        return "\n".join(self._lines(state, seat))
+
+    def _lines(self, state: State, seat: int) -> Iterator[str]:
+        known, player = known_roles(state, seat), self.current_player(state)
+        role = f", {article(known[seat])}" if len(known) > seat else ""
+        alive = "alive" if seat in state.living else "dead"
+        stage = _stage(state, seat, player)
+        yield f"You are player_{seat}{role} and {alive}. {stage}"
+        yield f"Living: {named(state.living)}."
+        yield from _knowledge(state, seat, known)
+        yield from _chronicle(state)
+        shown = [
+            each
+            for each in known_events(state, seat)
+            if each.said.move not in ("vote", "see", "sleep")
+            or _is_running_vote(state, each)
+        ]
+        yield from _transcript(shown, seat, talk.num_in_full(self.max_message))
 
     def information_state(self, state: State, seat: int) -> Any:
         known = known_roles(state, seat)
@@ -694,10 +678,16 @@ class Werewolf(talk.TalkGame[State, Action]):
         return said._replace(audience=state.wolves) if is_private else said
 
     def rules(self, seat: int) -> str:
-        num, day = self.roles.count(VILLAGER), "By day"
-        if self.num_statements:
-            day = filled("werewolf_day", self)
-        how = how_to_write(self.num_statements, self.num_wolves, self.longest)
+        num, speaks = self.roles.count(VILLAGER), self.num_statements > 0
+        day = filled("werewolf_day", self) if speaks else "By day"
+        moves, others = ((*DAY_SPEECH, VOTING) if speaks else (VOTING,)), "players"
+        if self.num_wolves > 1 and not speaks:
+            moves, others = (KILL, VOTING), "wolves"
+        how = talk.how_to_write(moves, self.longest, f"the other {others}")
+        if self.num_wolves > 1 and speaks and self.longest:
+            how += (
+                ' With "kill", wolves may speak in the same way; only wolves read it.'
+            )
         return filled("werewolf", self, num_villagers=num, day=day, how=how)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
@@ -834,7 +824,7 @@ def _naming(legal: Sequence[Utterance], seats: Sequence[int]) -> list[Utterance]
     return [said for said in legal if said.values and said.values[0] in seats]
 
 
-def scene(game: Werewolf, state: State, viewer: int | None) -> Scene:
+def scene(game: Werewolf, state: State, viewer: int | None) -> Shapes:
     """The living, the roles and votes that the viewer knows, and the talk in its audiences."""
     events = state.past if viewer is None else known_events(state, viewer)
     known = state.roles if viewer is None else known_roles(state, viewer)
@@ -842,17 +832,13 @@ def scene(game: Werewolf, state: State, viewer: int | None) -> Scene:
     votes = {each.seat: each.said.values[0] for each in events if each.phase == "vote"}
     rows = []
     for seat, role in enumerate(known):
-        fate = "alive"
+        who, fate = seat_cell(seat), "alive"
         if seat in fates:
             is_night = fates[seat].phase == NIGHT
             how = "died in night" if is_night else "voted out on day"
-            fate = f"{how} {fates[seat].day}"
-        tone = "gone" if seat in fates else seat_tone(seat)
+            who, fate = who._replace(tone="gone"), f"{how} {fates[seat].day}"
         voted = f"player_{votes[seat]}" if seat in votes else ""
-        row = [Cell(f"player_{seat}", tone), Cell(role or "hidden"), Cell(fate)]
-        rows.append([*row, Cell(voted)])
-    header = ("seat", "role", "fate", "latest vote")
-    shapes: list[Any] = [Table(f"day {state.day}", header, rows)]
+        rows.append(cells(who, role or "hidden", fate, voted))
     spoken = [each for each in events if each.said.move not in ("vote", "sleep")]
 
     def told(turn: int, said: talk.Utterance) -> str:
@@ -862,5 +848,5 @@ def scene(game: Werewolf, state: State, viewer: int | None) -> Scene:
         return f"{said.move}{target} ({when} {each.day})"
 
     said = [each.said for each in spoken]
-    shapes += talk_of(said, viewer, lambda turn: spoken[turn].seat, told)
-    return Scene(turn_title(game, state, viewer), shapes)
+    table = Table(f"day {state.day}", ("seat", "role", "fate", "latest vote"), rows)
+    return [table, *talk_of(said, viewer, told, lambda turn: spoken[turn].seat)]

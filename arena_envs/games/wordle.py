@@ -57,9 +57,9 @@ from arena_envs.game import (
     of_split,
     param,
 )
-from arena_envs.games.kits.secrets import MAX_ROWS, SecretGame, State
+from arena_envs.games.kits.secrets import MAX_ROWS, SecretGame, State, secret_cards
 from arena_envs.games.kits.words import NAMES, check_used, read_words
-from arena_envs.scenes.shapes import Card, Cards, Cell, Grid, Scene, turn_title
+from arena_envs.scenes.shapes import Cell, Grid, Shapes
 
 MARKS = "-YG"  # digits 0, 1 and 2 of an answer to base 3, from the first letter on
 GRAY, YELLOW, GREEN = range(3)
@@ -213,24 +213,16 @@ def marks(word: str, guess: str) -> int:
 TONES = ("gone", "yellow", "green")  # of marks, by their number
 
 
-def scene(game: Wordle, state: State, viewer: int | None) -> Scene:
+def scene(game: Wordle, state: State, viewer: int | None) -> Shapes:
     """The guesses with the colors of their letters, and the word."""
     told = list(zip(state.asked, game.answers(state), strict=True))[-MAX_ROWS:]
-    rows = [
-        [
-            Cell(letter.upper(), TONES[mark])
-            for letter, mark in zip(
-                game.listed[action], game.digits(answer), strict=True
-            )
-        ]
-        for action, answer in told
-    ]
-    labels = [game.marks_text(answer).replace(" ", "") for _, answer in told]
+    rows, labels = [], []
+    for action, answer in told:
+        marks = zip(game.listed[action].upper(), game.digits(answer), strict=True)
+        rows.append([Cell(letter, TONES[mark]) for letter, mark in marks])
+        labels.append(game.marks_text(answer).replace(" ", ""))
     num_free = min(game.max_turns - len(state.asked), MAX_ROWS - len(rows))
     rows += [[Cell()] * len(game.listed[0])] * num_free
     title = "guesses; G, green: in this place; Y, yellow: in another place"
-    word = game.listed[state.secret]
-    is_open = viewer is None or game.current_player(state) == TERMINAL
-    cards = [Card(word if is_open else None)] if state.secret >= 0 else []
     board = Grid(rows, title, labels + [""] * num_free)
-    return Scene(turn_title(game, state, viewer), [Cards("word", cards), board])
+    return [secret_cards(game, state, viewer, "word", game.listed[state.secret]), board]

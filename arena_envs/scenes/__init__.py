@@ -7,8 +7,8 @@
 
 The function `scene` of a game's module draws it, or another that the game declares:
 `scene = "module:function"`. The function takes the game, a state, and the seat that looks or None
-for a viewer who sees everything. It returns a `Scene`, made of the shapes of
-`arena_envs.scenes.shapes`, and shows only what the seat may know, so it reads
+for a viewer who sees everything. It returns shapes of `arena_envs.scenes.shapes`, or a `Scene`
+with a title of its own. It shows only what the seat may know, so it reads
 `Game.information_state` where something is hidden.
 """
 

@@ -6,6 +6,7 @@ A scene says what is shown, not how: `arena_envs.scenes.svg` draws it, and
 
 import importlib
 from collections.abc import Callable, Iterable, Sequence
+from string import ascii_lowercase
 from typing import Any, NamedTuple
 
 from arena_envs import talk
@@ -148,6 +149,7 @@ class Talk(NamedTuple):
 
 
 Shape = Grid | Cards | Table | Track | Talk
+Shapes = Sequence[Shape]
 
 
 class Scene(NamedTuple):
@@ -181,10 +183,11 @@ def scene_of(game: AnyGame, state: Any, viewer: int | None = None) -> Scene:
     if named is None:
         return observed(game, state, viewer)
     module, _, function = named.partition(":")
-    drawn: Scene = getattr(importlib.import_module(module), function)(
-        game, state, viewer
-    )
-    return drawn
+    draw = getattr(importlib.import_module(module), function)
+    drawn: Scene | Shapes = draw(game, state, viewer)
+    if isinstance(drawn, Scene):
+        return drawn
+    return Scene(turn_title(game, state, viewer), drawn)
 
 
 def observed(game: AnyGame, state: Any, viewer: int | None) -> Scene:
@@ -222,6 +225,37 @@ def turn_title(game: AnyGame, state: Any, viewer: int | None) -> str:
     return f"player_{player} is to move."
 
 
+def cut(squares: Sequence[Cell], columns: int) -> list[list[Cell]]:
+    """The rows of a board whose squares are counted row by row."""
+    return [list(squares[i : i + columns]) for i in range(0, len(squares), columns)]
+
+
+def board_grid(
+    squares: Sequence[Cell], columns: int, title: str = "", upwards: bool = False
+) -> Grid:
+    """A board with numbers of rows, from the first, and letters of columns.
+
+    Args:
+        squares: row by row, from the top.
+        columns: their number.
+        title: a line above the board.
+        upwards: whether the squares are counted from the bottom instead.
+    """
+    rows, step = cut(squares, columns), -1 if upwards else 1
+    numbers = [str(number) for number in range(1, len(rows) + 1)]
+    return Grid(rows[::step], title, numbers[::step], ascii_lowercase[:columns])
+
+
+def cells(*fields: str | Cell) -> list[Cell]:
+    """A row of a table."""
+    return [Cell(each) if isinstance(each, str) else each for each in fields]
+
+
+def seat_cell(seat: int, text: str = "") -> Cell:
+    """The name of a seat, or another text, in the color of the seat."""
+    return Cell(text or f"player_{seat}", seat_tone(seat))
+
+
 def seat_names(game: AnyGame) -> list[str]:
     """The names of all seats."""
     return [f"player_{seat}" for seat in range(game.num_players)]
@@ -231,37 +265,37 @@ def rounds_table(
     game: AnyGame, title: str, rounds: Sequence[Sequence[Cell]], sums: Iterable[str]
 ) -> Table:
     """The latest rounds with their numbers, and a last row of sums, the first of which is its name."""
-    rows = [[Cell(str(number)), *cells] for number, cells in enumerate(rounds, 1)]
+    rows = [cells(str(number), *each) for number, each in enumerate(rounds, 1)]
     if len(rows) > MAX_ROUNDS:
         title += f"; the latest {MAX_ROUNDS} rounds"
-    last = [Cell(text) for text in sums]
-    return Table(title, ("round", *seat_names(game)), [*rows[-MAX_ROUNDS:], last])
+    header = ("round", *seat_names(game))
+    return Table(title, header, [*rows[-MAX_ROUNDS:], cells(*sums)])
 
 
 def chosen_cells(
     chosen: Sequence[str], num_players: int, viewer: int | None
 ) -> list[Cell]:
     """The choices of a running round; a seat sees its own only."""
-    cells = []
-    for seat in range(num_players):
-        is_known = seat < len(chosen) and viewer in (None, seat)
-        cells.append(Cell(chosen[seat], seat_tone(seat)) if is_known else Cell("?"))
-    return cells
+    row = [Cell("?")] * num_players
+    for seat, text in enumerate(chosen):
+        if viewer in (None, seat):
+            row[seat] = seat_cell(seat, text)
+    return row
 
 
 def talk_of(
     said: Sequence[talk.Utterance],
     viewer: int | None,
-    speaker_of: Callable[[int], int],
     told: Callable[[int, talk.Utterance], str],
+    speaker_of: Callable[[int], int] = lambda turn: turn % 2,
 ) -> list[Talk]:
     """The latest utterances as bubbles, with the words that the viewer hears; nothing before any.
 
     Args:
         said: utterances of which the viewer knows the moves.
         viewer: a seat, or None for a viewer who hears everything.
-        speaker_of: who speaks in a turn.
         told: what an utterance does in a turn, in words of the scene.
+        speaker_of: who speaks in a turn.
     """
     words = []
     for turn, each in enumerate(said):

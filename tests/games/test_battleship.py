@@ -320,10 +320,13 @@ def test_what_is_no_legal_shot_is_refused(text: str) -> None:
         ({"ship_sizes": (2, 5)}, "size in ship_sizes from 1 to 4, got 5"),
         ({"ship_sizes": (4,) * 5}, r"fit on a board of 4 x 4, got ship_sizes \(4, "),
         ({"ship_values": (1,)}, r"ship_values for 2 ships, got \(1,\)"),
-        ({"ship_values": (1, -1)}, "value in ship_values from 0 to 1e6, got -1"),
+        ({"ship_values": (1, -1)}, "value in ship_values from 0 to 1000000, got -1"),
         ({"num_shots": 17}, "num_shots from 1 to 16, got 17"),
         ({"allow_repeated_shots": 1}, "allow_repeated_shots True or False, got 1"),
-        ({"loss_multiplier": float("nan")}, "loss_multiplier from 0 to 1e6, got nan"),
+        (
+            {"loss_multiplier": float("nan")},
+            "loss_multiplier from 0 to 1000000, got nan",
+        ),
     ],
 )
 def test_impossible_parameters_are_refused(

@@ -1,10 +1,12 @@
 """Questions: sources and scoring, what seats read, when protocols stop, who is paid."""
 
+import importlib.util
 import json
 import os
 import pickle
 import random
 import re
+import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -372,6 +374,44 @@ class TestSources:
         assert pickle.loads(pickle.dumps(game)) == game
         with pytest.raises(ValueError, match="did you mean 'chain_sum'"):
             Questions(source="reasoning:chain_sun")
+
+    def test_mmlu_dev_reads_the_files_of_lm_eval_without_importing_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder = tmp_path / "lm_eval/tasks/mmlu/flan_cot_fewshot"
+        folder.mkdir(parents=True)
+        (tmp_path / "lm_eval/__init__.py").write_text("raise RuntimeError")
+        for subject, question in (("anatomy", "Where?"), ("virology", "Which?")):
+            sample = {
+                "question": f"{question}\n(A) tin (B) lead\n(C) gold",
+                "target": "Not (A), and the answer is (B) or (C). The answer is (C).",
+            }
+            told = {"fewshot_config": {"samples": [sample]}}
+            (folder / f"mmlu_{subject}.yaml").write_text(json.dumps(told))
+        monkeypatch.syspath_prepend(tmp_path)
+        choices = ("tin", "lead", "gold")
+        (virology,) = sources.make("mmlu_dev:virology").tasks("train")
+        assert virology == Task("Which?", "C", "choice", choices)
+        (test,) = sources.make("mmlu_dev").tasks("test")
+        assert test.question in ("Where?", "Which?")
+        with pytest.raises(ValueError, match="did you mean 'anatomy'"):
+            sources.make("mmlu_dev:anatomi")
+
+    def test_mmlu_dev_names_its_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "lm_eval", None)
+        with pytest.raises(ModuleNotFoundError, match=r"lm_eval.*\[mmlu\]"):
+            sources.make("mmlu_dev")
+
+    def test_lm_eval_has_the_questions_of_mmlu_dev(self) -> None:
+        if not importlib.util.find_spec("lm_eval"):
+            pytest.skip("lm-eval is not installed")
+        game = Questions("solo", source="mmlu_dev")
+        state = asked(game)
+        assert len(game.tasks) > 100
+        assert game.returns(play(game, state, f"answer {game.task(state).answer}")) == [
+            1
+        ]
+        assert game.returns(play(game, state, "unknown")) == [0]
 
     def test_math_verify_knows_equal_terms(self) -> None:
         pytest.importorskip("math_verify")

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from arena_envs.doors import Door, broken, check_options
-from arena_trainers.options import Weight
+from arena_trainers.options import OF_WEIGHT, Weight
 
 F = TypeVar("F", bound=Callable[..., Any])
 _HERE = "arena_trainers.losses"
@@ -260,7 +260,9 @@ def _term(name: str, given: Any) -> Term:
         raise ValueError(
             f"want sees_hidden of losses[{name!r}] as true or false, got {sees!r}"
         )
-    check_options(f"loss term {name!r}", function, options, losses.given)
+    others = (*OF_WEIGHT, "teacher", "sees_hidden")
+    what = f"loss term {name!r}"
+    check_options(what, function, options, losses.given, others=others)
     made = functools.partial(function, **options)
     return Term(name, made, weight, reads, surrogate, teacher, sees)
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from arena_envs.checks import check_known, did_you_mean
+from arena_envs.checks import errors as errors
 from arena_envs.doors import split
 
 _KINDS = (bool, int, float, str, list, dict, type(None))
@@ -97,6 +98,9 @@ class Option:
         is_number = _is_number(found)
         if is_number and self.least is not None and not self.least <= found < math.inf:
             raise ValueError(f"want {self.name} of at least {self.least}, got {value}")
+
+
+OF_WEIGHT = ("weight", "over", "until")  # its options
 
 
 @dataclass(frozen=True)

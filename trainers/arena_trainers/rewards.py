@@ -37,7 +37,7 @@ from typing import Any
 from arena_envs import GameEnv, make_game
 from arena_envs.doors import Door, broken, check_options
 from arena_envs.game import AnyGame
-from arena_trainers.options import Weight, is_number
+from arena_trainers.options import OF_WEIGHT, Weight, is_number
 from arena_wrappers import Episode, PromptOptions, Turn, TurnRequest, make_policy, play
 from arena_wrappers.play import final_state, turn_states
 from arena_wrappers.policies import own_prompt
@@ -174,12 +174,11 @@ def _part(name: str, entry: Any) -> Part:
     bounds = {
         key: options.pop(key) for key in ("at_most", "at_least") if key in options
     }
-    rate, timed = (
-        options.pop("rate", None),
-        options.keys() & {"weight", "over", "until"},
-    )
+    rate, timed = options.pop("rate", None), options.keys() & {*OF_WEIGHT}
     weight = Weight.of(what, options)
-    check_options(f"reward {name!r}", function, options, rewards.given)
+    others = (*OF_WEIGHT, "at_most", "at_least", "rate")
+    told = f"reward {name!r}"
+    check_options(told, function, options, rewards.given, others=others)
     part = Part(name, functools.partial(function, **options), weight)
     if not bounds and rate is None:
         return part

@@ -107,16 +107,11 @@ def _row_values(columns: int, own: int, other: int) -> bytes:
     return np.array(pairs, np.float32).tobytes()
 
 
-def piece_rows(
-    bits: Sequence[int],
-    columns: int,
-    first: int,
-    second: int,
-    pieces: tuple[Cell, Cell],
-) -> list[list[Cell]]:
-    """The squares row by row, with a piece where `first` or `second` has the bit."""
-    cells = [
+def piece_cells(
+    bits: Sequence[int], first: int, second: int, pieces: tuple[Cell, Cell]
+) -> list[Cell]:
+    """The squares in order, with a piece where `first` or `second` has the bit."""
+    return [
         pieces[0] if first & bit else pieces[1] if second & bit else EMPTY
         for bit in bits
     ]
-    return [cells[i : i + columns] for i in range(0, len(cells), columns)]

@@ -9,26 +9,29 @@ from functools import cached_property, reduce
 from itertools import product
 from typing import Any, NamedTuple
 
+from arena_envs.checks import errors
 from arena_envs.game import (
     TERMINAL,
     BaseGame,
     Kind,
     Vector,
-    as_tuples,
     filled,
     fold,
     np,
+    others_again,
 )
 from arena_envs.scenes.shapes import (
     Cell,
-    Scene,
+    Shapes,
     Table,
+    cells,
     chosen_cells,
     rounds_table,
+    seat_cell,
     seat_names,
-    seat_tone,
-    turn_title,
 )
+
+wrong = errors(__name__)
 
 MAX_PLAYERS, MAX_CELLS, MAX_NAME, MAX_PAYOFF = 8, 256, 20, 1e9
 NAME = re.compile(r"[\w'+%&-]+(?: [\w'+%&-]+)*", re.ASCII)
@@ -45,15 +48,9 @@ def checked_shape(payoffs: Any) -> tuple[int, ...]:
     if not (2 <= num_players == num_payoffs <= MAX_PLAYERS) or not _fits(
         payoffs, sizes
     ):
-        raise ValueError(
-            "want payoffs[action of player_0][action of player_1]... as a number for each "
-            f"of 2 to {MAX_PLAYERS} players, from {-MAX_PAYOFF:g} to {MAX_PAYOFF:g}, "
-            f"got {payoffs!r:.200}"
-        )
+        raise wrong("payoffs", most=MAX_PLAYERS, bound=MAX_PAYOFF, payoffs=payoffs)
     if math.prod(shape) > MAX_CELLS:  # the rules text has a line for each cell
-        raise ValueError(
-            f"want payoffs of at most {MAX_CELLS} cells, got {math.prod(shape)}"
-        )
+        raise wrong("cells", most=MAX_CELLS, num=math.prod(shape))
     return tuple(shape)
 
 
@@ -72,10 +69,7 @@ def check_names(actions: Any, shape: Sequence[int]) -> None:
     )
     by_seat = [actions] * len(shape) if shared else actions
     if not isinstance(by_seat, list | tuple) or len(by_seat) != len(shape):
-        raise ValueError(
-            f"want actions as names, for all players or for each of {len(shape)}, "
-            f"got {actions!r:.200}"
-        )
+        raise wrong("actions", num=len(shape), actions=actions)
     for seat, (names, num_names) in enumerate(zip(by_seat, shape, strict=True)):
         if (
             not isinstance(names, tuple)
@@ -84,11 +78,7 @@ def check_names(actions: Any, shape: Sequence[int]) -> None:
             or max(map(len, names), default=0) > MAX_NAME
             or len(set(map(fold, names))) != num_names
         ):
-            raise ValueError(
-                f"want {num_names} different names of at most {MAX_NAME} characters "
-                "(letters, digits, single blanks and _'+%&-) as actions of "
-                f"player_{seat}, got {names!r:.200}"
-            )
+            raise wrong("names", num=num_names, most=MAX_NAME, seat=seat, names=names)
 
 
 PRISONERS_DILEMMA = (((5, 5), (0, 10)), ((10, 0), (1, 1)))
@@ -145,18 +135,16 @@ class ChoiceRounds(BaseGame[State, int]):
     def returns(self, state: State) -> Sequence[float]:
         return state.paid
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[int, tuple[tuple[int, ...], ...], tuple[int, ...]]:
+    def information_state(self, state: State, seat: int) -> Any:
         return (seat, state.rounds, state.chosen[seat : seat + 1])
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the choices of the others in the running round uniformly."""
-        chosen = (
-            choice if other == seat else rng.randrange(self.num_choices(other))
-            for other, choice in enumerate(state.chosen)
-        )
-        return State(state.rounds, tuple(chosen), state.paid)
+
+        def draw(other: int) -> int:
+            return rng.randrange(self.num_choices(other))
+
+        return state._replace(chosen=others_again(state.chosen, seat, draw))
 
     def seats_from(self: Any, seat: int) -> Sequence[int]:
         """All seats, this one first."""
@@ -176,8 +164,6 @@ class MatrixRounds(ChoiceRounds):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("payoffs", "actions"):
-            object.__setattr__(self, name, as_tuples(getattr(self, name)))
         check_names(self.actions, checked_shape(self.payoffs))
 
     @cached_property
@@ -312,40 +298,40 @@ def _cell(payoffs: Any, chosen: Sequence[int]) -> Any:
 MAX_SHOWN = 60  # of a table of payoffs that is shown
 
 
-def scene(game: MatrixRounds, state: State, viewer: int | None) -> Scene:
+def scene(game: MatrixRounds, state: State, viewer: int | None) -> Shapes:
     """The table of payoffs, with the last cell that was played, and the rounds."""
     names = game.names
     rows = [
-        [Cell(names[s][a], seat_tone(s)) for s, a in enumerate(choices)]
+        [seat_cell(s, names[s][a]) for s, a in enumerate(choices)]
         for choices in state.rounds
     ]
     if game.current_player(state) != TERMINAL:
         told = [names[seat][action] for seat, action in enumerate(state.chosen)]
         rows.append(chosen_cells(told, game.num_players, viewer))
     paid = ["paid", *(f"{value:.6g}" for value in state.paid)]
-    shapes: list[Any] = [rounds_table(game, "choices by round", rows, paid)]
+    shapes = [rounds_table(game, "choices by round", rows, paid)]
     if len(game.cells) <= MAX_SHOWN:
         shapes.insert(0, _payoffs(game, state.rounds[-1] if state.rounds else None))
-    return Scene(turn_title(game, state, viewer), shapes)
+    return shapes
 
 
 def _payoffs(game: MatrixRounds, last: tuple[int, ...] | None) -> Table:
     """The payoffs; with two seats as a table of rows and columns."""
-    names, cells = game.names, game.cells
+    names = game.names
 
     def paid(choices: tuple[int, ...]) -> Cell:
-        text = ", ".join(f"{value:.6g}" for value in cells[choices])
+        text = ", ".join(f"{value:.6g}" for value in game.cells[choices])
         return Cell(text, "green" if choices == last else "")
 
     if game.num_players == 2:
         rows = [
-            [Cell(name), *(paid((i, j)) for j in range(len(names[1])))]
+            cells(name, *(paid((i, j)) for j in range(len(names[1]))))
             for i, name in enumerate(names[0])
         ]
         title = "payoffs: player_0 chooses the row, player_1 the column"
         return Table(title, ("", *names[1]), rows)
     rows = [
-        [*(Cell(names[s][a]) for s, a in enumerate(choices)), paid(choices)]
+        cells(*(names[s][a] for s, a in enumerate(choices)), paid(choices))
         for choices in product(*map(range, game.shape))
     ]
     return Table("payoffs", (*seat_names(game), "payoffs"), rows)

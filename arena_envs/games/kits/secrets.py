@@ -14,7 +14,7 @@ import random
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from arena_envs.game import (
     CHANCE,
@@ -27,7 +27,7 @@ from arena_envs.game import (
     np,
     over_text,
 )
-from arena_envs.scenes.shapes import Card, Cards, Cell, Scene, Table, turn_title
+from arena_envs.scenes.shapes import Card, Cards, Cell, Shapes, Table, cells
 
 
 class State(NamedTuple):
@@ -109,14 +109,12 @@ class SecretGame(BaseGame[State, int]):
 
     def measures(self, state: State) -> dict[str, float]:
         """`success`, and `information`: log(N / number of possible secrets) / log N."""
-        found = self.is_found(state)
+        found, asked = self.is_found(state), state._replace(asked=())
         num_left = 1 if found else len(self.candidates(state))
-        known = 1 - math.log(num_left) / math.log(self.num_secrets)
+        known = 1 - math.log(num_left) / math.log(len(self.candidates(asked)))
         return {"success": float(found), "information": known}
 
-    def information_state(
-        self, state: State, seat: int
-    ) -> tuple[bool, tuple[int, ...], tuple[int, ...], int]:
+    def information_state(self, state: State, seat: int) -> Any:
         """Whether the secret is drawn, actions, answers, the secret once the game is over."""
         shown = state.secret if self.current_player(state) == TERMINAL else -1
         return (state.secret >= 0, state.asked, self.answers(state), shown)
@@ -190,24 +188,27 @@ class SecretGame(BaseGame[State, int]):
 MAX_ROWS = 12  # latest turns that are shown
 
 
-def secret_scene(
+def secret_cards(
+    game: AnyGame, state: State, viewer: int | None, title: str, text: str
+) -> Cards:
+    """The secret as a card, closed while a seat looks on and the game goes on."""
+    is_open = viewer is None or game.current_player(state) == TERMINAL
+    cards = [Card(text if is_open else None)] if state.secret >= 0 else []
+    return Cards(title, cards)
+
+
+def secret_shapes(
     game: AnyGame,
     state: State,
     viewer: int | None,
     secret: tuple[str, str],
     header: tuple[str, str],
     rows: Sequence[tuple[str, Cell]],
-) -> Scene:
+) -> Shapes:
     """The secret as a card, and a table of actions and answers."""
-    title, text = secret
-    is_open = viewer is None or game.current_player(state) == TERMINAL
-    cards = [Card(text if is_open else None)] if state.secret >= 0 else []
-    cells = [
-        [Cell(str(turn)), Cell(action), answer]
-        for turn, (action, answer) in enumerate(rows, 1)
-    ]
-    used = f"{len(cells)} of {game.max_turns} turns used"
-    if len(cells) > MAX_ROWS:
+    lines = [cells(str(turn), *row) for turn, row in enumerate(rows, 1)]
+    used = f"{len(lines)} of {game.max_turns} turns used"
+    if len(lines) > MAX_ROWS:
         used += f"; the latest {MAX_ROWS} turns"
-    table = Table(used, ("turn", *header), cells[-MAX_ROWS:])
-    return Scene(turn_title(game, state, viewer), [Cards(title, cards), table])
+    table = Table(used, ("turn", *header), lines[-MAX_ROWS:])
+    return [secret_cards(game, state, viewer, *secret), table]

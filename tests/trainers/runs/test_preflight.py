@@ -12,6 +12,7 @@ from arena_trainers.cli.train import read_request, train_help
 from arena_trainers.options import GROUPS
 from arena_trainers.runs import load_recipe
 from arena_trainers.runs.checks import preflight
+from arena_trainers.runs.folder import write_config
 from arena_trainers.train import settings as own_options
 from arena_trainers.train.config import training_options
 from arena_trainers.train.settings import installed_versions, listed_options
@@ -49,8 +50,17 @@ REFUSED = [
     ([*PLANNER, "{boss: {lora_r: 4}}"], "the roles planner, worker, got boss"),
     ([*PLANNER, "{planner: 3}"], "got planner"),
     (["--roles", "{0: {lora_r: 4}}"], "want roles for seat 1 of kuhn_poker, which"),
+    (
+        ["--roles", "{0: {}, 1: {}}", "--use_vllm", "true", "--vllm_mode", "server"],
+        "snapshots, or several learners, only where LoRA adapters are trained",
+    ),
     (["--roles", "{0: 3}"], "want roles[0] as {lora_r: 8}, an adapter"),
     (["--roles", "{0: {lora_r: 2.5}}"], "an integer roles[0] lora_r from 1 to 4096"),
+    (
+        [*PLANNER, "{planner: {}, worker: {model: no/model}}"],
+        "`hf download no/model`",
+    ),
+    ([*PLANNER, "{planner: {}, worker: {model: 3}}"], "or as {model: PATH}, a whole"),
     (["--opponents", "self,human"], "want no person in training, got 'human'"),
     (["--lora_alpha", "4"], "lora_r is 0; give a rank: --lora_r 16"),
     (["--seed", "--rules", "false"], "option --seed lacks a value"),
@@ -130,6 +140,24 @@ def test_a_missing_package_is_named_before_anything_is_loaded(monkeypatch, tmp_p
     monkeypatch.setattr(extras, "is_installed", lambda module: module != "matplotlib")
     with pytest.raises(ModuleNotFoundError, match=r"'matplotlib'.*'\.\[train\]'"):
         preflight.check({}, tmp_path / "run", resume=False)
+
+
+def test_options_beside_resume_name_a_model_that_a_new_run_can_start_from(tmp_path):
+    """`model/` of a run with roles holds a folder for each adapter, and no model."""
+
+    def advice():
+        with pytest.raises(ValueError, match="for a new run from its") as found:
+            read_request(["--resume", str(tmp_path), "--update", "joint"])
+        return str(found.value).partition("from its ")[2]
+
+    settings = {"model": "path/to/model"}
+    write_config(tmp_path, yaml.safe_dump(settings))
+    assert advice() == f"weights give --model {tmp_path / 'model'}"
+    roles = {0: {"lora_r": 4}, 1: {"lora_r": 4}}
+    write_config(tmp_path, yaml.safe_dump({**settings, "roles": roles}))
+    assert advice() == "base model, with new learners, give --model path/to/model"
+    (tmp_path / "start").mkdir()
+    assert f"--model {tmp_path / 'start'} --warm_start_steps 0" in advice()
 
 
 @pytest.mark.parametrize(
@@ -251,4 +279,26 @@ def test_another_estimator_leaves_out_options_of_the_recipe_and_says_so(
     request = read_request(["marshal-paper", "--credit", credit])
     assert request.settings.get("credit_args") == args
     assert request.note.endswith(told)
+    assert bool(request.note) == bool(told)
+
+
+@pytest.mark.parametrize(
+    ("critic", "args", "told"),
+    [
+        ("utterances", None, "leaves out the recipe's options of tokens; keep those"),
+        (
+            "tokens(clip=0.3)",
+            {"hidden_size", "learning_rate", "loss_weight", "shared"},
+            "",
+        ),
+        ("null", None, ""),
+    ],
+)
+def test_another_critic_leaves_out_options_of_the_recipe_and_says_so(
+    critic, args, told
+):
+    request = read_request(["ppo", "--critic", critic])
+    left = request.settings.get("critic_args")
+    assert (left if left is None else {*left}) == args
+    assert told in request.note
     assert bool(request.note) == bool(told)

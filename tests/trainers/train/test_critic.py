@@ -173,6 +173,8 @@ def test_an_agent_plays_by_a_critic(saved):
 
 
 def test_folders_without_such_a_critic_are_refused(saved, tmp_path):
+    with pytest.raises(ValueError, match=r"want a scorer as critic:RUN, got 'critic'$"):
+        scorers.make("critic")
     with pytest.raises(ValueError, match="want a run of one game with critic features"):
         scorers.make(f"critic:{tmp_path / 'absent'}")
     torch.save(FeatureCritic([KUHN, KUHN]).state_dict(), saved / "critic.pt")

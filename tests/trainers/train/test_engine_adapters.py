@@ -1,4 +1,4 @@
-"""Which snapshots vLLM does not play; how it plays the others is in tests/engine."""
+"""Which adapters vLLM does not play; how it plays the others is in tests/engine."""
 
 from types import SimpleNamespace
 
@@ -35,14 +35,16 @@ def test_adapters_that_vllm_plays_otherwise_than_peft_are_refused(config, messag
     check_adapter(LoraConfig(r=16, target_modules=["q_proj"], **options))
 
 
-def test_snapshots_of_all_weights_are_refused():
-    message = "only where a LoRA adapter is trained.*; give --lora_r 16"
+@pytest.mark.parametrize("roles", [{}, {0: {}, 1: {}}])
+def test_snapshots_and_learners_of_all_weights_are_refused(roles):
+    message = "only where LoRA adapters are trained.*; give --lora_r 16"
+    given = SimpleNamespace(**{**vars(ENGINE), "roles": roles})
     with pytest.raises(ValueError, match=message):
-        check_lora(SimpleNamespace(lora_r=0), ENGINE)
+        check_lora(SimpleNamespace(lora_r=0), given)
     past = make_matchmaker("past_selves")
     with (
         pytest.raises(ValueError, match=message),
-        with_adapters(ENGINE, past, "folder", None),
+        with_adapters(given, past, "folder", [None]),
     ):
         pytest.fail("an engine was built")
     check_lora(
@@ -51,10 +53,24 @@ def test_snapshots_of_all_weights_are_refused():
     )
 
 
+def test_an_adapter_that_vllm_does_not_play_names_its_role():
+    roles = {"planner": {"lora_r": 8}, "worker": {"lora_r": 1024}}
+    several = SimpleNamespace(
+        **{**vars(ENGINE), "opponents": "self", "roles": roles}, sync_ref_model=False
+    )
+    check_lora(SimpleNamespace(lora_r=0), several)
+    configs = [LoraConfig(r=8), LoraConfig(r=1024)]
+    with (
+        pytest.raises(ValueError, match=r"roles\['worker'\]: want a LoRA rank from 1"),
+        with_adapters(several, None, "folder", configs),
+    ):
+        pytest.fail("an engine was built")
+
+
 def test_a_model_without_a_folder_is_refused():
     past = make_matchmaker("past_selves")
     with (
         pytest.raises(ValueError, match=r"want the path of the model.*got a Linear"),
-        with_adapters(ENGINE, past, nn.Linear(1, 1), LoraConfig()),
+        with_adapters(ENGINE, past, nn.Linear(1, 1), [LoraConfig()]),
     ):
         pytest.fail("an engine was built")

@@ -323,6 +323,7 @@ def test_a_teacher_that_sees_hidden_cards_is_refused_unless_asked_for(
         ({"entrpy": {}}, "did you mean 'entropy'"),
         ({"entropy": 0.1}, "want a mapping"),
         ({"entropy": {"wait": 1}}, "no option 'wait'"),
+        ({"entropy": {"weigth": 1}}, "did you mean 'weight'"),
         ({"entropy": {"weight": [1, 0]}}, "want over"),
         ({"entropy": {"weight": "high"}}, "want a number or"),
         ({"entropy": {"until": 0}}, "want until"),

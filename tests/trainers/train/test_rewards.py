@@ -184,6 +184,7 @@ def test_gains_of_the_partner_sum_to_its_return_above_the_baseline():
         ({"belief_gain": {}}, "nim", "a method hidden"),
         ({"belief_gain": {"others": "mcts:4"}}, "leduc_poker", "known action probab"),
         ({"partner_gain": {}}, "kuhn_poker", "can gain together"),
+        ({"partner_gain": {}}, "mini_hanabi", "enumerate the game.* take tiny_hanabi$"),
     ],
 )
 def test_a_reward_that_a_game_cannot_pay_is_refused_before_torch_is_imported(
@@ -275,6 +276,7 @@ def test_a_reward_of_weight_zero_trains_as_without(make_trainer):
     ("given", "message"),
     [
         ({"lenght": {}}, "did you mean 'length'"),
+        ({"length": {"weigth": 0.1}}, "did you mean 'weight'"),
         ({"length": 1}, "want a mapping"),
         ({"expert_match": {}}, "needs the option 'solver'"),
         ({"length": {"at_most": 40}}, "with a rate above 0"),

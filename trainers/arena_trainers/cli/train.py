@@ -18,11 +18,13 @@ import yaml
 from arena_trainers.credit.by_name import with_options
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.offline.protocol import SELF_PLAY, check_name, row_trainer
-from arena_trainers.options import GROUPS, OF_TRL, Option, options_of
+from arena_trainers.options import GROUPS, OF_TRL, Option, errors, options_of
 from arena_trainers.runs.folder import (
     CONFIG,
+    START,
     read_config,
     read_run,
+    with_start,
 )
 from arena_trainers.runs.settings import (
     DEFAULT_RECIPE,
@@ -39,7 +41,9 @@ from arena_trainers.runs.settings import (
     trainer_options,
     with_rounds,
 )
-from arena_trainers.train.settings import SelfPlay, listed_options
+from arena_trainers.train.settings import SelfPlay, critics, listed_options
+
+wrong = errors(__name__)
 
 ADAPTER_LEARNING_RATE = 3e-5  # full tuning of a pretrained model takes less
 HELP = ("-h", "--help", "--help-all")
@@ -100,10 +104,7 @@ def without_dry_run(arguments: Sequence[str]) -> list[str]:
         if flag.replace("_", "-") != DRY_RUN:
             rest.append(argument)
         elif found or not following.startswith("-"):
-            raise ValueError(
-                f"want {DRY_RUN} without a value, got {value or following!r}; a recipe "
-                f"comes first: arena train RECIPE {DRY_RUN}"
-            )
+            raise wrong("dry_run", value=value or following)
     return rest
 
 
@@ -129,40 +130,39 @@ def _request(arguments: Sequence[str]) -> Request:
     else:
         own = load_recipe(recipe)
         settings = overridden(own, given)
-    note = ""
-    if "credit" in given and "credit_args" not in given:
-        note = _follow_credit(settings, str(own.get("credit", SelfPlay.credit)))
+    note = _follow(settings, given, own)
     if not is_offline(settings):
         settings.pop("trainer", None)
         if "data" in settings:
-            raise ValueError(
-                f"want a trainer that learns from rows with --data {settings['data']}, got "
-                "self-play; give --trainer NAME, such as --trainer sft"
-            )
+            raise wrong("rows_with_self_play", settings=settings)
     folder = settings.pop("output_dir", None)
     if folder is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise ValueError(
-            "want --output-dir when several processes train together, got none; give "
-            "--output-dir runs/NAME"
-        )
+        raise wrong("no_folder")
     path = Path(time.strftime("runs/%Y%m%d-%H%M%S") if folder is None else folder)
     return Request(settings, path, recipe, note=note)
 
 
-def _follow_credit(settings: dict[str, Any], before: str) -> str:
-    """Leaves out the recipe's options of another estimator; a note says which."""
-    name, given = with_options(str(settings["credit"]), {})
-    args = settings.pop("credit_args", {})
-    kept = {key: value for key, value in args.items() if key not in given}
-    if name == with_options(before, {})[0]:
-        settings["credit_args"] = kept
-    elif kept:
-        text = yaml.safe_dump(kept, default_flow_style=True, width=999).strip()
-        return (
-            f"note: --credit {name} leaves out the recipe's options of {before}; keep them "
-            f"with: --credit_args '{text}'"
-        )
-    return ""
+def _follow(
+    settings: dict[str, Any], given: Mapping[str, Any], own: Mapping[str, Any]
+) -> str:
+    """Leaves out the recipe's options of another estimator or critic; notes say which."""
+    notes = []
+    for option, door in (("credit", None), ("critic", critics)):
+        if option not in given or f"{option}_args" in given:
+            continue
+        before = str(own.get(option, getattr(SelfPlay, option)))
+        name, new = with_options(str(settings[option]), {}, door)
+        args = settings.pop(f"{option}_args", {})
+        kept = {key: value for key, value in args.items() if key not in new}
+        if name == with_options(before, {}, door)[0]:
+            settings[f"{option}_args"] = kept
+        elif kept and settings[option] is not None:
+            text = yaml.safe_dump(kept, default_flow_style=True, width=999).strip()
+            notes.append(
+                f"note: --{option} {name} leaves out the recipe's options of {before}; keep "
+                f"those that it has with: --{option}_args '{text}'"
+            )
+    return "\n".join(notes)
 
 
 def is_offline(settings: Mapping[str, Any]) -> bool:
@@ -192,11 +192,12 @@ def _resumed(folder: Path, recipe: str | None, given: dict[str, Any]) -> Request
     if recipe is not None:
         others.insert(0, f"the recipe {recipe!r}")
     if others:
-        raise ValueError(
-            f"want --resume RUN alone or with --{longer} N, since the run keeps its "
-            f"options, got {', '.join(others)} too; for a new run from its weights give "
-            f"--model {model}"
-        )
+        start = f"its weights give --model {model}"
+        if settings.get("roles"):  # its model/ holds a folder for each
+            has_start = (folder / START).is_dir()
+            base = with_start(folder) if has_start else f"--model {settings['model']}"
+            start = f"its base model, with new learners, give {base}"
+        raise wrong("resumed", longer=longer, others=", ".join(others), start=start)
     if is_loop(settings):
         if ROUNDS in given:
             settings = with_rounds(settings, given[ROUNDS])

@@ -1,17 +1,20 @@
-"""Snapshots under `use_vllm`: the engine plays learner and snapshots as LoRA adapters.
+"""Several adapters under `use_vllm`: the engine plays learners and snapshots as LoRA adapters.
 
-By itself TRL merges the learner's adapter into the engine's weights, and an adapter of a
-snapshot would be added to it. Here the engine keeps the weights of the base model, which it
-reads from the model's folder, and the learner's adapter is loaded beside those of snapshots.
+By itself TRL merges the learner's adapter into the engine's weights, and another adapter would
+be added to it. Here the engine keeps the weights of the base model, which it reads from the
+model's folder, and each learner's adapter is loaded beside the others and those of snapshots.
+It costs a slot of the largest rank for each adapter in the engine's memory, a file of each
+learner's adapter per optimizer step (written and read by the first reply that needs it), and
+vLLM's slower LoRA kernels. Merging instead would transfer all weights for each role and round.
 
 Also the precision of an engine, and of training's forward passes.
 """
 
 import importlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,54 +55,60 @@ def training_dtype(trainer: Any) -> str:
 
 
 NO_ADAPTER = (
-    "use_vllm plays snapshots of the model only where a LoRA adapter is trained, as an engine "
-    "for other weights would not fit beside the first; give --lora_r 16 (in Python "
+    "use_vllm plays snapshots, or several learners, only where LoRA adapters are trained, as an "
+    "engine for other weights would not fit beside the first; give --lora_r 16 (in Python "
     "peft_config), leave use_vllm out, or give lm: opponents"
 )
 
 
 def plays_adapters(args: Any, matchmaker: Matchmaker | None) -> bool:
-    """Whether the engine plays learner and snapshots as adapters."""
+    """Whether the engine plays learners, and snapshots, as adapters."""
     in_process = args.use_vllm and args.vllm_mode != "server"
-    return bool(in_process and matchmaker is not None and matchmaker.max_live > 0)
+    past = matchmaker is not None and matchmaker.max_live > 0
+    return bool(in_process and (args.roles or past))
 
 
 @contextmanager
 def with_adapters(
-    args: Any, matchmaker: Matchmaker | None, model: Any, config: Any
+    args: Any, matchmaker: Matchmaker | None, model: Any, configs: Sequence[Any]
 ) -> Iterator[None]:
-    """The engine that TRL builds in this context holds the learner and `max_live` snapshots.
+    """The engine that TRL builds in this context holds the learners and `max_live` snapshots.
 
-    Does nothing if the engine plays no snapshots.
+    Does nothing if the engine plays no adapters.
 
     Args:
         args: the trainer's settings.
         matchmaker: of the run, if there is one.
         model: that the trainer was given.
-        config: of the adapter that is trained; None if there is none.
+        configs: of the adapters that are trained, in the order of `roles`; None for none.
 
     Raises:
         ValueError: no adapter is trained, vLLM does not play such an adapter, or the engine
             cannot read the base model.
     """
-    if matchmaker is None or not plays_adapters(args, matchmaker):
+    if not plays_adapters(args, matchmaker):
         yield
         return
-    if config is None:
+    if None in configs:
         raise ValueError(NO_ADAPTER)
     if not isinstance(model, (str, Path)):
         raise ValueError(
-            "want the path of the model, from which vLLM reads the base of the snapshots, got "
+            "want the path of the model, from which vLLM reads the base of the adapters, got "
             f"a {type(model).__name__}; save it, and give its folder"
         )
-    check_adapter(config)
+    names = [f"roles[{role!r}]" for role in args.roles] or ["peft_config"]
+    for name, config in zip(names, configs, strict=True):
+        try:
+            check_adapter(config)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
     module: Any = importlib.import_module("trl.generation.vllm_generation")
     build = module.LLM
     module.LLM = partial(
         build,
         enable_lora=True,
-        max_loras=matchmaker.max_live + 1,
-        max_lora_rank=engine_rank(config.r),
+        max_loras=len(configs) + (matchmaker.max_live if matchmaker else 0),
+        max_lora_rank=engine_rank(max(config.r for config in configs)),
     )
     try:
         yield
@@ -108,16 +117,21 @@ def with_adapters(
 
 
 def adapter_backend(trainer: Any) -> VLLMBackend:
-    """The learner's backend: the engine that TRL built, with its adapter."""
+    """The learner's backend, with the first of several: the engine that TRL built."""
     model = trainer.accelerator.unwrap_model(trainer.model)
     llm = trainer.vllm_generation.llm
     adapters = EngineAdapters(llm, model)
+    names = trainer.learners.names if trainer.learners else [SELF]
 
-    @lru_cache(1)
-    def load(step: int) -> Any:
-        named = model.named_parameters()
-        weights = {name: p.detach() for name, p in named if p.requires_grad}
-        return adapters.put(SELF, weights)
+    steps: dict[str, int] = {}  # of the weights that the engine has
+
+    def refresh(name: str = names[0]) -> Any:
+        if steps.get(name) != (step := trainer.state.global_step):
+            named = model.named_parameters()
+            weights = {n: p.detach() for n, p in named if ".lora_" in n}
+            adapters.put(name, weights)
+            steps[name] = step
+        return adapters.get(name)
 
     warn_of_precision(engine_dtype(llm), trainer)
-    return VLLMBackend(llm, lambda: load(trainer.state.global_step), adapters)
+    return VLLMBackend(llm, refresh, adapters)

@@ -43,7 +43,7 @@ import numpy as np
 
 from arena_envs.doors import Door, broken
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, possible_outcomes
-from arena_envs.solvers import Key, Table, information_states
+from arena_envs.solvers import Key, Table, TooLarge, information_states
 from arena_envs.solvers.enumeration import Memory
 from arena_trainers.evaluate.baselines import MAX_SOLVED_STATES
 from arena_trainers.evaluate.exploit import SHORT, is_tabular, tabular, want_enumerable
@@ -508,7 +508,14 @@ def _table_of(game: AnyGame, others: str) -> Table:
         raise ValueError(
             f"want others with known action probabilities, got {others!r}; take random or cfr"
         )
-    information_states(game, MAX_SOLVED_STATES)
+    try:
+        information_states(game, MAX_SOLVED_STATES)
+    except TooLarge:
+        raise ValueError(
+            "belief, belief_gain and partner_gain enumerate the game: want one of at most "
+            f"{MAX_SOLVED_STATES:,} states, got {game!r}; give smaller parameters, or take "
+            + ("leduc_poker" if game.zero_sum else "tiny_hanabi")
+        ) from None
     return tabular(policy, game, SHORT)[0]
 
 

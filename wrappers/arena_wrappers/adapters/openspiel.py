@@ -168,6 +168,8 @@ class OpenSpielGame(BaseGame[State, int]):
 
     name: str
 
+    first_state = ()
+
     def __post_init__(self) -> None:
         loaded(self.name)
 
@@ -186,11 +188,6 @@ class OpenSpielGame(BaseGame[State, int]):
             return "cooperative"
         sums = pyspiel.GameType.Utility.ZERO_SUM, pyspiel.GameType.Utility.CONSTANT_SUM
         return "competitive" if utility in sums else "mixed"
-
-    @property
-    def teams(self) -> Sequence[int]:
-        alike = self.kind == "cooperative"
-        return [0] * self.num_players if alike else range(self.num_players)
 
     @property
     def information(self) -> Information:  # type: ignore[override]  # settable in BaseGame
@@ -220,9 +217,6 @@ class OpenSpielGame(BaseGame[State, int]):
     @property
     def max_turns(self) -> int:
         return int(loaded(self.name).max_game_length())
-
-    def initial_state(self) -> State:
-        return ()
 
     def current_player(self, state: State) -> int:
         return int(spiel_state(self.name, state).current_player())

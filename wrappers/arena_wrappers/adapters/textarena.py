@@ -363,8 +363,8 @@ class TextArenaGame(BaseGame[State, int | str]):
     num_players: int = None  # type: ignore[assignment]  # set below
     max_turns: int = 500
 
+    first_state = ()
     num_actions = None
-    information = "imperfect"
     max_chance_nodes = 1
     min_return = -1.0
     max_return = 1.0
@@ -381,9 +381,6 @@ class TextArenaGame(BaseGame[State, int | str]):
     def position(self, state: State) -> Position:
         """TextArena's environment after the seed and actions of a state."""
         return position(self.name, self.num_players, state)
-
-    def initial_state(self) -> State:
-        return ()
 
     def current_player(self, state: State) -> int:
         if not state:

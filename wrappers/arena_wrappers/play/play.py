@@ -31,7 +31,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar, cast, get_args
 
 from arena_envs import GameEnv
-from arena_envs.checks import check_known, checked_seed
+from arena_envs.checks import check_known, checked_seed, errors
 from arena_envs.game import CHANCE, AnyGame, check_int
 from arena_envs.registration import make
 from arena_wrappers.play.wrapper import PromptWrapper
@@ -46,6 +46,8 @@ from arena_wrappers.policies import (
 )
 from arena_wrappers.prompts import InvalidReply, Message, PromptOptions
 from arena_wrappers.records import Episode, Turn, listed, params_of, storable
+
+wrong = errors(__name__)
 
 Follow = Literal["best", "random", "all"]
 
@@ -326,23 +328,11 @@ class LiveEpisode:
         if reply.error is not None:
             self._lose(reply, reply.error)
             return
-        env, request, text = self.env, self.pending, storable(reply.text)
+        env, request, policy = self.env, self.pending, self.policy.name
         drawn = self.plan.drawn.get(len(self.turns))
+        text = storable(reply.text)
         env.submit(text, reply.invalid, seed=request.seed, drawn=drawn)
-        bad = env.outcome if isinstance(env.outcome, InvalidReply) else None
-        turn = Turn(
-            **self._asked(),
-            reply=text,
-            action=env.played,
-            invalid=bad.reason if bad else None,
-            detail=bad.detail if bad else None,
-            prompt_ids=listed(reply.prompt_ids),
-            token_ids=listed(reply.token_ids),
-            logprobs=listed(reply.logprobs),
-            entropies=listed(reply.entropies),
-            truncated=reply.truncated,
-            generations=tuple(reply.generations),
-        )
+        turn = turn_of(request, policy, reply, env.played, env.outcome)
         self.turns.append(turn)
         self.last_turn[self.base.possible_agents[request.seat]] = turn
         if env.options_of(request.seat).history == "transcript":
@@ -381,26 +371,13 @@ class LiveEpisode:
         turn = self.turns[-1]
         turn.probes = {**(turn.probes or {}), name: said | error}
 
-    def _asked(self) -> dict[str, Any]:
-        """The fields of a turn that its request determines."""
-        request = self.pending
-        return {
-            "index": request.turn,
-            "seat": request.seat,
-            "policy": self.plan.policies[request.seat].name,
-            "messages": request.messages,
-            "legal": request.legal,
-            "state": request.state,
-        }
-
     def _lose(self, reply: Reply, error: str) -> None:
         """Ends the episode, which has no result; its last turn is the one without a reply."""
-        asked, detail = self._asked(), storable(error)
-        kind = "timeout" if reply.timed_out else "error"
-        self.turns.append(
-            Turn(**asked, reply="", action=None, invalid=kind, detail=detail)
-        )
-        self.lost = f"policy {asked['policy']!r} gave no reply: {detail}"
+        detail, policy = storable(error), self.policy.name
+        turn = turn_of(self.pending, policy, Reply(""), None)
+        turn.invalid, turn.detail = "timeout" if reply.timed_out else "error", detail
+        self.turns.append(turn)
+        self.lost = f"policy {policy!r} gave no reply: {detail}"
 
     def _remember(self, turn: Turn) -> None:
         """Keeps the tokens of a seat's conversation, unless some of them are unknown."""
@@ -435,6 +412,27 @@ class LiveEpisode:
             lost=self.lost,
             final_state=base.game_state,
         )
+
+
+def turn_of(
+    request: TurnRequest, policy: str, reply: Reply, action: Any, outcome: Any = None
+) -> Turn:
+    """The turn of a reply; `outcome` may be the reason why the reply is invalid."""
+    bad = outcome if isinstance(outcome, InvalidReply) else None
+    return Turn(
+        *(request.turn, request.seat, policy, request.messages, request.legal),
+        reply=storable(reply.text),
+        action=action,
+        invalid=bad.reason if bad else None,
+        detail=bad.detail if bad else None,
+        prompt_ids=listed(reply.prompt_ids),
+        token_ids=listed(reply.token_ids),
+        logprobs=listed(reply.logprobs),
+        entropies=listed(reply.entropies),
+        truncated=reply.truncated,
+        generations=tuple(reply.generations),
+        state=request.state,
+    )
 
 
 def _copied(turns: Sequence[Turn]) -> list[Turn]:
@@ -480,9 +478,7 @@ def plans_of(
             `seeds` is a number.
     """
     if not isinstance(seeds, Iterable):
-        raise TypeError(
-            f"want seeds as a sequence, got {seeds!r:.80}; write range({seeds!r:.20})"
-        )
+        raise wrong("seeds", TypeError, seeds=seeds)
     make_env = _env_fn(env_fn)
     num_players = len(make_env().possible_agents)
     if isinstance(policies, str) or not isinstance(policies, Sequence):
@@ -501,10 +497,7 @@ def _env_fn(given: Any) -> EnvFn:
     if isinstance(given, str):
         return partial(make, given)
     if not callable(given):
-        raise TypeError(
-            f"want the id of a game or a function that makes an environment, got "
-            f"{type(given).__name__}; write lambda: arena_envs.make('kuhn_poker')"
-        )
+        raise wrong("env_fn", TypeError, type_name=type(given).__name__)
     return cast(EnvFn, given)
 
 
@@ -515,10 +508,7 @@ def _made(policies: Sequence[Any]) -> list[Policy]:
     made = [named[who] if isinstance(who, str) else who for who in policies]
     for who in made:
         if not hasattr(who, "act"):
-            raise TypeError(
-                f"want a policy or a string such as 'random', got {type(who).__name__} "
-                "without a method act"
-            )
+            raise wrong("policy", TypeError, type_name=type(who).__name__)
     return made
 
 
@@ -535,10 +525,7 @@ def in_progress(
             if not getattr(policy, "is_person", False):
                 continue
             if timeout is not None:
-                raise ValueError(
-                    f"want no timeout for {policy.name!r}, a person, got {timeout}; leave "
-                    "it out"
-                )
+                raise wrong("person_timeout", policy=policy, timeout=timeout)
             return 1
     return limit
 
@@ -560,9 +547,7 @@ class NoReplyError(RuntimeError):
 def checked_on_error(on_error: OnError) -> OnError:
     """The argument; raises ValueError unless it is `"lose"` or `"raise"`."""
     if on_error not in get_args(OnError):
-        raise ValueError(
-            f"want on_error 'lose' or 'raise', got {on_error!r:.80}; correct it"
-        )
+        raise wrong("on_error", on_error=on_error)
     return on_error
 
 
@@ -641,10 +626,8 @@ def _checked(
     policy: Policy, requests: Sequence[TurnRequest], replies: Sequence[Reply]
 ) -> Sequence[Reply]:
     if len(replies) != len(requests):
-        raise ValueError(
-            f"policy {policy.name!r} gave {len(replies)} replies to {len(requests)} "
-            "requests; want one for each"
-        )
+        nums = len(replies), len(requests)
+        raise wrong("num_replies", policy=policy, nums=nums)
     for reply in replies:
         if not isinstance(reply, Reply) or not isinstance(reply.text, str):
             raise TypeError(f"policy {policy.name!r} gave {reply!r:.80}, want a Reply")
@@ -663,9 +646,7 @@ def _checked(
             if reply.token_ids is None or len(values) != len(reply.token_ids):
                 raise ValueError(f"policy {policy.name!r}: want one {what} per token")
             if not math.isfinite(sum(values)):
-                raise ValueError(
-                    f"policy {policy.name!r}: want finite numbers, one {what} per token"
-                )
+                raise wrong("finite", policy=policy, what=what)
     return replies
 
 
@@ -698,6 +679,7 @@ def forfeit_reason(episode: Episode) -> str | None:
 
 MAX_IN_FLIGHT = 64
 
+Key = tuple[int, ...]
 T = TypeVar("T")
 
 
@@ -774,10 +756,126 @@ async def play_many(
     if type(max_in_flight) is not int or max_in_flight < 1:
         raise ValueError(f"want max_in_flight of at least 1, got {max_in_flight}")
     most = in_progress(plans, max_in_flight, timeout) or max_in_flight
-    episodes = stream_async(plans, most, timeout, on_error)
+    episodes = stream_async(plans, most, _Run(timeout, on_error))
     async with aclosing(episodes):
         async for _, episode in episodes:
             yield episode
+
+
+class _Run:
+    """Plays episodes: in lockstep, or in the running event loop.
+
+    Raises:
+        ValueError: as for `play`.
+    """
+
+    def __init__(
+        self,
+        timeout: float | None,
+        on_error: OnError,
+        caches: EnvCaches | None = None,
+    ) -> None:
+        self.timeout = checked_timeout(timeout)
+        self.on_error = checked_on_error(on_error)
+        self.caches = caches or EnvCaches()
+        self.waiting: dict[int, list[tuple[TurnRequest, asyncio.Future[Reply]]]] = {}
+        self.unreachable: dict[int, Reply] = {}
+
+    def in_lockstep(
+        self, plans: Sequence[EpisodePlan], batch_size: int | None
+    ) -> Iterator[tuple[Key, Episode]]:
+        """Each episode with the key of its `LiveEpisode`, as soon as it is over."""
+        batch_size = in_progress(plans, _checked_size(batch_size), self.timeout)
+        done: dict[Key, tuple[LiveEpisode, Episode]] = {}
+        plans_left = deque(enumerate(plans))
+        candidates: list[LiveEpisode] = []
+        live: list[LiveEpisode] = []
+        while live or candidates or plans_left:
+            while batch_size is None or len(live) < batch_size:
+                if candidates:  # first, so that few trees are open at a time
+                    live.append(candidates.pop())
+                elif plans_left:
+                    index, plan = plans_left.popleft()
+                    live.append(LiveEpisode((index,), plan, self.caches.of(plan)))
+                else:
+                    break
+            # some games can end before anybody moves
+            self.take_turns([one for one in live if not one.is_over])
+            waiting, live = live, []
+            for one in waiting:
+                if not one.is_over:
+                    live.append(one)
+                    continue
+                episode = one.leave()
+                yield one.key, episode
+                if one.plan.branch is not None:
+                    done[one.key] = one, episode
+                    candidates += _followers(one, done)
+
+    def take_turns(self, live: Sequence[LiveEpisode]) -> None:
+        """One reply in each episode; those of one policy come from one call."""
+        groups: dict[int, list[LiveEpisode]] = {}
+        for one in live:
+            groups.setdefault(id(one.policy), []).append(one)
+        for group in groups.values():
+            policy = group[0].policy
+            replies = self.ask(policy, [one.request() for one in group])
+            for one, reply in zip(group, replies, strict=True):
+                one.take(reply)
+            beside = [(one, *question) for one in group for question in one.questions()]
+            if beside:
+                said = self.ask(policy, [asked for *_, asked in beside])
+                for (one, name, text, _), reply in zip(beside, said, strict=True):
+                    one.note(name, text, reply)
+
+    def ask(self, policy: Policy, requests: Sequence[TurnRequest]) -> Sequence[Reply]:
+        return ask(policy, requests, self.timeout, self.on_error)
+
+    async def play(self, index: int, plan: EpisodePlan) -> Episode:
+        one = LiveEpisode((index,), plan, self.caches.of(plan))
+        while not one.is_over:
+            policy = one.policy
+            one.take(await self.reply(policy, one.request()))
+            for name, text, question in one.questions():
+                one.note(name, text, await self.reply(policy, question))
+        return one.leave()
+
+    async def reply(self, policy: Policy, request: TurnRequest) -> Reply:
+        if is_async(policy):
+            return await self.ask_endpoint(policy, request)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Reply] = loop.create_future()
+        if id(policy) not in self.waiting:
+            self.waiting[id(policy)] = []
+            loop.call_soon(self.answer, policy)
+        self.waiting[id(policy)].append((request, future))
+        return await future
+
+    async def ask_endpoint(self, policy: AsyncPolicy, request: TurnRequest) -> Reply:
+        """An endpoint that cannot be reached is asked no more: its retries take seconds."""
+        if id(policy) in self.unreachable:
+            return self.unreachable[id(policy)]
+        reply = await ask_async(policy, request, self.timeout, self.on_error)
+        if reply.error is not None and getattr(policy, "is_unreachable", False):
+            self.unreachable[id(policy)] = reply
+        return reply
+
+    def answer(self, policy: Policy) -> None:
+        """One call for all turns that wait for this policy."""
+        asked = [pair for pair in self.waiting.pop(id(policy)) if not pair[1].done()]
+        requests = [request for request, _ in asked]
+        if not requests:  # their episodes were cancelled
+            return
+        try:
+            replies = self.ask(policy, requests)
+        except Exception as error:  # raised again in each of the episodes
+            if isinstance(error, StopIteration):  # which no future takes
+                error = RuntimeError(f"policy {policy.name!r} raised StopIteration")
+            for _, future in asked:
+                future.set_exception(error)
+            return
+        for (_, future), reply in zip(asked, replies, strict=True):
+            future.set_result(reply)
 
 
 def is_async(policy: Policy) -> TypeGuard[AsyncPolicy]:
@@ -786,13 +884,9 @@ def is_async(policy: Policy) -> TypeGuard[AsyncPolicy]:
 
 
 async def stream_async(
-    plans: Sequence[EpisodePlan],
-    max_in_flight: int,
-    timeout: float | None,
-    on_error: OnError,
+    plans: Sequence[EpisodePlan], max_in_flight: int, run: _Run
 ) -> AsyncGenerator[tuple[int, Episode]]:
     """The index and the episode of each plan, as soon as it is over; see `play_many`."""
-    run = _Run(timeout, on_error)
     plans_left = iter(enumerate(plans))
     tasks: set[asyncio.Task[Episode]] = set()
     over: asyncio.Queue[tuple[int, asyncio.Task[Episode]]] = asyncio.Queue()
@@ -820,23 +914,20 @@ async def stream_async(
 
 
 def stream_in_own_loop(
-    plans: Sequence[EpisodePlan],
-    max_in_flight: int,
-    timeout: float | None,
-    on_error: OnError,
+    plans: Sequence[EpisodePlan], max_in_flight: int, run: _Run
 ) -> Iterator[tuple[int, Episode]]:
     """As `stream_async`, without `await`, and whether or not a loop runs in this thread."""
-    with _runner() as run:
-        episodes = stream_async(plans, max_in_flight, timeout, on_error)
+    with _runner() as result:
+        episodes = stream_async(plans, max_in_flight, run)
 
         async def following() -> tuple[int, Episode] | None:
             return await anext(episodes, None)
 
         try:
-            while (found := run(following())) is not None:
+            while (found := result(following())) is not None:
                 yield found
         finally:
-            run(episodes.aclose())
+            result(episodes.aclose())
 
 
 @contextmanager
@@ -883,66 +974,6 @@ def _result(runner: asyncio.Runner, coroutine: Coroutine[Any, Any, T]) -> T:
         with suppress(asyncio.CancelledError):
             loop.run_until_complete(task)
         raise
-
-
-class _Run:
-    """Plays episodes in the running event loop."""
-
-    def __init__(self, timeout: float | None, on_error: OnError) -> None:
-        self.timeout = checked_timeout(timeout)
-        self.on_error = checked_on_error(on_error)
-        self.caches = EnvCaches()
-        self.waiting: dict[int, list[tuple[TurnRequest, asyncio.Future[Reply]]]] = {}
-        self.unreachable: dict[int, Reply] = {}
-
-    async def play(self, index: int, plan: EpisodePlan) -> Episode:
-        one = LiveEpisode((index,), plan, self.caches.of(plan))
-        while not one.is_over:
-            policy = one.policy
-            one.take(await self.reply(policy, one.request()))
-            for name, text, question in one.questions():
-                one.note(name, text, await self.reply(policy, question))
-        return one.leave()
-
-    async def reply(self, policy: Policy, request: TurnRequest) -> Reply:
-        if is_async(policy):
-            return await self.ask_endpoint(policy, request)
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Reply] = loop.create_future()
-        if id(policy) not in self.waiting:
-            self.waiting[id(policy)] = []
-            loop.call_soon(self.answer, policy)
-        self.waiting[id(policy)].append((request, future))
-        return await future
-
-    async def ask_endpoint(self, policy: AsyncPolicy, request: TurnRequest) -> Reply:
-        """An endpoint that cannot be reached is asked no more: its retries take seconds."""
-        if id(policy) in self.unreachable:
-            return self.unreachable[id(policy)]
-        reply = await ask_async(policy, request, self.timeout, self.on_error)
-        if reply.error is not None and getattr(policy, "is_unreachable", False):
-            self.unreachable[id(policy)] = reply
-        return reply
-
-    def answer(self, policy: Policy) -> None:
-        """One call for all turns that wait for this policy."""
-        asked = [pair for pair in self.waiting.pop(id(policy)) if not pair[1].done()]
-        requests = [request for request, _ in asked]
-        if not requests:  # their episodes were cancelled
-            return
-        try:
-            replies = ask(policy, requests, self.timeout, self.on_error)
-        except Exception as error:  # raised again in each of the episodes
-            if isinstance(error, StopIteration):  # which no future takes
-                error = RuntimeError(f"policy {policy.name!r} raised StopIteration")
-            for _, future in asked:
-                future.set_exception(error)
-            return
-        for (_, future), reply in zip(asked, replies, strict=True):
-            future.set_result(reply)
-
-
-Key = tuple[int, ...]
 
 
 def play(
@@ -998,13 +1029,10 @@ def play(
     """
     samples = checked_samples(num_samples)
     plans = plans_of(env_fn, policies, seeds, samples, branch)
+    limits: Any = {"batch_size": batch_size, "timeout": timeout, "on_error": on_error}
     if branch is not None:
-        return play_plans(
-            plans, batch_size=batch_size, timeout=timeout, on_error=on_error
-        )
-    episodes = dict(
-        stream_plans(plans, batch_size=batch_size, timeout=timeout, on_error=on_error)
-    )
+        return play_plans(plans, **limits)
+    episodes = dict(stream_plans(plans, **limits))
     return [episodes[index] for index in range(len(plans))]
 
 
@@ -1014,16 +1042,15 @@ def play_plans(
     batch_size: int | None = None,
     timeout: float | None = None,
     on_error: OnError = "lose",
-    caches: "EnvCaches | None" = None,
+    caches: EnvCaches | None = None,
 ) -> list[Episode]:
     """The episodes of the plans in their order, always played in lockstep.
 
     The arguments are those of `play`; `caches` keep environments from call to call. An episode
     that branched follows its parent, and `Episode.parent` is the parent's index.
     """
-    how: dict[str, Any] = {"batch_size": batch_size, "timeout": timeout}
-    how |= {"on_error": on_error, "caches": caches}
-    return _numbered(dict(_stream(plans, **how)))
+    run = _Run(timeout, on_error, caches)
+    return _numbered(dict(run.in_lockstep(plans, batch_size)))
 
 
 def stream_plans(
@@ -1047,81 +1074,20 @@ def stream_plans(
     """
     if any(plan.branch is not None for plan in plans):
         raise ValueError("stream_plans does not take plans that branch: use play_plans")
+    run = _Run(timeout, on_error)
     if any(is_async(policy) for plan in plans for policy in plan.policies):
         in_flight = in_progress(plans, _checked_size(batch_size), timeout)
         most = in_flight or len(plans)
-        yield from stream_in_own_loop(plans, most, timeout, on_error)
+        yield from stream_in_own_loop(plans, most, run)
         return
-    for key, episode in _stream(
-        plans, batch_size=batch_size, timeout=timeout, on_error=on_error
-    ):
+    for key, episode in run.in_lockstep(plans, batch_size):
         yield key[0], episode
-
-
-def _stream(
-    plans: Sequence[EpisodePlan],
-    *,
-    batch_size: int | None,
-    timeout: float | None,
-    on_error: OnError,
-    caches: "EnvCaches | None" = None,
-) -> Iterator[tuple[Key, Episode]]:
-    """Each episode with the key of its `LiveEpisode`, as soon as it is over."""
-    batch_size = in_progress(plans, _checked_size(batch_size), timeout)
-    checked_timeout(timeout)
-    checked_on_error(on_error)
-    caches = caches or EnvCaches()
-    done: dict[Key, tuple[LiveEpisode, Episode]] = {}
-    plans_left = deque(enumerate(plans))
-    candidates: list[LiveEpisode] = []
-    live: list[LiveEpisode] = []
-    while live or candidates or plans_left:
-        while batch_size is None or len(live) < batch_size:
-            if candidates:  # first, so that few trees are open at a time
-                live.append(candidates.pop())
-            elif plans_left:
-                index, plan = plans_left.popleft()
-                live.append(LiveEpisode((index,), plan, caches.of(plan)))
-            else:
-                break
-        # some games can end before anybody moves
-        _take_turns([one for one in live if not one.is_over], timeout, on_error)
-        waiting, live = live, []
-        for one in waiting:
-            if not one.is_over:
-                live.append(one)
-                continue
-            episode = one.leave()
-            yield one.key, episode
-            if one.plan.branch is not None:
-                done[one.key] = one, episode
-                candidates += _followers(one, done)
 
 
 def _checked_size(batch_size: int | None) -> int | None:
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"want batch_size of at least 1, got {batch_size}")
     return batch_size
-
-
-def _take_turns(
-    live: Sequence[LiveEpisode], timeout: float | None, on_error: OnError
-) -> None:
-    """One reply in each episode; those of one policy come from one call."""
-    groups: dict[int, list[LiveEpisode]] = {}
-    for one in live:
-        groups.setdefault(id(one.policy), []).append(one)
-    for group in groups.values():
-        policy = group[0].policy
-        requests = [one.request() for one in group]
-        replies = ask(policy, requests, timeout, on_error)
-        for one, reply in zip(group, replies, strict=True):
-            one.take(reply)
-        beside = [(one, *question) for one in group for question in one.questions()]
-        if beside:
-            said = ask(policy, [asked for *_, asked in beside], timeout, on_error)
-            for (one, name, text, _), reply in zip(beside, said, strict=True):
-                one.note(name, text, reply)
 
 
 def _followers(

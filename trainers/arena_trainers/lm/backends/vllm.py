@@ -7,6 +7,7 @@ each set of weights gets a number of its own, which is part of its name.
 import itertools
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ class EngineAdapters:
     Args:
         llm: a `vllm.LLM` with `enable_lora`, and `max_loras` of at least the most adapters
             that it holds at a time.
-        model: a `peft.PeftModel` with the one adapter whose weights change.
+        model: a `peft.PeftModel` with the adapters whose weights change.
     """
 
     def __init__(self, llm: Any, model: Any) -> None:
@@ -73,8 +74,9 @@ class EngineAdapters:
         """Loads an adapter in place of the one of this name, and gives its `LoRARequest`.
 
         Args:
-            name: of the adapter.
-            weights: of the adapter, by the names of the model's parameters.
+            name: of one of the model's adapters; another name is a snapshot of its one adapter.
+            weights: of the adapter, by the names of the model's parameters; those of other
+                adapters are left out.
 
         Raises:
             RuntimeError: the engine does not take the adapter.
@@ -83,9 +85,15 @@ class EngineAdapters:
         number = next(self._numbers)
         with tempfile.TemporaryDirectory(prefix="arena-adapter-") as folder:
             path = str(Path(folder) / str(number))
+            own = name if name in self.model.peft_config else "default"
             self.model.save_pretrained(
-                path, state_dict=dict(weights), save_embedding_layers=False
+                path,
+                selected_adapters=[own],
+                state_dict=dict(weights),
+                save_embedding_layers=False,
             )
+            if own != "default":
+                path = str(Path(path) / own)  # where peft writes it
             requests = import_extra("vllm.lora.request", "vllm")
             request = requests.LoRARequest(f"{name}#{number}", number, path)
             taken = self.llm.llm_engine.add_lora(request)  # which reads the folder
@@ -146,7 +154,7 @@ class VLLMBackend:
         llm: a `vllm.LLM` with `logprobs_mode="processed_logprobs"`.
         refresh: called before the engine is asked; loads the weights if they have changed.
             Gives the `LoRARequest` of the adapter that generates, or None if the engine's
-            own weights do.
+            own weights do. Takes the name of an adapter where there are several learners.
         adapters: the engine's adapters; None if it was built for none.
     """
 
@@ -155,10 +163,14 @@ class VLLMBackend:
     def __init__(
         self,
         llm: Any,
-        refresh: Callable[[], Any],
+        refresh: Callable[..., Any],
         adapters: EngineAdapters | None = None,
     ) -> None:
         self.llm, self.refresh, self.adapters = llm, refresh, adapters
+
+    def of_learner(self, name: str) -> "VLLMBackend":
+        """The backend of one of several learners."""
+        return VLLMBackend(self.llm, partial(self.refresh, name), self.adapters)
 
     def generate(
         self, prompt_ids: Prompts, seeds: Sequence[int], sampling: Sampling
