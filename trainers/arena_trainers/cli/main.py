@@ -266,6 +266,8 @@ def sweep(
             request = read_request(command)
             if not folder.exists():  # refuses mistakes before hours of training
                 _check(request, is_main=True)
+        if request.dry:
+            return
         _check_sweep(output_dir / "sweep.json", arguments)
     for folder, command in jobs:
         _train_once(folder, command)
