@@ -14,7 +14,7 @@ import sys
 import tomllib
 from bisect import bisect
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
 from functools import cache, cached_property, lru_cache
 from importlib import import_module
@@ -307,8 +307,7 @@ class BaseGame(Generic[S, A]):
             ValueError: a parameter is no bool, none of the values of a `Literal`, or out of range.
         """
         for each in fields(self):  # type: ignore[arg-type] # games are dataclasses
-            if isinstance(given := getattr(self, each.name), list | tuple):
-                object.__setattr__(self, each.name, as_tuples(given))
+            object.__setattr__(self, each.name, as_tuples(getattr(self, each.name)))
         params = [
             (each, getattr(self, each.name), each.metadata.get("limits", ()))
             for each in fields(self)  # type: ignore[arg-type] # games are dataclasses
@@ -681,7 +680,28 @@ def as_tuples(value: Any) -> Any:
     """Lists as tuples, also inside: JSON, YAML and TOML have lists only, and games hash."""
     if isinstance(value, dict):
         return {name: as_tuples(inner) for name, inner in value.items()}
-    return tuple(map(as_tuples, value)) if isinstance(value, list | tuple) else value
+    return tuple(map(as_tuples, value)) if type(value) in (list, tuple) else value
+
+
+def by_player(told: Iterable[tuple[int, object]]) -> str:
+    """What is told of seats.
+
+    >>> by_player([(0, "bets"), (1, "folds")])
+    'player_0 bets, player_1 folds'
+    """
+    return ", ".join([f"player_{seat} {what}" for seat, what in told])
+
+
+def others_again(
+    chosen: Sequence[int], seat: int, draw: Callable[[int], int]
+) -> tuple[int, ...]:
+    """Choices by seat with those of all other seats drawn again, by their seat."""
+    return tuple(c if s == seat else draw(s) for s, c in enumerate(chosen))
+
+
+def share_of(kept: Sequence[bool], default: float = 1.0) -> float:
+    """The share of True; the default if there is nothing."""
+    return sum(kept) / len(kept) if kept else default
 
 
 def counted(number: int, noun: str) -> str:

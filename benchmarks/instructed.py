@@ -5,9 +5,11 @@ python benchmarks/instructed.py
 Three balls, one of which pays, one round, no messages: six information states, so that policies,
 conventions and KL divergences are exact. The tiny model cannot follow instructions. Its stand-in: before
 training it imitates a selector that does what its instruction says with probability `FOLLOWED`, and
-plays uniformly without one; speakers play uniformly, whatever the instruction says. Then it trains in
-self-play without an instruction in its prompt, with a KL term to itself as instructed. The control
-trains with weight 0. All runs share one start; the seed is that of self-play.
+plays uniformly otherwise and without one; speakers play uniformly, whatever the instruction says.
+(Rounded to whole examples: the instructed ball in 15 of 21.) It imitates until its probabilities are
+within 0.01 of the examples': a start that is still learning to copy favours one convention. Then it
+trains in self-play without an instruction in its prompt, with a KL term to itself as
+instructed. The control trains with weight 0. All runs share one start; the seed is that of self-play.
 """
 
 import argparse
@@ -19,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, TrainerCallback
 
 import arena_envs
 from arena_envs.solvers import information_states
@@ -38,6 +40,7 @@ INSTRUCTIONS = {
     "next": "Select the ball after the named ball.",
 }
 FOLLOWED, WEIGHTS, SEEDS = 0.7, [1.0, 0.2], (0, 1, 2)
+EVERY = 50  # steps between two matrices
 
 
 def options_of(instruction: str) -> PromptOptions:
@@ -69,7 +72,9 @@ def make_start(folder: Path, seed: int) -> None:
     tokenizer = tiny_tokenizer(texts)
     model = tiny_model(tokenizer, hidden_size=32, num_layers=2, seed=seed)
     policy = LMPolicy(model, tokenizer, prompt=options_of(""), max_new_tokens=3)
-    warm_start(policy, examples(), num_steps=150, learning_rate=1e-2, batch_size=128)
+    shown = examples()
+    size = len(shown)
+    warm_start(policy, shown, num_steps=500, learning_rate=1e-2, batch_size=size)
     policy.save_pretrained(folder)
 
 
@@ -84,15 +89,17 @@ def divergence(table: Any, prior: Any) -> float:
     return float(sum(p * math.log(p / q) for p, q in pairs if p) / len(table))
 
 
-def conventions(table: Any) -> list[list[float]]:
-    """The probability of each selected ball (column) given the named one (row)."""
-    states = information_states(GAME)
-    found = {
-        states[key].said[-1].values[0]: list(chances)
-        for key, chances in table.items()
-        if states[key].said
-    }
-    return [[round(p, 3) for p in found[ball][:3]] for ball in (1, 2, 3)]
+def conventions(table: Any, speaker: bool = False) -> list[list[float]]:
+    """The probability of each selected ball (column) given the named one (row).
+
+    Of a speaker, that of each named ball given the one that pays.
+    """
+    found = {}
+    for key, state in information_states(GAME).items():
+        if speaker != bool(state.said):
+            ball = state.paying[0] if speaker else state.said[-1].values[0]
+            found[ball] = [round(float(p), 3) for p in table[key][:3]]
+    return [found[ball] for ball in (1, 2, 3)]
 
 
 def score(table: Any) -> float:
@@ -108,6 +115,23 @@ def score(table: Any) -> float:
                 selects = heard[ball]
                 total += chance * (2 * selects[paying - 1] - sum(selects[:3])) / 3
     return total
+
+
+class Curve(TrainerCallback):
+    """Score and matrices of selector and speaker, before and every `EVERY` steps."""
+
+    def __init__(self, policy: LMPolicy) -> None:
+        self.policy = policy
+        self.found: dict[int, list[Any]] = {}
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self.on_step_end(args, state, control)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if state.global_step % EVERY == 0:
+            table = exact(self.policy)
+            matrices = conventions(table), conventions(table, speaker=True)
+            self.found[state.global_step] = [round(score(table), 3), *matrices]
 
 
 def train(name: str, seed: int, folder: Path, steps: int) -> dict[str, Any]:
@@ -143,18 +167,20 @@ def train(name: str, seed: int, folder: Path, steps: int) -> dict[str, Any]:
     )
     trainer = TurnGRPOTrainer(str(start), args, processing_class=tokenizer)
     priors = {i: exact(trainer.policy, text) for i, text in INSTRUCTIONS.items()}
+    curve = Curve(trainer.policy)
+    trainer.add_callback(curve)
     trainer.train()
     table = exact(trainer.policy)
     return {
         "score": score(table),
-        "conventions": conventions(table),
+        "curve": curve.found,
         **{f"to {i}": divergence(table, prior) for i, prior in priors.items()},
     }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--only", nargs="*", default=["none", *INSTRUCTIONS])
     parser.add_argument("--seeds", nargs="*", type=int, default=SEEDS)
     given = parser.parse_args()

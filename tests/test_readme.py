@@ -79,6 +79,18 @@ def test_blocks_run_in_their_order_whichever_fail(tmp_path, capsys):
     assert SCRIPT["run_page"](str(page), tmp_path, {}, sys.executable) == []
 
 
+def test_a_plan_that_the_machine_refuses_does_not_fail_its_block(tmp_path):
+    page = tmp_path / "page.md"
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "arena").write_text('#!/bin/sh\nexit "$STATUS"\n')
+    (folder / "arena").chmod(0o755)
+    page.write_text("```sh\narena train spiral --dry-run  # a plan\ntrue\n```\n")
+    for status, failed in (("2", []), ("1", [f"{page}:1"])):
+        env = {"PATH": f"{folder}:{os.environ['PATH']}", "STATUS": status}
+        assert SCRIPT["run_page"](str(page), tmp_path, env, sys.executable) == failed
+
+
 def test_trainings_of_a_short_block_have_few_steps():
     lines = """arena train tic_tac_toe --seed 0  # a minute
 arena train --resume run \\

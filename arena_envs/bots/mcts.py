@@ -11,7 +11,23 @@ from arena_envs.game import CHANCE, TERMINAL, AnyGame, sample_chance
 
 
 @dataclass(frozen=True)
-class MCTS:
+class _TreeSearch:
+    """The options of both searches, which are checked."""
+
+    num_simulations: int = 100
+    exploration: float = 2.0
+
+    def __post_init__(self) -> None:
+        if self.num_simulations < 1:
+            raise ValueError(
+                f"want num_simulations of 1 or more, got {self.num_simulations}"
+            )
+        if not self.exploration >= 0:
+            raise ValueError(f"want exploration of 0 or more, got {self.exploration}")
+
+
+@dataclass(frozen=True)
+class MCTS(_TreeSearch):
     """Upper confidence trees with random rollouts and exact values (MCTS-Solver).
 
     Every simulation descends by the largest Q + c √(ln N / n), adds one node, and plays to
@@ -30,12 +46,6 @@ class MCTS:
         ValueError: a number is out of range; when it plays, the game hides information.
     """
 
-    num_simulations: int = 100
-    exploration: float = 2.0
-
-    def __post_init__(self) -> None:
-        check_search(self.num_simulations, self.exploration)
-
     def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
         if game.information != "perfect" or game.simultaneous:
             raise ValueError(
@@ -52,14 +62,6 @@ class MCTS:
             if root.proven:
                 break
         return rng.choice(_best_actions(root))
-
-
-def check_search(num_simulations: int, exploration: float) -> None:
-    """Raises ValueError for options of a tree search that are out of range."""
-    if num_simulations < 1:
-        raise ValueError(f"want num_simulations of 1 or more, got {num_simulations}")
-    if not exploration >= 0:
-        raise ValueError(f"want exploration of 0 or more, got {exploration}")
 
 
 class Node:
@@ -187,7 +189,7 @@ def _largest(numbers: Mapping[Any, float]) -> list[Any]:
 
 
 @dataclass(frozen=True)
-class ISMCTS:
+class ISMCTS(_TreeSearch):
     """Information-set Monte Carlo tree search.
 
     Every simulation starts from a random state that the seat cannot tell from the true one
@@ -206,12 +208,6 @@ class ISMCTS:
         NotImplementedError: when it plays, the game hides information and has no
             `resample`.
     """
-
-    num_simulations: int = 100
-    exploration: float = 2.0
-
-    def __post_init__(self) -> None:
-        check_search(self.num_simulations, self.exploration)
 
     def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
         return self.best(game, state, game.legal_actions(state), rng)

@@ -66,12 +66,8 @@ class Constant:
                     f"want a text that {game!r} reads in some turn, got {self.action!r:.80}"
                 )
             return legal[0] if said is None else said
-        if game.num_actions is None or self.action >= game.num_actions:
-            actions = (
-                "no numbered actions"
-                if game.num_actions is None
-                else f"actions 0 to {game.num_actions - 1}"
-            )
+        if (num := game.num_actions) is None or self.action >= num:
+            actions = f"actions 0 to {num - 1}" if num else "no numbered actions"
             raise ValueError(f"{game!r} has {actions}, got {self.action}")
         return self.action if self.action in legal else legal[0]
 

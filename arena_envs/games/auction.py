@@ -50,7 +50,7 @@ the bids above 0 that are above the bidder's value, 0 without bids).
 """
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -64,11 +64,13 @@ from arena_envs.game import (
     Kind,
     Pays,
     Vector,
+    by_player,
     filled,
     hidden_again,
     next_entries,
     np,
     param,
+    share_of,
 )
 from arena_envs.scenes.shapes import Shapes, Table, cells, seat_cell, talk_of
 from arena_envs.talk import Utterance
@@ -218,10 +220,6 @@ def points(row: Sequence[int], word: str = "") -> str:
     """
     pairs = zip(ATTRIBUTES, row, strict=True)
     return ", ".join(f"{name} {word}{value}" for name, value in pairs)
-
-
-def _by_player(values: Iterable[object]) -> str:
-    return ", ".join(f"player_{seat} {value}" for seat, value in enumerate(values))
 
 
 Action = Utterance | int  # chance draws a persona, or a buyer among equal bids
@@ -407,7 +405,7 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
         return {
             "efficiency": had / best if best else 1.0,
             "revenue": paid / (self.budget * self.num_players),
-            "overbids": sum(over) / len(over) if over else 0.0,
+            "overbids": share_of(over, 0.0),
         }
 
     def observe(self, state: State, seat: int) -> str:
@@ -420,10 +418,9 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
             worth = ", ".join(f"item {number}: {value}" for number, value in values)
             own = points(self.personas[state.personas[seat]])
             yield f"Your priorities: {own}. Worth to you: {worth}."
-        left = [
-            money_left(state, other, self.budget) for other in range(self.num_players)
-        ]
-        yield f"Budgets left: {_by_player(left)}."
+        seats = range(self.num_players)
+        left = by_player((s, money_left(state, s, self.budget)) for s in seats)
+        yield f"Budgets left: {left}."
         for number, sale in enumerate(state.sales):
             sold = f"sold to player_{sale.seat} for {sale.price}"
             to = "not sold" if sale.seat == NOBODY else sold
@@ -464,7 +461,7 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
         for each in known_events(state, seat):
             if each.item == item and each.said.move == "bid":
                 best[each.seat] = each.said.values[0]
-        return _by_player(best)
+        return by_player(enumerate(best))
 
     def _running(self, state: State, seat: int) -> Iterator[str]:
         bids = self._bids_text(state, seat, state.item)

@@ -30,7 +30,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, compress
 from typing import Any, NamedTuple
 
 from arena_envs.game import (
@@ -141,26 +141,20 @@ class _Search:
 
     def _options(self, fleet: Fleet, taken: int) -> list[tuple[int, Option]]:
         """Ships that can cover a hit next, or without an open hit the next ship."""
+
+        def fitting(options: list[Option], sizes: set[int]) -> list[Option]:
+            return [o for o in options if o.size in sizes and not o.squares & taken]
+
         free = [ship for ship in range(len(self.sizes)) if ship not in fleet]
         sizes = {self.sizes[ship] for ship in free}
         still_open = [hit for hit in self.covering if not hit & taken]
         if len(still_open) > sum(self.sizes[ship] for ship in free):
             return []
         if still_open:
-            groups = (
-                [
-                    o
-                    for o in self.covering[hit]
-                    if o.size in sizes and not o.squares & taken
-                ]
-                for hit in still_open
-            )
+            groups = (fitting(self.covering[hit], sizes) for hit in still_open)
             group = min(groups, key=len)
             return [(s, o) for o in group for s in free if self.sizes[s] == o.size]
-        size = self.sizes[free[0]]
-        return [
-            (free[0], o) for o in self.all if o.size == size and not o.squares & taken
-        ]
+        return [(free[0], o) for o in fitting(self.all, {self.sizes[free[0]]})]
 
 
 LETTERS = "ABCDE"  # of the ships
@@ -429,10 +423,7 @@ class Battleship(BaseGame[State, int]):
     def returns(self, state: State) -> Sequence[float]:
         if not self.is_over(state):
             return (0.0, 0.0)
-        lost = [
-            sum((v for v, out in zip(self.values, sunk, strict=True) if out), 0.0)
-            for sunk in (self.is_sunk(state, seat) for seat in (0, 1))
-        ]
+        lost = [sum(compress(self.values, self.is_sunk(state, s)), 0.0) for s in (0, 1)]
         weight = self.loss_multiplier
         return (lost[1] - weight * lost[0], lost[0] - weight * lost[1])
 

@@ -75,6 +75,7 @@ class Blackjack(BaseGame[State, int]):
     max_return = 1.0
     # 2 cards dealt and 9 drawn make 21 (aces, 2s, 3s); then one turn more
     max_turns = 10
+    default_value = "optimal play -0.042462; uniform random play -0.392658"
 
     def current_player(self, state: State) -> int:
         player, dealer, num_hits, stood = state
@@ -111,10 +112,6 @@ class Blackjack(BaseGame[State, int]):
         if own > HIGHEST or own < dealers <= HIGHEST:
             return (-1.0,)
         return (0.0,) if own == dealers else (1.0,)
-
-    @property
-    def known_value(self) -> str | None:
-        return "optimal play -0.042462; uniform random play -0.392658"
 
     def observe(self, state: State, seat: int) -> str:
         player = self.current_player(state)
@@ -206,12 +203,11 @@ def _hand(cards: tuple[int, ...]) -> str:
 
 def scene(game: Blackjack, state: Any, viewer: int | None) -> Shapes:
     """The hand of the player, and the dealer's, whose first card is hidden at first."""
-    player, shown, _, _ = game.information_state(state, 0)
-    hidden = len(state.dealer) - len(shown) if viewer is not None else 0
-    known = state.dealer[hidden:]
-    mine, theirs = ([RANKS[card % 13] for card in cards] for cards in (player, known))
-    faces = [*[None] * hidden, *theirs]
+    hands = state.player, state.dealer if viewer is None else game._shown(state)
+    mine, theirs = ([Card(RANKS[card % 13]) for card in hand] for hand in hands)
+    hidden = [Card(None)] * (len(state.dealer) - len(theirs))
+    own, dealers = map(total_of, hands)
     return [
-        Cards(f"player_0: {total_of(player)}", list(map(Card, mine)), 0),
-        Cards(f"dealer: {total_of(known)}", list(map(Card, faces))),
+        Cards(f"player_0: {own}", mine, 0),
+        Cards(f"dealer: {dealers}", [*hidden, *theirs]),
     ]

@@ -145,9 +145,7 @@ def row_chances(
     found = []
     for row in map("".join, product(*cells)):
         moves = distance((*drawn, row, *known[number + 1 :]), 0, size**2 - 1)
-        walls = sum(
-            a == "?" and b == "#" for a, b in zip(known[number], row, strict=True)
-        )
+        walls = row.count("#") - known[number].count("#")
         chance = (percent / 100) ** walls
         chance *= (1 - percent / 100) ** (known[number].count("?") - walls)
         if not chance or moves is None or moves > longest:
@@ -458,10 +456,8 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         player, start = self.current_player(state), f"You are player_{seat}."
         if player == CHANCE:
             return f"{start} The maze is being drawn."
-        now, unseen = (
-            f"The game is over: the score is {self.returns(state)[seat]:.4g}.",
-            "",
-        )
+        unseen, score = "", f"{self.returns(state)[seat]:.4g}"
+        now = f"The game is over: the score is {score}."
         if player != TERMINAL:
             step, place = divmod(len(state.said), self.num_players)
             who = "you are" if player == seat else f"player_{player} is"

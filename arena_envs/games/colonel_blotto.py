@@ -35,6 +35,7 @@ from arena_envs.game import (
     filled,
     fold,
     np,
+    others_again,
     over_text,
     param,
 )
@@ -130,15 +131,11 @@ class ColonelBlotto(BaseGame[State, int]):
         start = f"You are player_{seat}."
         if len(state) < self.num_players:
             now = f"{start} All players divide {coins} coins among {fields} fields."
-            own = state[seat : seat + 1]
-            return (
-                f"{now}\nYour coins: {self.action_text(state, own[0])}." if own else now
-            )
+            own = [self.action_text(state, action) for action in state[seat : seat + 1]]
+            return "\n".join([now, *(f"Your coins: {coins}." for coins in own)])
         lines = [f"{start} {over_text(self.returns(state)[seat])} Coins by field:"]
-        for other, (action, won) in enumerate(
-            zip(state, self._fields_won(state), strict=True)
-        ):
-            text = self.action_text(state, action)
+        for other, won in enumerate(self._fields_won(state)):
+            text = self.action_text(state, state[other])
             lines.append(f"player_{other}: {text} (wins {won} of {fields} fields)")
         return "\n".join(lines)
 
@@ -184,10 +181,7 @@ class ColonelBlotto(BaseGame[State, int]):
         """Draws the choices of others, uniformly, until all have chosen."""
         if len(state) == self.num_players:
             return state
-        return tuple(
-            action if other == seat else rng.randrange(self.num_actions)
-            for other, action in enumerate(state)
-        )
+        return others_again(state, seat, lambda _: rng.randrange(self.num_actions))
 
     @cached_property
     def _divisions(self) -> tuple[Division, ...]:

@@ -452,11 +452,7 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
             now = "The items and their values are being drawn."
         elif player >= 0:
             who = "you are" if player == seat else f"player_{player} is"
-            now = (
-                f"The talk is over: {who} to claim."
-                if self.max_talk
-                else f"Now {who} to claim."
-            )
+            now = f"{'The talk is over:' if self.max_talk else 'Now'} {who} to claim."
             if self.is_talking(state):
                 turn = f"Turn {len(state.said) + 1} of {self.max_talk} of the talk"
                 now = f"{turn}: {who} to speak."
@@ -483,17 +479,13 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
         said = state.said
 
         def told(turn: int) -> str:
-            who, whom = (
-                talk.named(player, seat) for player in (turn % 2, 1 - turn % 2)
-            )
+            who, whom = talk.named(turn % 2, seat), talk.named(1 - turn % 2, seat)
             who, (move, values, *_) = who.replace("you", "You"), said[turn]
             if move == "report":
                 return f"{who} reported the values {self.each_worth(values)}"
             if move == "demand":
-                left = self.counted(rest(state.pool, values))
-                return (
-                    f"{who} demanded {self.counted(values)}, leaving {left} to {whom}"
-                )
+                wanted, left = map(self.counted, (values, rest(state.pool, values)))
+                return f"{who} demanded {wanted}, leaving {left} to {whom}"
             return f"{who} {'said' if move == 'say' else 'ended the talk'}"
 
         def brief(turn: int) -> str:
@@ -687,8 +679,7 @@ def scene(game: DealOrNoDeal, state: State, viewer: int | None) -> Shapes:
         if move == "report":
             return f"reports: {game.each_worth(values)}"
         if move == "demand":
-            left = game.counted(rest(state.pool, values))
-            wanted = game.counted(values)
+            wanted, left = map(game.counted, (values, rest(state.pool, values)))
             return f"demands {wanted}, leaving {left}"
         return "ends the talk" if move == "end" else ""
 

@@ -53,6 +53,7 @@ from arena_envs.game import (
     filled,
     fold,
     np,
+    others_again,
     over_text,
     param,
 )
@@ -95,9 +96,7 @@ def largest_growth(num_players: int, num_rounds: int, multiplier: int) -> int:
     """
     n, most = num_players, 0
     for shifts in combinations(range(1, n), min(num_rounds, n - 1)):
-        rests = {
-            0: 0
-        }  # by first owner: fewest rounds in which the unit is not passed on
+        rests = {0: 0}  # by first owner: fewest rounds in which it is not passed on
         for shift in shifts:
             for place, k in list(rests.items()):
                 after = (place + shift) % n
@@ -289,13 +288,11 @@ class DonorGame(BaseGame[State, int]):
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the choices of the others in the running round uniformly."""
-        chosen = (
-            action
-            if other == seat
-            else rng.choice(self._legal(state.hundredths[other]))
-            for other, action in enumerate(state.chosen)
-        )
-        return state._replace(chosen=tuple(chosen))
+
+        def draw(other: int) -> int:
+            return rng.choice(self._legal(state.hundredths[other]))
+
+        return state._replace(chosen=others_again(state.chosen, seat, draw))
 
     def _share(self, action: int) -> int:
         """Percent of the own units that are given, or `PUNISHMENT`."""

@@ -41,6 +41,7 @@ from arena_envs.game import (
     IllegalAction,
     Kind,
     Vector,
+    by_player,
     filled,
     fold,
     np,
@@ -275,8 +276,7 @@ class Goofspiel(BaseGame[State, int]):
                 if other != seat and not self.imp_info:
                     hand = card_names(self.open_hand(state, other))
                     lines.append(f"player_{other}'s cards: {hand}.")
-        points = enumerate(self.points(state))
-        lines.append("Points: " + ", ".join(f"player_{s} {p}" for s, p in points) + ".")
+        lines.append(f"Points: {by_player(enumerate(self.points(state)))}.")
         if own := self.running(state)[seat : seat + 1]:
             lines.append(f"Your bid in this round: {own[0] + 1}.")
         players = ", ".join(f"player_{other}" for other in range(self.num_players))
@@ -366,19 +366,17 @@ class Goofspiel(BaseGame[State, int]):
             chosen = rng.sample(others, rng.randint(1, len(others)))
             places = {order.index(c) for order in chosen for c in (card, other_card)}
             past = [place for place in places if place < num_rounds]
-            before = [
-                winner_of(tuple([order[place] for order in orders])) for place in past
-            ]
+            before = _winners(orders, past)
             for _ in range(2):  # the second time undoes the exchange
                 for order in chosen:
                     i, j = order.index(card), order.index(other_card)
                     order[i], order[j] = other_card, card
-                after = [
-                    winner_of(tuple([order[place] for order in orders]))
-                    for place in past
-                ]
-                if after == before:
+                if _winners(orders, past) == before:
                     break
+
+
+def _winners(orders: list[list[int]], places: list[int]) -> list[int | None]:
+    return [winner_of(tuple([order[i] for order in orders])) for i in places]
 
 
 def scene(game: Goofspiel, state: State, viewer: int | None) -> Shapes:

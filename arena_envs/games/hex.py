@@ -33,6 +33,8 @@ of one row or column, on which the first stone does not win; these are not offer
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import product
+from string import ascii_lowercase
 from typing import NamedTuple
 
 from arena_envs.game import (
@@ -44,7 +46,7 @@ from arena_envs.game import (
     np,
     param,
 )
-from arena_envs.games.kits.board import TwoPlayerGame, piece_cells, turn_text
+from arena_envs.games.kits.board import Squares, TwoPlayerGame, piece_cells, turn_text
 from arena_envs.scenes.shapes import Cell, Shapes, board_grid
 
 MIN_SIZE, MAX_SIZE = 2, 26  # columns have letters
@@ -60,28 +62,24 @@ class State(NamedTuple):
     winner: int | None = None
 
 
-class Cells(NamedTuple):
-    """The cells of a board as bits; an unused bit after each row keeps rows apart."""
+class Cells(Squares):
+    """The cells of a board.
 
-    bits: tuple[int, ...]  # by action
-    names: dict[str, int]  # actions by name, in order
-    sides: tuple[tuple[int, int], tuple[int, int]]  # by seat
-    stride: int
+    Attributes:
+        names: actions by name, in order.
+        sides: the cells of both sides of each seat.
+    """
+
+    def __init__(self, rows: int, columns: int) -> None:
+        super().__init__(rows, columns)
+        places = product(range(1, rows + 1), ascii_lowercase[:columns])
+        self.names = {f"{col}{row}": i for i, (row, col) in enumerate(places)}
+        ends = (self.bits[:columns], self.bits[-columns:])
+        edges = (self.bits[::columns], self.bits[columns - 1 :: columns])
+        self.sides = [list(map(sum, pair)) for pair in (ends, edges)]
 
 
-@cache
-def grid_of(num_rows: int, num_cols: int) -> Cells:
-    """The grid of a board of this size."""
-    stride = num_cols + 1
-    cells = [(row, col) for row in range(num_rows) for col in range(num_cols)]
-    row = (1 << num_cols) - 1
-    column = sum(1 << i * stride for i in range(num_rows))
-    return Cells(
-        bits=tuple(1 << row * stride + col for row, col in cells),
-        names={f"{chr(97 + col)}{row + 1}": i for i, (row, col) in enumerate(cells)},
-        sides=((row, row << (num_rows - 1) * stride), (column, column << num_cols - 1)),
-        stride=stride,
-    )
+grid_of = cache(Cells)
 
 
 def group(stone: int, stones: int, stride: int) -> int:
@@ -178,13 +176,10 @@ class Hex(TwoPlayerGame[State]):
             turn = turn_text(self.current_player(state), seat, ())
         swapped = " player_1 has swapped." if state.swapped else ""
         lines = [f"You are {'xo'[seat]} and join {SIDES[seat]}.{swapped}"]
-        rows, cols = self._shape
-        width = len(str(rows))
-        lines.append(" " * width + " " + " ".join(chr(97 + col) for col in range(cols)))
-        for row in range(rows):
-            bits = self._grid.bits[row * cols : (row + 1) * cols]
-            marks = ["x" if state.x & b else "o" if state.o & b else "." for b in bits]
-            lines.append(" " * row + f"{row + 1:>{width}} {' '.join(marks)}")
+        width = len(str(self._shape[0]))
+        lines.append(f"{'':{width}} {self._grid.header}")
+        for row, marks in enumerate(self._grid.row_texts("xo.", state.x, state.o)):
+            lines.append(" " * row + f"{row + 1:>{width}} {marks}")
         return "\n".join([*lines, turn])
 
     def features(self, state: State, seat: int) -> Vector:
@@ -231,9 +226,7 @@ class Hex(TwoPlayerGame[State]):
 
 def scene(game: Hex, state: State, viewer: int | None) -> Shapes:
     """Stones on rows, each shifted to the right of the row above."""
-    num_rows, num_columns = game._shape
     stones = (Cell("x", "seat0", disc=True), Cell("o", "seat1", disc=True))
-    bits = grid_of(num_rows, num_columns).bits
-    squares = piece_cells(bits, state.x, state.o, stones)
+    squares = piece_cells(game._grid.bits, state.x, state.o, stones)
     title = "player_0 joins top and bottom, player_1 left and right"
-    return [board_grid(squares, num_columns, title)._replace(shift=0.5)]
+    return [board_grid(squares, game._shape[1], title)._replace(shift=0.5)]

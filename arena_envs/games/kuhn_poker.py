@@ -29,6 +29,7 @@ from arena_envs.game import (
     TERMINAL,
     BaseGame,
     Vector,
+    by_player,
     filled,
     np,
     param,
@@ -105,10 +106,8 @@ class KuhnPoker(BaseGame[State, int]):
     def observe(self, state: State, seat: int) -> str:
         card = self._card_name(state.cards[seat]) if seat < len(state.cards) else None
         hand = f"and hold {card}" if card else "and have no card yet"
-        actions = ", ".join(
-            f"player_{i % self.num_players} {NAMES[bet]}"
-            for i, bet in enumerate(state.bets)
-        )
+        bets = enumerate(state.bets)
+        actions = by_player((i % self.num_players, NAMES[bet]) for i, bet in bets)
         return (
             f"You are player_{seat} {hand}. Actions: {actions or 'none'}. "
             f"{self._turn_text(state, seat)}"
@@ -174,19 +173,15 @@ class KuhnPoker(BaseGame[State, int]):
             return "The next card is being dealt."
         if player != TERMINAL:
             return "Your turn." if player == seat else f"player_{player} is to move."
-        others = ", ".join(
-            f"player_{other} {self._card_name(card)}"
-            for other, card in self._shown(state)
-            if other != seat
+        others = by_player(
+            (s, self._card_name(c)) for s, c in self._shown(state) if s != seat
         )
         shown = f"Shown: {others}. " if others else ""
         return shown + over_text(self.returns(state))
 
     def _paid(self, state: State) -> list[int]:
-        paid = [1] * self.num_players
-        for turn, bet in enumerate(state.bets):
-            paid[turn % self.num_players] += bet
-        return paid
+        num = self.num_players
+        return [1 + sum(state.bets[seat::num]) for seat in range(num)]
 
     def _card_name(self, card: int) -> str:
         return ("9", "10", "J", "Q", "K")[card + 4 - self.num_players]
@@ -201,11 +196,10 @@ def scene(game: KuhnPoker, state: State, viewer: int | None) -> Shapes:
         known = dict(key[3]) if len(key) > 3 else {}
         if key[1] is not None:
             known[viewer] = key[1]
-    names = ("9", "10", "J", "Q", "K")[4 - num :]
     hands = [
-        hand_of(seat, [names[known[seat]] if seat in known else None])
+        hand_of(seat, [game._card_name(known[seat]) if seat in known else None])
         for seat in range(len(state.cards))
     ]
     taken = [(turn % num, NAMES[bet]) for turn, bet in enumerate(state.bets)]
-    paid = [1 + sum(state.bets[seat::num]) for seat in range(num)]
-    return [*hands, taken_track("actions", taken), pot_table(paid, [False] * num)]
+    pot = pot_table(game._paid(state), [False] * num)
+    return [*hands, taken_track("actions", taken), pot]

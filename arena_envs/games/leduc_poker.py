@@ -151,11 +151,7 @@ def scene(game: LeducPoker, state: Hand, viewer: int | None) -> Shapes:
     if viewer is not None:
         key: Any = game.information_state(state, viewer)
         hands = key[1][: len(hands)]
-    names = ("10", "J", "Q", "K")[3 - num :]
-    shown = [
-        hand_of(seat, [None if card is None else names[card // NUM_SUITS]])
-        for seat, card in enumerate(hands)
-    ]
-    public = Cards("public card", [Card(names[c // NUM_SUITS]) for c in cards[num:]])
+    shown = [hand_of(seat, [game._name(card)]) for seat, card in enumerate(hands)]
+    public = Cards("public card", [Card(game._name(card)) for card in cards[num:]])
     rounds = betting_shapes(state.betting, ("round 1", "round 2"), state.history)
     return [*shown, public, *rounds]

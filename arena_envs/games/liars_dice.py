@@ -39,6 +39,7 @@ from arena_envs.game import (
     BaseGame,
     IllegalAction,
     Vector,
+    by_player,
     filled,
     fold,
     np,
@@ -136,18 +137,14 @@ class LiarsDice(BaseGame[State, int]):
         n, total = self.num_players, self.num_players * self.num_dice
         hands = self._visible(state, seat)
         dice = self._dice_text(hands[seat]) or "not rolled yet"
-        moves = ", ".join(
-            f"player_{turn % n} {self._texts[action]}"
-            for turn, action in enumerate(state.actions)
-        )
+        actions = enumerate(state.actions)
+        moves = by_player((turn % n, self._texts[action]) for turn, action in actions)
         player = self.current_player(state)
         if player == CHANCE:
             end = "The dice are being rolled."
         elif player == TERMINAL:
             winner, loser = self._outcome(state)
-            shown = ", ".join(
-                f"player_{s} {self._dice_text(hand)}" for s, hand in enumerate(hands)
-            )
+            shown = by_player(enumerate(map(self._dice_text, hands)))
             end = f"All dice: {shown}.\nThe game is over: player_{winner} wins 1, "
             end += f"player_{loser} loses 1."
         elif player == seat:

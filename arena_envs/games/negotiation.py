@@ -57,6 +57,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from arena_envs import talk
+from arena_envs.checks import errors
 from arena_envs.game import TERMINAL, filled, param
 from arena_envs.games.kits.haggling import (
     Haggling,
@@ -68,7 +69,10 @@ from arena_envs.games.kits.haggling import (
 from arena_envs.scenes.shapes import Shapes, Table, cells, seat_cell, talk_of
 from arena_envs.talk import CENT, Utterance, money
 
+wrong = errors(__name__)
+
 ROLES = ("seller", "buyer")
+PAST = {"accept": "accepted", "reject": "rejected", "leave": "left"}
 FACTORS = tuple(n / 100 for n in range(50, 155, 5))
 
 
@@ -88,9 +92,7 @@ def checked_outside(outside: Sequence[float]) -> tuple[float, float]:
     except (TypeError, ValueError):
         valid = False
     if not valid:
-        raise ValueError(
-            f"want outside as a number from 0 to 1 for each of two seats, got {outside!r:.80}"
-        )
+        raise wrong("outside", outside=outside)
     return float(first), float(second)
 
 
@@ -129,24 +131,19 @@ class Negotiation(Haggling):
 
     answers = (talk.Move("accept"), talk.Move("reject"), talk.Move("leave"))
     answers_told = ("accept", "reject", "leave")
+    amount = "PRICE"
     default_value = "random play .096189, .079046; both told both values, subgame-perfect 0, .350476"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.highest % (self.num_offers - 1):
-            raise ValueError(
-                "want 2 * scale / (num_offers - 1) with at most two decimals, got "
-                f"scale={self.scale} and num_offers={self.num_offers}"
-            )
+            raise wrong("offers", game=self)
         limits = "above 0 and at most 2, with at most two decimals,"
         factors = checked_factors("factors", self.factors, limits, _is_factor)
         object.__setattr__(self, "factors", factors)
         object.__setattr__(self, "outside", checked_outside(self.outside))
         if not self.drawn:
-            raise ValueError(
-                "want factors of the buyer that are at least min_gain above one of the seller's, "
-                f"got factors={self.factors!r:.80} and min_gain={self.min_gain}"
-            )
+            raise wrong("gains", game=self)
 
     @cached_property
     def all_instances(self) -> Sequence[tuple[float, float]]:
@@ -161,12 +158,6 @@ class Negotiation(Haggling):
     @property
     def highest(self) -> int:
         return 2 * self.unit
-
-    @cached_property
-    def moves(self) -> tuple[talk.Move, ...]:
-        """An offer of a price, and the answers."""
-        price = talk.Amount(0, self.highest, "PRICE")
-        return (talk.Move("offer", (price,)), *self.answers)
 
     @property
     def min_return(self) -> float:
@@ -244,12 +235,11 @@ class Negotiation(Haggling):
         """The latest utterances in full, of earlier ones the prices."""
 
         def told(turn: int) -> str:
-            move, *_ = each = said[turn]
-            does = {"accept": "accepted", "reject": "rejected", "leave": "left"}.get(
-                move
+            does = [f"offered a price of {money(price)}" for price in said[turn].values]
+            does = does or [PAST[said[turn].move]]
+            return (
+                f"Round {turn // 2 + 1}: {talk.named(speaker_of(turn), seat)} {does[0]}"
             )
-            does = does or f"offered a price of {money(each.values[0])}"
-            return f"Round {turn // 2 + 1}: {talk.named(speaker_of(turn), seat)} {does}"
 
         def brief(turn: int) -> str:
             if turn % 2:
@@ -344,9 +334,7 @@ class Negotiator(talk.Scripted):
             is_gain = price > last if seat == SELLER else price < last
             return price if is_gain else None
         if not game.complete_information:
-            raise ValueError(
-                f"want complete_information=True for the style 'optimal', got {game!r}"
-            )
+            raise wrong("optimal", game=game)
         limits = _worst(game, state, 0), _worst(game, state, 1)
         if limits[0] > limits[1]:
             return None

@@ -75,6 +75,7 @@ from arena_envs.game import (
     next_entries,
     np,
     param,
+    share_of,
 )
 from arena_envs.scenes.shapes import Cell, Shapes, Table, Track, cells, talk_of
 from arena_envs.talk import Utterance
@@ -218,8 +219,8 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action])
 
     def core_state(self, state: State) -> State:
         """The state without messages."""
-        core = (RECOMMEND, WARN, BUY, SKIP)
-        return state._replace(said=talk.nearest(state.said, core))
+        said = talk.nearest(state.said, (RECOMMEND, WARN, BUY, SKIP))
+        return state._replace(said=said)
 
     def apply(self, state: State, action: Action) -> State:
         if isinstance(action, Utterance):
@@ -244,9 +245,9 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action])
             advice = state.said[2 * number].move
             is_true.append((advice == "recommend") == (quality == HIGH))
         return {
-            "efficiency": _share(rights[HIGH]),
-            "fairness": _share(rights[LOW]),
-            "truthfulness": _share(is_true),
+            "efficiency": share_of(rights[HIGH]),
+            "fairness": share_of(rights[LOW]),
+            "truthfulness": share_of(is_true),
         }
 
     @property
@@ -371,10 +372,6 @@ def _short(value: float) -> str:
 
 def _several(given: float | Sequence[float]) -> Sequence[float]:
     return given if isinstance(given, tuple) and given else (given,)
-
-
-def _share(kept: Sequence[bool]) -> float:
-    return sum(kept) / len(kept) if kept else 1.0
 
 
 def _trusts(game: Persuasion, state: State) -> bool:

@@ -68,6 +68,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from arena_envs import talk
+from arena_envs.checks import errors
 from arena_envs.game import (
     CHANCE,
     SPLITS,
@@ -90,6 +91,8 @@ from arena_envs.games.kits.words import (
 )
 from arena_envs.scenes.shapes import Cell, Shapes, Table, cells, talk_of
 from arena_envs.talk import Utterance
+
+wrong = errors(__name__)
 
 SHIPPED = "attributes"  # arena_envs/words/attributes.csv
 HELD_OUT = 50  # objects from which on half of them are held out
@@ -121,21 +124,15 @@ def read_attributes(
         raise ValueError(f"want an attribute or more in {param}, got none")
     first: dict[str, int] = {}
     for number, row in enumerate(rows, 1):
-        place = where.format(number)
-        check_words(row, f"{place}, value {{}}")
-        if wrong := [value for value in row if not _WORD.fullmatch(value)]:
-            raise ValueError(
-                f"{place}: want values of 1 to 20 letters a to z, got {wrong[0]!r:.80}; correct it"
-            )
+        place = f"{where} {number}"
+        check_words(row, f"{place}, value")
+        if others := [value for value in row if not _WORD.fullmatch(value)]:
+            raise wrong("letters", place=place, got=others[0])
         if len(row) < 2:
-            raise ValueError(
-                f"{place}: want two values or more, got {len(row)}; add some"
-            )
+            raise wrong("few_values", place=place, num=len(row))
         for value in row:
             if value in first:
-                raise ValueError(
-                    f"{place}: {value!r} stands at {first[value]} already; delete one of the two"
-                )
+                raise wrong("twice", place=place, value=value, first=first[value])
             first[value] = number
     return tuple(map(tuple, rows))
 
@@ -259,10 +256,7 @@ class Referential(talk.PairedTurns[State, Action]):
         if len(names) >= HELD_OUT or self.split not in SPLITS:
             return tuple(sorted(of_split(names, self.split)))
         if self.split != "train":
-            raise ValueError(
-                f"want split='train' with fewer than {HELD_OUT} objects, got {self.split!r}: give "
-                "more num_attributes or num_values"
-            )
+            raise wrong("few_objects", most=HELD_OUT, game=self)
         return tuple(sorted(names))
 
     @property
@@ -286,11 +280,9 @@ class Referential(talk.PairedTurns[State, Action]):
     def current_player(self, state: State) -> int:
         if len(state.said) == 2 * self.num_rounds:
             return TERMINAL
-        if len(state.objects) < self.num_objects:
-            return CHANCE
-        if len(state.said) == 2 * len(state.targets):
-            return CHANCE
-        return len(state.said) % 2
+        is_drawn = len(state.objects) == self.num_objects
+        is_drawn = is_drawn and len(state.said) < 2 * len(state.targets)
+        return len(state.said) % 2 if is_drawn else CHANCE
 
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
         if len(state.objects) < self.num_objects:
@@ -305,10 +297,7 @@ class Referential(talk.PairedTurns[State, Action]):
 
     def apply(self, state: State, action: Action) -> State:
         if isinstance(action, Utterance):
-            is_message = len(state.said) % 2 == DESCRIBER
-            if is_message and (
-                fault := fault_of(action.message, allowed=self.words, numbers=0)
-            ):
+            if action.move == "say" and (fault := self._fault(action.message)):
                 refused = action._replace(audience=(DESCRIBER,))
                 skipped = Utterance(SKIP, (fault,))
                 return state._replace(said=(*state.said, refused, skipped))
@@ -316,6 +305,9 @@ class Referential(talk.PairedTurns[State, Action]):
         if len(state.objects) < self.num_objects:
             return state._replace(objects=(*state.objects, action))
         return state._replace(targets=(*state.targets, action))
+
+    def _fault(self, message: str) -> str:
+        return fault_of(message, allowed=self.words, numbers=0)
 
     def returns(self, state: State) -> tuple[float, float]:
         rounds = zip(state.targets, state.picked, state.said[::2], strict=False)
@@ -353,9 +345,7 @@ class Referential(talk.PairedTurns[State, Action]):
         return f"with a shared code 1; silent play 1/{n}; random play 1/{n}"
 
     def _known_targets(self, state: State, seat: int) -> tuple[int, ...]:
-        if seat == DESCRIBER:
-            return state.targets
-        return state.targets[: len(state.said) // 2]
+        return state.targets[: None if seat == DESCRIBER else len(state.said) // 2]
 
     def observe(self, state: State, seat: int) -> str:
         player, number = self.current_player(state), len(state.said) // 2

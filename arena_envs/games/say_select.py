@@ -62,6 +62,7 @@ from arena_envs.game import (
     np,
     over_text,
     param,
+    share_of,
 )
 from arena_envs.scenes.shapes import Cell, Shapes, Track, talk_of
 from arena_envs.talk import Move, Utterance
@@ -92,10 +93,6 @@ class State(NamedTuple):
         """The balls that pay 1 now, ascending."""
         balls = self.selected
         return [ball for ball in self.paying if ball not in balls]
-
-
-def _share(kept: Sequence[bool]) -> float:
-    return sum(kept) / len(kept) if kept else 1.0
 
 
 Action = Utterance | str  # chance draws the paying balls, such as "1 4"
@@ -204,8 +201,8 @@ class SaySelect(talk.PairedTurns[State, Action]):
         return {
             "efficiency": gains.count(1) / most,
             "score_share": sum(gains) / most,
-            "truthfulness": _share(is_true),
-            "agreement": _share(agrees),
+            "truthfulness": share_of(is_true),
+            "agreement": share_of(agrees),
         }
 
     @property

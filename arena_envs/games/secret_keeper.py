@@ -312,11 +312,7 @@ class SecretKeeper(talk.PairedTurns[State, Action]):
 
     def known(self, state: State, seat: int) -> tuple[str, str]:
         """The secret and the password, "" where the seat does not know them."""
-        learned = {
-            ATTACKER: state.is_leaked,
-            KEEPER: True,
-            SUBJECT: state.num_told("subject") > 0,
-        }[seat]
+        learned = (state.is_leaked, True, state.num_told("subject") > 0)[seat]
         password = "" if seat == ATTACKER else state.password
         return (state.secret if learned else "", password)
 
@@ -456,11 +452,8 @@ class SecretHolder(talk.Scripted):
             guess = f"The password is {rng.choice(game.words)}."
             words = guess if self.style == "greedy" else "I am the attacker."
         said = talk.with_words(game, ASK, words)
-        return (
-            said._replace(audience=tuple(sorted((KEEPER, seat))))
-            if said.message
-            else said
-        )
+        pair = tuple(sorted((KEEPER, seat)))
+        return said._replace(audience=pair) if said.message else said
 
 
 def scene(game: SecretKeeper, state: State, viewer: int | None) -> Scene | Shapes:

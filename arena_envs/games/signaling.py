@@ -132,15 +132,11 @@ class Signaling(BaseGame[State, int]):
 
     def features(self, state: State, seat: int) -> Vector:
         """One-hot seat, target (for the speaker), word and guess; whether it is right."""
-        num_targets, num_words = self.num_targets, self.num_words
-        values = np.zeros(2 + 2 * num_targets + num_words + 1, np.float32)
-        values[seat] = 1
-        if seat == SPEAKER and state.target >= 0:
-            values[2 + state.target] = 1
-        if state.word >= 0:
-            values[2 + num_targets + state.word] = 1
-        if state.guess >= 0:
-            values[2 + num_targets + num_words + state.guess] = 1
+        first, second = 2 + self.num_targets, 2 + self.num_targets + self.num_words
+        target = state.target if seat == SPEAKER else -1
+        places = ((2, target), (first, state.word), (second, state.guess))
+        values = np.zeros(second + self.num_targets + 1, np.float32)
+        values[[seat, *(start + number for start, number in places if number >= 0)]] = 1
         values[-1] = self.returns(state)[seat]
         return values
 

@@ -61,14 +61,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from arena_envs import talk
-from arena_envs.game import (
-    TERMINAL,
-    Vector,
-    counted,
-    filled,
-    np,
-    param,
-)
+from arena_envs.game import TERMINAL, Vector, counted, filled, np, others_again, param
 from arena_envs.scenes.shapes import Cell, Shapes, rounds_table, talk_of
 from arena_envs.talk import Utterance
 
@@ -328,10 +321,7 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the choices of the others in the running round uniformly."""
-        chosen = tuple(
-            choice if other == seat else rng.randrange(2)
-            for other, choice in enumerate(state.chosen)
-        )
+        chosen = others_again(state.chosen, seat, lambda _: rng.randrange(2))
         return state._replace(chosen=chosen)
 
     @cached_property

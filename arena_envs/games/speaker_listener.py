@@ -77,10 +77,9 @@ class Cells:
 
     def distance(self, cell: int) -> int:
         """Number of moves from the start to a cell."""
-        (row, column), (to_row, to_column) = (
-            divmod(each, self._size) for each in (self.start, cell)
-        )
-        return abs(row - to_row) + abs(column - to_column)
+        row, column = divmod(cell, self._size)
+        middle = self._size // 2  # of the start
+        return abs(row - middle) + abs(column - middle)
 
     def name(self, cell: int) -> str:
         """Letter of the column and number of the row, such as "a1"."""

@@ -77,6 +77,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from arena_envs import talk
+from arena_envs.checks import errors
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -102,6 +103,8 @@ from arena_envs.games.kits.words import (
 )
 from arena_envs.scenes.shapes import Card, Cards, Shapes, talk_of
 from arena_envs.talk import Utterance
+
+wrong = errors(__name__)
 
 SHIPPED = "taboo"  # arena_envs/words/taboo.csv
 MAX_CARDS = 1000
@@ -134,30 +137,23 @@ def read_rows(param: str, source: str | Path | Rows) -> tuple[tuple[str, ...], .
         return shipped_rows(SHIPPED)
     rows, where = rows_of(param, source, SHIPPED, "card")
     for number, row in enumerate(rows, 1):
-        _check_row(row, where.format(number))
+        _check_row(row, f"{where} {number}")
     for column in (0, 1):
-        check_words([row[column] for row in rows], f"{where}, column {column + 1}")
+        check_words([row[column] for row in rows], where, f", column {column + 1}")
     if not 2 <= len(rows) <= MAX_CARDS:
         raise ValueError(f"want 2 to {MAX_CARDS:,} cards in {param}, got {len(rows)}")
     return tuple(map(tuple, rows))
 
 
 def _check_row(row: Sequence[str], place: str) -> None:
-    check_words(row, f"{place}, column {{}}")
+    check_words(row, f"{place}, column")
     if len(row) < 2:
-        raise ValueError(
-            f"{place}: want a word, a clue and forbidden words, got {len(row)}; add some, after a "
-            "comma each"
-        )
-    if wrong := [word for word in row if not _WORD.fullmatch(word)]:
-        raise ValueError(
-            f"{place}: want words of 2 to 20 letters a to z, got {wrong[0]!r:.80}; correct it"
-        )
+        raise wrong("short_row", place=place, num=len(row))
+    if others := [word for word in row if not _WORD.fullmatch(word)]:
+        raise wrong("letters", place=place, got=others[0])
     banned = (row[0], *row[2:])
     if fault := fault_of(row[1], banned, secret=row[0], allowed=row[1:2]):
-        raise ValueError(
-            f"{place}: want a clue that the referee admits, got {row[1]!r}: {fault}; choose another"
-        )
+        raise wrong("clue", place=place, got=row[1], fault=fault)
 
 
 GIVER, GUESSER = 0, 1

@@ -88,17 +88,9 @@ class TicTacToe(TwoPlayerGame[State]):
         return (0.0, 0.0)
 
     def observe(self, state: State, seat: int) -> str:
-        marks = [
-            "X"
-            if state.crosses >> square & 1
-            else "O"
-            if state.noughts >> square & 1
-            else "."
-            for square in range(9)
-        ]
-        rows = [
-            f"{row + 1} {' '.join(marks[3 * row : 3 * row + 3])}" for row in range(3)
-        ]
+        pairs = [(state.crosses >> n & 1, state.noughts >> n & 1) for n in range(9)]
+        marks = ["XO"[nought] if cross | nought else "." for cross, nought in pairs]
+        rows = [f"{n // 3 + 1} {' '.join(marks[n : n + 3])}" for n in (0, 3, 6)]
         won = float(WON[state.crosses]) - float(WON[state.noughts])
         turn = turn_text(self.current_player(state), seat, (won, -won))
         return "\n".join([f"You are {'XO'[seat]}. {turn}", "  a b c", *rows])

@@ -29,6 +29,7 @@ from arena_envs.game import (
     BaseGame,
     IllegalAction,
     Vector,
+    by_player,
     filled,
     fold,
     np,
@@ -95,9 +96,7 @@ class TinyHanabi(BaseGame[State, int]):
     def observe(self, state: State, seat: int) -> str:
         cards = state.cards[seat : seat + 1]
         hand = f"hold card {cards[0]}" if cards else "have no card yet"
-        played = ", ".join(
-            f"player_{who} played {action}" for who, action in enumerate(state.plays)
-        )
+        played = by_player(enumerate(f"played {action}" for action in state.plays))
         player = self.current_player(state)
         whose = {
             seat: " You are to move.",

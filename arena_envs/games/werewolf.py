@@ -68,9 +68,11 @@ from arena_envs.game import (
     CHANCE,
     TERMINAL,
     Vector,
+    by_player,
     filled,
     np,
     param,
+    share_of,
 )
 from arena_envs.scenes.shapes import Shapes, Table, cells, seat_cell, talk_of
 from arena_envs.talk import Utterance
@@ -412,9 +414,7 @@ def _chronicle(state: State) -> Iterator[str]:
             yield f"Night {day}: {_fate(died, day, NIGHT, 'died')}."
         votes = [e for e in state.past if e.day == day and e.phase == VOTE]
         if votes and not _is_running_vote(state, votes[0]):
-            cast = ", ".join(
-                f"player_{each.seat} for player_{each.said.values[0]}" for each in votes
-            )
+            cast = by_player((e.seat, f"for player_{e.said.values[0]}") for e in votes)
             yield f"Day {day} votes: {cast}. {_fate(died, day, VOTE, 'was voted out')}."
 
 
@@ -593,7 +593,7 @@ class Werewolf(talk.TalkGame[State, Action]):
 
     def measures(self, state: State) -> dict[str, float]:
         """Whether the village wins, wolves found, accuracy of votes, truth of claims."""
-        votes, claims = [], []
+        votes, claims = list[bool](), list[bool]()
         for _, _, seat, said in state.past:
             if not said.values:
                 continue
@@ -608,8 +608,8 @@ class Werewolf(talk.TalkGame[State, Action]):
         return {
             "village_win": float(state.phase == OVER and village_wins(state)),
             "wolves_found": found / self.num_wolves,
-            "vote_accuracy": sum(votes) / len(votes) if votes else 0.0,
-            "claim_truth": sum(claims) / len(claims) if claims else 1.0,
+            "vote_accuracy": share_of(votes, 0.0),
+            "claim_truth": share_of(claims),
         }
 
     def observe(self, state: State, seat: int) -> str:

@@ -30,6 +30,12 @@ def test_both_conventions_have_the_best_score_and_another_matrix():
     assert instructed.conventions(table(1)) == [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
 
 
+def test_the_speakers_matrix_is_the_inverse_of_the_selectors():
+    spoken = instructed.conventions(table(1), speaker=True)
+    assert spoken == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
+    assert instructed.conventions(table(0), speaker=True)[0] == [1, 0, 0]
+
+
 def test_who_always_quits_scores_nothing():
     assert instructed.score(table(0, quits=True)) == 0
 

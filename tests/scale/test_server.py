@@ -156,6 +156,21 @@ def test_an_adapter_is_served_beside_its_base(make_trainer, vllm):
     PLAYED.assert_logprobs_of_the_loss(trainer.policy, replies)
 
 
+def test_each_learner_is_served_by_its_own_adapter(make_trainer, vllm, monkeypatch):
+    """The server has one slot: it reads an adapter again when the role changes."""
+    monkeypatch.setattr(weights, "CHECK_EVERY", 1)
+    trainer = make_trainer(roles={0: {"lora_r": 4}, 1: {"lora_r": 2}})
+    check_in_step(trained(trainer))
+    players = trainer.matching.learner.models
+    prompts = PLAYED.prompts_of(trainer.policy, 4)
+    said = {n: p.generate(prompts, range(len(prompts))) for n, p in players.items()}
+    for name, other in (("seat_0", "seat_1"), ("seat_1", "seat_0")):
+        with players[name].context():
+            PLAYED.assert_logprobs_of_the_loss(trainer.policy, said[name])
+            with pytest.raises(AssertionError):
+                PLAYED.assert_logprobs_of_the_loss(trainer.policy, said[other])
+
+
 @pytest.mark.parametrize("lora", [False, True])
 def test_a_server_with_other_weights_is_told_by_their_sum(
     make_trainer, lora, monkeypatch

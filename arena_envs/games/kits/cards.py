@@ -4,14 +4,7 @@ import random
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from arena_envs.game import (
-    CHANCE,
-    TERMINAL,
-    BaseGame,
-    Vector,
-    fold,
-    np,
-)
+from arena_envs.game import CHANCE, TERMINAL, BaseGame, Vector, by_player, fold, np
 from arena_envs.scenes.shapes import Card, Cards, Cell, Table, Track, seat_cell
 
 FOLD, CALL, RAISE = range(3)
@@ -118,25 +111,20 @@ def action_places(
 
 def pot_text(betting: Betting) -> str:
     """A sentence: the payments of all seats, and the seats that have folded."""
-    seats = ", ".join(
-        f"player_{seat} {chips}{' (folded)' if betting.folded[seat] else ''}"
-        for seat, chips in enumerate(betting.paid)
-    )
+    chips = zip(betting.paid, betting.folded, strict=True)
+    seats = by_player(enumerate(f"{n}{' (folded)' * out}" for n, out in chips))
     return f"Chips in the pot: {sum(betting.paid)}, from {seats}."
 
 
 def round_text(name: str, actions: Round) -> str:
     """The actions of a round, as a sentence."""
-    moves = ", ".join(f"player_{seat} {NAMES[action]}" for seat, action in actions)
+    moves = by_player((seat, NAMES[action]) for seat, action in actions)
     return f"{name}: {moves or 'no actions yet'}."
 
 
 def over_text(returns: Sequence[float]) -> str:
     """A sentence: the wins and losses of all seats."""
-    ends = ", ".join(
-        f"player_{seat} {_end(chips)}" for seat, chips in enumerate(returns)
-    )
-    return f"The hand is over: {ends}."
+    return f"The hand is over: {by_player(enumerate(map(_end, returns)))}."
 
 
 def _end(chips: float) -> str:
@@ -305,13 +293,10 @@ class FixedLimit(BaseGame[Hand, int]):
     ) -> str:
         """The actions by round, the pot, cards that others show, and the seat to move."""
         lines = [*map(round_text, rounds, state.history), pot_text(state.betting)]
-        shown = ", ".join(
-            f"player_{other} {hand}"
-            for other, hand in enumerate(others)
-            if hand and other != seat
+        shown = by_player(
+            (s, hand) for s, hand in enumerate(others) if hand and s != seat
         )
-        if shown:
-            lines.append(f"Shown: {shown}.")
+        lines += [f"Shown: {shown}."] if shown else []
         player, returns = self.current_player(state), self.returns(state)
         lines.append(turn_text(player, seat, state.betting, returns))
         return "\n".join(lines)

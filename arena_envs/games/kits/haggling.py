@@ -90,6 +90,7 @@ class Haggling(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action]):
     answers: ClassVar[tuple[talk.Move, ...]]
     answers_told: ClassVar[tuple[str, ...]]
     factor: ClassVar[str] = "factor"
+    amount: ClassVar[str] = "AMOUNT"  # of an offer, for rules
 
     @property
     def unit(self) -> int:
@@ -185,7 +186,8 @@ class Haggling(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action]):
     @cached_property
     def moves(self) -> tuple[talk.Move, ...]:
         """An offer, and the answers."""
-        return (talk.Move("offer", (talk.Amount(0, self.highest),)), *self.answers)
+        amount = talk.Amount(0, self.highest, self.amount)
+        return (talk.Move("offer", (amount,)), *self.answers)
 
     def moves_at(self, state: State) -> tuple[talk.Move, ...]:
         return self.answers if len(state.said) % 2 else self.moves[:1]

@@ -9,6 +9,7 @@ from functools import cached_property, reduce
 from itertools import product
 from typing import Any, NamedTuple
 
+from arena_envs.checks import errors
 from arena_envs.game import (
     TERMINAL,
     BaseGame,
@@ -17,6 +18,7 @@ from arena_envs.game import (
     filled,
     fold,
     np,
+    others_again,
 )
 from arena_envs.scenes.shapes import (
     Cell,
@@ -28,6 +30,8 @@ from arena_envs.scenes.shapes import (
     seat_cell,
     seat_names,
 )
+
+wrong = errors(__name__)
 
 MAX_PLAYERS, MAX_CELLS, MAX_NAME, MAX_PAYOFF = 8, 256, 20, 1e9
 NAME = re.compile(r"[\w'+%&-]+(?: [\w'+%&-]+)*", re.ASCII)
@@ -44,15 +48,9 @@ def checked_shape(payoffs: Any) -> tuple[int, ...]:
     if not (2 <= num_players == num_payoffs <= MAX_PLAYERS) or not _fits(
         payoffs, sizes
     ):
-        raise ValueError(
-            "want payoffs[action of player_0][action of player_1]... as a number for each "
-            f"of 2 to {MAX_PLAYERS} players, from {-MAX_PAYOFF:g} to {MAX_PAYOFF:g}, "
-            f"got {payoffs!r:.200}"
-        )
+        raise wrong("payoffs", most=MAX_PLAYERS, bound=MAX_PAYOFF, payoffs=payoffs)
     if math.prod(shape) > MAX_CELLS:  # the rules text has a line for each cell
-        raise ValueError(
-            f"want payoffs of at most {MAX_CELLS} cells, got {math.prod(shape)}"
-        )
+        raise wrong("cells", most=MAX_CELLS, num=math.prod(shape))
     return tuple(shape)
 
 
@@ -71,10 +69,7 @@ def check_names(actions: Any, shape: Sequence[int]) -> None:
     )
     by_seat = [actions] * len(shape) if shared else actions
     if not isinstance(by_seat, list | tuple) or len(by_seat) != len(shape):
-        raise ValueError(
-            f"want actions as names, for all players or for each of {len(shape)}, "
-            f"got {actions!r:.200}"
-        )
+        raise wrong("actions", num=len(shape), actions=actions)
     for seat, (names, num_names) in enumerate(zip(by_seat, shape, strict=True)):
         if (
             not isinstance(names, tuple)
@@ -83,11 +78,7 @@ def check_names(actions: Any, shape: Sequence[int]) -> None:
             or max(map(len, names), default=0) > MAX_NAME
             or len(set(map(fold, names))) != num_names
         ):
-            raise ValueError(
-                f"want {num_names} different names of at most {MAX_NAME} characters "
-                "(letters, digits, single blanks and _'+%&-) as actions of "
-                f"player_{seat}, got {names!r:.200}"
-            )
+            raise wrong("names", num=num_names, most=MAX_NAME, seat=seat, names=names)
 
 
 PRISONERS_DILEMMA = (((5, 5), (0, 10)), ((10, 0), (1, 1)))
@@ -149,11 +140,11 @@ class ChoiceRounds(BaseGame[State, int]):
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the choices of the others in the running round uniformly."""
-        chosen = (
-            choice if other == seat else rng.randrange(self.num_choices(other))
-            for other, choice in enumerate(state.chosen)
-        )
-        return State(state.rounds, tuple(chosen), state.paid)
+
+        def draw(other: int) -> int:
+            return rng.randrange(self.num_choices(other))
+
+        return state._replace(chosen=others_again(state.chosen, seat, draw))
 
     def seats_from(self: Any, seat: int) -> Sequence[int]:
         """All seats, this one first."""

@@ -29,7 +29,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
+from arena_envs.checks import errors
 from arena_envs.game import SPLITS, check_int, of_split
+
+wrong = errors(__name__)
 
 NAMES = ("five_letters", "nouns")  # of the shipped lists, arena_envs/words/*.txt
 WORD = re.compile("[a-z]+(?:[ '-][a-z]+)*")
@@ -61,7 +64,7 @@ def read_words(
     True
     """
     if isinstance(source, str | Path):
-        where = f"{param} ({source}), line {{}}"
+        where = f"{param} ({source}), line"
         names = f"the name of a list ({', '.join(NAMES)})"
         words: Sequence[str] = (
             _shipped(f"{source}.txt")
@@ -69,12 +72,9 @@ def read_words(
             else _lines_of(param, source, names, "word", iter)
         )
     elif isinstance(source, Sequence):
-        where, words = f"{param}, word {{}}", source
+        where, words = f"{param}, word", source
     else:
-        raise ValueError(
-            f"want {param} as the name of a list ({', '.join(NAMES)}), the path of a file or "
-            f"a sequence of words, got {source!r:.80}"
-        )
+        raise wrong("words", param=param, listed=", ".join(NAMES), source=source)
     check_words(words, where)
     if not min_words <= len(words) <= MAX_WORDS:
         raise ValueError(
@@ -98,7 +98,7 @@ def shipped_rows(name: str) -> tuple[tuple[str, ...], ...]:
 def rows_of(
     param: str, source: str | Path | Rows, shipped: str, row: str
 ) -> tuple[Rows, str]:
-    """The rows of a table, and where a row stands, with `{}` for its number.
+    """The rows of a table, and where a row stands, without its number.
 
     Args:
         param: name of the game's parameter, for error messages.
@@ -112,15 +112,12 @@ def rows_of(
     if isinstance(source, str | Path):
         line = f"{row}, with commas between words"
         rows = _lines_of(param, source, repr(shipped), line, csv.reader)
-        return rows, f"{param} ({source}), line {{}}"
+        return rows, f"{param} ({source}), line"
     if not isinstance(source, Sequence) or not all(
         isinstance(each, Sequence) and not isinstance(each, str) for each in source
     ):
-        raise ValueError(
-            f"want {param} as {shipped!r}, the path of a file or a sequence of {row}s, got "
-            f"{source!r:.80}"
-        )
-    return source, f"{param}, {row} {{}}"
+        raise wrong("rows", param=param, shipped=shipped, row=row, source=source)
+    return source, f"{param}, {row}"
 
 
 @cache
@@ -186,32 +183,25 @@ def of_list(
     if is_shipped or split not in SPLITS:
         return of_split(rows, split)
     if split != "train":
-        raise ValueError(
-            f"want split='train' with {param} of your own, got {split!r}: give another list to test"
-        )
+        raise wrong("own_split", param=param, split=split)
     return tuple(rows)
 
 
-def check_words(words: Iterable[object], where: str) -> None:
+def check_words(words: Iterable[object], where: str, after: str = "") -> None:
     """Raises if a word is malformed or stands twice.
 
     Args:
         words: of the list.
-        where: says where a word stands, with `{}` for its number.
+        where: says where a word stands, up to its number.
+        after: what follows the number.
     """
     first: dict[str, int] = {}
     for number, word in enumerate(words, 1):
+        place = f"{where} {number}{after}"
         if not isinstance(word, str) or not WORD.fullmatch(word):
-            raise ValueError(
-                f"{where.format(number)}: want a word of the letters a to z, with single "
-                f"blanks, hyphens or apostrophes between them, got {word!r:.80}; correct "
-                "or delete it"
-            )
+            raise wrong("letters", place=place, word=word)
         if word in first:
-            raise ValueError(
-                f"{where.format(number)}: {word!r} stands at {first[word]} already; "
-                "delete one of the two"
-            )
+            raise wrong("twice", place=place, word=word, first=first[word])
         first[word] = number
 
 

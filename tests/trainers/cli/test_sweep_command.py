@@ -1,10 +1,12 @@
 """Sweeps: which runs they have, what they refuse, and their intervals over seeds."""
 
 import json
+import sys
 
 import pytest
+import typer
 
-from arena_trainers.cli.main import _grid
+from arena_trainers.cli.main import _grid, _train_once
 
 
 @pytest.fixture
@@ -76,6 +78,32 @@ def test_a_folder_of_another_sweep_is_refused(tmp_path, shown):
     (tmp_path / "sweep.json").write_text('["leduc-tiny"]')
     error = shown("--vary", "credit=mars", "--output-dir", tmp_path).stderr
     assert "is of a sweep of leduc-tiny" in " ".join(error.split())
+
+
+def test_a_dry_run_prints_the_plans_alone(tmp_path, shown):
+    folder = tmp_path / "new"
+    options = ("--vary", "credit=mars", "--output-dir", folder, "--seeds", 1)
+    done = shown(*options, "--num_layers", 1, "--dry-run")
+    assert done.returncode == 0
+    assert done.stdout.count("refused on this machine") == 1
+    assert not folder.exists()
+
+
+def test_ctrl_c_waits_until_the_run_has_saved_its_checkpoint(
+    tmp_path, monkeypatch, capsys
+):
+    """`subprocess.run` would kill the run a quarter of a second after Ctrl-C."""
+    trainer = tmp_path / "trainer"
+    trainer.write_text(
+        f"#!/bin/sh\nsleep 0.3\nkill -INT $PPID\nsleep 0.6\ntouch {tmp_path}/saved\nexit 130"
+    )
+    trainer.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(trainer))
+    with pytest.raises(typer.Exit) as stopped:
+        _train_once(tmp_path / "run", [])
+    assert (tmp_path / "saved").exists()
+    assert stopped.value.exit_code == 130
+    assert "the same command goes on" in capsys.readouterr().err
 
 
 def test_a_number_without_interval_has_no_brackets(tmp_path, shown):

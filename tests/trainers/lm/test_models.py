@@ -54,10 +54,14 @@ def test_a_run_folder_says_where_its_model_is(model_folder, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["run", "run/model"])
-def test_a_model_of_several_roles_says_where_its_adapters_are(tmp_path, name):
+@pytest.mark.parametrize("file", ["adapter_config.json", "config.json"])
+def test_a_model_of_several_roles_says_where_theirs_are(tmp_path, name, file):
     for role in ("worker", "planner"):
         (tmp_path / "run" / "model" / role).mkdir(parents=True)
-        (tmp_path / "run" / "model" / role / "adapter_config.json").write_text("{}")
+        (tmp_path / "run" / "model" / role / file).write_text("{}")
+    (tmp_path / "run" / "start").mkdir()
+    (tmp_path / "run" / "start" / "config.json").touch()
+    (tmp_path / "run" / "model" / "arena_prompt.json").touch()
     wanted = r"each role: give lm:.*run/model/planner, or another of planner, worker"
     with pytest.raises(ValueError, match=wanted):
         saved_model(tmp_path / name)

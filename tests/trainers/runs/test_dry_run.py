@@ -46,7 +46,7 @@ def each_model_is_counted_once():
 
 
 def lines(recipe, **overrides):
-    return plan_lines(load_recipe(recipe) | overrides, Path("no/such/run"))
+    return plan_lines(load_recipe(recipe) | overrides, Path("no/such/run"))[0]
 
 
 def method(**changes):
@@ -171,12 +171,34 @@ def test_the_plan_counts_the_adapters_of_all_roles():
     assert "rank 4 and 4" in two
 
 
+def test_the_plan_counts_whole_models_of_roles_and_what_is_free(monkeypatch):
+    monkeypatch.setattr(plan, "free_memory", lambda device: 2**30)
+    told = {"use_cpu": True, "bf16": False, "sync_ref_model": False}
+    roles = {0: {"beta": 0.1}, 1: {}}
+    text = "\n".join(lines("kuhn-tiny", roles=roles, **told))
+    one = "\n".join(lines("kuhn-tiny", **told))
+    size, both = (
+        float(re.search(r"^weights .* ([\d.]+)$", t, re.MULTILINE)[1])
+        for t in (one, text)
+    )
+    assert both == pytest.approx(2 * size, rel=0.05)
+    assert "a whole model for each of seat_0, seat_1" in text
+    assert re.search(r"^reference models .*\d", text, re.MULTILINE)
+    assert "free on this machine: 1.00 GiB" in text
+    assert text.endswith("- nothing")
+    monkeypatch.setattr(plan, "free_memory", lambda device: 0)
+    text = " ".join(lines("kuhn-tiny", roles=roles, **told))
+    assert "got 0 free; give each role" in text
+
+
 def test_the_command_takes_options_and_says_what_is_wrong(arena_here, tmp_path):
     done = arena_here("train", "--dry-run", "--num_layers", "1", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "38,752; trained: all" in done.stdout
     other = [*("train", "qwen3-0.6b", "--dry-run"), "--max_steps", "7"]
-    assert "7 steps on one GPU" in arena_here(*other, cwd=tmp_path).stdout
+    done = arena_here(*other, cwd=tmp_path)
+    assert "7 steps on one GPU" in done.stdout
+    assert done.returncode == 2  # its model is not on this machine
     assert "--dry-run" in arena_here("train", "--help").stdout
     assert list(tmp_path.iterdir()) == []
 

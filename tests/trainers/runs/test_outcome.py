@@ -4,6 +4,7 @@ import io
 import json
 import shlex
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -251,7 +252,18 @@ def test_every_game_has_its_lines_and_solvers_only_where_they_are_exact(args, tm
     assert f"'lm:{tmp_path}/my run/model' nim -p 'pile_sizes=[1, 2]'" in evals[-1]
     assert "look at episodes after training:" in lines  # none of training are kept
     plays = [line for line in lines if line.startswith("  arena play")]
-    assert plays[3] == "  arena play blackjack"
+    assert plays[3] == f"  arena play blackjack --hint 'lm:{tmp_path}/my run/model'"
+
+
+def test_the_play_command_of_a_game_of_one_seat_asks_the_roles_for_hints(settings):
+    args = TurnGRPOConfig(
+        **settings, agent="planner_worker", roles={"planner": {}, "worker": {}}
+    )
+    lines = closing_lines(Path("run"), [GamePlan("wordle", args)], args)
+    agent = (
+        "agent:planner_worker(planner=lm:run/model/planner, worker=lm:run/model/worker)"
+    )
+    assert f"  arena play wordle --hint '{agent}'" in lines
 
 
 @pytest.mark.parametrize(

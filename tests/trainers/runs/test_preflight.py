@@ -46,16 +46,24 @@ REFUSED = [
     (["--use_vllm", "true", "--top_k", "5"], "use_vllm does not support top_k"),
     (["--lora_r", "4"], "want sync_ref_model false with lora_r"),
     ([*PLANNER, "{planner: {lora_r: 4}, worker: {lora_r: 4}}"], "with lora_r or roles"),
-    ([*PLANNER, "{planner: {}, worker: {lora_r: 4}}"], "['planner'] has no rank; give"),
+    (
+        [*PLANNER, "{planner: {}, worker: {lora_r: 4}}"],
+        "roles['planner'] beside adapters; give",
+    ),
     ([*PLANNER, "{boss: {lora_r: 4}}"], "the roles planner, worker, got boss"),
     ([*PLANNER, "{planner: 3}"], "got planner"),
     (["--roles", "{0: {lora_r: 4}}"], "want roles for seat 1 of kuhn_poker, which"),
     (
-        ["--roles", "{0: {lora_r: 4}}", "--use_vllm", "true", "--vllm_mode", "server"],
-        "does not support roles with vllm_mode 'server': a server takes one adapter",
+        ["--roles", "{0: {}, 1: {}}", "--use_vllm", "true", "--vllm_mode", "server"],
+        "snapshots, or several learners, only where LoRA adapters are trained",
     ),
     (["--roles", "{0: 3}"], "want roles[0] as {lora_r: 8}, an adapter"),
     (["--roles", "{0: {lora_r: 2.5}}"], "an integer roles[0] lora_r from 1 to 4096"),
+    (
+        [*PLANNER, "{planner: {}, worker: {model: no/model}}"],
+        "`hf download no/model`",
+    ),
+    ([*PLANNER, "{planner: {}, worker: {model: 3}}"], "or as {model: PATH}, a whole"),
     (["--opponents", "self,human"], "want no person in training, got 'human'"),
     (["--lora_alpha", "4"], "lora_r is 0; give a rank: --lora_r 16"),
     (["--seed", "--rules", "false"], "option --seed lacks a value"),
@@ -150,7 +158,7 @@ def test_options_beside_resume_name_a_model_that_a_new_run_can_start_from(tmp_pa
     assert advice() == f"weights give --model {tmp_path / 'model'}"
     roles = {0: {"lora_r": 4}, 1: {"lora_r": 4}}
     write_config(tmp_path, yaml.safe_dump({**settings, "roles": roles}))
-    assert advice() == "base model, with new adapters, give --model path/to/model"
+    assert advice() == "base model, with new learners, give --model path/to/model"
     (tmp_path / "start").mkdir()
     assert f"--model {tmp_path / 'start'} --warm_start_steps 0" in advice()
 

@@ -36,18 +36,33 @@ def test_an_adapter_is_found_from_another_folder(tmp_path, monkeypatch, model_fo
     assert LMPolicy.from_pretrained(adapter, device="cpu").prompt is not None
 
 
+@pytest.mark.parametrize(
+    ("roles", "said"),
+    [
+        (
+            "{planner: {lora_r: 2}, worker: {lora_r: 3}}",
+            "roles or seats planner (2), worker (3), with their ranks",
+        ),
+        (
+            "{planner: {model: M}, worker: {}}",
+            "a whole model for each of planner (from `M`), worker",
+        ),
+    ],
+)
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
-def test_adapters_of_two_roles_resume_and_play(tmp_path, monkeypatch, model_folder):
+def test_learners_of_two_roles_resume_and_play(
+    tmp_path, monkeypatch, model_folder, roles, said
+):
     """The run's model card has the command that plays them."""
     monkeypatch.chdir(tmp_path)
-    two = "{planner: {lora_r: 2}, worker: {lora_r: 3}}"
+    two = roles.replace("M", str(model_folder))
     options = ["--agent", "planner_worker", "--roles", two, "--save_steps", "1"]
     options += ["--model", model_folder, "--output-dir", "run"]
     assert run(monkeypatch, "train", *options, *SHORT, *SMALL) == 0
     assert run(monkeypatch, "train", "--resume", "run", "--max_steps", "2") == 0
     card = (tmp_path / "run" / "model" / "README.md").read_text()
-    assert "roles or seats planner (2), worker (3), with their ranks" in card
+    assert said.replace("`M`", f"`{model_folder.name}`") in card
     (line,) = re.findall(r"^arena (eval .*)$", card, re.MULTILINE)
     monkeypatch.chdir(tmp_path / "run" / "model")
     assert run(monkeypatch, *shlex.split(line), "-n", "2", "--no-baselines") == 0

@@ -35,14 +35,16 @@ def test_adapters_that_vllm_plays_otherwise_than_peft_are_refused(config, messag
     check_adapter(LoraConfig(r=16, target_modules=["q_proj"], **options))
 
 
-def test_snapshots_of_all_weights_are_refused():
-    message = "only where a LoRA adapter is trained.*; give --lora_r 16"
+@pytest.mark.parametrize("roles", [{}, {0: {}, 1: {}}])
+def test_snapshots_and_learners_of_all_weights_are_refused(roles):
+    message = "only where LoRA adapters are trained.*; give --lora_r 16"
+    given = SimpleNamespace(**{**vars(ENGINE), "roles": roles})
     with pytest.raises(ValueError, match=message):
-        check_lora(SimpleNamespace(lora_r=0), ENGINE)
+        check_lora(SimpleNamespace(lora_r=0), given)
     past = make_matchmaker("past_selves")
     with (
         pytest.raises(ValueError, match=message),
-        with_adapters(ENGINE, past, "folder", [None]),
+        with_adapters(given, past, "folder", [None]),
     ):
         pytest.fail("an engine was built")
     check_lora(

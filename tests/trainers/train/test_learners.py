@@ -1,19 +1,21 @@
-"""Several adapters on one base model: who is trained, by which rows, with which numbers."""
+"""Several learners, adapters or whole models: who is trained, by which rows, with which numbers."""
 
 from itertools import pairwise
 
 import pytest
 import torch
 from peft import LoraConfig
-from transformers import AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.lm import LMPolicy
 from arena_trainers.train import TrainingRow, forward
+from arena_trainers.train import trainer as train
 from arena_trainers.train.trainer import carried
 from arena_wrappers import AgentPolicy, Ask, Reply
 
 TWO = {"planner": {"lora_r": 2}, "worker": {"lora_r": 2}}
+WHOLE = {"planner": {}, "worker": {}}
 LORA = {"r": 2, "target_modules": "all-linear", "task_type": "CAUSAL_LM"}
 SEATS = {0: {"lora_r": 2}, 1: {"lora_r": 2}}
 
@@ -44,6 +46,9 @@ def make(model_folder, settings):
 
 
 def weights_of(trainer, name):
+    if models := getattr(trainer.learners, "models", None):
+        named = models[trainer.learners.names.index(name)].named_parameters()
+        return {n: p.detach().clone() for n, p in named if "learners." not in n}
     named = trainer.accelerator.unwrap_model(trainer.model).named_parameters()
     own = {n: p.detach().clone() for n, p in named if f".{name}." in n}
     return {n.replace(f".{name}.", "."): p for n, p in own.items()}
@@ -121,10 +126,13 @@ def no_credit_for(role):
     return Trainer
 
 
-def test_an_adapter_without_advantage_keeps_its_weights(make, monkeypatch):
+@pytest.mark.parametrize(
+    "roles", [TWO, pytest.param(WHOLE, marks=pytest.mark.slow)], ids=["lora", "whole"]
+)
+def test_a_learner_without_advantage_keeps_its_weights(make, monkeypatch, roles):
     """Neither momentum nor weight decay of earlier steps moves it."""
     monkeypatch.setitem(globals(), "TurnGRPOTrainer", no_credit_for("worker"))
-    trainer = make(TWO, max_steps=3, weight_decay=0.1)
+    trainer = make(roles, max_steps=3, weight_decay=0.1)
     seen = []
     step = trainer.training_step
 
@@ -144,9 +152,10 @@ def test_an_adapter_without_advantage_keeps_its_weights(make, monkeypatch):
     ("update", "moves"),
     [({"alternate": 2}, "planner"), ({"freeze": ["planner"]}, "worker")],
 )
+@pytest.mark.parametrize("roles", [TWO, WHOLE], ids=["lora", "whole"])
 @pytest.mark.slow
-def test_update_moves_some_adapters_alone(make, update, moves):
-    trainer = make(TWO, update=update, max_steps=2)
+def test_update_moves_some_learners_alone(make, update, moves, roles):
+    trainer = make(roles, update=update, max_steps=2)
     before = {name: weights_of(trainer, name) for name in TWO}
     trainer.train()
     moved = [name for name in TWO if not same(before[name], weights_of(trainer, name))]
@@ -200,9 +209,10 @@ def test_sequential_weighs_a_move_by_the_change_of_its_plan(make, generated):
         torch.testing.assert_close(grad, p.grad, atol=1e-6, rtol=1e-4)
 
 
+@pytest.mark.parametrize("roles", [TWO, WHOLE], ids=["lora", "whole"])
 @pytest.mark.slow
-def test_sequential_moves_one_adapter_after_the_other(make):
-    trainer = make(TWO, **SEQUENTIAL, max_steps=2, beta=0.1, logging_steps=1)
+def test_sequential_moves_one_learner_after_the_other(make, roles):
+    trainer = make(roles, **SEQUENTIAL, max_steps=2, beta=0.1, logging_steps=1)
     seen, step = [], trainer.training_step
 
     def noted(*args, **kwargs):
@@ -276,10 +286,17 @@ def test_a_learner_has_its_own_learning_rate_and_kl_weight(make):
     ]
 
 
+@pytest.mark.parametrize(
+    "roles",
+    [
+        {"planner": {"lora_r": 2}, "worker": {"lora_r": 4, "learning_rate": 1e-2}},
+        {"planner": {"beta": 0.1}, "worker": {"learning_rate": 1e-2}},
+    ],
+    ids=["lora", "whole"],
+)
 @pytest.mark.slow
-def test_a_resumed_run_is_the_unbroken_one(make, tmp_path):
+def test_a_resumed_run_is_the_unbroken_one(make, tmp_path, roles):
     options = {"max_steps": 3, "save_strategy": "steps", "save_steps": 2}
-    roles = {"planner": {"lora_r": 2}, "worker": {"lora_r": 4, "learning_rate": 1e-2}}
     unbroken = make(roles, **options)
     unbroken.train()
     resumed = make(roles, **options)
@@ -332,8 +349,8 @@ def test_a_row_without_a_learner_names_its_role(make):
             "update sequential does not support branch",
         ),
         (
-            {"roles": {"planner": {"model": "a"}}},
-            "an adapter of the one base model, got",
+            {"roles": {"planner": {"model": "a", "lora_r": 2}}},
+            "or as {model: PATH}, a whole model, got",
         ),
         (
             {"roles": TWO, "opponents": "past_selves"},
@@ -346,10 +363,91 @@ def test_learners_that_do_not_fit_are_refused(settings, options, problem):
         TurnGRPOConfig(**{**settings, **options})
 
 
+def test_whole_models_have_the_gradients_of_one_model_runs(make, generated):
+    """Equal starts play the same episodes; a run of one model trains on the rows of one role."""
+    two, plain = make(WHOLE), make({})
+    batch, same_batch = generated(two), generated(plain)
+    assert torch.equal(batch["completion_ids"], same_batch["completion_ids"])
+    for trainer in (two, plain):
+        trainer.current_gradient_accumulation_steps = 1
+    two._compute_loss(two.model, batch).backward()
+    for i, own in enumerate(two.learners.weights):
+        mask = same_batch["tool_mask"] * (batch["learner"] == i)[:, None]
+        plain.model.zero_grad()
+        loss = plain._compute_loss(plain.model, {**same_batch, "tool_mask": mask})
+        loss.backward()
+        wanted = [p.grad for p in plain.model.parameters()]
+        assert any(grad.any() for grad in wanted)
+        for p, grad in zip(own, wanted, strict=True):
+            torch.testing.assert_close(p.grad, grad, atol=1e-6, rtol=1e-4)
+
+
+@pytest.fixture
+def folder_of(model_folder, tmp_path):
+    """Writes a model of a run's tokenizer: with other weights, or of another size."""
+
+    def folder_of(name, **sizes):
+        config = AutoConfig.from_pretrained(model_folder, **sizes)
+        torch.manual_seed(7)
+        AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path / name)
+        AutoTokenizer.from_pretrained(model_folder).save_pretrained(tmp_path / name)
+        return str(tmp_path / name)
+
+    return folder_of
+
+
+def test_a_whole_learner_may_start_as_another_model(make, folder_of, generated):
+    """Its KL term compares it with that model."""
+    other = {"planner": {}, "worker": {"model": folder_of("other"), "beta": 0.5}}
+    trainer = make(other)
+    assert not same(weights_of(trainer, "planner"), weights_of(trainer, "worker"))
+    batch = generated(trainer)
+    real = batch["tool_mask"].bool()
+    trainer.current_gradient_accumulation_steps = 1
+    gap = batch["ref_per_token_logps"] - batch["sampling_per_token_logps"]
+    assert gap[real].abs().max() < 1e-4
+
+
+def test_a_whole_model_of_other_shapes_names_its_role(make, folder_of):
+    roles = {"planner": {}, "worker": {"model": folder_of("wide", intermediate_size=8)}}
+    with pytest.raises(
+        ValueError,
+        match=r"want model\.layers.* of 'worker' in the shape .* got \(16, 8\)",
+    ):
+        make(roles)
+
+
+def test_whole_models_that_do_not_fit_name_the_memory(make, monkeypatch):
+    monkeypatch.setattr(train, "free_memory", lambda device: 0)
+    wanted = r"GiB .* \(weights .*, gradients .* models .*\), got .* free; give each"
+    with pytest.raises(ValueError, match=wanted):
+        make({"planner": {"beta": 0.1}, "worker": {}})
+
+
+@pytest.mark.slow
+def test_a_checkpoint_without_a_whole_model_names_the_learner(make, tmp_path):
+    options = {"save_strategy": "steps", "save_steps": 1}
+    make(TWO, **options).train()
+    other = make(WHOLE, **options)
+    with pytest.raises(ValueError, match="want a whole model of 'planner' in"):
+        other.train(resume_from_checkpoint=str(tmp_path / "out" / "checkpoint-1"))
+
+
+@pytest.mark.slow
+def test_a_saved_whole_model_is_an_ordinary_one(make, tmp_path):
+    trainer = make(WHOLE)
+    trainer.train()
+    trainer.save_model(str(tmp_path / "model"))
+    for name in WHOLE:
+        saved = LMPolicy.from_pretrained(tmp_path / "model" / name).model
+        named = {n: p.detach() for n, p in saved.named_parameters()}
+        assert same(named, weights_of(trainer, name))
+
+
 def test_roles_need_an_agent_and_a_rank(make):
     with pytest.raises(ValueError, match="need agent, such as planner_worker"):
         make(TWO, None)
-    with pytest.raises(ValueError, match=r"roles\['worker'\] has no rank"):
+    with pytest.raises(ValueError, match=r"whole model in roles\['worker'\]"):
         make({"planner": {"lora_r": 2}, "worker": {}})
     base = LoraConfig(**LORA, lora_alpha=6)
     trainer = make({"planner": {}, "worker": {"lora_r": 4}}, peft=base)

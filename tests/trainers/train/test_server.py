@@ -524,6 +524,27 @@ def test_an_adapter_is_loaded_beside_the_model(make, vllm):
     assert vllm.num_loads == 1  # the base model, once
 
 
+def test_each_learner_is_served_by_its_own_adapter(make, vllm, monkeypatch):
+    monkeypatch.setattr(weights, "CHECK_EVERY", 1)  # the sums of both
+    trainer = make(roles={0: {"lora_r": 4}, 1: {"lora_r": 2}})
+    trainer.train()
+    assert max(record[DIFFERENCE] for record in steps(trainer)) < 1e-5
+    asked = [b["model"] for path, b in vllm.calls if path == "/v1/completions"]
+    names = [f"step-{step}/seat_{seat}" for step in range(2) for seat in range(2)]
+    assert {"/".join(Path(name).parts[-2:]) for name in asked} == {*names}
+    left = ["/".join(Path(name).parts[-2:]) for name in vllm.models]
+    assert left[1:] == ["step-2/seat_0", "step-2/seat_1"]
+    assert vllm.num_loads == 1  # the base model, once
+    trainer.learners.weights[1][0].data.view(torch.int32)[0, 0] += 1
+    with pytest.raises(ServerError, match="got others: their bits add up"):
+        trainer.sender._check_sum(trainer.model.state_dict, "seat_1", is_adapter=True)
+
+
+def test_a_server_does_not_play_a_whole_model_for_each_role(make):
+    with pytest.raises(ValueError, match="each role does not support use_vllm: an eng"):
+        make(roles={0: {}, 1: {}})
+
+
 def test_an_adapter_that_the_server_knows_is_read_again_once(make, vllm):
     """A resumed run sends a step that the server may have, and prefixes go by its name."""
     lora = LoraConfig(r=4, target_modules="all-linear", task_type="CAUSAL_LM")

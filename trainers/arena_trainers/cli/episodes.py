@@ -37,6 +37,7 @@ from arena_trainers.data.columns import TEST, TRAIN, has_tokens
 from arena_trainers.data.rows import GENERAL
 from arena_trainers.data.selection import described
 from arena_trainers.lm.models import adapter_base, saved_model
+from arena_trainers.options import errors
 from arena_trainers.report.episodes import (
     BadLine,
     Recorded,
@@ -66,6 +67,8 @@ from arena_wrappers.records import write_whole
 
 if TYPE_CHECKING:
     from arena_trainers.lm.chat import Chat
+
+wrong = errors(__name__)
 
 PRINTED, IN_PAGE = 4, 200  # episodes, unless --episodes is given
 MAX_WARNINGS = 5
@@ -105,10 +108,7 @@ def _check_options(
     if html is not None and svg is not None:
         raise ValueError("want --html or --svg, got both; give one of them")
     if seen_by != "all" and svg is None:
-        raise ValueError(
-            f"want --seen-by with --svg only, got --seen-by {seen_by}; add --svg OUT, "
-            "or choose the view in the page or with the key v in a terminal"
-        )
+        raise wrong("seen_by", seen_by=seen_by)
     if out := html or svg:
         if file.exists() and out.exists() and out.samefile(file):
             raise ValueError(f"{out} is the file of episodes itself; give another OUT")
@@ -141,10 +141,7 @@ def _known(lines: Iterator[Recorded | BadLine], file: Path) -> list[Recorded | B
     if not found and next(not_blank(read_lines(file)), None) is None:
         raise ValueError(f"the file {file} holds no episodes; give another FILE")
     if not found:
-        raise ValueError(
-            f"want --first of at most the number of lines in {file}, "
-            f"{count_lines(file)}"
-        )
+        raise wrong("first", file=file, num=count_lines(file))
     bad = [line for line in found if isinstance(line, BadLine)]
     if len(bad) == len(found):
         raise ValueError(f"{file}, line {bad[0].line}: {bad[0].reason}")
@@ -219,10 +216,7 @@ def report(
             write_whole(path, report_page(*found))
             _tell(path, found)
         elif go_on:
-            raise ValueError(
-                f"want --follow with folders of runs, found no {METRICS} in "
-                f"{str(paths[0])!r}; a run writes it at its first log, so try again then"
-            )
+            raise wrong("follow", path=str(paths[0]))
         else:
             _write_played(paths[0], path, EVALUATED * groups)
 
@@ -231,16 +225,10 @@ def _check_inputs(paths: Sequence[Path]) -> None:
     """Refuses what is missing or cannot be combined, before errors about OUT."""
     for path in paths:
         if not path.exists():
-            raise ValueError(
-                f"want a run folder, a tournament folder or a file of episodes, found "
-                f"none at {str(path)!r}; give one such as runs/first"
-            )
+            raise wrong("no_input", path=str(path))
     if len(paths) > 1 and not all((path / METRICS).is_file() for path in paths):
         others = ", ".join(str(p) for p in paths if not (p / METRICS).is_file())
-        raise ValueError(
-            f"want run folders (with {METRICS}) in a report of several, found none at "
-            f"{others}; a tournament or a file of episodes has a report of its own"
-        )
+        raise wrong("several_runs", others=others)
 
 
 def _page(paths: Sequence[Path], out: Path | None) -> Path:
@@ -248,9 +236,7 @@ def _page(paths: Sequence[Path], out: Path | None) -> Path:
     if out is not None:
         return out
     if len(paths) > 1:
-        raise ValueError(
-            f"want --out with several runs, got {len(paths)} without; add --out OUT"
-        )
+        raise wrong("no_out", num=len(paths))
     (path,) = paths
     return path / IN_FOLDER if path.is_dir() else path.with_suffix(".html")
 
@@ -259,16 +245,10 @@ def _write_played(source: Path, path: Path, num_episodes: int) -> None:
     """Writes the page of a tournament or of an evaluation."""
     if source.is_dir() and not (source / MATCHES).is_file():
         if (source / "start-scores.json").is_file():
-            raise ValueError(
-                f"want the folder of a run without rounds, got {str(source)!r} with rounds; "
-                f"give a round: {source / 'round-00' / 'train'}. {source / 'curves.png'} "
-                "compares the rounds"
+            raise wrong(
+                "rounds", source=str(source), first=source / "round-00" / "train"
             )
-        raise ValueError(
-            f"want a folder with {METRICS} or {MATCHES}, found neither in "
-            f"{str(source)!r}; give the --output-dir of arena train, such as runs/first, "
-            "or the --out of arena tournament"
-        )
+        raise wrong("no_tables", source=str(source))
     read = read_tournament if source.is_dir() else read_evaluation
     found = read(source, num_episodes)
     write_whole(path, played_page(found))
@@ -320,10 +300,7 @@ def data(
         return
     with usage_errors():
         if not files or selector is None or (out is None and not dry_run):
-            raise ValueError(
-                "want EPISODES, --select NAME and --out FILE.parquet (or --dry-run); "
-                "arena data --list names the selectors"
-            )
+            raise wrong("data")
         sides = _sides(files, share, out)
         given = read_params(option)
         found = {
@@ -378,24 +355,16 @@ def _sides(files: Sequence[Path], share: float, out: Path | None) -> dict[str, A
     train, others = held_out(episodes, share)
     if not train or not others:
         seeds = len({episode.seed for episode in episodes})
-        raise ValueError(
-            f"want seeds to train on and seeds to hold out, got all {seeds} on one side "
-            f"with --held-out {share:g}; play more seeds, or give another share"
-        )
+        raise wrong("seeds", seeds=seeds, share=share)
     return {"": train, OTHER: others}
 
 
 def _check_episodes(file: Path) -> None:
     if not file.is_file():
-        raise ValueError(
-            f"want a file of episodes, found none at {file}; arena eval --out {file} writes one"
-        )
+        raise wrong("no_episodes", file=file)
     with file.open("rb") as opened:
         if opened.read(4) == b"PAR1":
-            raise ValueError(
-                f"want episodes as JSON lines, got {file}, a Parquet file; give the "
-                "episodes.jsonl that its rows were chosen from"
-            )
+            raise wrong("parquet", file=file)
 
 
 def _chat_of(model: str, origin: Origin) -> "Chat | None":
@@ -492,18 +461,13 @@ def export(
     with usage_errors():
         source = run / "model" if (run / "model").is_dir() else run
         if not source.is_dir():
-            raise ValueError(
-                f"want the folder of a run, found none at {str(run)!r}; give one such as "
-                "runs/first"
-            )
+            raise wrong("no_run", run=str(run))
         if not merged:
             has = "holds the adapter alone"
             if adapter_base(str(source)) is None:
                 has = "is the whole model already"
                 saved_model(source)
-            raise ValueError(
-                f"want --merged, the form that can be written; {source} {has}"
-            )
+            raise wrong("unmerged", source=source, has=has)
         from arena_trainers.lm.adapters import write_merged
 
         target = run / "merged" if out is None else out

@@ -55,8 +55,8 @@ def training_dtype(trainer: Any) -> str:
 
 
 NO_ADAPTER = (
-    "use_vllm plays snapshots of the model only where a LoRA adapter is trained, as an engine "
-    "for other weights would not fit beside the first; give --lora_r 16 (in Python "
+    "use_vllm plays snapshots, or several learners, only where LoRA adapters are trained, as an "
+    "engine for other weights would not fit beside the first; give --lora_r 16 (in Python "
     "peft_config), leave use_vllm out, or give lm: opponents"
 )
 

@@ -142,14 +142,12 @@ def _of_a_server(args: Any) -> list[tuple[str, object, str]]:
     )
     tokens = "that loss needs 'token_truncate' or 'token_mask'"
     whole = args.vllm_importance_sampling_mode in ("sequence_mask", "sequence_truncate")
-    several = "a server takes one adapter, vllm_mode 'colocate' several"
     vespo, corrected = args.loss_type == "vespo", "vllm_importance_sampling_correction"
     mode = "vllm_importance_sampling_mode of sequences with loss_type 'vespo'"
     return [
         *((name, used, own) for name, used, _ in _of_an_engine(args)),
         (f"{corrected} false", not getattr(args, corrected), probe),
         (mode, vespo and whole, tokens),
-        ("roles with vllm_mode 'server'", args.roles, several),
     ]
 
 

@@ -6,7 +6,7 @@ by vLLM's interface if the server was started with `--weight-transfer-config`. T
 when training begins and after each optimizer step that a generation batch or an evaluation
 follows, and after the last step. So play always has the trained weights. Where an
 adapter is trained, the server first gets the weights of its base model, once, and adapters
-as files, each under a name of its own.
+as files, each under a name of its own. Several learners have an adapter each.
 
 Three checks notice a server with other weights. After each call of the backend, the server's
 version must be the folder that was sent. After the first transfer and each `CHECK_EVERY`th,
@@ -228,6 +228,8 @@ class ServerWeights(TrainerCallback):
             is_adapter: whether they are an adapter.
             writes: whether the folder is still to be written.
         """
+        every = self.backend.learners or {"": self.backend}
+        own = every if is_adapter else {"": self.backend}
         with raised_everywhere():
             if self.trainer.accelerator.is_main_process:
                 send = None
@@ -235,10 +237,14 @@ class ServerWeights(TrainerCallback):
                     send = partial(self._transfer, weights, is_gathered=writes)
                 elif weights and writes:
                     _write(self._model, weights(), folder)
-                self.backend.load(folder, is_adapter=is_adapter, send=send)
-                if weights:
-                    self._check_sum(weights, is_adapter=is_adapter)
-        self.backend.expect(folder, is_adapter=is_adapter)
+                for name, backend in own.items():  # peft's folder of an adapter
+                    backend.load(folder / name, is_adapter=is_adapter, send=send)
+                    if weights:
+                        self._check_sum(weights, name, is_adapter=is_adapter)
+                self.num_sent += weights is not None
+        for name, backend in every.items():
+            part = folder / name if is_adapter else folder
+            backend.expect(part, is_adapter=is_adapter)
 
     def _once(self, weights: Weights) -> dict[str, torch.Tensor]:
         """The parameters among weights, tied ones once."""
@@ -273,15 +279,17 @@ class ServerWeights(TrainerCallback):
             ) from error
         self.source.weights = {}
 
-    def _check_sum(self, weights: Callable[[], Weights], *, is_adapter: bool) -> None:
+    def _check_sum(
+        self, weights: Callable[[], Weights], name: str = "", *, is_adapter: bool
+    ) -> None:
         """Compares the sum of what was sent with the server's, if its turn has come."""
         served, is_due = self.backend.served, self.num_sent % CHECK_EVERY == 0
-        self.num_sent += 1
         if not is_due or ("adapter" if is_adapter else "model") not in served.sums:
             return
         named = self._once(weights())
         if is_adapter:
-            (config,) = self._model.peft_config.values()
+            config = self._model.peft_config[name or "default"]
+            named = {n: w for n, w in named.items() if f".{name or 'default'}." in n}
             scale = config.lora_alpha / (
                 config.r**0.5 if config.use_rslora else config.r
             )

@@ -13,10 +13,11 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from arena_trainers.extras import import_extra
-from arena_trainers.lm.models import CARD, WEIGHTS, adapter_base, model_folder
+from arena_trainers.lm.models import CARD, WEIGHTS, adapted, adapter_base, model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 
+GIB = 2**30
 # what two adapters may differ in and still fit the same layers
 _FREE = (
     *("base_model_name_or_path", "inference_mode", "lora_dropout", "revision"),
@@ -66,16 +67,35 @@ def starting_model(base: Path, adapter: Path | None, args: Any) -> Any:
 
 
 def adapter_configs(roles: Mapping[Any, Mapping[str, Any]], base: Any) -> list[Any]:
-    """The `LoraConfig` of each learner; `base` is that of learners without `lora_r`."""
+    """The `LoraConfig` of each learner with one; `base` is that of learners without `lora_r`."""
     found = []
-    for name, options in roles.items():
-        rank = options.get("lora_r") or (base and base.r)
-        if not rank:
-            raise ValueError(f"roles[{name!r}] has no rank; give lora_r: 8")
+    for options in roles.values() if adapted(roles, base is not None) else ():
+        rank = options.get("lora_r", base and base.r)
         config = base or lora_config(rank, None, ["all-linear"])
         alpha = config.lora_alpha * rank / config.r
         found.append(replace(copy.deepcopy(config), r=rank, lora_alpha=alpha))
     return found
+
+
+def whole_memory(args: Any, size: float) -> dict[str, float]:
+    """Bytes, by part, of the learners of settings, whole models of `size` bytes."""
+    frozen = args.update.get("freeze", ()) if isinstance(args.update, Mapping) else ()
+    num, starts = len(args.roles), {*args.learner_starts(None)}
+    return {
+        "weights": num * size,
+        "gradients and AdamW": 3 * (num - len({*frozen})) * size,
+        "reference models": args.reads_reference * len(starts) * size,
+    }
+
+
+def check_memory(parts: Mapping[str, float], free: float) -> None:
+    """Raises ValueError if parts, in bytes, are more than is free."""
+    if (total := sum(parts.values())) > free:
+        said = ", ".join(f"{part} {size / GIB:.3g}" for part, size in parts.items())
+        raise ValueError(
+            f"want {total / GIB:.3g} GiB of memory for whole models ({said}), got "
+            f"{free / GIB:.3g} free; give each role lora_r: 8, or choose a smaller model"
+        )
 
 
 def count_weights(config: Any, adapter: Any = None) -> tuple[int, int]:

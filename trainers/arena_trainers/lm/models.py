@@ -5,19 +5,22 @@ Checks tell a language model from a reward model by its folder. Imports no torch
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from arena_trainers.extras import import_extra
 from arena_trainers.lm import smollm2
+from arena_trainers.lm.prompt_file import PROMPT_FILE
+from arena_trainers.options import errors
+
+wrong = errors(__name__)
 
 ADAPTER = "adapter_config.json"
 CARD = "README.md"  # the model card
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _KIND = "ForSequenceClassification"
-_MAKE = "make one with arena train --trainer reward --data PAIRS.parquet"
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _TIMEOUT = 10  # seconds, of a question to the hub
 
@@ -31,10 +34,7 @@ def saved_model(folder: Path) -> Path:
     if (folder / "config.json").is_file():
         lacking = _lacking_weights(folder)
         if lacking is not None:
-            raise ValueError(
-                f"want a folder with a saved model, got {str(folder)!r} with config.json "
-                f"and without {lacking}; save it again with model.save_pretrained(FOLDER)"
-            )
+            raise wrong("lacking", folder=str(folder), lacking=lacking)
         return folder
     lacks = "without config.json"
     if (folder / ADAPTER).is_file():
@@ -43,16 +43,34 @@ def saved_model(folder: Path) -> Path:
         lacks = f"which is a run: its model is in {str(folder / 'model')!r}"
     elif rounds := sorted(folder.glob("round-*/model")):
         lacks = f"which is a run with rounds: its last model is in {str(rounds[-1])!r}"
-    elif own := role_adapters(folder) or role_adapters(folder / "model"):
-        lacks = f"with an adapter for each role: give lm:{own[0].as_posix()}, or another of "
-        lacks += f"{', '.join(path.name for path in own)}"
+    elif own := role_folders(folder) or role_folders(folder / "model"):
+        names = ", ".join(path.name for path in own)
+        lacks = f"with a model for each role: give lm:{own[0].as_posix()}, or another of {names}"
     raise ValueError(f"want a folder with a saved model, got {str(folder)!r} {lacks}")
 
 
-def role_adapters(folder: Path) -> list[Path]:
-    """The folders of the adapters in a model of several learners, which holds no other."""
-    is_one = any((folder / name).is_file() for name in ("config.json", ADAPTER))
-    return [] if is_one else sorted(file.parent for file in folder.glob(f"*/{ADAPTER}"))
+def role_folders(folder: Path) -> list[Path]:
+    """The folders of adapters, or of whole models, in a model of several learners."""
+    if any((folder / name).is_file() for name in ("config.json", ADAPTER)):
+        return []
+    found = [file.parent for file in folder.glob(f"*/{ADAPTER}")]
+    if (folder / PROMPT_FILE).is_file():  # else any folder of models
+        found += [file.parent for file in folder.glob("*/config.json")]
+    return sorted(found)
+
+
+def adapted(roles: Mapping[Any, Mapping[str, Any]], has_rank: bool) -> bool:
+    """Whether learners are adapters; `has_rank`: so are those without `lora_r`.
+
+    Raises:
+        ValueError: some are adapters, and others are whole models.
+    """
+    if not (has_rank or any("lora_r" in options for options in roles.values())):
+        return False
+    for name, options in roles.items():
+        if "model" in options or not (has_rank or "lora_r" in options):
+            raise wrong("no_rank", name=name)
+    return True
 
 
 def _lacking_weights(folder: Path) -> str | None:
@@ -62,10 +80,7 @@ def _lacking_weights(folder: Path) -> str | None:
             names = set(json.loads(index.read_bytes())["weight_map"].values())
             shards = sorted(str(name) for name in names)
         except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
-            raise ValueError(
-                f"want a weight_map of files in {str(index)!r}; save the model again with "
-                "model.save_pretrained(FOLDER)"
-            ) from None
+            raise wrong("no_weight_map", index=str(index)) from None
         for shard in shards:
             if not (folder / shard).is_file():
                 return shard
@@ -97,20 +112,14 @@ def adapter_base(name: str) -> str | None:
     except (ValueError, RecursionError, KeyError, TypeError):
         base = None
     if not isinstance(base, str) or not base:
-        raise ValueError(
-            f"want base_model_name_or_path in {str(file)!r}, which names no base model; "
-            "write there the folder of the model that the adapter was trained on"
-        )
+        raise wrong("no_base", file=str(file))
     above = [parent / Path(base).name for parent in folder.absolute().parents[:2]]
     for place in (Path(base), *above):
         if (place / "config.json").is_file():
             return str(place)
     if _ID.fullmatch(base):
         return base
-    raise ValueError(
-        f"the adapter in {name!r} was trained on the model in {base!r}, which does not "
-        f"exist; put it there, or write its new place into {str(file)!r}"
-    )
+    raise wrong("moved_base", name=name, base=base, file=str(file))
 
 
 def prompt_folder(name: str) -> Path:
@@ -137,15 +146,10 @@ def find_model(name: str, asks_hub: bool = True) -> Path | None:
     if name == smollm2.NAME:
         return smollm2.converted()
     if not _ID.fullmatch(name):
-        raise ValueError(
-            f"want a folder with a saved model, got {name!r}, which does not exist"
-        )
+        raise wrong("no_folder", name=name)
     found = _downloaded(name)
     if found is None and asks_hub and "config.json" not in _files(name):
-        raise ValueError(
-            f"want a model of transformers, got {name!r}, which has no config.json on "
-            "the hub; give another id, or a folder"
-        )
+        raise wrong("not_on_hub", name=name)
     return found
 
 
@@ -231,10 +235,7 @@ def check_reward_model(name: str) -> None:
         ValueError: there is no such model, or it is no reward model.
     """
     if adapter_base(name) is not None:
-        raise ValueError(
-            f"want a reward model with all its weights, got an adapter in {name!r}; train "
-            "it without lora_r"
-        )
+        raise wrong("reward_adapter", name=name)
     folder = find_model(name)
     if folder is not None:
         check_reward_folder(folder)
@@ -252,11 +253,7 @@ def check_language_model(name: str) -> None:
             config: Any = json.loads((folder / "config.json").read_bytes())
             kind = str(config["architectures"][0])
     if kind.endswith(_KIND):
-        raise ValueError(
-            f"want a language model, got the reward model {name!r} ({kind}), which gives no "
-            f"replies; choose replies with best_of:4(lm:PATH, reward:{name}), or judge turns "
-            f"with columns: {{rewards.judge: {{reward: {name}}}}}"
-        )
+        raise wrong("is_reward", name=name, kind=kind)
 
 
 def check_reward_folder(folder: Path) -> None:
@@ -268,16 +265,8 @@ def check_reward_folder(folder: Path) -> None:
             config.get("id2label") or (0, 1)
         )  # transformers has 2 by default
     except (ValueError, RecursionError, TypeError, AttributeError):
-        raise ValueError(
-            f"want the configuration of a reward model in {str(folder / 'config.json')!r}, "
-            f"which cannot be read; {_MAKE}"
-        ) from None
+        raise wrong("unread_config", folder=str(folder / "config.json")) from None
     if not kinds[0].endswith(_KIND):
-        raise ValueError(
-            f"want a reward model in {str(folder)!r}, got {kinds[0]}; {_MAKE}"
-        )
+        raise wrong("not_reward", folder=str(folder), kinds=kinds)
     if num_outputs != 1:
-        raise ValueError(
-            f"want a reward model with one output in {str(folder)!r}, got {num_outputs}; "
-            f"{_MAKE}"
-        )
+        raise wrong("outputs", folder=str(folder), num_outputs=num_outputs)

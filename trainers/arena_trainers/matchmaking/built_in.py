@@ -60,6 +60,9 @@ from arena_trainers.matchmaking.protocol import (
     snapshot_name,
     snapshot_step,
 )
+from arena_trainers.options import errors
+
+wrong = errors(__name__)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -124,10 +127,7 @@ class Prioritised(PastSelves):
         """Refuses cooperative games, where no opponent is harder than another."""
         for name, game in games.items():
             if game.kind == "cooperative":
-                raise ValueError(
-                    f"matchmaker 'prioritised' wants games with opponents, got {name}, "
-                    "which is cooperative; use past_selves"
-                )
+                raise wrong("cooperative", name=name)
 
     def win_rate(self, game: str, step: int) -> float:
         """The learner's rate of wins against a snapshot; 1/2 where nothing is known."""
@@ -209,10 +209,7 @@ class PSRO(PastSelves):
         """Refuses games other than zero-sum games of two seats."""
         for name, game in games.items():
             if game.num_players != 2 or not game.zero_sum:
-                raise ValueError(
-                    f"matchmaker 'psro' wants zero-sum games of two seats, got {name}; use "
-                    "past_selves"
-                )
+                raise wrong("zero_sum", name=name)
         if self.meta == "nash":
             solve_matrix([[0.0]])  # says now that scipy is missing
         self._games = list(games)
@@ -337,18 +334,12 @@ class Mixture(BaseMatchmaker):
     ) -> None:
         check_weights("weights of opponents", weights, "self")
         if "mixture" in weights:
-            raise ValueError(
-                "matchmaker 'mixture' names itself in its weights; give the weights of its "
-                "parts in one mapping"
-            )
+            raise wrong("itself")
         named = [name for name in weights if name in matchmakers.names()]
         given = dict(options or {})
         for name in given:
             if name not in named:
-                raise ValueError(
-                    f"want options of matchmakers among the weights {list(weights)}, got "
-                    f"options of {name!r}; leave them out, or give it a weight"
-                )
+                raise wrong("options", weights=list(weights), name=name)
         self.parts: dict[str, Matchmaker] = {
             name: make_matchmaker({name: given.get(name)}) for name in named
         }

@@ -14,6 +14,9 @@ from arena_envs.checks import check_known
 from arena_trainers.data import Origin, read_origin
 from arena_trainers.data.columns import CALL, FACTS, union, with_origin
 from arena_trainers.extras import import_extra
+from arena_trainers.options import errors
+
+wrong = errors(__name__)
 
 _TEXTS = {
     "completions": ("completion",),
@@ -25,7 +28,6 @@ _NUMBERS = {
     "labels": ("weight", "label"),
     "pairs": ("margin",),
 }
-_MAKE = "make the file with arena data ... --out FILE.parquet"
 BATCH = 1000  # rows that are read at once
 
 
@@ -67,35 +69,27 @@ def check_rows(path: Path, kind: str) -> None:
     """
     parquet, arrow = (import_extra(n, "train") for n in ("pyarrow.parquet", "pyarrow"))
     if not path.is_file():
-        raise ValueError(
-            f"want a file of rows as data, found none at {str(path)!r}; {_MAKE}"
-        )
+        raise wrong("no_rows", path=str(path))
     try:
         file = parquet.ParquetFile(path)
     except arrow.ArrowInvalid as error:
-        raise ValueError(
-            f"want Parquet in {str(path)!r}, got another file; {_MAKE}"
-        ) from error
+        raise wrong("no_parquet", path=str(path)) from error
     columns, num_rows = set(file.schema_arrow.names), file.metadata.num_rows
     file.close()
     found = _kind(columns)
     if found is None:
-        raise ValueError(
-            f"want rows with tokens in {str(path)!r}, got {', '.join(sorted(columns))[:200]}; "
-            f"{_MAKE} --model PATH"
+        raise wrong(
+            "no_tokens", path=str(path), columns=", ".join(sorted(columns))[:200]
         )
     if found != kind:
-        raise ValueError(
-            f"want {kind} for this trainer, got {found} in {str(path)!r}; choose rows with "
-            "another selector, or give another --trainer"
-        )
+        raise wrong("other_kind", kind=kind, found=found, path=str(path))
     known = sorted({*FACTS, *CALL, "prompt", *_TEXTS[kind], *token_columns(kind)})
     for name in sorted(columns):
         check_known(name, known, f"{str(path)!r} has an unknown column {name!r}")
     for name in sorted({*token_columns(kind)} - columns):
-        raise ValueError(f"want the column {name!r} in {str(path)!r}; {_MAKE}")
+        raise wrong("no_column", name=name, path=str(path))
     if num_rows == 0:
-        raise ValueError(f"want at least one row in {str(path)!r}, got none; {_MAKE}")
+        raise wrong("empty", path=str(path))
 
 
 def _kind(columns: set[str]) -> str | None:
@@ -136,15 +130,9 @@ def facts_of(path: Path, kind: str) -> RowFacts:
                 weighted += float((counts * weight).sum())
     every = np.concatenate(weights)
     if not np.isfinite(every).all() or every.min() < 0:
-        raise ValueError(
-            f"want finite weights of at least 0 in {str(path)!r}, got {every.min()} to "
-            f"{every.max()}; choose the rows anew"
-        )
+        raise wrong("weights", path=str(path), low=every.min(), high=every.max())
     if trained == 0 or weighted == 0.0 or not math.isfinite(weighted):
-        raise ValueError(
-            f"want tokens to train in {str(path)!r}, got masks and weights that leave none; "
-            "choose other rows"
-        )
+        raise wrong("untrained", path=str(path))
     found = longest, replies, largest, trained
     return RowFacts(len(every), *found, every, trained / weighted)
 
@@ -187,18 +175,19 @@ def check_tokens(path: Path, facts: RowFacts, chat: Any) -> None:
     advice = "give the model that arena data --model named"
     size = len(chat.tokenizer)
     if facts.largest_id >= size:
-        raise ValueError(
-            f"the rows in {str(path)!r} have the token {facts.largest_id}, and the model's "
-            f"tokenizer only {size}; {advice}"
+        raise wrong(
+            "largest_token", path=str(path), facts=facts, size=size, advice=advice
         )
     parquet = import_extra("pyarrow.parquet", "train")
     with parquet.ParquetFile(path) as file:
         batch = next(file.iter_batches(20, columns=["prompt", "prompt_ids"]))
     for row in batch.to_pylist():
         if not _spells(row["prompt_ids"], row["prompt"], chat):
-            raise ValueError(
-                f"the tokens of a row in {str(path)!r} do not spell its prompt with the "
-                f"model's tokenizer: {chat.tokenizer.decode(row['prompt_ids'])!r:.80}; {advice}"
+            raise wrong(
+                "other_tokens",
+                path=str(path),
+                text=chat.tokenizer.decode(row["prompt_ids"]),
+                advice=advice,
             )
 
 

@@ -42,6 +42,7 @@ from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.offline.protocol import row_trainer
 from arena_trainers.offline.row_file import newest_of_kind, write_aggregated
+from arena_trainers.options import errors
 from arena_trainers.report.charts import Chart, Curve, figure_of
 from arena_trainers.runs.folder import (
     CONFIG,
@@ -76,6 +77,8 @@ from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games
 from arena_wrappers import Policy, make_policy, play, read_episodes, write_episodes
 from arena_wrappers.records import write_whole
+
+wrong = errors(__name__)
 
 COMPARE_SIBLINGS = ("branch_pairs", "revisions")  # selectors
 _KINDS = {"Completion": "completions", "Label": "labels", "Pair": "pairs"}
@@ -120,10 +123,7 @@ def _selector(
     has_corrections = name == "revisions" and retries  # it also reads those
     if name in COMPARE_SIBLINGS and play.branch is None and not has_corrections:
         advice = ", or on_invalid: retry beside rounds" * (name == "revisions")
-        raise ValueError(
-            f"selector {name!r} needs turn trees, and rounds.play has no branch; give "
-            f"branch: {{num_candidates: 4}}{advice}"
-        )
+        raise wrong("no_trees", name=name, advice=advice)
     known = inspect.signature(selectors.find(name)).parameters
     if "policies" in known:
         named = play.policies
@@ -141,15 +141,11 @@ def _check_train(stages: RoundStages, folder: Path) -> None:
     trainer, selector = stages.train["trainer"], next(iter(stages.select))
     kind = row_trainer(trainer)
     if not kind.plays:
-        raise ValueError(
-            f"trainer {trainer!r} trains a model that chooses no replies, so that no further "
-            "round could be played; give another rounds.train.trainer"
-        )
+        raise wrong("no_replies", trainer=trainer)
     found = rows_of(selector)
     if found is not None and found != kind.rows:
-        raise ValueError(
-            f"trainer {trainer!r} learns from {kind.rows}, and selector {selector!r} gives "
-            f"{found}; give another trainer or selector"
+        raise wrong(
+            "other_rows", trainer=trainer, kind=kind, selector=selector, found=found
         )
     row_config({**stages.train, "data": "rows.parquet"})
     trainer_args(kind.config, stages.train, folder, is_tiny=False)
@@ -172,14 +168,10 @@ def check_policies(loop: Loop, plans: Sequence[GamePlan]) -> None:
     named = {name for play in playing for name in (*play.policies, *play.opponents)}
     named = (named | {*loop.evaluate.opponents}) - {LEARNER, "self"}
     if LEARNER in loop.evaluate.opponents:
-        raise ValueError(
-            "want self in place of learner in rounds.evaluate.opponents, or another policy"
-        )
+        raise wrong("learner")
     for plan in plans:
         if plan.has_own:
-            raise ValueError(
-                f"want opponents of {plan.id} in rounds.play, got them in games; move them"
-            )
+            raise wrong("opponents", plan=plan)
         for policy in sorted(named):
             prepared(policy, plan.game)
 
@@ -309,10 +301,7 @@ def select_round(one: Round) -> None:
     found = select(name, episodes, seed=one.drawn("select"), **options)
     if not found.rows:
         why = ", ".join(f"{reason} ({num})" for reason, num in found.dropped.items())
-        raise ValueError(
-            f"selector {name!r} chose no row: {why or 'no turn was played'}; begin a new run "
-            "with other options in rounds.select, or with more episodes"
-        )
+        raise wrong("no_row", name=name, why=why or "no turn was played")
     dataset = rows_to_dataset(found.rows, load_chat(str(one.player)))
     origin = origin_of(found.rows, episodes)
     files = [folder / ROWS for folder in one.earlier]
@@ -355,10 +344,7 @@ def train_round(one: Round) -> None:
     job.prepare()
     job.run()
     if job.job.lora_r and not (folder / MODEL / ADAPTER).is_file():
-        raise ValueError(
-            f"want an adapter of trainer {given['trainer']!r}, as lora_r is "
-            f"{job.job.lora_r}, got all weights; give another trainer, or leave lora_r out"
-        )
+        raise wrong("no_adapter", given=given, job=job)
     # peft also saves TRL's copy of the adapter that went on training
     shutil.rmtree(folder / MODEL / "ref", ignore_errors=True)
     (folder / MODEL).rename(one.folder / MODEL)
@@ -491,9 +477,7 @@ class Rounds(Run):
 
     def read(self) -> None:
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            raise ValueError(
-                "want one process for a recipe with rounds; leave torchrun out"
-            )
+            raise wrong("processes")
         self.loop, given = read_loop(self.settings)
         given = {**saved_options(given.get("model", "tiny")), **given}
         self.job, self.args = build_configs(given, str(self.folder))

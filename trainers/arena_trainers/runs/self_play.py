@@ -11,6 +11,7 @@ import torch
 from rich.console import Console
 from transformers import PrinterCallback
 
+from arena_envs.checks import errors
 from arena_trainers.evaluate import legal_rate
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.report.page import read_run_files, report_page
@@ -76,9 +77,11 @@ from arena_trainers.train.matching import prepare_games
 from arena_trainers.train.records import load_functions
 from arena_trainers.train.saved import describe
 from arena_trainers.train.trainer import TurnGRPOTrainer
-from arena_wrappers import Episode, RandomPolicy, Turn, play
+from arena_wrappers import Episode, Policy, RandomPolicy, Turn, play
 from arena_wrappers.policies.agents import agent_of
 from arena_wrappers.records import write_whole
+
+wrong = errors(__name__)
 
 FEW = 0.05  # legal replies / replies; below this GRPO has almost no positive examples
 
@@ -200,19 +203,24 @@ class SelfPlay(Run):
         self.args.distributed_state.wait_for_everyone()
         if not self.is_main:
             return
-        policy = self.start_policy()
+        policy, played = self.start_policies()
         self.say(description(policy, self.games.plans, self.args))
-        played = agent_of(self.args.agent)(policy) if self.args.agent else policy
         for meter in self.meters:
             episodes = meter.measure("before self-play", played)
             warning = legal_warning(meter.plan.name, episodes, self.job, self.args)
             if warning is not None:
                 self.say(warning)
 
-    def start_policy(self) -> LMPolicy:
-        """The model that self-play starts from, prompted and sampled as in training."""
-        how = {"prompt": self.args.prompt, **self.args.sampling_options}
-        return LMPolicy.from_pretrained(self.start, device=self.args.device, **how)
+    def start_policies(self) -> tuple[LMPolicy, Policy]:
+        """The model that self-play starts from, and what plays with it, as in training."""
+        args = self.args
+        how = {"prompt": args.prompt, "device": args.device, **args.sampling_options}
+        policy = LMPolicy.from_pretrained(self.start, **how)
+        if any(paths := args.learner_starts(None)):
+            own = [LMPolicy.from_pretrained(p, **how) if p else policy for p in paths]
+            models = dict(zip(args.learner_names, own, strict=True))
+            return policy, agent_of(args.agent or "by_seat")(models)
+        return policy, agent_of(args.agent)(policy) if args.agent else policy
 
     def make_trainer(self) -> None:
         """Makes the trainer, with what watches it."""
@@ -252,11 +260,8 @@ class SelfPlay(Run):
     def _play_start(self) -> None:
         """Measures the model against that of the start."""
         if self.args.use_vllm and self.args.vllm_mode == "server":
-            raise ValueError(
-                "start_episodes needs the weights of every step, and a server gets them only "
-                "between batches; set start_episodes to 0, or vllm_mode to 'colocate'"
-            )
-        policy = self.start_policy() if self.is_main else None
+            raise wrong("server_start")
+        policy = self.start_policies()[1] if self.is_main else None
         how = self.job.evaluate_every, self.job.start_episodes
         self.watch_first(AgainstStart(self.trainer, policy, *how))
 
@@ -271,10 +276,7 @@ class SelfPlay(Run):
         told = has_conv, plays_start, bool(args.curriculum)
         metric, best = score_metric(self.games.plans, *told), None
         if metric is None and job.patience:
-            raise ValueError(
-                f"want patience only where training measures a score, got {job.patience}; "
-                "set evaluate_every, or start_episodes in a run of one game"
-            )
+            raise wrong("unmeasured", job=job)
         if metric is not None and job.save_best:
             best = BestModel(self.trainer, self.folder, metric)
             self.trainer.add_callback(best)

@@ -18,6 +18,7 @@ from arena_trainers.data import selectors
 from arena_trainers.options import (
     Option,
     check_declared,
+    errors,
     option,
     options_of,
     refuse_unknown,
@@ -30,6 +31,8 @@ from arena_wrappers.prompts import PROMPT_OPTIONS
 
 if TYPE_CHECKING:
     from arena_trainers.train.config import TurnGRPOConfig
+
+wrong = errors(__name__)
 
 DEFAULT_RECIPE = "kuhn-tiny"
 MODEL_RECIPE = "pretrained"  # where a model is given and no recipe
@@ -95,32 +98,20 @@ class JobConfig:
     def __post_init__(self) -> None:
         check_declared(self)
         if self.warm_start_teacher is not None and self.warm_start_steps == 0:
-            raise ValueError(
-                f"warm_start_teacher={self.warm_start_teacher!r} needs a supervised start; "
-                "give warm_start_steps of at least 1"
-            )
+            raise wrong("teacher", job=self)
         if self.start_episodes == 1 or (
             self.start_episodes and not self.evaluate_every
         ):
-            raise ValueError(
-                "want start_episodes of 0, or of at least 2 with evaluate_every above 0, got "
-                f"{self.start_episodes} with evaluate_every {self.evaluate_every}"
-            )
+            raise wrong("start_episodes", job=self)
         if 0 < self.vocab_size < 262:
-            raise ValueError(
-                "want vocab_size of 0, or of at least 262 for all bytes and the chat, got "
-                f"{self.vocab_size}"
-            )
+            raise wrong("vocab_size", job=self)
         if self.hidden_size % 4:
             raise ValueError(f"want hidden_size divisible by 4, got {self.hidden_size}")
         if not self.lora_target_modules:
             raise ValueError("want a layer in lora_target_modules, got none")
         layers = self.lora_target_modules != ["all-linear"]
         if (layers or self.lora_alpha is not None) and not self.lora_r:
-            raise ValueError(
-                "lora_alpha and lora_target_modules are of an adapter, and lora_r is 0; "
-                "give a rank: --lora_r 16"
-            )
+            raise wrong("adapter_options")
 
     @property
     def steps_between_replies(self) -> int:
@@ -157,22 +148,13 @@ def load_recipe(path: str) -> dict[str, Any]:
     elif Path(path).is_file():
         source = Path(path).read_bytes()
     else:
-        raise ValueError(
-            f"want a recipe file, found none at {path!r}; give a file or a recipe; "
-            f"{did_you_mean(path, recipes())}"
-        )
+        raise wrong("no_recipe", path=path, hint=did_you_mean(path, recipes()))
     try:
         settings = _yaml(source.decode(), f"recipe {path!r}")
     except UnicodeDecodeError:
-        raise ValueError(
-            f"want YAML in recipe {path!r}, got bytes that are not UTF-8; save the file as "
-            "UTF-8"
-        ) from None
+        raise wrong("encoding", path=path) from None
     if not isinstance(settings, dict) or not all(isinstance(k, str) for k in settings):
-        raise ValueError(
-            f"want a mapping of options in recipe {path!r}, got "
-            f"{type(settings).__name__}; write lines such as seed: 1"
-        )
+        raise wrong("no_mapping", path=path, kind=type(settings).__name__)
     return {name.replace("-", "_"): value for name, value in settings.items()}
 
 
@@ -205,9 +187,7 @@ def read_overrides(arguments: Sequence[str]) -> dict[str, Any]:
         if not found:
             following = next(rest, None)
             if following is None or following.startswith("--"):
-                raise ValueError(
-                    f"option --{key} lacks a value; give it as --{key} VALUE"
-                )
+                raise wrong("no_value", key=key)
             value = following
         name = key.replace("-", "_")
         settings[name] = value if name in _PATHS else _yaml(value, f"--{key}")
@@ -306,10 +286,7 @@ def row_config(settings: Mapping[str, Any]) -> tuple[RowConfig, JobConfig]:
         ValueError: one is missing, of another type or out of range.
     """
     if settings.get("data") is None:
-        raise ValueError(
-            f"trainer {settings['trainer']!r} learns from rows; give --data FILE.parquet, "
-            "which arena data writes"
-        )
+        raise wrong("no_data", settings=settings)
     options = row_options()
     given = {n: options[n].converted(v) for n, v in settings.items() if n in options}
     shared = {name: given.pop(name) for name in OF_THE_MODEL if name in given}
@@ -340,10 +317,7 @@ def trainer_args(
         "auto_find_batch_size",
     ):
         if name in given:
-            raise ValueError(
-                f"want batch_size alone, which is cut to fit the memory, got {name}; give "
-                "--batch_size N, and --max_tokens_per_forward M for smaller micro-batches"
-            )
+            raise wrong("batch_size", name=name)
     defaults = output_defaults(str(output_dir), options)
     defaults["remove_unused_columns"] = False  # the collator reads the masks
     if "max_length" in options:
@@ -439,10 +413,10 @@ def read_loop(settings: Mapping[str, Any]) -> tuple[Loop, dict[str, Any]]:
     start = {name: value for name, value in settings.items() if name != ROUNDS}
     for name in start:
         if name not in OF_THE_START:
-            raise ValueError(
-                f"a recipe with rounds has no option {name!r}; "
-                f"{did_you_mean(name, [ROUNDS, *OF_THE_START])}; options of the trainer belong "
-                "in rounds.train"
+            raise wrong(
+                "outside_rounds",
+                name=name,
+                hint=did_you_mean(name, [ROUNDS, *OF_THE_START]),
             )
     given = _mapping(ROUNDS, settings[ROUNDS])
     known = {n: o for n, o in options_of(Loop).items() if n != "stages"}
@@ -467,10 +441,7 @@ def with_rounds(settings: Mapping[str, Any], num: Any) -> dict[str, Any]:
     """
     rounds = _mapping(ROUNDS, settings[ROUNDS])
     if type(num) is not int or num <= rounds["num"]:
-        raise ValueError(
-            f"want --rounds as a number above {rounds['num']}, the rounds so far, got "
-            f"{num!r:.60}"
-        )
+        raise wrong("longer", rounds=rounds, num=num)
     return {**settings, ROUNDS: {**rounds, "num": num}}
 
 
@@ -481,10 +452,7 @@ def _stages(given: Mapping[str, Any]) -> list[RoundStages]:
     lengths = {len(value) for value in lists.values()} or {1}
     if len(lengths) > 1 or 0 in lengths:
         told = " and ".join(f"{len(v)} of {name}" for name, v in lists.items())
-        raise ValueError(
-            f"want lists of equal length in rounds, got {told}; a mapping in place of a list "
-            "holds for all rounds"
-        )
+        raise wrong("lengths", told=told)
     found = []
     for k in range(lengths.pop()):
         where = {n: f"rounds.{n}[{k}]" if n in lists else f"rounds.{n}" for n in stages}
@@ -499,10 +467,7 @@ def _stages(given: Mapping[str, Any]) -> list[RoundStages]:
 
 def _check_train(train: Mapping[str, Any]) -> None:
     if not isinstance(train.get("trainer"), str):
-        raise ValueError(
-            "want the name of a trainer as rounds.train.trainer, got "
-            f"{train.get('trainer')!r:.60}"
-        )
+        raise wrong("trainer", got=train.get("trainer"))
     own = "a loop trains its own model on its own rows; leave it out"
     same = "all rounds have the same adapter; give it beside rounds"
     for name in (*_OF_THE_LOOP, *OF_THE_ADAPTER):
@@ -575,16 +540,12 @@ def _changed(old: Any, path: Sequence[str], depth: int, value: Any) -> Any:
         if not name.isdecimal():
             return [_changed(one, path, depth, value) for one in old]
         if int(name) >= len(old):
-            raise ValueError(
-                f"{where} is a list of {len(old)}, counted from 0; it has no {name}, got "
-                f"--{'.'.join(path)}"
+            raise wrong(
+                "no_entry", where=where, num=len(old), name=name, path=".".join(path)
             )
         new = _changed(old[int(name)], path, depth + 1, value)
         return [new if k == int(name) else one for k, one in enumerate(old)]
     if old is not None and not isinstance(old, Mapping):
-        raise ValueError(
-            f"{where} is {old!r:.60} and has no options, got --{'.'.join(path)}; give "
-            f"--{where} VALUE"
-        )
+        raise wrong("no_options", where=where, old=old, path=".".join(path))
     inner = dict(old or {})
     return inner | {name: _changed(inner.get(name), path, depth + 1, value)}

@@ -45,7 +45,6 @@ from arena_trainers.data import Rollout, write_rollouts
 from arena_trainers.data.rollouts import joined, trees_of, turn_credits
 from arena_trainers.evaluate import tabular
 from arena_trainers.extras import import_extra
-from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.report.episodes import title_of
 from arena_trainers.runs.folder import partial
 from arena_trainers.runs.progress import Callback
@@ -59,7 +58,6 @@ from arena_wrappers import (
     play,
     play_plans,
 )
-from arena_wrappers.policies.agents import agent_of
 
 if TYPE_CHECKING:
     from transformers import TrainerCallback
@@ -342,7 +340,7 @@ class AgainstStart(Measuring):
     def __init__(
         self,
         trainer: "TurnGRPOTrainer",
-        start: LMPolicy | None,
+        start: Any,
         every: int,
         num_episodes: int,
     ) -> None:
@@ -350,12 +348,10 @@ class AgainstStart(Measuring):
         self.trainer, self.start, self.num_episodes = trainer, start, num_episodes
 
     def measure(self, state: TrainerState) -> dict[str, float]:
-        agent, start = self.trainer.args.agent, self.start
         found: dict[str, float] = {}
         for plan in different_games(self.trainer.games.plans):
             own = self.trainer.matching.learner
-            other: Any = agent_of(agent)(start) if agent and start else start
-            mean, error = score_against(plan, own, other, self.num_episodes)
+            mean, error = score_against(plan, own, self.start, self.num_episodes)
             name = f"arena/{plan.name}/{SCORE}"
             found |= {name: mean, f"{name}_error": error}
         return found

@@ -429,10 +429,10 @@ class TokenCritic(TrainerCallback):
 
         loss = TRL's loss + `loss_weight` · mean ½ (v - R)²,   R = A + v as the batch was played
 
-    with the estimator's advantage A of the token, so that R is its λ-return. An estimator that credits
-    turns gives all tokens of a turn the R of the turn; with `within_turn="values"` R is the
-    turn's advantage. The values of a batch come from the network before its updates; in the first
-    batch they are 0. The mean is that of `loss_type`.
+    with the estimator's advantage A of the token: the λ-return of a sum of TD errors. An estimator that
+    credits turns gives all tokens of a turn the R of the turn; with `within_turn="values"` R is the turn's
+    advantage. R is no return if A is centred or rescaled by its pool: v is then a baseline alone. The values
+    of a batch come from the network before its updates, at first 0. The mean is that of `loss_type`.
 
     The network is a group of the trainer's optimizer, with a learning rate of its own that follows the
     run's schedule, without weight decay and `max_grad_norm`. Values take one forward pass of a batch.

@@ -94,6 +94,7 @@ from arena_trainers.lm.backends.scoring import (
 )
 from arena_trainers.lm.backends.transformers import whole_models
 from arena_trainers.losses import TINY, Choice, Seen, Term, check_term
+from arena_trainers.options import errors
 from arena_trainers.processes import splits_weights
 from arena_trainers.train.games import makers_of
 from arena_trainers.train.metrics import Clock
@@ -102,6 +103,8 @@ from arena_wrappers import BotPolicy, TurnRequest, make_policy, messages, turn_s
 from arena_wrappers.play import turn_states
 from arena_wrappers.policies import own_prompt
 from arena_wrappers.prompts import reply_format_named
+
+wrong = errors(__name__)
 
 
 def is_zero3(accelerator: Any) -> bool:
@@ -119,30 +122,16 @@ def check_sharding(accelerator: Any, has_reference: bool) -> None:
     """
     fsdp = getattr(accelerator.state, "fsdp_plugin", None)
     if fsdp is not None and fsdp.fsdp_version != 2:
-        raise ValueError(
-            f"want FSDP2, got fsdp_version {fsdp.fsdp_version}; set fsdp_version: 2 in the "
-            "configuration of accelerate"
-        )
+        raise wrong("fsdp_version", fsdp=fsdp)
     if fsdp is not None and fsdp.cpu_ram_efficient_loading and has_reference:
-        raise ValueError(
-            "want the weights of the reference model in every process, got "
-            "fsdp_cpu_ram_efficient_loading, which loads them in one; set "
-            "fsdp_cpu_ram_efficient_loading: false in the configuration of accelerate, or "
-            "beta to 0"
-        )
+        raise wrong("ram_efficient")
     if fsdp is not None and "FULL" not in str(fsdp.state_dict_type):
-        raise ValueError(
-            f"want whole weights in a saved model, got {fsdp.state_dict_type}; set "
-            "fsdp_state_dict_type: FULL_STATE_DICT in the configuration of accelerate"
-        )
+        raise wrong("state_dict_type", fsdp=fsdp)
     if is_zero3(accelerator):
         config = accelerator.state.deepspeed_plugin.deepspeed_config
         key = "stage3_gather_16bit_weights_on_model_save"
         if not config["zero_optimization"].get(key):
-            raise ValueError(
-                f"want whole weights in a saved model, got {key} false; set "
-                "zero3_save_16bit_model: true in the configuration of accelerate"
-            )
+            raise wrong("gather_on_save", key=key)
 
 
 @contextmanager
@@ -811,9 +800,9 @@ class Forward:
         inputs = model_inputs(packed)
         inputs = {k: v.to(self.accelerator.device) for k, v in inputs.items()}
         tail = inputs["shift_labels"].shape[1]
-        inner = self.inner(model)
         if self.trainer.learners is not None:
-            self.trainer.learners.use(packed[0].learner)
+            model = self.trainer.learners.use(packed[0].learner, model)
+        inner = self.inner(model)
         if not takes(inner, "position_ids"):
             del inputs["position_ids"]
         is_own = inner is self.inner(self.trainer.model)
@@ -1171,24 +1160,13 @@ def refuse_moving_positions(config: Any, longest: int) -> None:
             most = rope.get("original_max_position_embeddings")
             most = most or text.max_position_embeddings
             if longest > most:
-                raise ValueError(
-                    f"want prompts and replies of at most {most} tokens together, got "
-                    f"{longest}: beyond, the model's positions (rope_type {kind!r}) change "
-                    "with the longest row of a batch, and what is trained is not what was "
-                    "sampled; give a smaller max_completion_length, shorter prompts, or a "
-                    "model with other positions"
-                )
+                raise wrong("moving_positions", most=most, longest=longest, kind=kind)
 
 
 def refuse_router_loss(trainer: Any) -> None:
     """Raises ValueError for a mixture of experts with an auxiliary loss."""
     if trainer.aux_loss_enabled:
-        raise ValueError(
-            "TurnGRPOTrainer does not support the auxiliary loss of a mixture of experts "
-            f"(router_aux_loss_coef {trainer.router_aux_loss_coef}): it depends on the whole "
-            "batch, which then cannot run in parts that fit into memory; give "
-            "--router_aux_loss_coef 0"
-        )
+        raise wrong("router_loss", trainer=trainer)
 
 
 def _refusal(model_type: str, gap: float, bound: float) -> str:
@@ -1250,10 +1228,7 @@ def turns_at(trainer: Any, places: Sequence[int]) -> Iterator[tuple[Any, Any, An
             continue
         record = trainer.last_kept.records[place]
         if record.call >= 0:
-            raise ValueError(
-                "want turns of one generation for teachers and other prompts of the reference; "
-                "leave agent out"
-            )
+            raise wrong("generations")
         game, number = trainer.games.rules[record.game], record.episode
         if number not in states:
             states[number] = turn_states(trainer.last_episodes[number], game)
@@ -1341,10 +1316,7 @@ class Teacher:
     def __init__(self, trainer: Any, term: Term) -> None:
         args, self.trainer, self.term = trainer.args, trainer, term
         if splits_weights(args):
-            raise ValueError(
-                f"loss term {term.name!r} has a teacher, which has not been tested with weights "
-                "that are split among processes; leave the term out"
-            )
+            raise wrong("sharded_teacher", term=term)
         known = trainer.games.opponents
         made = known.get(term.teacher) or make_policy(term.teacher, makers_of(args))
         self.policy: Any = made
@@ -1371,10 +1343,12 @@ class Teacher:
             found[::2], found[1::2], asked[::2], strict=True
         ):
             if max(abs(a - b) for a, b in zip(own, other, strict=True)) > TINY:
-                raise ValueError(
-                    f"teacher {self.policy.name!r} reads what seat {request.seat} of {game!r} "
-                    "cannot know: it acts otherwise in states that look alike; give another "
-                    f"teacher, or sees_hidden: true in losses[{self.term.name!r}]"
+                raise wrong(
+                    "hidden_teacher",
+                    teacher=self.policy,
+                    request=request,
+                    game=game,
+                    term=self.term,
                 )
 
     def _probs(self, requests: Sequence[TurnRequest]) -> list[list[float]]:

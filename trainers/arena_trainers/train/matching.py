@@ -31,6 +31,7 @@ from arena_trainers.matchmaking import (
     snapshot_step,
 )
 from arena_trainers.matchmaking.snapshots import FOLDER, SnapshotStore
+from arena_trainers.options import errors
 from arena_trainers.processes import raised_everywhere
 from arena_trainers.rewards import parts_of
 from arena_trainers.train.config import TurnGRPOConfig
@@ -54,6 +55,8 @@ from arena_wrappers import Branching, Episode, EpisodePlan, Policy, play_plans
 from arena_wrappers.policies import own_prompt, without_noise
 from arena_wrappers.records import write_whole
 
+wrong = errors(__name__)
+
 
 def read_owned(path: Path, owner: Mapping[str, Any]) -> dict[str, Any]:
     """The content of a state's file.
@@ -68,10 +71,12 @@ def read_owned(path: Path, owner: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
     for name, wanted in json.loads(json.dumps(owner)).items():
         if found.get(name) != wanted:
-            raise ValueError(
-                f"want a checkpoint of {name} {wanted!r}, got one of "
-                f"{found.get(name)!r} in {str(path.parent)!r}; resume with the settings "
-                "of that run"
+            raise wrong(
+                "owner",
+                name=name,
+                wanted=wanted,
+                got=found.get(name),
+                folder=str(path.parent),
             )
     return found
 
@@ -275,11 +280,7 @@ class Tasks:
         is_limit = limit is None or (isinstance(limit, int) and limit > 0)
         if is_limit and task.game in (None, *self.games.names):
             return task
-        raise ValueError(
-            f"curriculum {self.args.curriculum!r}: want a game of {self.games.names} and "
-            f"max_turns above 0, or None, got {task!r}; see "
-            "arena_trainers.curricula.testing.check_curriculum"
-        )
+        raise wrong("task", tasks=self, task=task)
 
 
 MATCHMAKING_FILE = "matchmaking.json"  # of a checkpoint
@@ -518,9 +519,8 @@ class Matching:
             if not is_known and snapshot_step(who) not in self.store.steps:
                 problem = f"want policies that it declares and snapshots that were taken, {who!r} is neither"
         if problem is not None:
-            raise ValueError(
-                f"matchmaker {self.args.opponents!r}: {problem}, got {found!r} for "
-                f"{start.game}; see arena_trainers.matchmaking.testing.check_matchmaker"
+            raise wrong(
+                "seating", matching=self, problem=problem, found=found, start=start
             )
         return found
 
@@ -575,15 +575,10 @@ def check_exact(
         ("discount in credit_args", discount, 1.0, "values are not discounted"),
     ):
         if got != wanted:
-            raise ValueError(
-                f"critic='exact' takes {name} {wanted!r}, got {got!r}: {reason}"
-            )
+            raise wrong("exact", name=name, wanted=wanted, got=got, reason=reason)
     for part, weight in args.part_weights.items():
         if part not in PARTS and weight:
-            raise ValueError(
-                f"critic='exact' takes part_weights of 0 for {part!r}, got {weight!r}: the "
-                "values are of what the rules pay"
-            )
+            raise wrong("part_weights", part=part, weight=weight)
     for plan in plans:
         try:
             want_enumerable(plan.game)
@@ -601,11 +596,7 @@ def check_exact(
 def _fixed_seats(plan: GamePlan, args: TurnGRPOConfig) -> list[str]:
     """The policy string of each seat; raises if they are assigned for each start."""
     if plan.seats is None:
-        raise ValueError(
-            f"critic='exact' takes the same opponents in all starts, got opponents "
-            f"{args.opponents!r}; name who plays each seat, such as [self, random], or set "
-            "critic='features'"
-        )
+        raise wrong("fixed_seats", args=args)
     return plan.seats
 
 
@@ -615,13 +606,7 @@ def _check_scoring(policy: Policy, who: str) -> None:
         raise ValueError(f"critic='exact' takes policies with action_probs, got {who}")
     options = own_prompt(policy)
     if options is not None and options.history != "state":
-        raise ValueError(
-            f"critic='exact' takes history 'state', got {who} with {options.history!r}: a "
-            "transcript holds more than the state"
-        )
+        raise wrong("transcript", who=who, options=options)
     inner = without_noise(policy)
     if isinstance(inner, LMPolicy) and not inner.sampling.draws_from_all:
-        raise ValueError(
-            "critic='exact' takes language models that sample from all tokens, got "
-            f"{who} with {dict(inner.sampling.options)}"
-        )
+        raise wrong("cut_sampling", who=who, options=dict(inner.sampling.options))

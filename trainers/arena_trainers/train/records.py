@@ -36,17 +36,16 @@ from arena_trainers.credit import TurnBatch
 from arena_trainers.credit.batch import INT_COLUMNS
 from arena_trainers.lm.models import check_reward_model
 from arena_trainers.matchmaking import SELF, Seats
+from arena_trainers.options import errors
 from arena_trainers.rewards import Part
 from arena_wrappers.play import Branching, final_state, turn_states
 from arena_wrappers.records import Episode, Turn
 
+wrong = errors(__name__)
+
 ColumnFunction = Callable[..., float]  # of episode, turn and state
 
 SUPPLIED = ("value", "action_value", "stratum")  # and parts of the reward
-_OF_SCORES = (
-    "scores have an arbitrary zero and scale, so that only differences at the same prompt "
-    "have a meaning; give rewards.judge, or value and action_value by the same reward model"
-)
 
 
 @dataclass(frozen=True)
@@ -115,35 +114,26 @@ def check_functions(functions: Mapping[str, Any], taken: Collection[str]) -> Non
     """
     for name, function in functions.items():
         if name in taken:
-            raise ValueError(
-                f"columns gives {name!r}, which the trainer gives; leave it out"
-            )
+            raise wrong("taken_column", name=name)
         if name not in SUPPLIED and part_of(name) is None:
             part = str(name).rpartition(".")[2] or "judge"
             near = difflib.get_close_matches(str(name), SUPPLIED, n=1)
             (hint,) = near or [f"rewards.{part}"]
-            raise ValueError(
-                f"columns gives {name!r}, but a function can give {', '.join(SUPPLIED)} "
-                f"and parts of the reward; did you mean {hint!r}?"
+            raise wrong(
+                "unknown_column", name=name, known=", ".join(SUPPLIED), hint=hint
             )
         if not callable(function) and not isinstance(function, RewardColumn):
-            raise ValueError(
-                f"want a function of episode, turn and state as columns[{name!r}], got "
-                f"{function!r}"
-            )
+            raise wrong("no_function", name=name, function=function)
     _check_scores(functions)
 
 
 def _check_scores(columns: Mapping[str, Any]) -> None:
     """Raises if a column of a reward model would depend on the zero of its scores."""
     if isinstance(columns.get("stratum"), RewardColumn):
-        raise ValueError(f"columns gives 'stratum' by a reward model; {_OF_SCORES}")
+        raise wrong("score_stratum")
     pair = columns.get("value"), columns.get("action_value")
     if any(isinstance(column, RewardColumn) for column in pair) and pair[0] != pair[1]:
-        raise ValueError(
-            f"want value and action_value by the same reward model, got {pair[0]!r:.200} and "
-            f"{pair[1]!r:.200}; {_OF_SCORES}"
-        )
+        raise wrong("score_pair", pair=pair)
 
 
 def supplied_by(
@@ -165,9 +155,13 @@ def supplied_by(
         value, is_int = function(episode, turn, state, *given), name in INT_COLUMNS
         if not _fits(value, is_int):
             wanted = "an integer of 64 bits" if is_int else "a finite number"
-            raise ValueError(
-                f"want {wanted} from columns[{name!r}], got {value!r} for turn "
-                f"{turn.index} of seat {turn.seat} in an episode of seed {episode.seed}"
+            raise wrong(
+                "supplied",
+                wanted=wanted,
+                name=name,
+                value=value,
+                turn=turn,
+                episode=episode,
             )
         found[name] = int(value) if is_int else float(value)
     return found
@@ -823,10 +817,7 @@ def _joined(before: TrainingRow, row: TrainingRow, key: tuple[int, int]) -> Trai
         raise ValueError("want rows that have a loss, got a placeholder row")
     known = [*before.prompt_ids, *before.completion_ids]
     if list(row.prompt_ids[: len(known)]) != known:
-        raise ValueError(
-            f"layout='trajectory' needs prompts that begin with the turn before, token for "
-            f"token; a turn of seat {key[1]} in episode {key[0]} does not"
-        )
+        raise wrong("not_extended", key=key)
     read = list(row.prompt_ids[len(known) :])
     return TrainingRow(
         prompt_ids=before.prompt_ids,

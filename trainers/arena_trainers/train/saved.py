@@ -23,11 +23,14 @@ from arena_trainers.checkpoint import (
 from arena_trainers.credit.by_name import find_estimator
 from arena_trainers.credit.needs import keeps_state
 from arena_trainers.lm.prompt_file import PROMPT_FILE
+from arena_trainers.options import errors
 from arena_trainers.processes import raised_everywhere
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import Critic
 from arena_trainers.train.forward import load_whole
 from arena_trainers.train.games import GamePlan
+
+wrong = errors(__name__)
 
 
 def keep_to_schedule(scheduler: Any) -> None:
@@ -130,10 +133,7 @@ def load_reference(trainer: Any, checkpoint: Path) -> None:
         return
     path = checkpoint / REFERENCE
     if not path.is_file():
-        raise ValueError(
-            f"want {REFERENCE} in a checkpoint of a run with sync_ref_model, got none in "
-            f"{str(checkpoint)!r}; resume with the settings of that run"
-        )
+        raise wrong("no_reference", checkpoint=str(checkpoint))
     weights = torch.load(path, map_location="cpu", weights_only=True)
     load_whole(trainer.ref_model, weights, trainer.accelerator)
 
@@ -186,17 +186,12 @@ def load_credit(
     kept = learns or keeps_state(find_estimator(owner["credit"]))
     if found is None:
         if kept:
-            raise ValueError(
-                f"want a checkpoint of credit {owner['credit']!r} with critic "
-                f"{owner['critic']!r}, got one without {CREDIT_STATE}"
-            )
+            raise wrong("no_credit_state", owner=owner)
         return None
     if kept or found["state"] is not None or (folder / CRITIC).is_file():
         for key, wanted in owner.items():
             if found[key] != wanted:
-                raise ValueError(
-                    f"want a checkpoint of {key} {wanted!r}, got one of {found[key]!r}"
-                )
+                raise wrong("other_owner", key=key, wanted=wanted, found=found[key])
     if critic is not None and learns:
         critic.load_state_dict(torch.load(folder / CRITIC, weights_only=True))
     state: Mapping[str, Any] | None = found["state"]
@@ -275,10 +270,7 @@ def whole_checkpoint(folder: Path, wanted: Any) -> str | None:
         found = newest_checkpoint(folder)
         said = "; ".join(found.skipped) or "none was written"
         if found.checkpoint is None:
-            raise ValueError(
-                f"want a valid checkpoint in {str(folder)!r}: {said}; train without "
-                "resume_from_checkpoint"
-            )
+            raise wrong("no_checkpoint", folder=str(folder), said=said)
         if found.skipped:
             warnings.warn(f"skipped {said}", stacklevel=3)
         return str(found.checkpoint)
@@ -286,7 +278,5 @@ def whole_checkpoint(folder: Path, wanted: Any) -> str | None:
         return None
     reason = fault(Path(wanted))
     if reason is not None:
-        raise ValueError(
-            f"want a whole checkpoint, got {wanted!r}: {reason}; resume from an earlier one"
-        )
+        raise wrong("damaged", wanted=wanted, reason=reason)
     return str(wanted)

@@ -53,6 +53,7 @@ from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.options import (
     Option,
     check_declared,
+    errors,
     option,
     options_of,
     refuse_unknown,
@@ -74,6 +75,8 @@ from arena_trainers.train.records import (
 from arena_wrappers import Branching, PromptOptions, RandomPolicy
 from arena_wrappers.policies.agents import agent_of
 from arena_wrappers.prompts import PROMPT_OPTIONS
+
+wrong = errors(__name__)
 
 OF_SURROGATE = {
     "delta": None,
@@ -118,9 +121,8 @@ def _check_groups(episodes: int | None, size: int, args: Any) -> None:
         return  # TRL checks these two options
     below = episodes - episodes % size
     fits = [n for n in (below, below + size) if n]
-    raise ValueError(
-        f"want episodes_per_step divisible by num_generations ({size}), got {episodes}; "
-        f"give --episodes_per_step {' or '.join(map(str, fits))}"
+    raise wrong(
+        "whole_groups", size=size, episodes=episodes, fits=" or ".join(map(str, fits))
     )
 
 
@@ -148,32 +150,23 @@ def refuse_what_is_not_supported(args: Any) -> None:
 def refuse_warm_start(args: Any) -> None:
     """Raises ValueError under FSDP or DeepSpeed, where supervised starts are untested."""
     if splits_weights(args) or os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
-        raise ValueError(
-            "want warm_start_steps 0 under FSDP or DeepSpeed: the supervised start has not "
-            "been tested with it; run it before, with arena train --max_steps 1 and no "
-            "accelerate, and give the folder start/ of that run as --model with "
-            "--warm_start_steps 0"
-        )
+        raise wrong("warm_start")
 
 
 def refuse_saving_between_generations(args: Any) -> None:
     """Raises if a checkpoint, which saves no generation batch, could fall inside one."""
     saves = args.save_strategy == "steps" and args.save_steps >= 1
     if saves and args.save_steps % args.window:
-        raise ValueError(
-            f"want save_steps divisible by {args.window} (the optimizer steps that share a "
-            f"generation batch), got {args.save_steps}"
-        )
+        less = args.save_steps // args.window * args.window
+        fits = " or ".join(str(n) for n in (less, less + args.window) if n)
+        raise wrong("save_steps", args=args, fits=fits)
 
 
 def check_critic(args: Any) -> None:
     """Raises ValueError for an unknown critic, or for options that it does not have."""
     critic, options = args.critic, args.critic_args
     if critic is None and options:
-        raise ValueError(
-            f"want critic_args only with a critic, got {dict(options)!r}; set "
-            "critic='features'"
-        )
+        raise wrong("critic_args", options=dict(options))
     if critic is not None:
         critics.read(critic)  # raises if there is no such critic
     if critic in OF_CRITIC:
@@ -240,12 +233,7 @@ def check_sequential(args: Any) -> None:
     reused = args.steps_per_generation or accumulated  # TRL fills it in
     passes = reused * args.num_iterations
     if args.num_iterations % num or passes // num % accumulated:
-        raise ValueError(
-            f"want update sequential with num_iterations divisible by {num} (the roles, which train "
-            f"one after the other on the same episodes), each with whole steps of {accumulated} "
-            f"micro-batches, got {passes} in all; give num_iterations {num} and leave "
-            "steps_per_generation out"
-        )
+        raise wrong("whole_updates", num=num, accumulated=accumulated, passes=passes)
     turns = args.layout == "trajectory", "a row holds several turns"
     trees = args.branch, "candidates share their earlier turns"
     refuse("update sequential", [("layout trajectory", *turns), ("branch", *trees)])
@@ -256,23 +244,18 @@ def check_roles(args: Any) -> None:
     roles, update = args.roles, args.update
     kinds = {type(key) for key in roles}
     if kinds not in (set(), {str}, {int}) or (int in kinds and args.agent):
-        raise ValueError(
-            f"want roles of an agent, or seats without one, got {[*roles]}"
-        )
+        raise wrong("role_kinds", roles=[*roles])
     if args.agent is not None:
         agent_of(args.agent)(dict.fromkeys(roles, RandomPolicy()) or RandomPolicy())
     for key, options in roles.items():
-        if not isinstance(options, Mapping) or "model" in options:
-            raise ValueError(
-                f"want roles[{key!r}] as {{lora_r: 8}}, an adapter of the one base model, got "
-                f"{options!r:.80}; train whole models in turn, each with the other as opponent "
-                "(--opponents \"[self, 'lm:PATH']\")"
-            )
+        fits = isinstance(options, Mapping) and not {"model", "lora_r"} <= {*options}
+        if not fits or not isinstance(options.get("model", ""), str):
+            raise wrong("role", key=key, options=options)
         refuse_unknown(f"roles[{key!r}]", options, ROLE_OPTIONS)
         for name, value in options.items():
             if name == "lora_r":
                 check_int(f"roles[{key!r}] {name}", value, 1, 4096)
-            else:
+            elif name != "model":
                 check_number(f"roles[{key!r}] {name}", value, 0)
     match update:
         case {"alternate": every}:
@@ -282,16 +265,14 @@ def check_roles(args: Any) -> None:
         case _:
             fits = update == "joint" or (bool(roles) and update == "sequential")
     if not fits:
-        raise ValueError(
-            "want update as joint, sequential, {alternate: 20} or {freeze: [...]} with some, but "
-            f"not all, of the roles {[*roles] or '(none: set roles)'}, got {update!r}"
-        )
-    used = [name for name in ("critic", "reference") if getattr(args, name)]
+        raise wrong("update", roles=[*roles] or "(none: set roles)", update=update)
+    refused = "critic", "reference", "load_best_model_at_end"
+    used = [name for name in refused if getattr(args, name, None)]
     if roles and (used := used + ["opponents"] * names_matchmaker(args.opponents)):
         raise ValueError(f"roles do not support {used[0]} as given; leave it out")
 
 
-ROLE_OPTIONS = ("lora_r", "learning_rate", "beta")
+ROLE_OPTIONS = ("lora_r", "model", "learning_rate", "beta")
 LIST = Path(__file__).with_name("options.json")
 SOURCES = ("trl", "transformers")  # packages of the inherited fields
 MAX_CRITIC_STATES = (
@@ -360,10 +341,7 @@ class SelfPlay:
         told, prompt = given.pop("instruction", ""), given.pop("prompt", {})
         kinds = [type(told), type(given.pop("model", "")), type(prompt)]
         if given or kinds != [str, str, dict]:
-            raise ValueError(
-                "want reference as {model: PATH, instruction: TEXT, prompt: OPTIONS}, got "
-                f"{self.reference!r:.200}"
-            )
+            raise wrong("reference", reference=self.reference)
         if not told and not prompt:
             return None
         refuse_unknown("the prompt of reference", prompt, PROMPT_OPTIONS)
@@ -371,10 +349,7 @@ class SelfPlay:
         own["persona"] = " ".join(filter(None, (own["persona"], told)))
         found = PromptOptions(**own)
         if found.history != "state" or self.on_invalid == "retry":
-            raise ValueError(
-                "a reference with prompts of its own needs history='state' and no retries, got "
-                f"history={found.history!r} and on_invalid={self.on_invalid!r}; set both"
-            )
+            raise wrong("reference_state", found=found, on_invalid=self.on_invalid)
         return found
 
     def check_own(self) -> None:
@@ -388,9 +363,7 @@ class SelfPlay:
         if isinstance(self.opponents, str) and len(split(self.opponents)) > 1:
             self.opponents = split(self.opponents)
         if not isinstance(self.games, list) or not self.games:
-            raise ValueError(
-                f"want games as a list of ids or dicts, got {self.games!r}"
-            )
+            raise wrong("games", games=self.games)
         self.games = expanded(self.games)
         check_opponents(self.opponents)
         if names_matchmaker(self.opponents):
@@ -409,6 +382,22 @@ class SelfPlay:
         self._check_filter()
         self._check_oversample()
 
+    @property
+    def learner_names(self) -> list[str]:
+        """The names of what `roles` trains: its roles, or `seat_0`."""
+        return [f"seat_{key}" if type(key) is int else key for key in self.roles]
+
+    def learner_starts(self, model: Any) -> list[Any]:
+        """What the learners of `roles` begin as: models of their own, or the given one."""
+        return [options.get("model", model) for options in self.roles.values()]
+
+    @property
+    def reads_reference(self) -> bool:
+        """Whether a KL term, or a term of the loss, reads the reference."""
+        beta, terms = getattr(self, "beta", 0.0), terms_of(self.losses, self.layout)
+        betas = [one.get("beta", beta) for one in self.roles.values()] or [beta]
+        return any([*betas, *("reference" in term.needs for term in terms)])
+
     def branching(self, seats: Sequence[int]) -> Branching | None:
         """The branching of training episodes; None without `branch`.
 
@@ -419,36 +408,21 @@ class SelfPlay:
 
     def _check_terms(self) -> None:
         terms, of_trl = terms_of(self.losses, self.layout), vars(self)
-        reads = any("reference" in term.needs for term in terms)
         own = [term.name for term in terms if term.surrogate]
         for name, default in OF_SURROGATE.items():
             if own and of_trl.get(name, default) != default:
-                raise ValueError(
-                    f"{name} is of TRL's surrogate, in whose place {own[0]!r} stands; leave "
-                    "one of the two out"
-                )
-        if self.reference is not None and not reads and not of_trl.get("beta"):
-            raise ValueError(
-                "nothing reads the reference; set beta, or a term such as kl_to in losses"
-            )
+                raise wrong("surrogate", name=name, own=own)
+        if self.reference is not None and not self.reads_reference:
+            raise wrong("unread_reference")
         if self.reference_prompt is not None and self.layout != "turn":
-            raise ValueError(
-                "a reference with prompts of its own needs layout='turn', got "
-                f"{self.layout!r}; set it"
-            )
+            raise wrong("reference_layout", layout=self.layout)
 
     def _check_filter(self) -> None:
         replays = self.max_replays
         if replays and self.flat_groups == "keep":
-            raise ValueError(
-                f"max_replays={replays} plays flat groups again, and flat_groups='keep' "
-                "keeps them; set flat_groups='drop'"
-            )
+            raise wrong("replays", replays=replays)
         if self.flat_groups == "drop" and self.branch is not None:
-            raise ValueError(
-                "flat_groups='drop' does not support branch: the candidates of a turn tree "
-                "share the rewards before them; leave one of the two out"
-            )
+            raise wrong("flat_branch")
 
     def _check_oversample(self) -> None:
         of_trl: Any = self
@@ -456,33 +430,18 @@ class SelfPlay:
         if times == 1:
             return
         if size % times or size < 2 * times:
-            raise ValueError(
-                f"want num_generations as a multiple of oversample ({times}) and at least "
-                f"twice as large, got {size}; give --num_generations {2 * times} or more"
-            )
+            raise wrong("oversample_groups", times=times, size=size, least=2 * times)
         if self.on_invalid == "forfeit":
-            raise ValueError(
-                "oversample prefers wins with few invalid replies, and on_invalid='forfeit' "
-                "ends games of two seats there; set on_invalid='retry' or 'random'"
-            )
+            raise wrong("oversample_forfeit")
         if self.branch is not None:
-            raise ValueError(
-                "oversample does not support branch: the candidates of a turn tree share "
-                "the turns before them; leave one of the two out"
-            )
+            raise wrong("oversample_branch")
 
     def _check_rows(self) -> None:
         if self.layout == "trajectory" and self.history != "transcript":
-            raise ValueError(
-                "layout='trajectory' needs history='transcript', in which a seat's prompt "
-                f"begins with its earlier turns, got {self.history!r}"
-            )
+            raise wrong("trajectory_history", history=self.history)
         loss_type = getattr(self, "loss_type")  # noqa: B009 # a field of TRL
         if self.weighting == "turn" and loss_type not in PER_TOKEN_LOSSES:
-            raise ValueError(
-                f"weighting='turn' needs a loss that averages over all tokens, got "
-                f"loss_type={loss_type!r}; set one of {PER_TOKEN_LOSSES}"
-            )
+            raise wrong("turn_weighting", loss_type=loss_type, losses=PER_TOKEN_LOSSES)
 
 
 def branching_of(
@@ -562,10 +521,7 @@ def check_part_weights(args: Any, functions: Collection[str]) -> None:
     """
     for name in args.rewards:
         if name in args.part_weights or name in PARTS:
-            raise ValueError(
-                f"want the weight of {name!r} in rewards or in part_weights, got both; leave "
-                "one out, or give it another name"
-            )
+            raise wrong("weight_twice", name=name)
     known = [*PARTS, *(part for name in functions if (part := part_of(name)))]
     for name in args.part_weights:
         told = f"part_weights names {name!r}, which is not a reward part"
@@ -575,10 +531,7 @@ def check_part_weights(args: Any, functions: Collection[str]) -> None:
         return
     part = {**credit.default_options(args.credit), **args.credit_args}[option]
     if part_weights(args, functions).get(part, 1.0) == 0:
-        raise ValueError(
-            f"credit {args.credit!r} needs as {option} a reward part with a weight other "
-            f"than 0, got {part!r} with weight 0; set part_weights to {{{part!r}: 1.0}}"
-        )
+        raise wrong("paid_part", args=args, option=option, part=part)
 
 
 NUM_GAMES = 100  # random games that are played to see whether seats are paid early
@@ -675,10 +628,13 @@ def check_bounds(
                 end = ends[side]
                 beyond = float(bound) - end if side == 0 else end - float(bound)
                 if beyond > SLACK:
-                    raise ValueError(
-                        f"want a {what} of {end:g} or {('less', 'more')[side]}, got "
-                        f"{bound!r}: {type(game).__name__} can pay {end:g}, with penalties "
-                        "and part_weights"
+                    raise wrong(
+                        "bound",
+                        what=what,
+                        end=end,
+                        side=("less", "more")[side],
+                        bound=bound,
+                        game=type(game).__name__,
                     )
 
 
@@ -689,10 +645,7 @@ def _check_known(
     counted = [part] if part is not None else [p for p in weights if weights[p]]
     others = [other for other in counted if other not in PARTS]
     if others:
-        raise ValueError(
-            f"credit {args.credit!r} cannot check {what}: the bounds of the reward part "
-            f"{others[0]!r} are not known; leave {what} out"
-        )
+        raise wrong("bound_unknown", args=args, what=what, others=others)
 
 
 ALWAYS = (
@@ -769,7 +722,7 @@ ABSENT = {
     "value": f"{CRITICS}, or {FUNCTION}",
     "next_value": CRITICS,
     "action_value": "set critic='exact', for games that can be enumerated, or "
-    + FUNCTION,
+    f"'utterances', or {FUNCTION}",
     "tokens.value": "set critic='tokens'",
     **dict.fromkeys(BRANCH_COLUMNS, "episodes do not branch; set branch"),
     "stratum": f"games define no strata; {FUNCTION}",
@@ -797,18 +750,15 @@ def check_credit_columns(args: Any, functions: Collection[str] = ()) -> tuple[st
     needed = credit.needed_columns(args.credit, args.within_turn)
     wanted = tuple(dict.fromkeys([*needed, *named]))
     provided = (*PROVIDED, *functions)
-    if args.critic is not None:
-        if not set(of_critic(args.critic).columns) & set(wanted):
-            raise ValueError(
-                f"credit {args.credit!r} reads no values, got critic={args.critic!r}; "
-                "leave critic out"
-            )
-        provided += of_critic(args.critic).columns
+    supplied = of_critic(args.critic).columns
+    provided += supplied
     if args.branch is not None:
         _check_branch(args, wanted)
         provided += BRANCH_COLUMNS
         wanted = tuple(dict.fromkeys([*wanted, *BRANCH_COLUMNS]))
-    _check_provided(args, wanted, provided)
+    _check_provided(args, [*named, *wanted], provided)
+    if args.critic is not None and not {*supplied} & {*wanted}:
+        raise wrong("unread_critic", args=args)
     check_engine_columns(args, wanted)
     return tuple(dict.fromkeys([*wanted, *functions]))
 
@@ -818,17 +768,10 @@ def _check_branch(args: Any, wanted: Collection[str]) -> None:
     needs, branching = needs_of(find_estimator(args.credit)), args.branching(())
     if needs.compares_trajectories or "state_key" not in wanted:
         known = estimators_with(_compares_states)
-        raise ValueError(
-            f"TurnGRPOTrainer does not support branch with credit {args.credit!r}: want an "
-            f"estimator that compares only turns of the same state, such as {known}"
-        )
+        raise wrong("branch_states", args=args, known=known)
     if branching and branching.follow == "best" and not needs.unselected_only:
         known = estimators_with(lambda needs: needs.unselected_only)
-        raise ValueError(
-            f"credit {args.credit!r} does not support turns that were selected by their "
-            f"return, got branch with follow='best'; set follow='random' or 'all', or "
-            f"credit to {known}"
-        )
+        raise wrong("branch_best", args=args, known=known)
 
 
 def _compares_states(needs: Needs) -> bool:
@@ -846,12 +789,10 @@ def _named_columns(args: Any) -> list[str]:
     ]
     mixed = [name for name in named if name in PER_BATCH_IDS]
     if mixed and keeps_state(find_estimator(args.credit)):
-        raise ValueError(
-            f"credit {args.credit!r} keeps a state, but the numbers of {mixed[0]!r} change "
-            f"from batch to batch; want columns such as 'game' and 'seat', got {named}"
-        )
+        raise wrong("kept_state", args=args, mixed=mixed, named=named)
     tokens = [f"tokens.{value}" for value in args.credit_args.values()]
-    return named + [name for name in tokens if name in ON_DEMAND]
+    read = [name for name, value in args.credit_args.items() if value == "column"]
+    return named + read + [name for name in tokens if name in ON_DEMAND]
 
 
 def _check_provided(args: Any, wanted: Sequence[str], provided: Sequence[str]) -> None:
@@ -972,9 +913,7 @@ def _check_read(
     except ValueError:
         return
     if np.all(same):
-        raise ValueError(
-            f"credit {args.credit!r} does not read {name!r}; leave it out of columns"
-        )
+        raise wrong("unread_column", args=args, name=name)
 
 
 def estimate_credit(
@@ -1012,9 +951,7 @@ def check_discounts(args: Any) -> None:
         own = given.get("discount", 1.0)
         # turns that change nothing would be paid, or the optimum would change
         if own != discount and given.get("potential", True):
-            raise ValueError(
-                f"want the discount of the credit, {discount!r}, in rewards[{name!r}], got {own!r}"
-            )
+            raise wrong("discount", discount=discount, name=name, own=own)
 
 
 def discount_of(estimator: str, options: Mapping[str, Any]) -> float:

@@ -21,7 +21,7 @@ interface:
 | `vllm_generation.LLM`, of the module | replaced while the engine is built that plays adapters |
 | `_step`, `_tokenizer`, `model_wrapped`, `num_generations`, `num_generations_eval`, `num_iterations`, `pad_to_multiple_of`, `mask_truncated_completions`, `log_completions`, `vllm_importance_sampling_*` | read |
 | `create_model_card` | overridden: writes none |
-| `save_model` | overridden: also writes `arena_prompt.json` |
+| `save_model` | overridden: also writes `arena_prompt.json`, and whole models of learners |
 | `train` | overridden: resumes from whole checkpoints only, and starts the clock |
 | `get_train_dataloader` | overridden: accelerate leaves the starts where they are |
 | `get_batch_samples` | overridden: reads the starts of the next batches ahead, for `asynchronous` |
@@ -31,9 +31,10 @@ interface:
 | `_save_checkpoint` | overridden: also writes the credit state, the critic, and the states of matchmaker and curriculum |
 | `_load_optimizer_and_scheduler` | overridden: also reads these and a reference model that moved, and sets the learning rate to the schedule's |
 | `create_optimizer` | overridden: each learner has groups of its own, and so has a critic of tokens |
-| `_load_from_checkpoint` | overridden: checks the adapters of the learners |
+| `_load_from_checkpoint` | overridden: checks the adapters of the learners, or loads their whole models |
 | `_get_output_dir`, `ref_model`, `lr_scheduler`, `epsilon_low`, `epsilon_high`, `loss_type` | read |
-| `beta` | a number for each row where there are several learners; set where terms of the loss read the reference, and `beta` of the settings is 0; 0 where the reference has prompts of its own |
+| `beta` | a number for each row where there are several learners; set where terms of the loss read the reference, and `beta` of the settings is 0; 0 where the reference has prompts of its own, and where learners keep references |
+| `add_fused_lm_head`, of `trl.trainer.utils` | called for the whole models of learners |
 | `get_config_model_id`, of the module | replaced while the reference model is made, if `reference` names one |
 | `LambdaLR._last_lr` | written with the learning rate |
 
@@ -46,14 +47,15 @@ interface:
   the other learners are left out.
 - An adapter whose gradient is 0 keeps its weights bit for bit: the optimizer skips it, with its
   momentum and its weight decay.
-- The reference of the KL term is the base model for every learner.
+- The reference of the KL term is the base model for every learner, or what its whole model began as.
+- Without `lora_r` each learner has a whole model, which begins as that of the run, or as `model` of its role.
 - With `use_vllm` one engine plays all adapters, see `arena_trainers.engines.adapters`.
 - With `update: sequential` the `num_iterations` passes over a generation batch are shared among the
   learners, in the order of `roles`. The advantage of a call is times the factor of HAPPO
   (https://arxiv.org/abs/2109.11251), ∏ π_new / π_old over the calls of earlier learners since the
   learner's last call in the episode, of those that are trained. It is at most e²⁰.
 
-Adapters are saved in folders named by role (`seat_0` for a seat), each of which `lm:PATH` plays.
+Learners are saved in folders named by role (`seat_0` for a seat), each of which `lm:PATH` plays.
 """
 
 import copy
@@ -76,6 +78,7 @@ from transformers import AutoTokenizer, PreTrainedModel, TrainerCallback
 from trl import GRPOTrainer
 from trl.models import unwrap_model_for_generation
 from trl.trainer import grpo_trainer
+from trl.trainer.utils import add_fused_lm_head, disable_dropout_in_model
 
 from arena_trainers.checkpoint import checkpoint_of
 from arena_trainers.credit import Credit, TurnBatch
@@ -84,12 +87,13 @@ from arena_trainers.engines import (
     with_adapters,
     without_client,
 )
-from arena_trainers.lm.adapters import adapter_configs
-from arena_trainers.lm.backends.scoring import evaluating
-from arena_trainers.lm.backends.vllm import VLLMBackend
+from arena_trainers.engines.settings import refuse
+from arena_trainers.lm.adapters import adapter_configs, check_memory, whole_memory
+from arena_trainers.lm.backends.scoring import evaluating, free_memory
 from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
+from arena_trainers.options import errors
 from arena_trainers.train.batch import (
     Ahead,
     BatchCredit,
@@ -124,6 +128,8 @@ from arena_trainers.train.records import (
 from arena_trainers.train.saved import Saved, whole_checkpoint
 from arena_wrappers import AgentPolicy, Episode, Policy
 from arena_wrappers.policies.agents import agent_of, by_seat
+
+wrong = errors(__name__)
 
 
 class TurnGRPOTrainer(GRPOTrainer):
@@ -160,7 +166,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         clock: counts from the start of `train`.
         shards: knows where the weights are; `forward` runs rows; `saved` writes checkpoints.
         player: plays generation batches, `ahead` has them played beside training; `matching` seats the starts, `tasks` chooses games.
-        learners: the adapters of `args.roles`, if there are several.
+        learners: those of `args.roles`, if there are several.
         filter: chooses what is trained.
         terms: the terms that `losses` adds to the loss; `tokens` the critic that does, if there is one.
         credit: gives the turns their credit, with a critic if there is one.
@@ -214,9 +220,10 @@ class TurnGRPOTrainer(GRPOTrainer):
         self._rows: list[TrainingRow] = []
         slots = with_adapters(args, games.matchmaker, model, configs or [first])
         terms = terms_of(args.losses, args.layout)
-        with without_client(args), slots, _beta(args, terms):
+        is_whole = bool(args.roles) and not configs
+        with without_client(args), slots, _beta(args, is_whole):
             super().__init__(
-                model=model,
+                model=next(iter(args.learner_starts(model)), model),
                 reward_funcs=[no_reward],
                 args=args,
                 train_dataset=train_dataset,
@@ -224,11 +231,12 @@ class TurnGRPOTrainer(GRPOTrainer):
                 processing_class=processing_class,
                 **kwargs,
             )
-        self._set_up_parts(terms, configs)
+        kind = WholeLearners if is_whole else Learners
+        self.learners = kind(self, configs or model) if args.roles else None
+        self._set_up_parts(terms)
 
-    def _set_up_parts(self, terms: Sequence[Term], configs: Sequence[Any]) -> None:
+    def _set_up_parts(self, terms: Sequence[Term]) -> None:
         """Makes the policy that learns of TRL's model, and the parts that play and credit."""
-        self.learners = Learners(self, configs) if configs else None
         self.shards = Shards(self)
         self.forward = Forward(self, self.shards, self.clock)
         self.terms = LossTerms(self, terms)
@@ -390,8 +398,10 @@ class TurnGRPOTrainer(GRPOTrainer):
         self, output_dir: str | None = None, _internal_call: bool = False
     ) -> None:
         """Saves the model with its `arena_prompt.json`; only the main process writes."""
-        with self.saved.model_in(Path(output_dir or str(self.args.output_dir))):
-            super().save_model(output_dir, _internal_call)
+        folder = Path(output_dir or str(self.args.output_dir))
+        with self.saved.model_in(folder):
+            if self.learners is None or not self.learners.save(folder):
+                super().save_model(output_dir, _internal_call)
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
@@ -415,9 +425,8 @@ class TurnGRPOTrainer(GRPOTrainer):
         return optimizer
 
     def _load_from_checkpoint(self, checkpoint: str, model: Any = None) -> None:
-        if self.learners is not None:
-            self.learners.check(Path(checkpoint))
-        super()._load_from_checkpoint(checkpoint, model)
+        if self.learners is None or not self.learners.load(Path(checkpoint)):
+            super()._load_from_checkpoint(checkpoint, model)
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
         """Writes no model card: TRL's describes other training. `arena train` writes one."""
@@ -536,22 +545,16 @@ def _frozen() -> Iterator[None]:
 def _check_reference(path: str, model: Any, tokenizer: Any) -> None:
     """Raises ValueError for a reference that TRL leaves out, or that reads tokens otherwise."""
     if model is None:
-        raise ValueError(
-            "want reference without model where an adapter is trained, as TRL takes the base "
-            f"model for it; got {path!r}; leave model or the adapter out"
-        )
+        raise wrong("reference", path=path)
     if AutoTokenizer.from_pretrained(path).get_vocab() != tokenizer.get_vocab():
-        raise ValueError(
-            f"want a reference with the tokenizer of the model, got another in {path!r}; choose a "
-            "model of the same family"
-        )
+        raise wrong("tokenizer", path=path)
 
 
 @contextmanager
-def _beta(args: TurnGRPOConfig, terms: Sequence[Term]) -> Iterator[None]:
-    """Has TRL make the reference model of the settings, for terms also if `beta` is 0."""
+def _beta(args: TurnGRPOConfig, is_whole: bool) -> Iterator[None]:
+    """Has TRL make the reference of the settings, for terms also if `beta` is 0; none for whole learners."""
     beta, found = args.beta, grpo_trainer.get_config_model_id
-    args.beta = beta or float(any("reference" in term.needs for term in terms))
+    args.beta = (beta or 1.0) * (args.reads_reference and not is_whole)
     path = (args.reference or {}).get("model")
     if path is not None and args.beta:
         check_language_model(path)
@@ -569,10 +572,7 @@ def _prepared(
     games: PreparedGames | None,
 ) -> PreparedGames:
     if games is not None and (policies or columns):
-        raise ValueError(
-            "want games, or policies and columns, got both; give policies and columns to "
-            "prepare_games"
-        )
+        raise wrong("games")
     return games or prepare_games(args, policies, columns)
 
 
@@ -600,31 +600,39 @@ class Learners(TrainerCallback):
 
     Args:
         trainer: TRL's trainer, after its construction with the first learner's adapter.
-        configs: of the adapters, see `adapter_configs`.
+        given: to `_make`.
 
     Attributes:
-        names: of the adapters: roles, or `seat_0`.
+        names: of the learners: roles, or `seat_0`.
+        weights: of each learner.
         beta: the largest weight of a KL term.
-
     """
 
-    def __init__(self, trainer: Any, configs: Sequence[Any]) -> None:
+    def __init__(self, trainer: Any, given: Any) -> None:
         args = trainer.args
         self.trainer, self.update = trainer, args.update
-        self.names = [f"seat_{k}" if type(k) is int else k for k in args.roles]
+        self.names = args.learner_names
         self.model = trainer.accelerator.unwrap_model(trainer.model)
         if trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled:
-            raise ValueError(
-                "want roles without FSDP and DeepSpeed, with which they have not been tested; "
-                "start the processes with torchrun alone, or leave roles out"
-            )
+            raise wrong("sharded_roles")
         # vLLM leaves a group of one process, in which a later trainer is wrapped in DDP
         kind = trainer.accelerator.distributed_type
         self.is_alone = kind == DistributedType.NO
         trainer.accelerator.ddp_handler.find_unused_parameters = False  # see `anchored`
-        for i, (name, config) in enumerate(zip(self.names, configs, strict=True)):
+        roles = args.roles.values()
+        self.rates = [one.get("learning_rate", args.learning_rate) for one in roles]
+        betas = [float(one.get("beta", args.beta)) for one in roles]
+        self.betas, self.beta = torch.tensor(betas, device=args.device), max(betas)
+        self.weights: list[list[Any]] = []
+        self._make(given)
+        self.use(0)
+        trainer.add_callback(self)
+
+    def _make(self, given: Any) -> None:
+        """Makes the adapters of the configurations, see `adapter_configs`."""
+        for i, (name, config) in enumerate(zip(self.names, given, strict=True)):
             with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(args.seed + i)
+                torch.manual_seed(self.trainer.args.seed + i)
                 self.model.add_adapter(name, config)
         for name, weights in self.model.named_parameters():
             if ".default." in name:  # the first begins as that of a plain run
@@ -634,40 +642,33 @@ class Learners(TrainerCallback):
         self.model.delete_adapter("default")
         named = [(n, p) for n, p in self.model.named_parameters() if "lora_" in n]
         self.weights = [[p for n, p in named if f".{x}." in n] for x in self.names]
-        given = args.roles.values()
-        self.rates = [one.get("learning_rate", args.learning_rate) for one in given]
-        betas = [float(one.get("beta", args.beta)) for one in given]
-        self.betas, self.beta = torch.tensor(betas, device=args.device), max(betas)
-        self.use(0)
-        trainer.add_callback(self)
 
-    def use(self, learner: int) -> None:
-        """Has the model run with the adapter of a learner; all adapters stay trainable."""
+    def use(self, learner: int, model: Any = None) -> Any:
+        """The model with the adapter of a learner; all adapters stay trainable."""
         self.model.set_adapter(self.names[learner])
         for p in chain(*self.weights):
             p.requires_grad_(True)
+        return model
 
     def player(self, policy: LMPolicy, clock: Clock, agent: Any) -> Policy:
         """What plays: the agent with a policy for each learner."""
         found: dict[str, Policy] = {}
+        engine: Any = policy.backend
         for index, name in enumerate(self.names):
             found[name] = own = copy.copy(policy)
             own.run_on(policy.model, partial(self._adapted, policy, index))
-            if isinstance(engine := policy.backend, VLLMBackend):
+            if self.trainer.args.use_vllm:
                 own.backend = engine.of_learner(name)
             own.backend = TimedBackend(own.backend, clock)
         if agent is None and type(next(iter(self.trainer.args.roles))) is not int:
-            raise ValueError(
-                "roles by name need agent, such as planner_worker; give it"
-            )
+            raise wrong("agent")
         player: Policy = agent(found) if agent else AgentPolicy(by_seat, found, "self")
         return player
 
     @contextmanager
     def _adapted(self, policy: LMPolicy, learner: int) -> Iterator[PreTrainedModel]:
         with policy.context() as model:
-            self.use(learner)
-            yield model
+            yield self.use(learner, model)
 
     def updated(self, step: int) -> list[int]:
         """The learners that the step after this many updates."""
@@ -788,16 +789,110 @@ class Learners(TrainerCallback):
     def _log(self, name: str, what: str, value: float) -> None:
         self.trainer.note({f"arena/learner/{name}/{what}": value})
 
-    def check(self, checkpoint: Path) -> None:
-        """Raises ValueError if a checkpoint lacks a learner, or has one of another rank."""
+    def save(self, folder: Path) -> bool:
+        """Writes the learners into a folder, unless TRL does; whether it did."""
+        return False
+
+    def load(self, checkpoint: Path) -> bool:
+        """Goes on with the learners of a checkpoint, unless TRL does; whether it did.
+
+        Raises:
+            ValueError: it lacks a learner, or has one of another rank or other shapes.
+        """
         for name in self.names:
             file = checkpoint / name / "adapter_config.json"
             found = json.loads(file.read_text())["r"] if file.is_file() else "none"
             if found != (rank := self.model.peft_config[name].r):
-                raise ValueError(
-                    f"want learner {name!r} with lora_r {rank} in {str(checkpoint)!r}, got "
-                    f"{found}; resume with the roles of that run"
+                raise wrong(
+                    "rank", name=name, rank=rank, folder=str(checkpoint), found=found
                 )
+        return False
+
+
+class WholeLearners(Learners):
+    """Learners with a whole model each.
+
+    The first is TRL's model. The others are its submodule `learners`, so that their weights are
+    optimised, clipped and reset with its own.
+
+    Attributes:
+        models: of the learners.
+        references: what each began as, or None where nothing reads it.
+    """
+
+    def _make(self, given: Any) -> None:
+        """Makes the models from the one that the run was given."""
+        args, num = self.trainer.args, self.trainer.accelerator.num_processes
+        cast = "cast_lm_head_to_fp32", args.cast_lm_head_to_fp32, "it changes one model"
+        several = f"{num} processes", num > 1, "only one has been tested"
+        compiled = "torch_compile", args.torch_compile, "it has not been tested"
+        served = "use_vllm", args.use_vllm, "an engine holds one model"
+        refuse("a whole model for each role", [cast, several, compiled, served])
+        size = sum(p.nbytes for p in self.model.parameters())
+        check_memory(whole_memory(args, size), free_memory(args.device) + size)
+        starts = args.learner_starts(given)
+        self.models = [self.model, *map(self._started, starts[1:])]
+        for name, start, model in zip(self.names, starts, self.models, strict=True):
+            self._check_fit(name, model)
+            if start is not given:
+                _check_reference(start, model, self.trainer._tokenizer)
+        kept = dict.fromkeys(starts if args.reads_reference else ())
+        for start in kept:
+            kept[start] = self._started(start).eval().requires_grad_(False)
+        self.references = [kept.get(start) for start in starts]
+        self.trainer.ref_model = self.references[0]
+        self.weights = [list(model.parameters()) for model in self.models]
+        self.model.learners = torch.nn.ModuleList(self.models[1:])
+
+    def _started(self, source: Any) -> Any:
+        """A model of a folder, or a copy of a model, which scores as TRL's own does."""
+        trainer, args = self.trainer, self.trainer.args
+        if isinstance(source, (str, Path)):
+            given = args.model_init_kwargs or {}
+            model = grpo_trainer.create_model_from_path(str(source), **given)
+        else:
+            model = copy.deepcopy(source)
+            vars(model).pop("forward", None)  # TRL's, which would run the source
+        if args.disable_dropout:
+            disable_dropout_in_model(model)
+        outputs = "log_probs", "entropy"
+        add_fused_lm_head(model, temperature=trainer.temperature, outputs=outputs)
+        return trainer.accelerator.prepare_model(model, evaluation_mode=True)
+
+    def _check_fit(self, name: str, model: Any) -> None:
+        """Raises ValueError for a model of other shapes than the first."""
+        shapes = [
+            {n: tuple(p.shape) for n, p in m.named_parameters() if "learners." not in n}
+            for m in (self.model, model)
+        ]
+        for key in sorted({*shapes[0], *shapes[1]}):
+            want, got = (one.get(key) for one in shapes)
+            if want != got:
+                raise wrong("shape", key=key, name=name, want=want, got=got)
+
+    def use(self, learner: int, model: Any = None) -> Any:
+        """The model of a learner, or its reference in place of the first one."""
+        is_reference = model is not None and model is self.references[0]
+        return (self.references if is_reference else self.models)[learner]
+
+    def save(self, folder: Path) -> bool:
+        for name, model in zip(self.names, self.models, strict=True):
+            own = {k: v for k, v in model.state_dict().items() if "learners." not in k}
+            model.save_pretrained(folder / name, state_dict=own)
+            self.trainer.processing_class.save_pretrained(folder / name)
+        return True
+
+    def load(self, checkpoint: Path) -> bool:
+        for name, model in zip(self.names, self.models, strict=True):
+            if not (checkpoint / name / "config.json").is_file():
+                raise wrong("no_model", name=name, folder=str(checkpoint))
+            own = str(checkpoint / name)
+            saved = grpo_trainer.create_model_from_path(
+                own, dtype="auto", device_map=None
+            )
+            self._check_fit(name, saved)
+            model.load_state_dict(saved.state_dict(), strict=False)
+        return True
 
 
 def carried(

@@ -31,7 +31,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar, cast, get_args
 
 from arena_envs import GameEnv
-from arena_envs.checks import check_known, checked_seed
+from arena_envs.checks import check_known, checked_seed, errors
 from arena_envs.game import CHANCE, AnyGame, check_int
 from arena_envs.registration import make
 from arena_wrappers.play.wrapper import PromptWrapper
@@ -46,6 +46,8 @@ from arena_wrappers.policies import (
 )
 from arena_wrappers.prompts import InvalidReply, Message, PromptOptions
 from arena_wrappers.records import Episode, Turn, listed, params_of, storable
+
+wrong = errors(__name__)
 
 Follow = Literal["best", "random", "all"]
 
@@ -476,9 +478,7 @@ def plans_of(
             `seeds` is a number.
     """
     if not isinstance(seeds, Iterable):
-        raise TypeError(
-            f"want seeds as a sequence, got {seeds!r:.80}; write range({seeds!r:.20})"
-        )
+        raise wrong("seeds", TypeError, seeds=seeds)
     make_env = _env_fn(env_fn)
     num_players = len(make_env().possible_agents)
     if isinstance(policies, str) or not isinstance(policies, Sequence):
@@ -497,10 +497,7 @@ def _env_fn(given: Any) -> EnvFn:
     if isinstance(given, str):
         return partial(make, given)
     if not callable(given):
-        raise TypeError(
-            f"want the id of a game or a function that makes an environment, got "
-            f"{type(given).__name__}; write lambda: arena_envs.make('kuhn_poker')"
-        )
+        raise wrong("env_fn", TypeError, type_name=type(given).__name__)
     return cast(EnvFn, given)
 
 
@@ -511,10 +508,7 @@ def _made(policies: Sequence[Any]) -> list[Policy]:
     made = [named[who] if isinstance(who, str) else who for who in policies]
     for who in made:
         if not hasattr(who, "act"):
-            raise TypeError(
-                f"want a policy or a string such as 'random', got {type(who).__name__} "
-                "without a method act"
-            )
+            raise wrong("policy", TypeError, type_name=type(who).__name__)
     return made
 
 
@@ -531,10 +525,7 @@ def in_progress(
             if not getattr(policy, "is_person", False):
                 continue
             if timeout is not None:
-                raise ValueError(
-                    f"want no timeout for {policy.name!r}, a person, got {timeout}; leave "
-                    "it out"
-                )
+                raise wrong("person_timeout", policy=policy, timeout=timeout)
             return 1
     return limit
 
@@ -556,9 +547,7 @@ class NoReplyError(RuntimeError):
 def checked_on_error(on_error: OnError) -> OnError:
     """The argument; raises ValueError unless it is `"lose"` or `"raise"`."""
     if on_error not in get_args(OnError):
-        raise ValueError(
-            f"want on_error 'lose' or 'raise', got {on_error!r:.80}; correct it"
-        )
+        raise wrong("on_error", on_error=on_error)
     return on_error
 
 
@@ -637,10 +626,8 @@ def _checked(
     policy: Policy, requests: Sequence[TurnRequest], replies: Sequence[Reply]
 ) -> Sequence[Reply]:
     if len(replies) != len(requests):
-        raise ValueError(
-            f"policy {policy.name!r} gave {len(replies)} replies to {len(requests)} "
-            "requests; want one for each"
-        )
+        nums = len(replies), len(requests)
+        raise wrong("num_replies", policy=policy, nums=nums)
     for reply in replies:
         if not isinstance(reply, Reply) or not isinstance(reply.text, str):
             raise TypeError(f"policy {policy.name!r} gave {reply!r:.80}, want a Reply")
@@ -659,9 +646,7 @@ def _checked(
             if reply.token_ids is None or len(values) != len(reply.token_ids):
                 raise ValueError(f"policy {policy.name!r}: want one {what} per token")
             if not math.isfinite(sum(values)):
-                raise ValueError(
-                    f"policy {policy.name!r}: want finite numbers, one {what} per token"
-                )
+                raise wrong("finite", policy=policy, what=what)
     return replies
 
 

@@ -1,6 +1,6 @@
 """Replays recorded episodes, compares them with their records, and shows people the end."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, cast
 
@@ -199,16 +199,9 @@ def _compare_fields(where: str, recorded: Any, again: Any) -> None:
     skipped = {"turns", "parent", "branch", "probes"}
     names = [f.name for f in fields(recorded) if f.compare and f.name not in skipped]
     for name in names:
-        old, new = _listed(getattr(recorded, name)), _listed(getattr(again, name))
+        old, new = (as_tuples(getattr(one, name)) for one in (recorded, again))
         if old != new:
             raise ReplayError(f"{where}: {name} was {old!r} and is now {new!r}")
-
-
-def _listed(value: Any) -> Any:
-    """Tuples as lists, which they are after a round trip through JSON."""
-    if isinstance(value, Mapping):
-        return {key: _listed(entry) for key, entry in value.items()}
-    return [_listed(v) for v in value] if isinstance(value, list | tuple) else value
 
 
 def ending(

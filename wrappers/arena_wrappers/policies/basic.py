@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, Protocol, TextIO
 
 from arena_envs.bots import Bot, bots, make_bot
+from arena_envs.checks import errors
 from arena_envs.doors import Door, expression
 from arena_envs.game import AnyGame
 from arena_envs.hostile import break_markup
@@ -30,6 +31,8 @@ from arena_wrappers.prompts import (
     reply_format_named,
 )
 from arena_wrappers.records import Generation, Turn
+
+wrong = errors(__name__)
 
 
 @dataclass  # not frozen, which takes three times as long to make
@@ -177,10 +180,7 @@ def own_prompt(policy: Policy) -> PromptOptions | None:
     """
     prompt = getattr(policy, "prompt", None)
     if not isinstance(prompt, PromptOptions | None):
-        raise TypeError(
-            f"policy {policy.name!r}: want PromptOptions or None as its attribute "
-            f"prompt, got {type(prompt).__name__}"
-        )
+        raise wrong("prompt", TypeError, policy=policy, found=type(prompt))
     return prompt
 
 
@@ -256,11 +256,8 @@ class ScriptedPolicy:
     def _line(self, request: TurnRequest) -> str:
         if callable(self.script):
             return self.script(request)
-        if request.turn >= len(self.script):
-            raise IndexError(
-                f"want a reply for turn {request.turn}, got a script of {len(self.script)} "
-                "replies; add one"
-            )
+        if request.turn >= (num := len(self.script)):
+            raise wrong("script", IndexError, turn=request.turn, num=num)
         return self.script[request.turn]
 
 
@@ -332,9 +329,7 @@ class NoisyPolicy:
 
     def __init__(self, inner: Policy, probability: float, name: str) -> None:
         if not 0 <= probability <= 1:
-            raise ValueError(
-                f"want a probability from 0 to 1 in {name!r}, such as noisy:0.2(minimax)"
-            )
+            raise wrong("probability", name=name)
         if getattr(inner, "is_person", False):
             raise ValueError(refused_noise(name))
         self.inner = inner
@@ -513,15 +508,9 @@ def person(spec: str) -> HumanPolicy:
         ValueError: there is no terminal, or this is one of several processes.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise ValueError(
-            f"policy {spec!r} needs a single process, got several (WORLD_SIZE is "
-            f"{os.environ['WORLD_SIZE']}); start one process without torchrun"
-        )
+        raise wrong("processes", spec=spec, got=os.environ["WORLD_SIZE"])
     if not sys.stdin.isatty():
-        raise ValueError(
-            f"policy {spec!r} is a person at a terminal, and the input of this process is "
-            "none; start it in a terminal, and in the main process"
-        )
+        raise wrong("terminal", spec=spec)
 
     def show(text: str) -> None:
         print(wrapped(text, sys.stderr), file=sys.stderr)
@@ -655,7 +644,5 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     door = replace(policies, built_in={**policies.built_in, **(makers or {})})
     made = door.make(spec, make=partial(make_policy, makers=makers), spec=spec)
     if lacks := [name for name in ("name", "act") if not hasattr(made, name)]:
-        raise ValueError(
-            f"policy {spec!r:.200} lacks {' and '.join(lacks)}; define them"
-        )
+        raise wrong("lacks", spec=spec, listed=" and ".join(lacks))
     return made

@@ -95,7 +95,8 @@ class ReplyFormat(Protocol):
 _UNHEARD = "Nobody else reads what you write outside."
 
 
-class _Enclosed:
+@dataclass(frozen=True)
+class Enclosed:
     """The answer stands between an opening and a closing mark."""
 
     opening: str
@@ -142,22 +143,10 @@ class _Enclosed:
         return found[0]
 
 
-class AnswerFormat(_Enclosed):
-    """The answer stands between `<answer>` and `</answer>`."""
-
-    opening, closing = "<answer>", "</answer>"
-
-
-class BracketFormat(_Enclosed):
-    """The answer stands between `[` and `]`."""
-
-    opening, closing = "[", "]"
-
-
-class BoxedFormat(_Enclosed):
+class BoxedFormat(Enclosed):
     r"""The answer stands in `\boxed{...}`."""
 
-    opening, closing, place = "\\boxed{", "}", r"in \boxed{...}"
+    place = r"in \boxed{...}"
 
     def answers(self, text: str) -> list[str]:
         found = [to_closing_brace(part) for part in text.split(r"\boxed{")[1:]]
@@ -191,10 +180,10 @@ class BareFormat:
 
 
 FORMATS: dict[str, ReplyFormat] = {
-    "answer": AnswerFormat(),
+    "answer": Enclosed("<answer>", "</answer>"),
     "bare": BareFormat(),
-    "boxed": BoxedFormat(),
-    "bracket": BracketFormat(),
+    "boxed": BoxedFormat("\\boxed{", "}"),
+    "bracket": Enclosed("[", "]"),
 }
 
 
@@ -518,7 +507,7 @@ def _read_tolerantly(
     if len(set(marked)) > MAX_ANSWERS:
         return InvalidReply("ambiguous", "Write one answer, not several.")
     if not marked:
-        for mark in (AnswerFormat.opening, AnswerFormat.closing):
+        for mark in ("<answer>", "</answer>"):
             rest = rest.replace(mark, " ")  # one of both, or in another format
         marked = [rest]
     read = [_answered(game, state, text, legal) for text in dict.fromkeys(marked)]

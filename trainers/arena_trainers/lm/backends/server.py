@@ -6,6 +6,7 @@ weights replace those of the served model; an adapter is loaded beside it. The f
 version: the server keeps the folder's name with whole weights, and serves an adapter under it.
 """
 
+import copy
 import http.client
 import json
 import math
@@ -293,6 +294,7 @@ class ServerBackend:
         version: folder of the model's weights that the server must have; None before they
             are sent.
         model: name in requests: of the served model, or the folder of an adapter.
+        learners: the backends of several learners, by name.
     """
 
     runs_model = False
@@ -303,6 +305,12 @@ class ServerBackend:
         self.server, self.served = server, served
         self.version: str | None = None
         self.model = served.model
+        self.learners: dict[str, ServerBackend] = {}
+
+    def of_learner(self, name: str) -> "ServerBackend":
+        """The backend of one of several learners, with an adapter of its own; the first is this."""
+        self.learners[name] = copy.copy(self) if self.learners else self
+        return self.learners[name]
 
     def generate(
         self, prompt_ids: Prompts, seeds: Sequence[int], sampling: Sampling

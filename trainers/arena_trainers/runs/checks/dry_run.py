@@ -6,19 +6,24 @@ activations are those of `arena_trainers.lm.backends.scoring`, from which a run 
 """
 
 import json
+import math
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from importlib.resources import files
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from arena_envs.checks import errors
 from arena_trainers.engines.settings import by_server
+from arena_trainers.lm import adapters
 from arena_trainers.lm.backends.scoring import (
     LEAST,
     OF_FREE,
     bytes_per_token,
+    free_memory,
     tokens_that_fit,
 )
 from arena_trainers.lm.models import download_of, find_model
@@ -34,6 +39,8 @@ from arena_trainers.train.games import GamePlan
 from arena_trainers.train.settings import MAX_REPLY_TOKENS
 from arena_wrappers import PromptOptions, RandomPolicy, play
 from arena_wrappers.prompts import PROMPT_OPTIONS, Message
+
+wrong = errors(__name__)
 
 
 def known_config(model: str, folder: Path | None) -> Any:
@@ -51,19 +58,13 @@ def known_config(model: str, folder: Path | None) -> Any:
 
     if folder is not None or Path(model, "config.json").is_file():
         return AutoConfig.from_pretrained(folder or model)
-    text = (files("arena_trainers.runs.checks") / "published.json").read_text(
-        encoding="utf-8"
+    published = json.loads(
+        Path(__file__).with_name("published.json").read_text("utf-8")
     )
-    listed = {
-        name.rpartition("/")[2]: sizes for name, sizes in json.loads(text).items()
-    }
+    listed = {name.rpartition("/")[2]: sizes for name, sizes in published.items()}
     sizes = listed.get(Path(model).name)
     if sizes is None:
-        raise ValueError(
-            f"want a model whose sizes are known, got {model!r}, which is not on this "
-            f"machine and none of {', '.join(json.loads(text))}; give a folder with its "
-            "config.json (--model PATH)"
-        )
+        raise wrong("unknown_sizes", model=model, known=", ".join(published))
     return AutoConfig.for_model(**sizes)
 
 
@@ -176,10 +177,7 @@ def _batches(args: Any) -> tuple[int, float, int]:
     steps = args.steps_per_generation or accumulated
     batch = args.generation_batch_size or per_pass * steps
     if batch < 1 or args.num_iterations < 1:
-        raise ValueError(
-            f"want an episode per generation batch and num_iterations of at least 1, got "
-            f"{batch} and {args.num_iterations}"
-        )
+        raise wrong("no_batch", batch=batch, args=args)
     return episodes, episodes / args.num_iterations / batch, batch
 
 
@@ -215,6 +213,8 @@ class Method:
         rescored: whether log-probabilities are computed again after play.
         max_tokens: that run at once in training; None if memory decides.
         on_cpu: whether it runs on the CPU.
+        learners: bytes of whole models of several learners, by part.
+        free: bytes of memory here; infinite where the run needs another machine.
     """
 
     config: Any
@@ -228,6 +228,8 @@ class Method:
     rescored: bool
     max_tokens: int | None
     on_cpu: bool
+    learners: Mapping[str, float] = field(default_factory=dict)
+    free: float = math.inf
 
     @property
     def token_bytes(self) -> int:
@@ -264,7 +266,9 @@ def play_memory(method: Method) -> dict[str, float]:
     """Bytes that self-play needs whatever its batches are, by part; vLLM apart."""
     weights = float(method.weights * method.weight_bytes)
     parts = {"weights": weights}
-    if method.adapter:
+    if method.learners:
+        parts |= method.learners
+    elif method.adapter:
         parts["adapter (float32)"] = 4.0 * method.adapter
         parts["gradients and AdamW"] = 12.0 * method.adapter
     else:
@@ -382,21 +386,19 @@ Encode = Callable[[Sequence[Message]], int]
 
 def plan_lines(
     settings: Mapping[str, Any], folder: Path, *, resume: bool = False
-) -> list[str]:
-    """The size, memory and time of a run; writes nothing, and needs no weights.
+) -> tuple[list[str], list[str]]:
+    """The size, memory and time of a run, and what refuses it; writes nothing, needs no weights.
 
     Raises:
         ValueError: an option or a game is unknown or of another type, or nothing is known
             of the model's sizes.
     """
-    import torch
-
     job, args = read_options(settings)
     args.check_own()
     steps = checks(job, args, folder, resume=resume)
-    refused = _refusals([*steps, lambda: check_columns(job, args)])
-    games = games_of(args)
     local, absent = _local(job.model)
+    refused = _refusals([*steps, lambda: check_columns(job, args)]) + absent
+    games = games_of(args)
     config, encode = _model_and_tokenizer(job, args, games, local)
     method = _method(job, args, config)
     load = load_of(games, args, args.max_completion_length or MAX_REPLY_TOKENS, encode)
@@ -410,7 +412,7 @@ def plan_lines(
             f"{args.max_steps} steps on one GPU: {made:.1f} hours of generation, "
             f"{trained:.1f} of training"
         )
-        lines += [*gpu_table(method, load), "", *_labelled("time", text)]
+        lines += [*gpu_table(method, load), "", *_headed("time".ljust(LABEL), text)]
     assumed = assumptions(method)
     if by_server(args):
         assumed.insert(0, SERVER)
@@ -418,14 +420,16 @@ def plan_lines(
         assumed.append(REWARD_MODEL)
     if encode is estimated_length:
         assumed.insert(0, ESTIMATED)
-    refused += absent
+    unfit = _refusals([lambda: adapters.check_memory(method.learners, method.free)])
+    refused += unfit
     if not (args.use_cpu or torch.accelerator.is_available()):
         refused.append(
             "no GPU was found; a small model runs on a CPU with --use_cpu true --bf16 false "
             "--use_vllm false"
         )
-    lines += [*suite_table(games, job.model), "", "assumed", *_listed(assumed)]
-    return [*lines, "", "refused on this machine", *_listed(refused or ["nothing"])]
+    lines += [*suite_table(games, job.model), "", "assumed", *_listed(assumed), ""]
+    lines += ["refused on this machine", *_listed(refused or ["nothing"])]
+    return lines, refused
 
 
 def _refusals(steps: Sequence[Callable[[], object]]) -> list[str]:
@@ -479,18 +483,21 @@ def _model_and_tokenizer(
 
 
 def _method(job: JobConfig, args: Any, config: Any) -> Method:
-    from arena_trainers.lm.adapters import adapter_configs, count_weights
-
-    adapters = adapter_configs(args.roles, job.peft_config) or [job.peft_config]
-    counts = [count_weights(config, adapter) for adapter in adapters]
+    own = adapters.adapter_configs(args.roles, job.peft_config) or [job.peft_config]
+    counts = [adapters.count_weights(config, adapter) for adapter in own]
     dtype = str((args.model_init_kwargs or {}).get("dtype", "float32"))
+    size = 4 if "float32" in dtype else 2
+    cpu, accelerator = torch.device("cpu"), torch.accelerator.current_accelerator(True)
+    device = cpu if args.use_cpu else accelerator
+    is_whole = args.roles and own == [None]
+    whole = adapters.whole_memory(args, size * counts[0][0]) if is_whole else {}
     reused = (args.steps_per_generation or 1) * args.num_iterations
     correction = args.use_vllm and args.vllm_importance_sampling_correction
     return Method(
         config=config,
         weights=counts[0][0],
         adapter=sum(adapter for _, adapter in counts),
-        weight_bytes=4 if "float32" in dtype else 2,
+        weight_bytes=size,
         has_start=job.warm_start_steps > 0,
         reference=args.beta > 0,
         checkpointing=bool(args.gradient_checkpointing),
@@ -498,6 +505,8 @@ def _method(job: JobConfig, args: Any, config: Any) -> Method:
         rescored=bool(correction) or reused > args.gradient_accumulation_steps,
         max_tokens=args.max_tokens_per_forward,
         on_cpu=bool(args.use_cpu),
+        learners=whole,
+        free=math.inf if device is None else free_memory(device),
     )
 
 
@@ -509,6 +518,8 @@ def _size_lines(
     own = [options.get("lora_r", job.lora_r) for options in args.roles.values()]
     ranks = " and ".join(map(str, own or [job.lora_r]))
     trained = f"{method.adapter:,} (LoRA, rank {ranks})" if method.adapter else "all"
+    if method.learners:
+        trained = f"a whole model for each of {', '.join(args.learner_names)}"
     said = {
         "model": job.model,
         "parameters": f"{total}; trained: {trained}",
@@ -520,7 +531,11 @@ def _size_lines(
         "replies": f"{load.longest_reply} tokens at most, {load.reply_tokens:.0f} on "
         "average (assumed)",
     }
-    return [line for label, text in said.items() for line in _labelled(label, text)]
+    return [
+        line
+        for label, text in said.items()
+        for line in _headed(label.ljust(LABEL), text)
+    ]
 
 
 def _names(games: Sequence[GamePlan], opponents: Any) -> list[str]:
@@ -554,6 +569,8 @@ def memory_table(method: Method, load: Load) -> list[str]:
     lines = _table(rows)
     if not method.max_tokens:
         lines.append("* max_tokens_per_forward is not given: half of the free memory")
+    if method.learners and method.free < math.inf:
+        lines.append(f"free on this machine: {_gib(method.free)} GiB")
     return [*lines, f"KV cache: {method.kv_bytes:,} bytes per token"]
 
 
@@ -603,17 +620,10 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _labelled(label: str, text: str) -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=f"{label:<{LABEL}}", subsequent_indent=" " * LABEL
-    )
+def _headed(head: str, text: str) -> list[str]:
+    rest = " " * len(head)
+    return textwrap.wrap(text, WIDTH, initial_indent=head, subsequent_indent=rest)
 
 
 def _listed(items: Sequence[str]) -> list[str]:
-    return [
-        line
-        for item in items
-        for line in textwrap.wrap(
-            item, WIDTH, initial_indent="- ", subsequent_indent="  "
-        )
-    ]
+    return [line for item in items for line in _headed("- ", item)]

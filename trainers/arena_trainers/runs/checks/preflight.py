@@ -12,13 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from arena_envs.checks import did_you_mean, install_advice
+from arena_envs.checks import did_you_mean, errors, install_advice
 from arena_envs.doors import split
 from arena_trainers import extras
 from arena_trainers.engines.adapters import NO_ADAPTER, plays_adapters
 from arena_trainers.engines.settings import check_server
 from arena_trainers.lm import best_of
-from arena_trainers.lm.models import adapter_base, check_language_model
+from arena_trainers.lm.models import adapted, adapter_base, check_language_model
 from arena_trainers.matchmaking import make_matchmaker, matchmakers
 from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.options import Option, options_of, unknown_option
@@ -38,6 +38,8 @@ from arena_trainers.train.settings import (
 )
 from arena_wrappers import Policy, RandomPolicy, make_policy
 from arena_wrappers.policies import names_person
+
+wrong = errors(__name__)
 
 NEEDED = (
     *("torch", "transformers", "trl", "accelerate", "datasets"),
@@ -92,9 +94,7 @@ def checks(
             check_policies(plan.seats or [])
             for seat, learns in enumerate(plan.learners):
                 if learns and int in map(type, draft.roles) and seat not in draft.roles:
-                    raise ValueError(
-                        f"want roles for seat {seat} of {plan.id}, which learns"
-                    )
+                    raise wrong("no_role", seat=seat, plan=plan)
 
     def check_folder() -> None:
         if not resume and os.environ.get("RANK", "0") == "0":
@@ -166,11 +166,7 @@ def check_policies(strings: str | Sequence[str]) -> None:
     """
     for string in {strings} if isinstance(strings, str) else {*strings}:
         if names_person(string):
-            raise ValueError(
-                f"want no person in training, got {string!r}: a step plays many episodes; "
-                "measure the trained model with arena eval lm:RUN/model GAME --against human "
-                "--no-baselines"
-            )
+            raise wrong("person", string=string)
         if string != "self":
             make_policy(string, _STAND_INS)
 
@@ -191,26 +187,23 @@ def check_lora(job: JobConfig, args: Any) -> None:
     """Refuses an adapter without its package or with a reference that moves, or none for vLLM.
 
     Raises:
-        ValueError: `sync_ref_model` is set, a role has no rank, or vLLM would have to play
-            snapshots of all weights.
+        ValueError: `sync_ref_model` is set, only some roles have a rank, a role's model is
+            missing, or vLLM would have to play learners or snapshots of all weights.
         ModuleNotFoundError: peft is missing; says how to install it.
     """
-    if job.lora_r == 0:
+    is_adapted = adapted(args.roles, job.lora_r > 0)
+    if is_adapted:
+        extras.require(["peft"], "train")
+    else:
         named = names_matchmaker(args.opponents)
         past = make_matchmaker(args.opponents) if named else None
-        if not args.roles and plays_adapters(args, past):
+        if (args.roles and args.use_vllm) or plays_adapters(args, past):
             raise ValueError(NO_ADAPTER)
-        for name, options in args.roles.items():
-            if "lora_r" not in options:
-                raise ValueError(f"roles[{name!r}] has no rank; give lora_r: 8")
-    if job.lora_r == 0 and not args.roles:
-        return
-    extras.require(["peft"], "train")
-    if args.sync_ref_model:
-        raise ValueError(
-            "want sync_ref_model false with lora_r or roles: the reference model is the learner "
-            "without its adapter, which does not change; give --sync_ref_model false"
-        )
+    for options in args.roles.values():
+        if "model" in options:
+            check_language_model(options["model"])
+    if (is_adapted or args.roles) and args.sync_ref_model:
+        raise wrong("moving_reference")
 
 
 def converted(
@@ -249,6 +242,4 @@ def check_reporters(report_to: Any) -> None:
         if packages and not any(map(extras.is_installed, packages)):
             what = packages[0].replace(".", "-")
             todo = install_advice("track") if name in TRACKED else f"pip install {what}"
-            raise ValueError(
-                f"report_to={name!r} needs the package {packages[0]!r}; {todo}"
-            )
+            raise wrong("no_reporter", name=name, packages=packages, todo=todo)

@@ -13,7 +13,8 @@ from huggingface_hub.errors import HfHubHTTPError
 from transformers.trainer_utils import HubStrategy
 
 from arena_trainers.lm import smollm2
-from arena_trainers.lm.models import CARD
+from arena_trainers.lm.models import CARD, adapted
+from arena_trainers.options import errors
 from arena_trainers.report.tables import result_tables
 from arena_trainers.runs.folder import CONFIG
 from arena_trainers.runs.results.close import (
@@ -29,6 +30,8 @@ from arena_trainers.train.games import GamePlan
 
 if TYPE_CHECKING:
     from arena_trainers.train.trainer import TurnGRPOTrainer
+
+wrong = errors(__name__)
 
 _BACKTICKS = re.compile(r"`+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -235,7 +238,7 @@ def _played(source: CardSource, model: str) -> list[str]:
         "*Against* is who played the other seats: the model itself or a baseline. "
         "Intervals are of 95 %.",
         *_results(source.outcomes),
-        "## Evaluate it and play against it",
+        "## Evaluate it and play with it",
         _use(source, model),
     ]
 
@@ -291,7 +294,7 @@ def _model_table(source: CardSource) -> str:
             ("base model", _NO_BASE if job.model == "tiny" else code(base.name)),
             ("licence", _licence(base, job.model == "tiny")),
             ("games", ", ".join(code(plan.name) for plan in source.plans)),
-            ("trained", _adapters(source) or "all weights"),
+            ("trained", _adapters(source) or _whole(source)),
             *source.training,
             ("recipe", code(recipe) if recipe else "options"),
         ],
@@ -301,11 +304,20 @@ def _model_table(source: CardSource) -> str:
 def _adapters(source: CardSource) -> str:
     rank, roles = source.job.lora_r, getattr(source.args, "roles", {})
     ranks = [f"{role} ({own.get('lora_r', rank)})" for role, own in roles.items()]
-    if ranks:
+    if ranks and adapted(source.args.roles, rank > 0):
         return (
             f"LoRA adapters of the roles or seats {', '.join(ranks)}, with their ranks"
         )
     return f"LoRA adapter of rank {rank}" if rank else ""
+
+
+def _whole(source: CardSource) -> str:
+    if not getattr(source.args, "roles", {}):
+        return "all weights"
+    args = source.args
+    starts = zip(args.learner_names, args.learner_starts(None), strict=True)
+    said = [f"{name} (from {code(path)})" if path else name for name, path in starts]
+    return f"a whole model for each of {', '.join(said)}"
 
 
 def _licence(base: BaseModel, is_tiny: bool) -> str:
@@ -377,25 +389,16 @@ def check_push(args: TurnGRPOConfig) -> None:
             or another option does not fit.
     """
     if args.hub_token is not None:
-        raise ValueError(
-            "want no hub_token, as config.yaml would hold it; log in with `hf auth login`, "
-            "or set the environment variable HF_TOKEN"
-        )
+        raise wrong("hub_token")
     if not args.push_to_hub:
         return
     strategy = HubStrategy(args.hub_strategy).value
     if strategy != "end":
-        raise ValueError(
-            f"want hub_strategy 'end', got {strategy!r}: the model is pushed "
-            "with its card when the run ends; leave hub_strategy out"
-        )
+        raise wrong("hub_strategy", strategy=strategy)
     try:
         HfApi().whoami()
     except ERRORS as error:
-        raise ValueError(
-            f"push_to_hub needs the Hugging Face hub: {_first_line(error)}; log in with "
-            "`hf auth login`, or leave push_to_hub out"
-        ) from error
+        raise wrong("no_hub", why=_first_line(error)) from error
 
 
 def push_model(folder: Path, trainer: "TurnGRPOTrainer") -> str:

@@ -369,7 +369,7 @@ def write_results(
 def closing_lines(
     folder: Path, plans: Sequence[GamePlan], args: TurnGRPOConfig
 ) -> list[str]:
-    """Lines that evaluate the model, play against it, and show the run and its episodes.
+    """Lines that evaluate the model, play with it, and show the run and its episodes.
 
     Args:
         folder: the run folder.
@@ -378,7 +378,8 @@ def closing_lines(
     """
     model = player_of(f"lm:{folder / 'model'}", args)
     lines = ["evaluate it:", *_indented(eval_commands(model, plans, args))]
-    lines += ["play against it:", *_indented(play_commands(model, plans))]
+    plays = _indented(play_commands(model, plans))
+    lines += ["play against it, or with its hints:", *plays]
     page = folder / REPORT
     seen = str(page) if page.is_file() else _command("report", str(folder))
     lines += ["see the run as a page:", *_indented([seen])]
@@ -396,8 +397,7 @@ def player_of(model: str, args: TurnGRPOConfig) -> str:
     if args.agent is None and not args.roles:
         return model
     name, _, rest = (args.agent or "by_seat").partition("(")
-    names = [f"seat_{role}" if type(role) is int else role for role in args.roles]
-    own = [f"{role}={model}/{role}" for role in names] or [model]
+    own = [f"{role}={model}/{role}" for role in args.learner_names] or [model]
     return f"agent:{name}({', '.join([*own, *filter(None, [rest[:-1]])])})"
 
 
@@ -421,11 +421,11 @@ def eval_commands(
 
 
 def play_commands(model: str, plans: Sequence[GamePlan]) -> list[str]:
-    """Commands with which a person plays these games against a model."""
+    """Commands with which a person plays these games against a model, or alone with its hints."""
     commands = []
     for plan in plans:
-        against = ("--against", model) if plan.game.num_players > 1 else ()
-        commands.append(_command("play", *_game(plan), *against))
+        part = "--against" if plan.game.num_players > 1 else "--hint"
+        commands.append(_command("play", *_game(plan), part, model))
     return commands
 
 
