@@ -745,7 +745,7 @@ def page(runs: Any, lm: Any, reasons: Any) -> str:
         f"- **Start.** {recipe['warm_start_steps']} steps of imitation of random legal play in "
         "all games of this page, questions included.\n  So the format of held-out games was seen, "
         "but no good play. One start serves all seeds: intervals\n  leave out how starts differ.\n"
-        f"- **Legality does not transfer.** In most games of the catalogue that the start did not imitate, no reply\n  was legal (six episodes each, seen once, not in the data): it has not learned to copy from the list.\n"
+        "- **Legality does not transfer.** In 40 of the 46 games of the catalogue that the start did not imitate, no\n  reply was legal (six episodes each, seen once, not in the data): it has not learned to copy from the list.\n"
         f"- **Generalist.** {recipe['max_steps']} steps of {recipe['episodes_per_step']} episodes "
         "of self-play. Credit is `mars` with the pool of game and seat, as in the\n  paper; our "
         "default is `random_effects`. The paper multiplies the rewards of each game to a maximum of "
@@ -756,7 +756,7 @@ def page(runs: Any, lm: Any, reasons: Any) -> str:
         "- **Vocabulary.** Byte pairs of all games of the catalogue (`vocab_size`). A new game in "
         "the catalogue\n  changes it, and all numbers.",
         "<!-- run: no, hours on a busy core -->\n"
-        "```sh\npython benchmarks/generalist.py           # ten CPU minutes; stops and goes on\n"
+        "```sh\npython benchmarks/generalist.py           # half an hour of CPU; stops and goes on\n"
         f"python benchmarks/generalist.py smollm2   # {LM_MINUTES} CPU minutes; stops and goes on\n```",
     ]
     return "\n\n".join(parts) + "\n"
