@@ -94,9 +94,8 @@ def checks(
         check_opponents(draft)
         check_used(draft, games_of(draft))
         check_policies(job.warm_start_teacher or [])
-        check_policies(
-            [one["teacher"] for one in draft.losses.values() if "teacher" in one]
-        )
+        teachers = [(one or {}).get("teacher") for one in draft.losses.values()]
+        check_policies([name for name in teachers if isinstance(name, str)])
         for plan in games_of(draft):
             check_policies(plan.seats or [])
             for seat, learns in enumerate(plan.learners):
