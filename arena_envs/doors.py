@@ -475,7 +475,7 @@ def _positional(
         got = one.name + (f":{one.argument}" if has_argument else "")
         got += f"({', '.join(one.inner)})" * bool(num)
         hint = "; put a path with parentheses or commas into quotes" if num else ""
-        raise ValueError(f"want a {kind} as {usage}, got {got!r}{hint}")
+        raise ValueError(f"want a {kind} as {usage}, got {got!r:.200}{hint}")
     first = [_converted(one, takes[0].annotation)] if has_argument else []
     return [*first, *one.inner]
 

@@ -62,6 +62,7 @@ GENERATED = {  # by a script that a test or the page's head names
     "replies.md",
     "self-play.md",
     "smollm2.md",
+    "terms.md",
     "textarena.md",
     *(f"credit/{name}.md" for name in ("README", "choose", "estimators", "games")),
     *(f"credit/{name}.md" for name in ("language", "report")),

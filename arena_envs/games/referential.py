@@ -124,8 +124,8 @@ def read_attributes(
         raise ValueError(f"want an attribute or more in {param}, got none")
     first: dict[str, int] = {}
     for number, row in enumerate(rows, 1):
-        place = where.format(number)
-        check_words(row, f"{place}, value {{}}")
+        place = f"{where} {number}"
+        check_words(row, f"{place}, value")
         if others := [value for value in row if not _WORD.fullmatch(value)]:
             raise wrong("letters", place=place, got=others[0])
         if len(row) < 2:

@@ -137,16 +137,16 @@ def read_rows(param: str, source: str | Path | Rows) -> tuple[tuple[str, ...], .
         return shipped_rows(SHIPPED)
     rows, where = rows_of(param, source, SHIPPED, "card")
     for number, row in enumerate(rows, 1):
-        _check_row(row, where.format(number))
+        _check_row(row, f"{where} {number}")
     for column in (0, 1):
-        check_words([row[column] for row in rows], f"{where}, column {column + 1}")
+        check_words([row[column] for row in rows], where, f", column {column + 1}")
     if not 2 <= len(rows) <= MAX_CARDS:
         raise ValueError(f"want 2 to {MAX_CARDS:,} cards in {param}, got {len(rows)}")
     return tuple(map(tuple, rows))
 
 
 def _check_row(row: Sequence[str], place: str) -> None:
-    check_words(row, f"{place}, column {{}}")
+    check_words(row, f"{place}, column")
     if len(row) < 2:
         raise wrong("short_row", place=place, num=len(row))
     if others := [word for word in row if not _WORD.fullmatch(word)]:

@@ -102,13 +102,13 @@ def read_rows(param: str, source: str | Path | Rows) -> tuple[tuple[str, ...], .
             f"want a header with questions and two things or more in {param}, got "
             f"{len(rows)} rows"
         )
-    check_words(rows[0], f"{where.format(1)}, column {{}}")
+    check_words(rows[0], f"{where} 1, column")
     check_words([row[0] if row else "" for row in rows], where)
     for number, row in enumerate(rows, 1):
         wrong = [cell for cell in row[1:] if number > 1 and cell not in CELLS]
         if wrong or len(row) != len(rows[0]):
             raise ValueError(
-                f"{where.format(number)}: want {len(rows[0]) - 1} cells 'yes' or 'no' after "
+                f"{where} {number}: want {len(rows[0]) - 1} cells 'yes' or 'no' after "
                 f"{row[0]!r}, got {len(row) - 1} cells, {len(wrong)} of them others: "
                 "correct the row"
             )

@@ -58,7 +58,7 @@ def test_a_file_is_read_by_its_path(tmp_path: Path) -> None:
 def test_a_file_with_errors_is_refused_with_its_line(
     text: str, message: str, tmp_path: Path
 ) -> None:
-    path = tmp_path / "own.txt"
+    path = tmp_path / "{}my{own.txt"  # no field of a message
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         read_words("words", path, min_words=2)

@@ -64,7 +64,7 @@ def read_words(
     True
     """
     if isinstance(source, str | Path):
-        where = f"{param} ({source}), line {{}}"
+        where = f"{param} ({source}), line"
         names = f"the name of a list ({', '.join(NAMES)})"
         words: Sequence[str] = (
             _shipped(f"{source}.txt")
@@ -72,7 +72,7 @@ def read_words(
             else _lines_of(param, source, names, "word", iter)
         )
     elif isinstance(source, Sequence):
-        where, words = f"{param}, word {{}}", source
+        where, words = f"{param}, word", source
     else:
         raise wrong("words", param=param, listed=", ".join(NAMES), source=source)
     check_words(words, where)
@@ -98,7 +98,7 @@ def shipped_rows(name: str) -> tuple[tuple[str, ...], ...]:
 def rows_of(
     param: str, source: str | Path | Rows, shipped: str, row: str
 ) -> tuple[Rows, str]:
-    """The rows of a table, and where a row stands, with `{}` for its number.
+    """The rows of a table, and where a row stands, without its number.
 
     Args:
         param: name of the game's parameter, for error messages.
@@ -112,12 +112,12 @@ def rows_of(
     if isinstance(source, str | Path):
         line = f"{row}, with commas between words"
         rows = _lines_of(param, source, repr(shipped), line, csv.reader)
-        return rows, f"{param} ({source}), line {{}}"
+        return rows, f"{param} ({source}), line"
     if not isinstance(source, Sequence) or not all(
         isinstance(each, Sequence) and not isinstance(each, str) for each in source
     ):
         raise wrong("rows", param=param, shipped=shipped, row=row, source=source)
-    return source, f"{param}, {row} {{}}"
+    return source, f"{param}, {row}"
 
 
 @cache
@@ -187,19 +187,20 @@ def of_list(
     return tuple(rows)
 
 
-def check_words(words: Iterable[object], where: str) -> None:
+def check_words(words: Iterable[object], where: str, after: str = "") -> None:
     """Raises if a word is malformed or stands twice.
 
     Args:
         words: of the list.
-        where: says where a word stands, with `{}` for its number.
+        where: says where a word stands, up to its number.
+        after: what follows the number.
     """
     first: dict[str, int] = {}
     for number, word in enumerate(words, 1):
+        place = f"{where} {number}{after}"
         if not isinstance(word, str) or not WORD.fullmatch(word):
-            raise wrong("letters", place=where.format(number), word=word)
+            raise wrong("letters", place=place, word=word)
         if word in first:
-            place = where.format(number)
             raise wrong("twice", place=place, word=word, first=first[word])
         first[word] = number
 

@@ -80,6 +80,15 @@ def test_a_folder_of_another_sweep_is_refused(tmp_path, shown):
     assert "is of a sweep of leduc-tiny" in " ".join(error.split())
 
 
+def test_a_dry_run_prints_the_plans_alone(tmp_path, shown):
+    folder = tmp_path / "new"
+    options = ("--vary", "credit=mars", "--output-dir", folder, "--seeds", 1)
+    done = shown(*options, "--num_layers", 1, "--dry-run")
+    assert done.returncode == 0
+    assert done.stdout.count("refused on this machine") == 1
+    assert not folder.exists()
+
+
 def test_ctrl_c_waits_until_the_run_has_saved_its_checkpoint(
     tmp_path, monkeypatch, capsys
 ):

@@ -433,7 +433,7 @@ def test_a_checkpoint_of_another_model_is_refused(
         (["--scale_rewards", "batch"], "does not support scale_rewards"),
         (
             ["--save_steps", "3", "--num_iterations", "2"],
-            "want save_steps divisible by 2",
+            "got 3; give --save_steps 2 or 4",
         ),
         ([*EXACT, "--top_k", "5"], "critic='exact' takes top_k 0, got 5"),
         ([*EXACT, "--opponents", "[self, 'ismcts:10']"], "got 'ismcts:10' in seat 1"),

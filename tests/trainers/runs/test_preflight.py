@@ -46,7 +46,10 @@ REFUSED = [
     (["--use_vllm", "true", "--top_k", "5"], "use_vllm does not support top_k"),
     (["--lora_r", "4"], "want sync_ref_model false with lora_r"),
     ([*PLANNER, "{planner: {lora_r: 4}, worker: {lora_r: 4}}"], "with lora_r or roles"),
-    ([*PLANNER, "{planner: {}, worker: {lora_r: 4}}"], "['planner'] has no rank; give"),
+    (
+        [*PLANNER, "{planner: {}, worker: {lora_r: 4}}"],
+        "roles['planner'] beside adapters; give",
+    ),
     ([*PLANNER, "{boss: {lora_r: 4}}"], "the roles planner, worker, got boss"),
     ([*PLANNER, "{planner: 3}"], "got planner"),
     (["--roles", "{planner: {}, worker: {}}"], "roles by name need agent; give it, as"),

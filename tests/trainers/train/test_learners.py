@@ -257,7 +257,7 @@ def test_a_step_without_a_turn_of_its_learner_logs_no_return(make, generated):
     )
 
 
-def test_seats_adapted_of_their_own(make):
+def test_seats_have_adapters_of_their_own(make):
     trainer = make(SEATS, None, update={"freeze": [1]}, max_steps=2)
     before = weights_of(trainer, "seat_1")
     trainer.train()
@@ -447,7 +447,7 @@ def test_a_saved_whole_model_is_an_ordinary_one(make, tmp_path):
 def test_roles_need_an_agent_and_a_rank(make):
     with pytest.raises(ValueError, match="need agent, such as planner_worker"):
         make(TWO, None)
-    with pytest.raises(ValueError, match=r"roles\['worker'\] has no rank"):
+    with pytest.raises(ValueError, match=r"whole model in roles\['worker'\]"):
         make({"planner": {"lora_r": 2}, "worker": {}})
     base = LoraConfig(**LORA, lora_alpha=6)
     trainer = make({"planner": {}, "worker": {"lora_r": 4}}, peft=base)

@@ -232,6 +232,7 @@ def test_targets_are_returns_as_the_estimator_sees_them(
         ({"critic": "nowhere:Critic"}, "nor is there a module 'nowhere'"),
         ({"credit": "mars"}, "credit 'mars' reads no values of critic='tokens'"),
         ({"credit": "counterfactual"}, "needs the column 'action_value'"),
+        ({"critic": "utterances"}, r"'tokens.value', which .*: set critic='tokens'$"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings, overrides, message):

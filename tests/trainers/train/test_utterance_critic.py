@@ -157,6 +157,15 @@ def test_options_out_of_range_are_refused(make_trainer, name, value):
         make_trainer(**ARCHER, critic_args={name: value})
 
 
+@pytest.mark.parametrize("critic", [None, "features", "tokens"])
+def test_a_critic_without_values_of_actions_is_refused_with_one_that_has_them(
+    settings, critic
+):
+    given = {**settings, **ARCHER, "critic": critic}
+    with pytest.raises(ValueError, match=r"'action_value', .* or 'utterances'"):
+        check_credit(TurnGRPOConfig(**given))
+
+
 def test_several_processes_are_refused(settings, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(ValueError, match="'utterances' does not support several proc"):

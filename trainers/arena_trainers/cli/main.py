@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from arena_envs.checks import errors
 from arena_envs.doors import find_modules_here, missing_extra, split
 from arena_trainers import extras
 from arena_trainers.checkpoint import newest_checkpoint, step_of
@@ -54,6 +55,8 @@ from arena_wrappers.records import write_whole
 
 if TYPE_CHECKING:
     from arena_trainers.runs.run import Run, Stopper
+
+wrong = errors(__name__)
 
 app = typer.Typer(
     name="arena",
@@ -118,13 +121,10 @@ def _check(request: Request, is_main: bool) -> None:
             if refused:
                 raise typer.Exit(2)
         return
+    if request.dry and is_loop(settings):
+        raise wrong("dry_rounds")
     if request.dry:
-        raise ValueError(
-            "--dry-run plans self-play, and not rounds; leave it out"
-            if is_loop(settings)
-            else "--dry-run plans self-play; for rows, arena data ... --dry-run counts their "
-            "tokens"
-        )
+        raise wrong("dry_rows")
     extras.require(preflight.NEEDED, "train")
     if is_loop(settings):
         read_loop(settings)
@@ -266,6 +266,8 @@ def sweep(
             request = read_request(command)
             if not folder.exists():  # refuses mistakes before hours of training
                 _check(request, is_main=True)
+        if request.dry:
+            return
         _check_sweep(output_dir / "sweep.json", arguments)
     for folder, command in jobs:
         _train_once(folder, command)
@@ -290,9 +292,7 @@ def _check_sweep(path: Path, arguments: Sequence[str]) -> None:
     """Notes the arguments of a new sweep; refuses those of another one."""
     before = json.loads(path.read_text()) if path.is_file() else [*arguments]
     if before != [*arguments]:
-        raise ValueError(
-            f"{path} is of a sweep of {shlex.join(before)}; give another --output-dir"
-        )
+        raise wrong("other_sweep", path=path, before=shlex.join(before))
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps(list(arguments)))
 

@@ -4,8 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from arena_envs.checks import did_you_mean
+from arena_envs.checks import did_you_mean, errors
 from arena_envs.doors import Door
+
+wrong = errors(__name__)
 
 T = TypeVar("T")
 SELF_PLAY = "turn_grpo"  # the trainer of a run that names none
@@ -52,10 +54,7 @@ class Given:
     ) -> T:
         """A trainer of a class with these parts, or `other` ones; `collate` makes its batches."""
         if getattr(self.args, "precompute_ref_log_probs", False):
-            raise ValueError(
-                "want precompute_ref_log_probs off with rows of tokens and masks; leave it "
-                "out"
-            )
+            raise wrong("precomputed")
         parts: dict[str, Any] = {
             "args": self.args,
             "train_dataset": self.rows,
@@ -121,7 +120,5 @@ def row_trainer(name: str) -> RowTrainer:
     check_name(name)
     made = row_trainers.make(name)
     if not isinstance(made, RowTrainer):
-        raise ValueError(
-            f"trainer {name!r}: want a function that returns a RowTrainer, got {made!r:.60}"
-        )
+        raise wrong("other_trainer", name=name, made=made)
     return made

@@ -157,7 +157,9 @@ def refuse_saving_between_generations(args: Any) -> None:
     """Raises if a checkpoint, which saves no generation batch, could fall inside one."""
     saves = args.save_strategy == "steps" and args.save_steps >= 1
     if saves and args.save_steps % args.window:
-        raise wrong("save_steps", args=args)
+        less = args.save_steps // args.window * args.window
+        fits = " or ".join(str(n) for n in (less, less + args.window) if n)
+        raise wrong("save_steps", args=args, fits=fits)
 
 
 def check_critic(args: Any) -> None:
@@ -242,9 +244,7 @@ def check_roles(args: Any) -> None:
     roles, update = args.roles, args.update
     kinds = {type(key) for key in roles}
     if kinds not in (set(), {str}, {int}) or (int in kinds and args.agent):
-        raise ValueError(
-            f"want roles of an agent, or seats without one, got {[*roles]}"
-        )
+        raise wrong("role_kinds", roles=[*roles])
     if args.agent is not None:
         agent_of(args.agent)(dict.fromkeys(roles, RandomPolicy()) or RandomPolicy())
     for key, options in roles.items():
@@ -265,10 +265,7 @@ def check_roles(args: Any) -> None:
         case _:
             fits = update == "joint" or (bool(roles) and update == "sequential")
     if not fits:
-        raise ValueError(
-            "want update as joint, sequential, {alternate: 20} or {freeze: [...]} with some, but "
-            f"not all, of the roles {[*roles] or '(none: set roles)'}, got {update!r}"
-        )
+        raise wrong("update", roles=[*roles] or "(none: set roles)", update=update)
     refused = "critic", "reference", "load_best_model_at_end"
     used = [name for name in refused if getattr(args, name, None)]
     if roles and (used := used + ["opponents"] * names_matchmaker(args.opponents)):
@@ -416,9 +413,7 @@ class SelfPlay:
             if own and of_trl.get(name, default) != default:
                 raise wrong("surrogate", name=name, own=own)
         if self.reference is not None and not self.reads_reference:
-            raise ValueError(
-                "nothing reads the reference; set beta, or a term such as kl_to in losses"
-            )
+            raise wrong("unread_reference")
         if self.reference_prompt is not None and self.layout != "turn":
             raise wrong("reference_layout", layout=self.layout)
 
@@ -727,7 +722,7 @@ ABSENT = {
     "value": f"{CRITICS}, or {FUNCTION}",
     "next_value": CRITICS,
     "action_value": "set critic='exact', for games that can be enumerated, or "
-    + FUNCTION,
+    f"'utterances', or {FUNCTION}",
     "tokens.value": "set critic='tokens'",
     **dict.fromkeys(BRANCH_COLUMNS, "episodes do not branch; set branch"),
     "stratum": f"games define no strata; {FUNCTION}",
@@ -755,15 +750,15 @@ def check_credit_columns(args: Any, functions: Collection[str] = ()) -> tuple[st
     needed = credit.needed_columns(args.credit, args.within_turn)
     wanted = tuple(dict.fromkeys([*needed, *named]))
     provided = (*PROVIDED, *functions)
-    if args.critic is not None:
-        if not set(of_critic(args.critic).columns) & set(wanted):
-            raise wrong("unread_critic", args=args)
-        provided += of_critic(args.critic).columns
+    supplied = of_critic(args.critic).columns
+    provided += supplied
     if args.branch is not None:
         _check_branch(args, wanted)
         provided += BRANCH_COLUMNS
         wanted = tuple(dict.fromkeys([*wanted, *BRANCH_COLUMNS]))
-    _check_provided(args, wanted, provided)
+    _check_provided(args, [*named, *wanted], provided)
+    if args.critic is not None and not {*supplied} & {*wanted}:
+        raise wrong("unread_critic", args=args)
     check_engine_columns(args, wanted)
     return tuple(dict.fromkeys([*wanted, *functions]))
 
@@ -796,7 +791,8 @@ def _named_columns(args: Any) -> list[str]:
     if mixed and keeps_state(find_estimator(args.credit)):
         raise wrong("kept_state", args=args, mixed=mixed, named=named)
     tokens = [f"tokens.{value}" for value in args.credit_args.values()]
-    return named + [name for name in tokens if name in ON_DEMAND]
+    read = [name for name, value in args.credit_args.items() if value == "column"]
+    return named + read + [name for name in tokens if name in ON_DEMAND]
 
 
 def _check_provided(args: Any, wanted: Sequence[str], provided: Sequence[str]) -> None:

@@ -11,12 +11,12 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from arena_envs.checks import errors
 from arena_trainers.engines.settings import by_server
 from arena_trainers.lm import adapters
 from arena_trainers.lm.backends.scoring import (
@@ -40,6 +40,8 @@ from arena_trainers.train.settings import MAX_REPLY_TOKENS
 from arena_wrappers import PromptOptions, RandomPolicy, play
 from arena_wrappers.prompts import PROMPT_OPTIONS, Message
 
+wrong = errors(__name__)
+
 
 def known_config(model: str, folder: Path | None) -> Any:
     """The configuration of a model that is on this machine, or is listed.
@@ -56,19 +58,13 @@ def known_config(model: str, folder: Path | None) -> Any:
 
     if folder is not None or Path(model, "config.json").is_file():
         return AutoConfig.from_pretrained(folder or model)
-    text = (files("arena_trainers.runs.checks") / "published.json").read_text(
-        encoding="utf-8"
+    published = json.loads(
+        Path(__file__).with_name("published.json").read_text("utf-8")
     )
-    listed = {
-        name.rpartition("/")[2]: sizes for name, sizes in json.loads(text).items()
-    }
+    listed = {name.rpartition("/")[2]: sizes for name, sizes in published.items()}
     sizes = listed.get(Path(model).name)
     if sizes is None:
-        raise ValueError(
-            f"want a model whose sizes are known, got {model!r}, which is not on this "
-            f"machine and none of {', '.join(json.loads(text))}; give a folder with its "
-            "config.json (--model PATH)"
-        )
+        raise wrong("unknown_sizes", model=model, known=", ".join(published))
     return AutoConfig.for_model(**sizes)
 
 
@@ -181,10 +177,7 @@ def _batches(args: Any) -> tuple[int, float, int]:
     steps = args.steps_per_generation or accumulated
     batch = args.generation_batch_size or per_pass * steps
     if batch < 1 or args.num_iterations < 1:
-        raise ValueError(
-            f"want an episode per generation batch and num_iterations of at least 1, got "
-            f"{batch} and {args.num_iterations}"
-        )
+        raise wrong("no_batch", batch=batch, args=args)
     return episodes, episodes / args.num_iterations / batch, batch
 
 
@@ -419,7 +412,7 @@ def plan_lines(
             f"{args.max_steps} steps on one GPU: {made:.1f} hours of generation, "
             f"{trained:.1f} of training"
         )
-        lines += [*gpu_table(method, load), "", *_labelled("time", text)]
+        lines += [*gpu_table(method, load), "", *_headed("time".ljust(LABEL), text)]
     assumed = assumptions(method)
     if by_server(args):
         assumed.insert(0, SERVER)
@@ -538,7 +531,11 @@ def _size_lines(
         "replies": f"{load.longest_reply} tokens at most, {load.reply_tokens:.0f} on "
         "average (assumed)",
     }
-    return [line for label, text in said.items() for line in _labelled(label, text)]
+    return [
+        line
+        for label, text in said.items()
+        for line in _headed(label.ljust(LABEL), text)
+    ]
 
 
 def _names(games: Sequence[GamePlan], opponents: Any) -> list[str]:
@@ -623,17 +620,10 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
-def _labelled(label: str, text: str) -> list[str]:
-    return textwrap.wrap(
-        text, WIDTH, initial_indent=f"{label:<{LABEL}}", subsequent_indent=" " * LABEL
-    )
+def _headed(head: str, text: str) -> list[str]:
+    rest = " " * len(head)
+    return textwrap.wrap(text, WIDTH, initial_indent=head, subsequent_indent=rest)
 
 
 def _listed(items: Sequence[str]) -> list[str]:
-    return [
-        line
-        for item in items
-        for line in textwrap.wrap(
-            item, WIDTH, initial_indent="- ", subsequent_indent="  "
-        )
-    ]
+    return [line for item in items for line in _headed("- ", item)]

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from arena_envs.checks import did_you_mean, install_advice
+from arena_envs.checks import did_you_mean, errors, install_advice
 from arena_envs.doors import split
 from arena_trainers import extras
 from arena_trainers.engines.adapters import NO_ADAPTER, plays_adapters
@@ -44,6 +44,8 @@ from arena_trainers.train.settings import (
 )
 from arena_wrappers import Policy, RandomPolicy, make_policy
 from arena_wrappers.policies import names_person
+
+wrong = errors(__name__)
 
 NEEDED = (
     *("torch", "transformers", "trl", "accelerate", "datasets"),
@@ -100,9 +102,7 @@ def checks(
             check_policies(plan.seats or [])
             for seat, learns in enumerate(plan.learners):
                 if learns and int in map(type, draft.roles) and seat not in draft.roles:
-                    raise ValueError(
-                        f"want roles for seat {seat} of {plan.id}, which learns"
-                    )
+                    raise wrong("no_role", seat=seat, plan=plan)
 
     def check_folder() -> None:
         if not resume and os.environ.get("RANK", "0") == "0":
@@ -174,11 +174,7 @@ def check_policies(strings: str | Sequence[str]) -> None:
     """
     for string in {strings} if isinstance(strings, str) else {*strings}:
         if names_person(string):
-            raise ValueError(
-                f"want no person in training, got {string!r}: a step plays many episodes; "
-                "measure the trained model with arena eval lm:RUN/model GAME --against human "
-                "--no-baselines"
-            )
+            raise wrong("person", string=string)
         if string != "self":
             make_policy(string, _STAND_INS)
 
@@ -217,10 +213,7 @@ def check_lora(job: JobConfig, args: Any) -> None:
         )
     check_sizes(job, args)
     if (is_adapted or args.roles) and args.sync_ref_model:
-        raise ValueError(
-            "want sync_ref_model false with lora_r or roles: the reference is the model before "
-            "training, which does not change; give --sync_ref_model false"
-        )
+        raise wrong("moving_reference")
 
 
 def check_sizes(job: JobConfig, args: Any) -> None:
@@ -284,6 +277,4 @@ def check_reporters(report_to: Any) -> None:
         if packages and not any(map(extras.is_installed, packages)):
             what = packages[0].replace(".", "-")
             todo = install_advice("track") if name in TRACKED else f"pip install {what}"
-            raise ValueError(
-                f"report_to={name!r} needs the package {packages[0]!r}; {todo}"
-            )
+            raise wrong("no_reporter", name=name, packages=packages, todo=todo)
