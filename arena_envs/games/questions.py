@@ -387,7 +387,14 @@ def mmlu_dev(subject: str | None = None) -> TaskList:
         files = {subject: files[subject]}
     tasks = []
     for file in files.values():
-        for one in value_of(file.read_text("utf-8"))["fewshot_config"]["samples"]:
+        try:
+            samples = value_of(file.read_text("utf-8"))["fewshot_config"]["samples"]
+        except (KeyError, TypeError):
+            raise ValueError(
+                f"want samples of fewshot_config in {file.name} of lm-eval, got none; install "
+                "another version of lm-eval"
+            ) from None
+        for one in samples:
             question, *choices = re.split(r"\s+\([A-J]\) ", one["question"])
             told = re.search(r"answer is (\([A-J]\))\W*\Z", one["target"])
             answer = _letter(told and told[1], choices)

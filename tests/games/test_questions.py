@@ -396,6 +396,9 @@ class TestSources:
         assert test.question in ("Where?", "Which?")
         with pytest.raises(ValueError, match="did you mean 'anatomy'"):
             sources.make("mmlu_dev:anatomi")
+        (folder / "mmlu_anatomy.yaml").write_text("dataset_name: anatomy")
+        with pytest.raises(ValueError, match=r"want samples .* in mmlu_anatomy.yaml"):
+            sources.make("mmlu_dev:anatomy")
 
     def test_mmlu_dev_names_its_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "lm_eval", None)

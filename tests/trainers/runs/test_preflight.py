@@ -52,6 +52,7 @@ REFUSED = [
     ),
     ([*PLANNER, "{boss: {lora_r: 4}}"], "the roles planner, worker, got boss"),
     ([*PLANNER, "{planner: 3}"], "got planner"),
+    (["--roles", "{planner: {}, worker: {}}"], "roles by name need agent; give it, as"),
     (["--roles", "{0: {lora_r: 4}}"], "want roles for seat 1 of kuhn_poker, which"),
     (
         ["--roles", "{0: {}, 1: {}}", "--use_vllm", "true", "--vllm_mode", "server"],
@@ -64,6 +65,7 @@ REFUSED = [
         "`hf download no/model`",
     ),
     ([*PLANNER, "{planner: {}, worker: {model: 3}}"], "or as {model: PATH}, a whole"),
+    (["--losses", "{kickstart: {teacher: cfrr}}"], "no policy 'cfrr'; did you mean"),
     (["--opponents", "self,human"], "want no person in training, got 'human'"),
     (["--lora_alpha", "4"], "lora_r is 0; give a rank: --lora_r 16"),
     (["--seed", "--rules", "false"], "option --seed lacks a value"),
@@ -105,6 +107,13 @@ assert not {{"torch", "transformers", "trl"}} & sys.modules.keys()
         [sys.executable, "-c", code], env=environment, cwd=tmp_path, check=True
     )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_models_of_roles_of_another_size_are_refused_before_the_start(model_folder):
+    roles = {"planner": {}, "worker": {"model": str(model_folder)}}
+    given = {"agent": "planner_worker", "roles": roles}
+    with pytest.raises(ValueError, match="with hidden_size 16 instead of 64"):
+        preflight.check_sizes(*preflight.read_options(given))
 
 
 def test_the_list_of_options_is_that_of_the_installed_trl():

@@ -230,7 +230,7 @@ def test_targets_are_returns_as_the_estimator_sees_them(
         ({"critic_args": {"shared": 3}}, "want shared True or False, got 3"),
         ({"critic": "token"}, "no critic 'token'; did you mean 'tokens'"),
         ({"critic": "nowhere:Critic"}, "nor is there a module 'nowhere'"),
-        ({"credit": "mars"}, "credit 'mars' reads no values, got critic='tokens'"),
+        ({"credit": "mars"}, "credit 'mars' reads no values of critic='tokens'"),
         ({"credit": "counterfactual"}, "needs the column 'action_value'"),
         ({"critic": "utterances"}, r"'tokens.value', which .*: set critic='tokens'$"),
     ],

@@ -45,7 +45,7 @@ def saved_model(folder: Path) -> Path:
         lacks = f"which is a run with rounds: its last model is in {str(rounds[-1])!r}"
     elif own := role_folders(folder) or role_folders(folder / "model"):
         names = ", ".join(path.name for path in own)
-        lacks = f"with a model for each role: give lm:{own[0].as_posix()}, or another of {names}"
+        lacks = f"with a model for each role: give {own[0].as_posix()}, or another of {names}"
     raise ValueError(f"want a folder with a saved model, got {str(folder)!r} {lacks}")
 
 

@@ -393,7 +393,7 @@ LEARNERS = "mean return of the seats that learn"
 HELD_OUT = "score against the start"
 NO_SCORE = (
     "no best model is kept: training measured no score. It measures the exact NashConv of "
-    "a small game if evaluate_every is above 0, the mean return of one cooperative game or "
+    "a small game if evaluate_every is above 0 (not of an agent or roles), the mean return of one cooperative game or "
     "against opponents that stay the same, and with start_episodes the score of one game against the start"
 )
 

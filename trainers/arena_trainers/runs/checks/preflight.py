@@ -8,6 +8,7 @@ import json
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,12 @@ from arena_trainers import extras
 from arena_trainers.engines.adapters import NO_ADAPTER, plays_adapters
 from arena_trainers.engines.settings import check_server
 from arena_trainers.lm import best_of
-from arena_trainers.lm.models import adapted, adapter_base, check_language_model
+from arena_trainers.lm.models import (
+    adapted,
+    adapter_base,
+    check_language_model,
+    find_model,
+)
 from arena_trainers.matchmaking import make_matchmaker, matchmakers
 from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.options import Option, options_of, unknown_option
@@ -90,6 +96,8 @@ def checks(
         check_opponents(draft)
         check_used(draft, games_of(draft))
         check_policies(job.warm_start_teacher or [])
+        teachers = [(one or {}).get("teacher") for one in draft.losses.values()]
+        check_policies([name for name in teachers if isinstance(name, str)])
         for plan in games_of(draft):
             check_policies(plan.seats or [])
             for seat, learns in enumerate(plan.learners):
@@ -188,7 +196,7 @@ def check_lora(job: JobConfig, args: Any) -> None:
 
     Raises:
         ValueError: `sync_ref_model` is set, only some roles have a rank, a role's model is
-            missing, or vLLM would have to play learners or snapshots of all weights.
+            missing or of another size, roles lack their agent, or vLLM would have to play learners or snapshots of all weights.
         ModuleNotFoundError: peft is missing; says how to install it.
     """
     is_adapted = adapted(args.roles, job.lora_r > 0)
@@ -199,11 +207,38 @@ def check_lora(job: JobConfig, args: Any) -> None:
         past = make_matchmaker(args.opponents) if named else None
         if (args.roles and args.use_vllm) or plays_adapters(args, past):
             raise ValueError(NO_ADAPTER)
-    for options in args.roles.values():
-        if "model" in options:
-            check_language_model(options["model"])
+    if args.agent is None and str in map(type, args.roles):
+        raise ValueError(
+            "roles by name need agent; give it, as in --agent planner_worker"
+        )
+    check_sizes(job, args)
     if (is_adapted or args.roles) and args.sync_ref_model:
         raise wrong("moving_reference")
+
+
+def check_sizes(job: JobConfig, args: Any) -> None:
+    """Raises ValueError for models of roles that are missing or plainly of another size."""
+    sizes: dict[str, Any] = {}
+    for start in dict.fromkeys(args.learner_starts(job.model) if args.roles else ()):
+        found: Any = {
+            "hidden_size": job.hidden_size,
+            "num_hidden_layers": job.num_layers,
+        }
+        if start != "tiny":
+            if start != job.model:
+                check_language_model(start)
+            found = None
+            with suppress(ValueError, RecursionError):  # else the run finds out
+                folder = find_model(start, asks_hub=False)
+                found = folder and json.loads((folder / "config.json").read_bytes())
+        for name in ("model_type", "hidden_size", "num_hidden_layers", "vocab_size"):
+            if isinstance(found, dict) and name in found:
+                want, got = sizes.setdefault(name, found[name]), found[name]
+                if want != got:
+                    raise ValueError(
+                        f"want models of one architecture and size in roles, got {start!r} "
+                        f"with {name} {got} instead of {want}"
+                    )
 
 
 def converted(
