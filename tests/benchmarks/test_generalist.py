@@ -24,13 +24,21 @@ def runs_of(values):
 
 
 def test_the_page_is_that_of_its_data():
-    found = json.loads((generalist.DOCS / "self-play.json").read_text())
-    now = read(generalist.DOCS / "self-play.json", generalist.made_with())
-    assert {n: len(r) for n, r in now[generalist.SETTING].items()} == {
-        n: len(r) for n, r in found["runs"][generalist.SETTING].items()
+    files = {
+        "self-play.json": generalist.made_with(),
+        "self-play-smollm2.json": generalist.lm_made_with(),
     }
+    now = {}
+    for name, made_with in files.items():
+        found = json.loads((generalist.DOCS / name).read_text())["runs"]
+        now |= read(generalist.DOCS / name, made_with)
+        for setting, runs in found.items():
+            assert {n: len(r) for n, r in now[setting].items()} == {
+                n: len(r) for n, r in runs.items()
+            }
+    parts = (generalist.SETTING, *generalist.LM_CREDIT)
     page = (generalist.DOCS / "self-play.md").read_text()
-    assert page == generalist.page(now[generalist.SETTING])
+    assert page == generalist.page(*(now[part] for part in parts))
 
 
 def test_differences_are_paired_by_seed():
@@ -43,7 +51,9 @@ def test_differences_are_paired_by_seed():
 
 
 def test_a_missing_variant_leaves_its_cells_empty():
-    page = generalist.page(runs_of({"start": [0.0, 1.0], "generalist": [0.0, 1.0]}))
+    page = generalist.page(
+        runs_of({"start": [0.0, 1.0], "generalist": [0.0, 1.0]}), {}, {}
+    )
     assert "| Nim | - | - | 0.500 | 0.500 | +0.000 ± 0.000 | - | - |" in page
     assert "than the start: better in none; worse in none" in page
 
