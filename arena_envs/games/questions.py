@@ -20,7 +20,8 @@ the one that counted: the answer that most of the seats that count gave last; am
 
 A reply ends with "answer" and the answer; words before it are the message. Without the word "answer", a
 `\boxed{...}` or the last line is the answer. The legal actions are a finite core, the same for every question: the
-most common answers to the questions of the train split, and "answer unknown", which a bad reply becomes.
+most common answers to the questions of the train split, with every letter of their choices, and "answer unknown",
+which a bad reply becomes.
 
 Measure of an episode: `right`, the score of the answer that counted.
 """
@@ -610,8 +611,9 @@ class Questions(BaseGame[State, Action]):
 
     @cached_property
     def core(self) -> Sequence[Utterance]:
-        """The most common answers to questions of the train split, and "unknown"."""
-        answers = [task.answer for task in self.bank.tasks("train")]
+        """The most common answers of the train split, or all its letters, and "unknown"."""
+        tasks = self.bank.tasks("train")
+        answers = [a for t in tasks for a in LETTERS[: len(t.choices)] or [t.answer]]
         shown = Counter(answer for answer in answers if _SHOWN.fullmatch(answer))
         common = {fold(answer): answer for answer, _ in shown.most_common(MAX_CORE)}
         common.pop("unknown", None)

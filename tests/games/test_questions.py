@@ -273,6 +273,12 @@ class TestSources:
         for task in tasks:
             assert task.choices["ABCD".index(task.answer)] == "gold"
 
+    def test_each_letter_of_choices_is_a_legal_action(self, tmp_path: Path) -> None:
+        """One that is never right, too: without it random play would be right too often."""
+        path = jsonl(tmp_path / "a.jsonl", *({**MMLU, "question": q} for q in "xyz"))
+        game = Questions(source=path)
+        assert [action.values for action in game.core[:-1]] == [("A",), ("B",)]
+
     def test_two_files_are_two_splits_without_common_questions(
         self, tmp_path: Path
     ) -> None:

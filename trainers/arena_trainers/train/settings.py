@@ -157,7 +157,7 @@ def refuse_saving_between_generations(args: Any) -> None:
     """Raises if a checkpoint, which saves no generation batch, could fall inside one."""
     saves = args.save_strategy == "steps" and args.save_steps >= 1
     if saves and args.save_steps % args.window:
-        less = args.save_steps // args.window * args.window
+        less = int(args.save_steps) // args.window * args.window
         fits = " or ".join(str(n) for n in (less, less + args.window) if n)
         raise wrong("save_steps", args=args, fits=fits)
 
