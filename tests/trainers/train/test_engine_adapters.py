@@ -12,8 +12,14 @@ from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.runs.checks.preflight import check_lora
 
 ENGINE = SimpleNamespace(
-    use_vllm=True, vllm_mode="colocate", opponents="past_selves", roles={}
+    use_vllm=True,
+    vllm_mode="colocate",
+    opponents="past_selves",
+    roles={},
+    agent="planner_worker",
+    learner_starts=lambda model: [model],
 )
+JOB = SimpleNamespace(lora_r=0, model="tiny", hidden_size=16, num_layers=1)
 
 
 @pytest.mark.parametrize(
@@ -40,17 +46,14 @@ def test_snapshots_and_learners_of_all_weights_are_refused(roles):
     message = "only where LoRA adapters are trained.*; give --lora_r 16"
     given = SimpleNamespace(**{**vars(ENGINE), "roles": roles})
     with pytest.raises(ValueError, match=message):
-        check_lora(SimpleNamespace(lora_r=0), given)
+        check_lora(JOB, given)
     past = make_matchmaker("past_selves")
     with (
         pytest.raises(ValueError, match=message),
         with_adapters(given, past, "folder", [None]),
     ):
         pytest.fail("an engine was built")
-    check_lora(
-        SimpleNamespace(lora_r=0),
-        SimpleNamespace(**{**vars(ENGINE), "opponents": "random"}),
-    )
+    check_lora(JOB, SimpleNamespace(**{**vars(ENGINE), "opponents": "random"}))
 
 
 def test_an_adapter_that_vllm_does_not_play_names_its_role():
@@ -58,7 +61,7 @@ def test_an_adapter_that_vllm_does_not_play_names_its_role():
     several = SimpleNamespace(
         **{**vars(ENGINE), "opponents": "self", "roles": roles}, sync_ref_model=False
     )
-    check_lora(SimpleNamespace(lora_r=0), several)
+    check_lora(JOB, several)
     configs = [LoraConfig(r=8), LoraConfig(r=1024)]
     with (
         pytest.raises(ValueError, match=r"roles\['worker'\]: want a LoRA rank from 1"),

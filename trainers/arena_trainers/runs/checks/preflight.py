@@ -196,7 +196,8 @@ def check_lora(job: JobConfig, args: Any) -> None:
 
     Raises:
         ValueError: `sync_ref_model` is set, only some roles have a rank, a role's model is
-            missing or of another size, roles lack their agent, or vLLM would have to play learners or snapshots of all weights.
+            missing or of another size, roles lack their agent, or vLLM would have to play
+            learners or snapshots of all weights.
         ModuleNotFoundError: peft is missing; says how to install it.
     """
     is_adapted = adapted(args.roles, job.lora_r > 0)
