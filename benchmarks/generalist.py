@@ -619,7 +619,7 @@ def lm_page(runs: Any) -> list[str]:
         ),
         table(heads, rows).strip(),
         "The legal replies of the start show what imitation of three games teaches about the format of "
-        "others. Runs of 8 steps\nhere, and of 3 below, were made before and showed no difference; "
+        "others. Runs of 8 steps\nhere, and of 3 below, were made before and showed no difference from the start; "
         "these longer ones replace them.",
         *([f"Not measured: {lacking}."] if lacking else []),
     ]
