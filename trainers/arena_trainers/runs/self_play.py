@@ -212,7 +212,7 @@ class SelfPlay(Run):
                 self.say(warning)
 
     def start_policies(self) -> tuple[LMPolicy, Policy]:
-        """The model that self-play starts from, and what plays with it, as in training."""
+        """The model before training, and the policy that plays all seats: it, or an agent on it."""
         args = self.args
         how = {"prompt": args.prompt, "device": args.device, **args.sampling_options}
         policy = LMPolicy.from_pretrained(self.start, **how)

@@ -209,9 +209,7 @@ def check_lora(job: JobConfig, args: Any) -> None:
         if (args.roles and args.use_vllm) or plays_adapters(args, past):
             raise ValueError(NO_ADAPTER)
     if args.agent is None and str in map(type, args.roles):
-        raise ValueError(
-            "roles by name need agent; give it, as in --agent planner_worker"
-        )
+        raise wrong("no_agent")
     check_sizes(job, args)
     if (is_adapted or args.roles) and args.sync_ref_model:
         raise wrong("moving_reference")
@@ -220,26 +218,24 @@ def check_lora(job: JobConfig, args: Any) -> None:
 def check_sizes(job: JobConfig, args: Any) -> None:
     """Raises ValueError for models of roles that are missing or plainly of another size."""
     sizes: dict[str, Any] = {}
-    for start in dict.fromkeys(args.learner_starts(job.model) if args.roles else ()):
-        found: Any = {
-            "hidden_size": job.hidden_size,
-            "num_hidden_layers": job.num_layers,
-        }
-        if start != "tiny":
-            if start != job.model:
-                check_language_model(start)
-            found = None
-            with suppress(ValueError, RecursionError):  # else the run finds out
-                folder = find_model(start, asks_hub=False)
-                found = folder and json.loads((folder / "config.json").read_bytes())
-        for name in ("model_type", "hidden_size", "num_hidden_layers", "vocab_size"):
-            if isinstance(found, dict) and name in found:
-                want, got = sizes.setdefault(name, found[name]), found[name]
-                if want != got:
-                    raise ValueError(
-                        f"want models of one architecture and size in roles, got {start!r} "
-                        f"with {name} {got} instead of {want}"
-                    )
+    for start in dict.fromkeys(args.learner_starts(job.model)):
+        if start not in ("tiny", job.model):
+            check_language_model(start)
+        for name, got in _sizes_of(start, job).items():
+            if got != (want := sizes.setdefault(name, got)):
+                raise wrong("size", start=start, name=name, got=got, want=want)
+
+
+def _sizes_of(start: str, job: JobConfig) -> dict[str, Any]:
+    """The sizes of a model by their names in `config.json`, as far as they are known."""
+    if start == "tiny":
+        return {"hidden_size": job.hidden_size, "num_hidden_layers": job.num_layers}
+    found = None
+    with suppress(ValueError, RecursionError):  # else the run finds out
+        folder = find_model(start, asks_hub=False)
+        found = folder and json.loads((folder / "config.json").read_bytes())
+    names = ("model_type", "hidden_size", "num_hidden_layers", "vocab_size")
+    return {n: found[n] for n in names if n in found} if isinstance(found, dict) else {}
 
 
 def converted(
