@@ -3,33 +3,12 @@
 import difflib
 import operator
 import re
-import sys
-import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 PACKAGES = ("resvg_py", "PIL")  # that draw pixels
-
-
-@cache
-def _told(package: str, folder: str) -> dict[str, dict[str, str]]:
-    root = Path(str(sys.modules[package].__file__)).parent
-    return tomllib.loads((root / folder / "errors.toml").read_text("utf-8"))
-
-
-def errors(module: str) -> Callable[..., Exception]:
-    """The errors of a module by name; `errors.toml` of its folder has their texts."""
-    package, folder, *_, own = module.split(".")
-
-    def wrong(
-        name: str, kind: type[Exception] = ValueError, /, **given: Any
-    ) -> Exception:
-        return kind(_told(package, folder)[own][name].format_map(given))
-
-    return wrong
 
 
 def checked_seed(seed: Any) -> int:

@@ -57,7 +57,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from arena_envs import talk
-from arena_envs.checks import errors
 from arena_envs.game import TERMINAL, filled, param
 from arena_envs.games.kits.haggling import (
     Haggling,
@@ -68,8 +67,6 @@ from arena_envs.games.kits.haggling import (
 )
 from arena_envs.scenes.shapes import Shapes, Table, cells, seat_cell, talk_of
 from arena_envs.talk import CENT, Utterance, money
-
-wrong = errors(__name__)
 
 ROLES = ("seller", "buyer")
 PAST = {"accept": "accepted", "reject": "rejected", "leave": "left"}
@@ -92,7 +89,10 @@ def checked_outside(outside: Sequence[float]) -> tuple[float, float]:
     except (TypeError, ValueError):
         valid = False
     if not valid:
-        raise wrong("outside", outside=outside)
+        raise ValueError(
+            "want outside as a number from 0 to 1 for each of two seats, got "
+            f"{outside!r:.80}"
+        )
     return float(first), float(second)
 
 
@@ -137,13 +137,20 @@ class Negotiation(Haggling):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.highest % (self.num_offers - 1):
-            raise wrong("offers", game=self)
+            raise ValueError(
+                "want 2 * scale / (num_offers - 1) with at most two decimals, got "
+                f"scale={self.scale} and num_offers={self.num_offers}"
+            )
         limits = "above 0 and at most 2, with at most two decimals,"
         factors = checked_factors("factors", self.factors, limits, _is_factor)
         object.__setattr__(self, "factors", factors)
         object.__setattr__(self, "outside", checked_outside(self.outside))
         if not self.drawn:
-            raise wrong("gains", game=self)
+            raise ValueError(
+                "want factors of the buyer that are at least min_gain above one of the "
+                f"seller's, got factors={self.factors!r:.80} and "
+                f"min_gain={self.min_gain}"
+            )
 
     @cached_property
     def all_instances(self) -> Sequence[tuple[float, float]]:
@@ -334,7 +341,9 @@ class Negotiator(talk.Scripted):
             is_gain = price > last if seat == SELLER else price < last
             return price if is_gain else None
         if not game.complete_information:
-            raise wrong("optimal", game=game)
+            raise ValueError(
+                f"want complete_information=True for the style 'optimal', got {game!r}"
+            )
         limits = _worst(game, state, 0), _worst(game, state, 1)
         if limits[0] > limits[1]:
             return None

@@ -68,7 +68,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from arena_envs import talk
-from arena_envs.checks import errors
 from arena_envs.game import (
     CHANCE,
     SPLITS,
@@ -91,8 +90,6 @@ from arena_envs.games.kits.words import (
 )
 from arena_envs.scenes.shapes import Cell, Shapes, Table, cells, talk_of
 from arena_envs.talk import Utterance
-
-wrong = errors(__name__)
 
 SHIPPED = "attributes"  # arena_envs/words/attributes.csv
 HELD_OUT = 50  # objects from which on half of them are held out
@@ -127,12 +124,20 @@ def read_attributes(
         place = f"{where} {number}"
         check_words(row, f"{place}, value")
         if others := [value for value in row if not _WORD.fullmatch(value)]:
-            raise wrong("letters", place=place, got=others[0])
+            raise ValueError(
+                f"{place}: want values of 1 to 20 letters a to z, got "
+                f"{others[0]!r:.80}; correct it"
+            )
         if len(row) < 2:
-            raise wrong("few_values", place=place, num=len(row))
+            raise ValueError(
+                f"{place}: want two values or more, got {len(row)}; add some"
+            )
         for value in row:
             if value in first:
-                raise wrong("twice", place=place, value=value, first=first[value])
+                raise ValueError(
+                    f"{place}: {value!r} stands at {first[value]} already; delete one "
+                    "of the two"
+                )
             first[value] = number
     return tuple(map(tuple, rows))
 
@@ -256,7 +261,10 @@ class Referential(talk.PairedTurns[State, Action]):
         if len(names) >= HELD_OUT or self.split not in SPLITS:
             return tuple(sorted(of_split(names, self.split)))
         if self.split != "train":
-            raise wrong("few_objects", most=HELD_OUT, game=self)
+            raise ValueError(
+                f"want split='train' with fewer than {HELD_OUT} objects, got "
+                f"{self.split!r}: give more num_attributes or num_values"
+            )
         return tuple(sorted(names))
 
     @property

@@ -77,7 +77,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from arena_envs import talk
-from arena_envs.checks import errors
 from arena_envs.game import (
     CHANCE,
     TERMINAL,
@@ -103,8 +102,6 @@ from arena_envs.games.kits.words import (
 )
 from arena_envs.scenes.shapes import Card, Cards, Shapes, talk_of
 from arena_envs.talk import Utterance
-
-wrong = errors(__name__)
 
 SHIPPED = "taboo"  # arena_envs/words/taboo.csv
 MAX_CARDS = 1000
@@ -148,12 +145,21 @@ def read_rows(param: str, source: str | Path | Rows) -> tuple[tuple[str, ...], .
 def _check_row(row: Sequence[str], place: str) -> None:
     check_words(row, f"{place}, column")
     if len(row) < 2:
-        raise wrong("short_row", place=place, num=len(row))
+        raise ValueError(
+            f"{place}: want a word, a clue and forbidden words, got {len(row)}; add "
+            "some, after a comma each"
+        )
     if others := [word for word in row if not _WORD.fullmatch(word)]:
-        raise wrong("letters", place=place, got=others[0])
+        raise ValueError(
+            f"{place}: want words of 2 to 20 letters a to z, got {others[0]!r:.80}; "
+            "correct it"
+        )
     banned = (row[0], *row[2:])
     if fault := fault_of(row[1], banned, secret=row[0], allowed=row[1:2]):
-        raise wrong("clue", place=place, got=row[1], fault=fault)
+        raise ValueError(
+            f"{place}: want a clue that the referee admits, got {row[1]!r}: {fault}; "
+            "choose another"
+        )
 
 
 GIVER, GUESSER = 0, 1

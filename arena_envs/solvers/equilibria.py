@@ -8,7 +8,7 @@ import random
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
-from arena_envs.checks import errors, install_advice
+from arena_envs.checks import install_advice
 from arena_envs.game import TERMINAL, AnyGame, ArrayLike, Floats, np
 from arena_envs.solvers.enumeration import MAX_STATES, Key, about, too_large
 from arena_envs.solvers.tabular import (
@@ -19,8 +19,6 @@ from arena_envs.solvers.tabular import (
     normalise,
     values_of,
 )
-
-wrong = errors(__name__)
 
 
 class ZeroSumSolution(NamedTuple):
@@ -141,7 +139,11 @@ def _sequences(
             if seat >= 0:
                 known = before[seat].setdefault(infoset_of[column], after[seat])
                 if known != after[seat]:
-                    raise wrong("recall", game=game)
+                    raise ValueError(
+                        "want perfect recall, got states of one information state of "
+                        f"{game!r} that follow different own actions; use minimax if "
+                        "the game has perfect information"
+                    )
                 own = column - starts[seat]
                 after = (own, second) if seat == 0 else (first, own)
             paths[target][after] = paths[target].get(after, 0.0) + weight * chance
@@ -318,7 +320,11 @@ def mixed_equilibria(
     _, m, n = array.shape
     num_pairs = math.comb(m + n, m) - 1  # of equal size, by Vandermonde's identity
     if num_pairs > max_supports:
-        raise wrong("supports", m=m, n=n, num=num_pairs, most=max_supports)
+        raise ValueError(
+            f"{m} rows and {n} columns have {num_pairs} pairs of supports, want at "
+            f"most max_supports={max_supports}; use solve_matrix if the game is "
+            "zero-sum"
+        )
     found = []
     for size in range(1, min(m, n) + 1):
         for rows in combinations(range(m), size):
@@ -354,7 +360,10 @@ def _indifferent(
 def _checked(payoffs: ArrayLike) -> Floats:
     array = np.asarray(payoffs, np.float64)
     if array.ndim < 2 or len(array) != array.ndim - 1 or not np.isfinite(array).all():
-        raise wrong("payoffs", array=array)
+        raise ValueError(
+            "want finite payoffs float64[N, k_0, .., k_{N-1}], got shape "
+            f"{array.shape}"
+        )
     return array
 
 
@@ -458,5 +467,8 @@ def _shared_tree(game: AnyGame, max_states: int) -> Tree:
     unequal = np.flatnonzero(np.ptp(tree.payoffs, axis=1))
     if len(unequal):
         returns = tree.payoffs[unequal[0]].tolist()
-        raise wrong("unequal", game=game, returns=returns)
+        raise ValueError(
+            f"want a game that pays all seats alike, got {game!r}, which pays "
+            f"{returns}; use CFR"
+        )
     return tree

@@ -1,19 +1,13 @@
 """What a contributor finds around the code: decisions, changelog, versions."""
 
-import ast
 import re
 import runpy
 import tomllib
 from pathlib import Path
-from string import Formatter
 
-import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
-ERRORS = sorted(
-    [*ROOT.glob("arena_envs/*/errors.toml"), *ROOT.glob("*/arena_*/*/errors.toml")]
-)
 
 
 def test_each_decision_is_a_line_with_a_link_that_leads_somewhere():
@@ -98,24 +92,3 @@ def test_one_tag_builds_what_a_release_has_and_publishes_only_when_an_owner_allo
     for job, variable in (("package", "PUBLISH_PACKAGE"), ("site", "PUBLISH_SITE")):
         assert jobs[job]["if"] == f"vars.{variable} == 'true'"
         assert f"`{variable}`" in owner
-
-
-@pytest.mark.parametrize("file", ERRORS, ids=str)
-def test_each_error_is_raised_with_what_its_text_names(file: Path) -> None:
-    told = tomllib.loads(file.read_text("utf-8"))
-    modules = {path.stem: path for path in file.parent.rglob("*.py")}
-    for module, texts in told.items():
-        raised: dict[str, set[str | None]] = {}
-        for node in ast.walk(ast.parse(modules[module].read_text("utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "wrong":
-                name = ast.literal_eval(node.args[0])
-                raised.setdefault(name, set()).update(one.arg for one in node.keywords)
-        named = {
-            name: {
-                re.split(r"\W", part[1])[0]
-                for part in Formatter().parse(text)
-                if part[1]
-            }
-            for name, text in texts.items()
-        }
-        assert named == raised, module

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from arena_envs.checks import check_known, did_you_mean
-from arena_envs.checks import errors as errors
 from arena_envs.doors import split
 
 _KINDS = (bool, int, float, str, list, dict, type(None))

@@ -9,7 +9,6 @@ from functools import cached_property, reduce
 from itertools import product
 from typing import Any, NamedTuple
 
-from arena_envs.checks import errors
 from arena_envs.game import (
     TERMINAL,
     BaseGame,
@@ -31,8 +30,6 @@ from arena_envs.scenes.shapes import (
     seat_names,
 )
 
-wrong = errors(__name__)
-
 MAX_PLAYERS, MAX_CELLS, MAX_NAME, MAX_PAYOFF = 8, 256, 20, 1e9
 NAME = re.compile(r"[\w'+%&-]+(?: [\w'+%&-]+)*", re.ASCII)
 
@@ -48,9 +45,15 @@ def checked_shape(payoffs: Any) -> tuple[int, ...]:
     if not (2 <= num_players == num_payoffs <= MAX_PLAYERS) or not _fits(
         payoffs, sizes
     ):
-        raise wrong("payoffs", most=MAX_PLAYERS, bound=MAX_PAYOFF, payoffs=payoffs)
+        raise ValueError(
+            "want payoffs[action of player_0][action of player_1]... as a number for "
+            f"each of 2 to {MAX_PLAYERS} players, from -{MAX_PAYOFF:g} to "
+            f"{MAX_PAYOFF:g}, got {payoffs!r:.200}"
+        )
     if math.prod(shape) > MAX_CELLS:  # the rules text has a line for each cell
-        raise wrong("cells", most=MAX_CELLS, num=math.prod(shape))
+        raise ValueError(
+            f"want payoffs of at most {MAX_CELLS} cells, got {math.prod(shape)}"
+        )
     return tuple(shape)
 
 
@@ -69,7 +72,10 @@ def check_names(actions: Any, shape: Sequence[int]) -> None:
     )
     by_seat = [actions] * len(shape) if shared else actions
     if not isinstance(by_seat, list | tuple) or len(by_seat) != len(shape):
-        raise wrong("actions", num=len(shape), actions=actions)
+        raise ValueError(
+            f"want actions as names, for all players or for each of {len(shape)}, got "
+            f"{actions!r:.200}"
+        )
     for seat, (names, num_names) in enumerate(zip(by_seat, shape, strict=True)):
         if (
             not isinstance(names, tuple)
@@ -78,7 +84,11 @@ def check_names(actions: Any, shape: Sequence[int]) -> None:
             or max(map(len, names), default=0) > MAX_NAME
             or len(set(map(fold, names))) != num_names
         ):
-            raise wrong("names", num=num_names, most=MAX_NAME, seat=seat, names=names)
+            raise ValueError(
+                f"want {num_names} different names of at most {MAX_NAME} characters "
+                "(letters, digits, single blanks and _'+%&-) as actions of "
+                f"player_{seat}, got {names!r:.200}"
+            )
 
 
 PRISONERS_DILEMMA = (((5, 5), (0, 10)), ((10, 0), (1, 1)))

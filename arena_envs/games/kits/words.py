@@ -29,10 +29,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
-from arena_envs.checks import errors
 from arena_envs.game import SPLITS, check_int, of_split
-
-wrong = errors(__name__)
 
 NAMES = ("five_letters", "nouns")  # of the shipped lists, arena_envs/words/*.txt
 WORD = re.compile("[a-z]+(?:[ '-][a-z]+)*")
@@ -74,7 +71,10 @@ def read_words(
     elif isinstance(source, Sequence):
         where, words = f"{param}, word", source
     else:
-        raise wrong("words", param=param, listed=", ".join(NAMES), source=source)
+        raise ValueError(
+            f"want {param} as the name of a list ({', '.join(NAMES)}), the path of a "
+            f"file or a sequence of words, got {source!r:.80}"
+        )
     check_words(words, where)
     if not min_words <= len(words) <= MAX_WORDS:
         raise ValueError(
@@ -116,7 +116,10 @@ def rows_of(
     if not isinstance(source, Sequence) or not all(
         isinstance(each, Sequence) and not isinstance(each, str) for each in source
     ):
-        raise wrong("rows", param=param, shipped=shipped, row=row, source=source)
+        raise ValueError(
+            f"want {param} as {shipped!r}, the path of a file or a sequence of {row}s, "
+            f"got {source!r:.80}"
+        )
     return source, f"{param}, {row}"
 
 
@@ -183,7 +186,10 @@ def of_list(
     if is_shipped or split not in SPLITS:
         return of_split(rows, split)
     if split != "train":
-        raise wrong("own_split", param=param, split=split)
+        raise ValueError(
+            f"want split='train' with {param} of your own, got {split!r}: give another "
+            "list to test"
+        )
     return tuple(rows)
 
 
@@ -199,9 +205,16 @@ def check_words(words: Iterable[object], where: str, after: str = "") -> None:
     for number, word in enumerate(words, 1):
         place = f"{where} {number}{after}"
         if not isinstance(word, str) or not WORD.fullmatch(word):
-            raise wrong("letters", place=place, word=word)
+            raise ValueError(
+                f"{place}: want a word of the letters a to z, with single blanks, "
+                f"hyphens or apostrophes between them, got {word!r:.80}; correct or "
+                "delete it"
+            )
         if word in first:
-            raise wrong("twice", place=place, word=word, first=first[word])
+            raise ValueError(
+                f"{place}: {word!r} stands at {first[word]} already; delete one of the "
+                "two"
+            )
         first[word] = number
 
 

@@ -37,7 +37,6 @@ from arena_trainers.data.columns import TEST, TRAIN, has_tokens
 from arena_trainers.data.rows import GENERAL
 from arena_trainers.data.selection import described
 from arena_trainers.lm.models import adapter_base, saved_model
-from arena_trainers.options import errors
 from arena_trainers.report.episodes import (
     BadLine,
     Recorded,
@@ -68,7 +67,6 @@ from arena_wrappers.records import write_whole
 if TYPE_CHECKING:
     from arena_trainers.lm.chat import Chat
 
-wrong = errors(__name__)
 
 PRINTED, IN_PAGE = 4, 200  # episodes, unless --episodes is given
 MAX_WARNINGS = 5
@@ -108,7 +106,10 @@ def _check_options(
     if html is not None and svg is not None:
         raise ValueError("want --html or --svg, got both; give one of them")
     if seen_by != "all" and svg is None:
-        raise wrong("seen_by", seen_by=seen_by)
+        raise ValueError(
+            f"want --seen-by with --svg only, got --seen-by {seen_by}; add --svg OUT, "
+            "or choose the view in the page or with the key v in a terminal"
+        )
     if out := html or svg:
         if file.exists() and out.exists() and out.samefile(file):
             raise ValueError(f"{out} is the file of episodes itself; give another OUT")
@@ -141,7 +142,10 @@ def _known(lines: Iterator[Recorded | BadLine], file: Path) -> list[Recorded | B
     if not found and next(not_blank(read_lines(file)), None) is None:
         raise ValueError(f"the file {file} holds no episodes; give another FILE")
     if not found:
-        raise wrong("first", file=file, num=count_lines(file))
+        raise ValueError(
+            f"want --first of at most the number of lines in {file}, "
+            f"{count_lines(file)}"
+        )
     bad = [line for line in found if isinstance(line, BadLine)]
     if len(bad) == len(found):
         raise ValueError(f"{file}, line {bad[0].line}: {bad[0].reason}")
@@ -216,7 +220,11 @@ def report(
             write_whole(path, report_page(*found))
             _tell(path, found)
         elif go_on:
-            raise wrong("follow", path=str(paths[0]))
+            raise ValueError(
+                "want --follow with folders of runs, found no metrics.jsonl in "
+                f"{str(paths[0])!r}; a run writes it at its first log, so try again "
+                "then"
+            )
         else:
             _write_played(paths[0], path, EVALUATED * groups)
 
@@ -225,10 +233,16 @@ def _check_inputs(paths: Sequence[Path]) -> None:
     """Refuses what is missing or cannot be combined, before errors about OUT."""
     for path in paths:
         if not path.exists():
-            raise wrong("no_input", path=str(path))
+            raise ValueError(
+                "want a run folder, a tournament folder or a file of episodes, found "
+                f"none at {str(path)!r}; give one such as runs/first"
+            )
     if len(paths) > 1 and not all((path / METRICS).is_file() for path in paths):
         others = ", ".join(str(p) for p in paths if not (p / METRICS).is_file())
-        raise wrong("several_runs", others=others)
+        raise ValueError(
+            "want run folders (with metrics.jsonl) in a report of several, found none "
+            f"at {others}; a tournament or a file of episodes has a report of its own"
+        )
 
 
 def _page(paths: Sequence[Path], out: Path | None) -> Path:
@@ -236,7 +250,9 @@ def _page(paths: Sequence[Path], out: Path | None) -> Path:
     if out is not None:
         return out
     if len(paths) > 1:
-        raise wrong("no_out", num=len(paths))
+        raise ValueError(
+            f"want --out with several runs, got {len(paths)} without; add --out OUT"
+        )
     (path,) = paths
     return path / IN_FOLDER if path.is_dir() else path.with_suffix(".html")
 
@@ -245,10 +261,16 @@ def _write_played(source: Path, path: Path, num_episodes: int) -> None:
     """Writes the page of a tournament or of an evaluation."""
     if source.is_dir() and not (source / MATCHES).is_file():
         if (source / "start-scores.json").is_file():
-            raise wrong(
-                "rounds", source=str(source), first=source / "round-00" / "train"
+            raise ValueError(
+                f"want the folder of a run without rounds, got {str(source)!r} with "
+                f"rounds; give a round: {source / 'round-00' / 'train'}. "
+                f"{str(source)}/curves.png compares the rounds"
             )
-        raise wrong("no_tables", source=str(source))
+        raise ValueError(
+            "want a folder with metrics.jsonl or results.jsonl, found neither in "
+            f"{str(source)!r}; give the --output-dir of arena train, such as "
+            "runs/first, or the --out of arena tournament"
+        )
     read = read_tournament if source.is_dir() else read_evaluation
     found = read(source, num_episodes)
     write_whole(path, played_page(found))
@@ -300,7 +322,10 @@ def data(
         return
     with usage_errors():
         if not files or selector is None or (out is None and not dry_run):
-            raise wrong("data")
+            raise ValueError(
+                "want EPISODES, --select NAME and --out FILE.parquet (or --dry-run); "
+                "arena data --list names the selectors"
+            )
         sides = _sides(files, share, out)
         given = read_params(option)
         found = {
@@ -355,16 +380,25 @@ def _sides(files: Sequence[Path], share: float, out: Path | None) -> dict[str, A
     train, others = held_out(episodes, share)
     if not train or not others:
         seeds = len({episode.seed for episode in episodes})
-        raise wrong("seeds", seeds=seeds, share=share)
+        raise ValueError(
+            f"want seeds to train on and seeds to hold out, got all {seeds} on one "
+            f"side with --held-out {share:g}; play more seeds, or give another share"
+        )
     return {"": train, OTHER: others}
 
 
 def _check_episodes(file: Path) -> None:
     if not file.is_file():
-        raise wrong("no_episodes", file=file)
+        raise ValueError(
+            f"want a file of episodes, found none at {file}; arena eval --out {file} "
+            "writes one"
+        )
     with file.open("rb") as opened:
         if opened.read(4) == b"PAR1":
-            raise wrong("parquet", file=file)
+            raise ValueError(
+                f"want episodes as JSON lines, got {file}, a Parquet file; give the "
+                "episodes.jsonl that its rows were chosen from"
+            )
 
 
 def _chat_of(model: str, origin: Origin) -> "Chat | None":
@@ -461,13 +495,18 @@ def export(
     with usage_errors():
         source = run / "model" if (run / "model").is_dir() else run
         if not source.is_dir():
-            raise wrong("no_run", run=str(run))
+            raise ValueError(
+                f"want the folder of a run, found none at {str(run)!r}; give one such "
+                "as runs/first"
+            )
         if not merged:
             has = "holds the adapter alone"
             if adapter_base(str(source)) is None:
                 has = "is the whole model already"
                 saved_model(source)
-            raise wrong("unmerged", source=source, has=has)
+            raise ValueError(
+                f"want --merged, the form that can be written; {source} {has}"
+            )
         from arena_trainers.lm.adapters import write_merged
 
         target = run / "merged" if out is None else out

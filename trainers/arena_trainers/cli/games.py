@@ -19,7 +19,7 @@ from rich.table import Table
 
 import arena_envs
 from arena_envs import registration, solvers
-from arena_envs.checks import errors, install_advice
+from arena_envs.checks import install_advice
 from arena_envs.game import AnyGame
 from arena_envs.solvers import refuse_hopeless
 from arena_trainers.cli.options import (
@@ -29,8 +29,6 @@ from arena_trainers.cli.options import (
     running,
     usage_errors,
 )
-
-wrong = errors(__name__)
 
 SKELETONS = Path(__file__).with_name("skeletons")
 
@@ -186,7 +184,9 @@ def write_skeleton(
     files = {f"{name}.py": f"{stem}.txt", f"test_{name}.py": f"test_{stem}.txt"}
     words = re.findall(r"\w+", (SKELETONS / f"{stem}.txt").read_text())
     if name in sys.stdlib_module_names or _class_name(name) in words:
-        raise wrong("taken_name", name=name)
+        raise ValueError(
+            f"{name!r} is a name of Python or of the skeleton; give another name"
+        )
     paths = [directory / file for file in files]
     for path in paths:
         if path.exists():
@@ -232,7 +232,9 @@ def solve(
         if out is not None and not out.parent.is_dir():
             raise ValueError(f"want --out in a folder that exists, got {out}")
         if out is not None and _named(rules, solver) == "minimax":
-            raise wrong("minimax")
+            raise ValueError(
+                "minimax finds values but no policy for --out; give --solver cfr+ or lp"
+            )
         refuse_hopeless(rules, max_states)
         start = time.perf_counter()
         name = _named(rules, solver)

@@ -23,7 +23,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from arena_envs.checks import errors
 from arena_envs.doors import find_modules_here, missing_extra, split
 from arena_trainers import extras
 from arena_trainers.checkpoint import newest_checkpoint, step_of
@@ -56,7 +55,6 @@ from arena_wrappers.records import write_whole
 if TYPE_CHECKING:
     from arena_trainers.runs.run import Run, Stopper
 
-wrong = errors(__name__)
 
 app = typer.Typer(
     name="arena",
@@ -122,9 +120,12 @@ def _check(request: Request, is_main: bool) -> None:
                 raise typer.Exit(2)
         return
     if request.dry and is_loop(settings):
-        raise wrong("dry_rounds")
+        raise ValueError("--dry-run plans self-play, and not rounds; leave it out")
     if request.dry:
-        raise wrong("dry_rows")
+        raise ValueError(
+            "--dry-run plans self-play; for rows, arena data ... --dry-run counts "
+            "their tokens"
+        )
     extras.require(preflight.NEEDED, "train")
     if is_loop(settings):
         read_loop(settings)
@@ -292,7 +293,9 @@ def _check_sweep(path: Path, arguments: Sequence[str]) -> None:
     """Notes the arguments of a new sweep; refuses those of another one."""
     before = json.loads(path.read_text()) if path.is_file() else [*arguments]
     if before != [*arguments]:
-        raise wrong("other_sweep", path=path, before=shlex.join(before))
+        raise ValueError(
+            f"{path} is of a sweep of {shlex.join(before)}; give another --output-dir"
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps(list(arguments)))
 

@@ -27,12 +27,9 @@ from arena_envs import GameEnv
 from arena_envs.checks import check_known
 from arena_envs.doors import split
 from arena_trainers.matchmaking import is_past
-from arena_trainers.options import errors
 from arena_wrappers import NoReplyError, Policy, make_policy
 from arena_wrappers.policies import names_person, wrapped
 from arena_wrappers.prompts import PROMPT_OPTIONS
-
-wrong = errors(__name__)
 
 # arguments and options: of several commands, or by module and function
 _TOLD = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
@@ -241,13 +238,17 @@ def check_out(out: Path, marks: Sequence[bytes], command: str) -> None:
     """
     if not out.exists():
         if not out.parent.is_dir():
-            raise wrong("no_parent", parent=str(out.parent))
+            raise ValueError(
+                f"no folder {str(out.parent)!r}; make it, or give another OUT"
+            )
         return
     if not out.is_file():
         raise ValueError(f"want a file to write, got {out}; give another OUT")
     old = out.read_bytes()
     if old and not (old.startswith(marks[0]) and all(mark in old for mark in marks)):
-        raise wrong("not_ours", out=out, command=command)
+        raise ValueError(
+            f"{out} exists and was not written by {command}; give another OUT"
+        )
 
 
 def listed(values: list[str] | None) -> list[str] | None:
@@ -288,7 +289,10 @@ def read_envs(
         name, _, value = param.partition("=")
         game, is_one, name = name.rpartition(".")
         if is_one and game not in own:
-            raise wrong("unknown_game", games=", ".join(games), param=param)
+            raise ValueError(
+                f"want GAME.NAME=VALUE with a game among {', '.join(games)}, got "
+                f"{param!r}"
+            )
         for one in [game] if is_one else own:
             own[one].append(f"{name}={value}" if is_one else param)
     try:
@@ -320,7 +324,9 @@ def read_params(params: list[str] | None) -> dict[str, Any]:
         try:
             named[name] = yaml.safe_load(value)
         except yaml.YAMLError as error:
-            raise wrong("param", name=name, value=value) from error
+            raise ValueError(
+                f"want YAML as value of {name!r}, got {value!r}"
+            ) from error
     return named
 
 
@@ -401,7 +407,10 @@ class PolicyOptions:
             names = " and ".join(
                 f"--{name.replace('_', '-')}" for name in self.sampling
             )
-            raise wrong("unused_option", names=names, specs=", ".join(specs))
+            raise ValueError(
+                f"{names} needs a policy lm:PATH, api:MODEL or vllm:URL, got "
+                f"{', '.join(specs)}; leave it out"
+            )
         return made
 
     def _makers(self, models: list[str]) -> dict[str, Callable[[str], Policy]]:

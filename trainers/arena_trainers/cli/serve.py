@@ -12,7 +12,6 @@ from typing import Any
 
 import typer
 
-from arena_envs.checks import errors
 from arena_trainers import extras
 from arena_trainers.cli.options import (
     as_command,
@@ -22,8 +21,6 @@ from arena_trainers.cli.options import (
 from arena_trainers.lm import smollm2
 from arena_trainers.lm.backends.vllm import RANKS, engine_rank
 from arena_trainers.lm.models import ADAPTER, adapter_base, find_model, model_folder
-
-wrong = errors(__name__)
 
 
 def add_serve(app: typer.Typer) -> None:
@@ -146,7 +143,9 @@ def _checked_token(token: str | None, is_wanted: bool) -> str | None:
         return secrets.token_urlsafe(16) if is_wanted else None
     if len(token) < 8:
         told = f"want --token of at least 8 characters, got {len(token)}"
-        raise wrong("token", told=told)
+        raise ValueError(
+            f"{told}; give a longer one, or leave it out to have one drawn"
+        )
     return token
 
 
@@ -193,7 +192,10 @@ def _check_free(host: str, port: int) -> None:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise ValueError(f"port {port} is in use; give another --port") from error
-        raise wrong("address", host=host, port=port, error=error) from error
+        raise ValueError(
+            f"cannot listen at {host}, port {port}: {error.strerror}; give another "
+            "--host or --port"
+        ) from error
 
 
 def server_command(

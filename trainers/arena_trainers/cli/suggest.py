@@ -15,11 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from arena_envs import make_game
-from arena_envs.checks import errors
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, draw, possible_outcomes
 from arena_trainers.credit import FlatPoolWarning, TurnBatch, default_options, estimate
-
-wrong = errors(__name__)
 
 FILE = "advice.json"
 SHIPPED = Path(__file__).with_name(FILE)  # the results of this package
@@ -280,14 +277,19 @@ def read_advice(path: Path) -> Advice:
         ValueError: there is no such file, or it holds something else.
     """
     if not path.exists():
-        raise wrong("no_results", path=path)
+        raise ValueError(
+            f"want results in {path}, found no file; run python "
+            "benchmarks/credit_bench.py with this --directory, or leave the option out "
+            "for the results of this package"
+        )
     try:
         file = json.loads(path.read_text(encoding="utf-8"))
         games = [Measured(**{**one, **_parts(one)}) for one in file["games"]]
         return Advice(games, file["limits"])
     except (ValueError, TypeError, KeyError) as error:
-        raise wrong(
-            "damaged", path=path, kind=type(error).__name__, error=error
+        raise ValueError(
+            f"want advice in {path}, got a damaged file ({type(error).__name__}: "
+            f"{error}); write it again with benchmarks/credit_bench.py"
         ) from error
 
 

@@ -18,7 +18,7 @@ import yaml
 from arena_trainers.credit.by_name import with_options
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.offline.protocol import SELF_PLAY, check_name, row_trainer
-from arena_trainers.options import GROUPS, OF_TRL, Option, errors, options_of
+from arena_trainers.options import GROUPS, OF_TRL, Option, options_of
 from arena_trainers.runs.folder import (
     CONFIG,
     START,
@@ -42,8 +42,6 @@ from arena_trainers.runs.settings import (
     with_rounds,
 )
 from arena_trainers.train.settings import SelfPlay, critics, listed_options
-
-wrong = errors(__name__)
 
 ADAPTER_LEARNING_RATE = 3e-5  # full tuning of a pretrained model takes less
 HELP = ("-h", "--help", "--help-all")
@@ -104,7 +102,11 @@ def without_dry_run(arguments: Sequence[str]) -> list[str]:
         if flag.replace("_", "-") != DRY_RUN:
             rest.append(argument)
         elif found or not following.startswith("-"):
-            raise wrong("dry_run", value=value or following)
+            value = value or following
+            raise ValueError(
+                f"want --dry-run without a value, got {value!r}; a recipe comes first: "
+                "arena train RECIPE --dry-run"
+            )
     return rest
 
 
@@ -134,10 +136,16 @@ def _request(arguments: Sequence[str]) -> Request:
     if not is_offline(settings):
         settings.pop("trainer", None)
         if "data" in settings:
-            raise wrong("rows_with_self_play", settings=settings)
+            raise ValueError(
+                f"want a trainer that learns from rows with --data {settings['data']}, "
+                "got self-play; give --trainer NAME, such as --trainer sft"
+            )
     folder = settings.pop("output_dir", None)
     if folder is None and int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise wrong("no_folder")
+        raise ValueError(
+            "want --output-dir when several processes train together, got none; give "
+            "--output-dir runs/NAME"
+        )
     path = Path(time.strftime("runs/%Y%m%d-%H%M%S") if folder is None else folder)
     return Request(settings, path, recipe, note=note)
 
@@ -197,7 +205,10 @@ def _resumed(folder: Path, recipe: str | None, given: dict[str, Any]) -> Request
             has_start = (folder / START).is_dir()
             base = with_start(folder) if has_start else f"--model {settings['model']}"
             start = f"its base model, with new learners, give {base}"
-        raise wrong("resumed", longer=longer, others=", ".join(others), start=start)
+        raise ValueError(
+            f"want --resume RUN alone or with --{longer} N, since the run keeps its "
+            f"options, got {', '.join(others)} too; for a new run from {start}"
+        )
     if is_loop(settings):
         if ROUNDS in given:
             settings = with_rounds(settings, given[ROUNDS])

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.checks import check_count, errors
+from arena_envs.checks import check_count
 from arena_envs.game import AnyGame, check_number
 from arena_trainers.curricula.protocol import (
     BaseCurriculum,
@@ -42,8 +42,6 @@ from arena_trainers.curricula.protocol import (
     check_games,
     check_weights,
 )
-
-wrong = errors(__name__)
 
 
 class Weights(BaseCurriculum):
@@ -176,7 +174,10 @@ class Horizon(BaseCurriculum):
             check_count("each limit of horizons", limit)
         ascending = sorted(set(limits))
         if not limits or list(horizons) not in (ascending, [*ascending, None]):
-            raise wrong("horizons", horizons=horizons)
+            raise ValueError(
+                f"want horizons in ascending order, None at the end, got {horizons!r}; "
+                "write [4, 8, null]"
+            )
         self.horizons, self.steps = horizons, steps
 
     def propose(self, step: int, rng: np.random.Generator) -> Task:
@@ -220,7 +221,11 @@ class Band(BaseCurriculum):
 
     def prepare(self, games: Mapping[str, AnyGame]) -> None:
         if len(games) < 2:
-            raise wrong("one_game", games=list(games))
+            raise ValueError(
+                "want at least two games for the curriculum 'band', got "
+                f"{list(games)}; name knobs of a game, list it with several params, or "
+                "leave the curriculum out"
+            )
         self.games = list(games)
 
     def propose(self, step: int, rng: np.random.Generator) -> Task:

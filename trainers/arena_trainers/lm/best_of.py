@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from arena_envs.checks import errors
 from arena_trainers.lm.models import check_reward_model
 from arena_wrappers import make_policy
 from arena_wrappers.policies import (
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
     from arena_trainers.lm.reward_model import RewardModel
 
-wrong = errors(__name__)
 
 _REWARD = "reward:"
 
@@ -57,11 +55,17 @@ class BestOfPolicy:
         name: str = "best_of",
     ) -> None:
         if num_samples < 1:
-            raise wrong("no_reply", name=name, num_samples=num_samples)
+            raise ValueError(
+                f"want at least 1 reply in {name!r}, got {num_samples}; write "
+                "best_of:4(lm:PATH, reward:PATH)"
+            )
         if getattr(inner, "is_person", False):
             raise ValueError(_refused_person(name))
         if hasattr(inner, "act_async"):
-            raise wrong("no_seeds", name=name, inner=inner)
+            raise ValueError(
+                f"want a policy whose replies have seeds in {name!r}, got the endpoint "
+                f"{inner.name!r}; give a model in a folder, as lm:PATH"
+            )
         tokenizer = getattr(_sampler(inner), "tokenizer", None)
         if tokenizer is not None:
             reward.check_tokenizer(tokenizer, inner.name)
@@ -114,7 +118,10 @@ def load(
             model.
     """
     if not 1 <= num_samples <= 9999:
-        raise wrong("num_samples", spec=spec)
+        raise ValueError(
+            f"want at least 1 reply and at most 9999 in {spec!r:.200}; write "
+            "best_of:4(lm:PATH, reward:PATH)"
+        )
     if not reward.startswith(_REWARD):
         given = {"num": num_samples, "scorer": reward}
         return load_agent("candidates", policy, make=make, spec=spec, **given)

@@ -6,10 +6,7 @@ from typing import Any
 from jinja2 import TemplateError
 from transformers import PreTrainedTokenizerBase
 
-from arena_envs.checks import errors
 from arena_wrappers.prompts import Message
-
-wrong = errors(__name__)
 
 _STAND_IN = "\u2063reply\u2063"  # invisible separators: in nobody's template
 _ASKED, _RULES = "\u2063asked\u2063", "\u2063rules\u2063"
@@ -58,7 +55,11 @@ class Chat:
                     reason = "it drops the text"
                 except (TemplateError, TypeError) as error:
                     reason = str(error)
-                raise wrong("no_user", name=self._name, reason=reason)
+                raise ValueError(
+                    "want a chat template that shows user messages; that of "
+                    f"{self._name} does not ({reason}); use the instruct version of "
+                    "the model"
+                )
         self._has_system = self._shows({"role": "system", "content": _RULES}, asked)
         final, middle = self._endings()
         ends = [final, tokenizer.eos_token_id, *known_ends]
@@ -166,7 +167,10 @@ class Chat:
         except (TemplateError, TypeError) as error:
             found, reason = "", str(error)
         if not found:
-            raise wrong("no_earlier", name=self._name, reason=reason)
+            raise ValueError(
+                f"the chat template of {self._name} cannot show earlier replies "
+                f"({reason}): use history='state' without on_invalid='retry'"
+            )
         return rest
 
     def _render(self, messages: Sequence[Message]) -> str:

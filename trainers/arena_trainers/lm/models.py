@@ -13,9 +13,6 @@ from typing import Any
 from arena_trainers.extras import import_extra
 from arena_trainers.lm import smollm2
 from arena_trainers.lm.prompt_file import PROMPT_FILE
-from arena_trainers.options import errors
-
-wrong = errors(__name__)
 
 ADAPTER = "adapter_config.json"
 CARD = "README.md"  # the model card
@@ -34,7 +31,11 @@ def saved_model(folder: Path) -> Path:
     if (folder / "config.json").is_file():
         lacking = _lacking_weights(folder)
         if lacking is not None:
-            raise wrong("lacking", folder=str(folder), lacking=lacking)
+            raise ValueError(
+                f"want a folder with a saved model, got {str(folder)!r} with "
+                f"config.json and without {lacking}; save it again with "
+                "model.save_pretrained(FOLDER)"
+            )
         return folder
     lacks = "without config.json"
     if (folder / ADAPTER).is_file():
@@ -69,7 +70,11 @@ def adapted(roles: Mapping[Any, Mapping[str, Any]], has_rank: bool) -> bool:
         return False
     for name, options in roles.items():
         if "model" in options or not (has_rank or "lora_r" in options):
-            raise wrong("no_rank", name=name)
+            raise ValueError(
+                "want an adapter for each role or a whole model for each, got a whole "
+                f"model in roles[{name!r}] beside adapters; give it lora_r: 8 in place "
+                "of model, or leave every lora_r out"
+            )
     return True
 
 
@@ -80,7 +85,10 @@ def _lacking_weights(folder: Path) -> str | None:
             names = set(json.loads(index.read_bytes())["weight_map"].values())
             shards = sorted(str(name) for name in names)
         except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
-            raise wrong("no_weight_map", index=str(index)) from None
+            raise ValueError(
+                f"want a weight_map of files in {str(index)!r}; save the model again "
+                "with model.save_pretrained(FOLDER)"
+            ) from None
         for shard in shards:
             if not (folder / shard).is_file():
                 return shard
@@ -112,14 +120,20 @@ def adapter_base(name: str) -> str | None:
     except (ValueError, RecursionError, KeyError, TypeError):
         base = None
     if not isinstance(base, str) or not base:
-        raise wrong("no_base", file=str(file))
+        raise ValueError(
+            f"want base_model_name_or_path in {str(file)!r}, which names no base "
+            "model; write there the folder of the model that the adapter was trained on"
+        )
     above = [parent / Path(base).name for parent in folder.absolute().parents[:2]]
     for place in (Path(base), *above):
         if (place / "config.json").is_file():
             return str(place)
     if _ID.fullmatch(base):
         return base
-    raise wrong("moved_base", name=name, base=base, file=str(file))
+    raise ValueError(
+        f"the adapter in {name!r} was trained on the model in {base!r}, which does not "
+        f"exist; put it there, or write its new place into {str(file)!r}"
+    )
 
 
 def prompt_folder(name: str) -> Path:
@@ -146,10 +160,15 @@ def find_model(name: str, asks_hub: bool = True) -> Path | None:
     if name == smollm2.NAME:
         return smollm2.converted()
     if not _ID.fullmatch(name):
-        raise wrong("no_folder", name=name)
+        raise ValueError(
+            f"want a folder with a saved model, got {name!r}, which does not exist"
+        )
     found = _downloaded(name)
     if found is None and asks_hub and "config.json" not in _files(name):
-        raise wrong("not_on_hub", name=name)
+        raise ValueError(
+            f"want a model of transformers, got {name!r}, which has no config.json on "
+            "the hub; give another id, or a folder"
+        )
     return found
 
 
@@ -235,7 +254,10 @@ def check_reward_model(name: str) -> None:
         ValueError: there is no such model, or it is no reward model.
     """
     if adapter_base(name) is not None:
-        raise wrong("reward_adapter", name=name)
+        raise ValueError(
+            f"want a reward model with all its weights, got an adapter in {name!r}; "
+            "train it without lora_r"
+        )
     folder = find_model(name)
     if folder is not None:
         check_reward_folder(folder)
@@ -253,7 +275,11 @@ def check_language_model(name: str) -> None:
             config: Any = json.loads((folder / "config.json").read_bytes())
             kind = str(config["architectures"][0])
     if kind.endswith(_KIND):
-        raise wrong("is_reward", name=name, kind=kind)
+        raise ValueError(
+            f"want a language model, got the reward model {name!r} ({kind}), which "
+            f"gives no replies; choose replies with best_of:4(lm:PATH, reward:{name}), "
+            f"or judge turns with columns: {{rewards.judge: {{reward: {name}}}}}"
+        )
 
 
 def check_reward_folder(folder: Path) -> None:
@@ -265,8 +291,19 @@ def check_reward_folder(folder: Path) -> None:
             config.get("id2label") or (0, 1)
         )  # transformers has 2 by default
     except (ValueError, RecursionError, TypeError, AttributeError):
-        raise wrong("unread_config", folder=str(folder / "config.json")) from None
+        raise ValueError(
+            "want the configuration of a reward model in "
+            f"{str(folder / 'config.json')!r}, which cannot be read; make one with "
+            "arena train --trainer reward --data PAIRS.parquet"
+        ) from None
     if not kinds[0].endswith(_KIND):
-        raise wrong("not_reward", folder=str(folder), kinds=kinds)
+        raise ValueError(
+            f"want a reward model in {str(folder)!r}, got {kinds[0]}; make one with "
+            "arena train --trainer reward --data PAIRS.parquet"
+        )
     if num_outputs != 1:
-        raise wrong("outputs", folder=str(folder), num_outputs=num_outputs)
+        raise ValueError(
+            f"want a reward model with one output in {str(folder)!r}, got "
+            f"{num_outputs}; make one with arena train --trainer reward --data "
+            "PAIRS.parquet"
+        )

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from arena_envs.checks import errors
 from arena_trainers.lm.backends import Backend, Sampling
 from arena_trainers.lm.backends.sampling import known_ends
 from arena_trainers.lm.backends.scoring import (
@@ -38,8 +37,6 @@ from arena_trainers.lm.prompt_file import (
 )
 from arena_wrappers.policies import Reply, TurnRequest
 from arena_wrappers.prompts import Message, PromptOptions
-
-wrong = errors(__name__)
 
 MAX_MEMO = 50_000  # prompts whose token ids are remembered
 
@@ -100,8 +97,10 @@ class LMPolicy:
         self.chat = Chat(tokenizer, known_ends(model), chat_template_kwargs)
         self.eos_ids = self.chat.end_ids
         if not self.eos_ids:
-            raise wrong(
-                "no_end", name=tokenizer.name_or_path or type(tokenizer).__name__
+            name = tokenizer.name_or_path or type(tokenizer).__name__
+            raise ValueError(
+                "no token ends a reply: want a tokenizer with an EOS token, got "
+                f"{name!r} without one; set tokenizer.eos_token"
             )
         self.sampling = Sampling(end_ids=tuple(self.eos_ids), **sampling)
         pad = tokenizer.pad_token_id
@@ -300,7 +299,10 @@ def learner_of(trainer: Any, **options: Any) -> LMPolicy:
     """
     args = trainer.args
     if args.use_vllm:
-        raise wrong("engine")
+        raise ValueError(
+            "learner_of generates with transformers, got a trainer with use_vllm=True; "
+            "set use_vllm=False, or train with TurnGRPOTrainer, which plays by vLLM"
+        )
     from trl.models import unwrap_model_for_generation
 
     given = {

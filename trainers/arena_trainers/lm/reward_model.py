@@ -26,11 +26,8 @@ from arena_trainers.lm.models import (
     model_folder,
 )
 from arena_trainers.lm.prompt_file import read_prompt_file
-from arena_trainers.options import errors
 from arena_wrappers.policies import Scorer, Seen
 from arena_wrappers.prompts import Message, PromptOptions
-
-wrong = errors(__name__)
 
 Text = tuple[Sequence[int], Sequence[int]]  # token ids of a prompt and of its reply
 
@@ -167,7 +164,10 @@ class RewardModel:
             ).logits
         scores = logits[:, 0].float()
         if not bool(scores.isfinite().all()):
-            raise wrong("diverged", name=self.name)
+            raise ValueError(
+                f"{self.name!r} gave a score that is not finite: its weights have "
+                "diverged; train it with a lower learning_rate"
+            )
         found: list[float] = scores.tolist()
         return found
 
@@ -175,7 +175,10 @@ class RewardModel:
         largest = max((token for ids in rows for token in ids), default=0)
         size = self.model.config.get_text_config().vocab_size
         if largest >= size:
-            raise wrong("unknown_token", name=self.name, size=size, largest=largest)
+            raise ValueError(
+                f"{self.name!r} knows {size} tokens, and a reply or its prompt has the "
+                f"token {largest}; give a reward model of the policy's own base model"
+            )
 
 
 def scorer(path: str) -> Scorer:
@@ -225,13 +228,19 @@ def check_same_texts(
             if wanted != got:
                 differs.append(f"{option} {got!r} and not {wanted!r}")
     if differs:
-        raise wrong("other_prompts", name=name, differs=", ".join(differs))
+        raise ValueError(
+            "want a reward model of the prompts of the model that learns, got "
+            f"{name!r} with {', '.join(differs)}; set the options of the run likewise, "
+            "or train the reward model on pairs of such prompts"
+        )
 
 
 def _check_tokens(own: Any, name: str, tokenizer: Any, who: str) -> None:
     if tokenizer.get_vocab() != own.get_vocab():
-        raise wrong(
-            "other_tokenizer", name=name, who=who, own=len(own), size=len(tokenizer)
+        raise ValueError(
+            f"{name!r} has another tokenizer than {who}: {len(own)} tokens, and "
+            f"{len(tokenizer)}; train the reward model on pairs of this policy, from "
+            "the same base model"
         )
 
 

@@ -60,9 +60,6 @@ from arena_trainers.matchmaking.protocol import (
     snapshot_name,
     snapshot_step,
 )
-from arena_trainers.options import errors
-
-wrong = errors(__name__)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -127,7 +124,10 @@ class Prioritised(PastSelves):
         """Refuses cooperative games, where no opponent is harder than another."""
         for name, game in games.items():
             if game.kind == "cooperative":
-                raise wrong("cooperative", name=name)
+                raise ValueError(
+                    f"matchmaker 'prioritised' wants games with opponents, got {name}, "
+                    "which is cooperative; use past_selves"
+                )
 
     def win_rate(self, game: str, step: int) -> float:
         """The learner's rate of wins against a snapshot; 1/2 where nothing is known."""
@@ -209,7 +209,10 @@ class PSRO(PastSelves):
         """Refuses games other than zero-sum games of two seats."""
         for name, game in games.items():
             if game.num_players != 2 or not game.zero_sum:
-                raise wrong("zero_sum", name=name)
+                raise ValueError(
+                    f"matchmaker 'psro' wants zero-sum games of two seats, got {name}; "
+                    "use past_selves"
+                )
         if self.meta == "nash":
             solve_matrix([[0.0]])  # says now that scipy is missing
         self._games = list(games)
@@ -334,12 +337,18 @@ class Mixture(BaseMatchmaker):
     ) -> None:
         check_weights("weights of opponents", weights, "self")
         if "mixture" in weights:
-            raise wrong("itself")
+            raise ValueError(
+                "matchmaker 'mixture' names itself in its weights; give the weights of "
+                "its parts in one mapping"
+            )
         named = [name for name in weights if name in matchmakers.names()]
         given = dict(options or {})
         for name in given:
             if name not in named:
-                raise wrong("options", weights=list(weights), name=name)
+                raise ValueError(
+                    f"want options of matchmakers among the weights {list(weights)}, "
+                    f"got options of {name!r}; leave them out, or give it a weight"
+                )
         self.parts: dict[str, Matchmaker] = {
             name: make_matchmaker({name: given.get(name)}) for name in named
         }

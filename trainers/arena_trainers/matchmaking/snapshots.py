@@ -27,9 +27,6 @@ from arena_trainers.lm.backends.cached import CachedBackend
 from arena_trainers.lm.backends.vllm import EngineAdapters, VLLMBackend
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.matchmaking.protocol import PAST, snapshot_name
-from arena_trainers.options import errors
-
-wrong = errors(__name__)
 
 MAX_LIVE = 4  # snapshots in memory
 FOLDER = "snapshots"  # of a run folder
@@ -82,7 +79,10 @@ class SnapshotStore:
         """
         old = sorted(self.folder.glob("step-*.safetensors"))
         if old and self.writes:  # the files that others see may be new
-            raise wrong("other_run", path=str(old[0]))
+            raise ValueError(
+                "want an output_dir without snapshots of another run, got "
+                f"{str(old[0])!r}; give another output_dir, or resume that run"
+            )
         self.run = run
 
     def resume(self, steps: Collection[int], run: str, source: Path) -> None:
@@ -99,13 +99,22 @@ class SnapshotStore:
         for step in sorted(steps):
             path = source / self.path(step).name
             if not path.is_file():
-                raise wrong("missing", path=str(path))
+                raise ValueError(
+                    f"want the snapshot {str(path)!r}, which the checkpoint names, got "
+                    "no such file; restore it, or start a new run"
+                )
             with safe_open(path, framework="pt") as file:
                 found = file.metadata() or {}
             if found.get("base") != self.base:
-                raise wrong("other_base", path=str(path))
+                raise ValueError(
+                    f"the snapshot {str(path)!r} is of another base model than the one "
+                    "that learns; resume the run with its own model"
+                )
             if found.get("run") != run:
-                raise wrong("other_results", path=str(path))
+                raise ValueError(
+                    f"the snapshot {str(path)!r} is of another run than the results in "
+                    "the checkpoint; resume the run that wrote both"
+                )
             if self.writes and source.absolute() != self.folder.absolute():
                 self.folder.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, self.path(step))
@@ -248,7 +257,10 @@ def past_policies(spec: str, **sampling: Any) -> list[LMPolicy]:
         )
         raise ValueError(f"want snapshots in {str(folder)!r} for {spec!r}, {known}")
     if not (Path(run) / "model").is_dir():
-        raise wrong("unfinished", spec=spec, run=run)
+        raise ValueError(
+            f"want a finished run with a folder model for {spec!r}, got none in "
+            f"{run!r}; finish it with arena train --resume {run}"
+        )
     policy = LMPolicy.from_pretrained(Path(run) / "model", **sampling)
     with safe_open(found[steps[0]], framework="pt") as file:
         names, mark = set(file.keys()), (file.metadata() or {}).get("run", "")

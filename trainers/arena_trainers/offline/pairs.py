@@ -27,9 +27,6 @@ from trl import (
 
 from arena_trainers.offline.batches import Rows, WholeSteps, masked_batch
 from arena_trainers.offline.protocol import Given, RowTrainer
-from arena_trainers.options import errors
-
-wrong = errors(__name__)
 
 COMPARES_ROWS = {"aot", "aot_unpaired", "sft"}  # losses that are no means over rows
 TEXTS = ("chosen", "rejected")
@@ -57,7 +54,11 @@ def _dpo(given: Given) -> TokenDPOTrainer:
     cut, losses = given.cut, given.args.loss_type
     whole = COMPARES_ROWS & ({losses} if isinstance(losses, str) else {*losses})
     if whole and cut.at_once < cut.batch_size:
-        raise wrong("whole_step", cut=cut, whole=sorted(whole))
+        raise ValueError(
+            f"want all {cut.batch_size} rows of a step at once for loss_type "
+            f"{sorted(whole)}, which is no mean over rows, got {cut.at_once}; give a "
+            "larger --max_tokens_per_forward, or another loss_type"
+        )
     return given.trainer(
         TokenDPOTrainer, lambda rows: masked_batch(rows, TEXTS, given.pad_id)
     )
@@ -65,7 +66,10 @@ def _dpo(given: Given) -> TokenDPOTrainer:
 
 def _reward(given: Given) -> TokenRewardTrainer:
     if given.peft_config is not None:
-        raise wrong("reward_adapter")
+        raise ValueError(
+            "want trainer reward without an adapter, whose output layer would not be "
+            "saved; leave --lora_r out"
+        )
     pad_id, token = given.pad_id, given.args.pad_token
     if token is not None:  # the model finds the last token by it
         pad_id = given.tokenizer.convert_tokens_to_ids(token)
@@ -147,10 +151,17 @@ def _repeated(rows: Any, seed: int) -> Any:
     weights = np.asarray(rows["weight"])
     least = weights[weights > 0].min()
     if weights.max() > MAX_REPETITIONS * least:
-        raise wrong("repetitions", most=MAX_REPETITIONS, least=least, got=weights.max())
+        raise ValueError(
+            f"want weights of at most {MAX_REPETITIONS:,} times the smallest one "
+            f"({least:g}) for trainer 'kto', which repeats rows, got "
+            f"{weights.max():g}; choose rows of closer weights"
+        )
     times = np.round(weights / least).astype(np.int64)
     if not np.allclose(times * least, weights):
-        raise wrong("multiples", least=least)
+        raise ValueError(
+            f"want weights that are multiples of the smallest one ({least:g}) for "
+            "trainer 'kto', which repeats rows; choose rows of such weights"
+        )
     order = np.repeat(np.arange(len(rows)), times)
     np.random.default_rng(seed).shuffle(order)
     return rows.select(order)

@@ -4,10 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from arena_envs.checks import did_you_mean, errors
+from arena_envs.checks import did_you_mean
 from arena_envs.doors import Door
-
-wrong = errors(__name__)
 
 T = TypeVar("T")
 SELF_PLAY = "turn_grpo"  # the trainer of a run that names none
@@ -54,7 +52,10 @@ class Given:
     ) -> T:
         """A trainer of a class with these parts, or `other` ones; `collate` makes its batches."""
         if getattr(self.args, "precompute_ref_log_probs", False):
-            raise wrong("precomputed")
+            raise ValueError(
+                "want precompute_ref_log_probs off with rows of tokens and masks; "
+                "leave it out"
+            )
         parts: dict[str, Any] = {
             "args": self.args,
             "train_dataset": self.rows,
@@ -120,5 +121,8 @@ def row_trainer(name: str) -> RowTrainer:
     check_name(name)
     made = row_trainers.make(name)
     if not isinstance(made, RowTrainer):
-        raise wrong("other_trainer", name=name, made=made)
+        raise ValueError(
+            f"trainer {name!r}: want a function that returns a RowTrainer, got "
+            f"{made!r:.60}"
+        )
     return made

@@ -14,9 +14,6 @@ from arena_envs.checks import check_known
 from arena_trainers.data import Origin, read_origin
 from arena_trainers.data.columns import CALL, FACTS, union, with_origin
 from arena_trainers.extras import import_extra
-from arena_trainers.options import errors
-
-wrong = errors(__name__)
 
 _TEXTS = {
     "completions": ("completion",),
@@ -69,27 +66,44 @@ def check_rows(path: Path, kind: str) -> None:
     """
     parquet, arrow = (import_extra(n, "train") for n in ("pyarrow.parquet", "pyarrow"))
     if not path.is_file():
-        raise wrong("no_rows", path=str(path))
+        raise ValueError(
+            f"want a file of rows as data, found none at {str(path)!r}; make the file "
+            "with arena data ... --out FILE.parquet"
+        )
     try:
         file = parquet.ParquetFile(path)
     except arrow.ArrowInvalid as error:
-        raise wrong("no_parquet", path=str(path)) from error
+        raise ValueError(
+            f"want Parquet in {str(path)!r}, got another file; make the file with "
+            "arena data ... --out FILE.parquet"
+        ) from error
     columns, num_rows = set(file.schema_arrow.names), file.metadata.num_rows
     file.close()
     found = _kind(columns)
     if found is None:
-        raise wrong(
-            "no_tokens", path=str(path), columns=", ".join(sorted(columns))[:200]
+        raise ValueError(
+            f"want rows with tokens in {str(path)!r}, got "
+            f"{', '.join(sorted(columns))[:200]}; make the file with arena data ... "
+            "--out FILE.parquet --model PATH"
         )
     if found != kind:
-        raise wrong("other_kind", kind=kind, found=found, path=str(path))
+        raise ValueError(
+            f"want {kind} for this trainer, got {found} in {str(path)!r}; choose rows "
+            "with another selector, or give another --trainer"
+        )
     known = sorted({*FACTS, *CALL, "prompt", *_TEXTS[kind], *token_columns(kind)})
     for name in sorted(columns):
         check_known(name, known, f"{str(path)!r} has an unknown column {name!r}")
     for name in sorted({*token_columns(kind)} - columns):
-        raise wrong("no_column", name=name, path=str(path))
+        raise ValueError(
+            f"want the column {name!r} in {str(path)!r}; make the file with arena data "
+            "... --out FILE.parquet"
+        )
     if num_rows == 0:
-        raise wrong("empty", path=str(path))
+        raise ValueError(
+            f"want at least one row in {str(path)!r}, got none; make the file with "
+            "arena data ... --out FILE.parquet"
+        )
 
 
 def _kind(columns: set[str]) -> str | None:
@@ -130,9 +144,15 @@ def facts_of(path: Path, kind: str) -> RowFacts:
                 weighted += float((counts * weight).sum())
     every = np.concatenate(weights)
     if not np.isfinite(every).all() or every.min() < 0:
-        raise wrong("weights", path=str(path), low=every.min(), high=every.max())
+        raise ValueError(
+            f"want finite weights of at least 0 in {str(path)!r}, got {every.min()} to "
+            f"{every.max()}; choose the rows anew"
+        )
     if trained == 0 or weighted == 0.0 or not math.isfinite(weighted):
-        raise wrong("untrained", path=str(path))
+        raise ValueError(
+            f"want tokens to train in {str(path)!r}, got masks and weights that leave "
+            "none; choose other rows"
+        )
     found = longest, replies, largest, trained
     return RowFacts(len(every), *found, every, trained / weighted)
 
@@ -175,19 +195,19 @@ def check_tokens(path: Path, facts: RowFacts, chat: Any) -> None:
     advice = "give the model that arena data --model named"
     size = len(chat.tokenizer)
     if facts.largest_id >= size:
-        raise wrong(
-            "largest_token", path=str(path), facts=facts, size=size, advice=advice
+        raise ValueError(
+            f"the rows in {str(path)!r} have the token {facts.largest_id}, and the "
+            f"model's tokenizer only {size}; {advice}"
         )
     parquet = import_extra("pyarrow.parquet", "train")
     with parquet.ParquetFile(path) as file:
         batch = next(file.iter_batches(20, columns=["prompt", "prompt_ids"]))
     for row in batch.to_pylist():
         if not _spells(row["prompt_ids"], row["prompt"], chat):
-            raise wrong(
-                "other_tokens",
-                path=str(path),
-                text=chat.tokenizer.decode(row["prompt_ids"]),
-                advice=advice,
+            raise ValueError(
+                f"the tokens of a row in {str(path)!r} do not spell its prompt with "
+                "the model's tokenizer: "
+                f"{chat.tokenizer.decode(row['prompt_ids'])!r:.80}; {advice}"
             )
 
 

@@ -34,10 +34,7 @@ from arena_trainers.lm.backends.scoring import (
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.offline.batches import WholeSteps, labelled_batch, left_batch
 from arena_trainers.offline.protocol import Given, RowTrainer
-from arena_trainers.options import errors
 from arena_trainers.train.forward import IGNORED, distinct_rows, scoring_the_last
-
-wrong = errors(__name__)
 
 
 class SharingSFTTrainer(SFTTrainer):
@@ -273,14 +270,23 @@ def _make(given: Given) -> WeightedSFTTrainer:
         "label_smoothing_factor",
     ):
         if getattr(args, name):
-            raise wrong("off", name=name, got=getattr(args, name))
+            raise ValueError(
+                f"want {name} off with rows of tokens and masks, got "
+                f"{getattr(args, name)}; leave it out"
+            )
     has_weights = len(set(given.rows["weight"])) > 1
     if args.loss_type != "nll" and has_weights:
-        raise wrong("loss_type", args=args)
+        raise ValueError(
+            "want loss_type nll for rows of different weights, got "
+            f"{args.loss_type!r}; leave it out, or choose rows of equal weights"
+        )
     args.dataset_kwargs = {"skip_prepare_dataset": True}
     trainer = given.trainer(
         WeightedSFTTrainer, lambda rows: labelled_batch(rows, given.pad_id)
     )
     if trainer.aux_loss_enabled and has_weights:
-        raise wrong("router_loss")
+        raise ValueError(
+            "want router_aux_loss_coef 0 for rows of different weights; give "
+            "--router_aux_loss_coef 0, or choose rows of equal weights"
+        )
     return trainer

@@ -19,11 +19,8 @@ from arena_trainers.checkpoint import (
 )
 from arena_trainers.lm.models import ADAPTER, role_folders, saved_model
 from arena_trainers.offline.protocol import SELF_PLAY
-from arena_trainers.options import errors
 from arena_trainers.runs.settings import load_recipe
 from arena_wrappers.records import write_whole
-
-wrong = errors(__name__)
 
 CONFIG, RESULTS, METRICS = "config.yaml", "results.json", "metrics.jsonl"
 WRITTEN = f".{CONFIG}"  # what the run wrote into it
@@ -37,17 +34,25 @@ def check_new(folder: Path) -> None:
         ValueError: the folder is in use or cannot be written.
     """
     if folder.exists() and not folder.is_dir():
-        raise wrong("file", folder=str(folder))
+        raise ValueError(
+            f"want a new run folder, {str(folder)!r} is a file; give another "
+            "--output-dir"
+        )
     existing = folder.absolute()
     while not existing.exists():
         existing = existing.parent
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        raise wrong("not_writable", folder=str(folder), existing=str(existing))
+        raise ValueError(
+            f"cannot write to run folder {str(folder)!r}, as {str(existing)!r} is no "
+            "folder that you may write to; give another --output-dir"
+        )
     if folder.exists() and any(folder.iterdir()):
         to_do = "give another --output-dir"
         if (folder / CONFIG).is_file():
             to_do += f", or go on with that run: arena train --resume {folder}"
-        raise wrong("in_use", folder=str(folder), to_do=to_do)
+        raise ValueError(
+            f"want an empty or new run folder, {str(folder)!r} is in use; {to_do}"
+        )
 
 
 @contextmanager
@@ -67,7 +72,10 @@ def new_folder(folder: Path, config: str) -> Iterator[None]:
         file = open(folder / CONFIG, "x", encoding="utf-8")  # noqa: SIM115 # closed below
     except OSError as error:
         check_new(folder)  # says so if another run was faster
-        raise wrong("not_created", folder=str(folder), error=error) from error
+        raise ValueError(
+            f"cannot create run folder {str(folder)!r}: {error.strerror}; give another "
+            "--output-dir"
+        ) from error
     try:
         file.close()
         write_config(folder, config)
@@ -107,10 +115,10 @@ def read_config(folder: Path) -> dict[str, Any]:
     settings = load_recipe(str(config))
     copy = f"cp {shlex.quote(str(written))} {shlex.quote(str(config))}"
     if not written.is_file():
-        raise wrong(
-            "no_copy",
-            written=str(written),
-            cp=shlex.join(["cp", str(config), str(written)]),
+        raise ValueError(
+            f"want {str(written)!r}, the copy of config.yaml that the run wrote, found "
+            "none; if nobody edited config.yaml, make it again: "
+            f"{shlex.join(['cp', str(config), str(written)])}"
         )
     was, now = (_flat(found) for found in (load_recipe(str(written)), settings))
     changed = [
@@ -119,12 +127,12 @@ def read_config(folder: Path) -> dict[str, Any]:
         if name not in was or name not in now or was[name] != now[name]
     ]
     if changed:
-        raise wrong(
-            "edited",
-            config=str(config),
-            changed="; ".join(changed),
-            copy=copy,
-            quoted=shlex.quote(str(config)),
+        raise ValueError(
+            f"{str(config)!r} was edited after the run wrote it: {'; '.join(changed)}; "
+            f"a resumed run keeps its settings: restore them ({copy}; a longer run "
+            "gives --max_steps N, or --rounds N, beside --resume), or begin a new run "
+            f"with the edited ones: arena train {shlex.quote(str(config))} "
+            "--output-dir NEW"
         )
     return settings
 
@@ -157,16 +165,28 @@ def read_run(folder: Path, max_steps: int | None = None) -> dict[str, Any]:
     """
     name = str(folder)
     if not folder.is_dir():
-        raise wrong("no_run", name=name)
+        raise ValueError(
+            f"want a run folder to resume, found none at {name!r}; give the "
+            "--output-dir of a run, such as runs/first"
+        )
     if not (folder / CONFIG).is_file():
-        raise wrong("no_config", name=name)
+        raise ValueError(
+            f"want a run folder to resume, got {name!r} without config.yaml, which "
+            "`arena train` writes into its --output-dir"
+        )
     settings = read_config(folder)
     step = step_of(checkpoint_to_resume(folder))
     if max_steps is None:
         if (folder / RESULTS).exists():
-            raise wrong("finished", name=name, step=2 * step)
+            raise ValueError(
+                f"the run in {name!r} is finished; to train it longer: arena train "
+                f"--resume {name} --max_steps {2 * step}"
+            )
     elif max_steps <= step:
-        raise wrong("max_steps", step=step, name=name, max_steps=max_steps)
+        raise ValueError(
+            f"want max_steps above {step}, the step of the last checkpoint in "
+            f"{name!r}, got {max_steps}"
+        )
     return settings if max_steps is None else {**settings, "max_steps": max_steps}
 
 
@@ -258,12 +278,9 @@ def check_same_model(checkpoint: Path, model: Path) -> None:
     keys = ("model_type", "vocab_size", "hidden_size", "num_hidden_layers")
     for key in keys:
         if wanted.get(key) != got.get(key):
-            raise wrong(
-                "other_model",
-                checkpoint=str(checkpoint),
-                key=key,
-                got=got.get(key),
-                wanted=wanted.get(key),
+            raise ValueError(
+                f"checkpoint {str(checkpoint)!r} is of another model: {key} is "
+                f"{got.get(key)!r}, want {wanted.get(key)!r}"
             )
 
 

@@ -42,7 +42,6 @@ from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.offline.protocol import row_trainer
 from arena_trainers.offline.row_file import newest_of_kind, write_aggregated
-from arena_trainers.options import errors
 from arena_trainers.report.charts import Chart, Curve, figure_of
 from arena_trainers.runs.folder import (
     CONFIG,
@@ -77,8 +76,6 @@ from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games
 from arena_wrappers import Policy, make_policy, play, read_episodes, write_episodes
 from arena_wrappers.records import write_whole
-
-wrong = errors(__name__)
 
 COMPARE_SIBLINGS = ("branch_pairs", "revisions")  # selectors
 _KINDS = {"Completion": "completions", "Label": "labels", "Pair": "pairs"}
@@ -123,7 +120,10 @@ def _selector(
     has_corrections = name == "revisions" and retries  # it also reads those
     if name in COMPARE_SIBLINGS and play.branch is None and not has_corrections:
         advice = ", or on_invalid: retry beside rounds" * (name == "revisions")
-        raise wrong("no_trees", name=name, advice=advice)
+        raise ValueError(
+            f"selector {name!r} needs turn trees, and rounds.play has no branch; give "
+            f"branch: {{num_candidates: 4}}{advice}"
+        )
     known = inspect.signature(selectors.find(name)).parameters
     if "policies" in known:
         named = play.policies
@@ -141,11 +141,15 @@ def _check_train(stages: RoundStages, folder: Path) -> None:
     trainer, selector = stages.train["trainer"], next(iter(stages.select))
     kind = row_trainer(trainer)
     if not kind.plays:
-        raise wrong("no_replies", trainer=trainer)
+        raise ValueError(
+            f"trainer {trainer!r} trains a model that chooses no replies, so that no "
+            "further round could be played; give another rounds.train.trainer"
+        )
     found = rows_of(selector)
     if found is not None and found != kind.rows:
-        raise wrong(
-            "other_rows", trainer=trainer, kind=kind, selector=selector, found=found
+        raise ValueError(
+            f"trainer {trainer!r} learns from {kind.rows}, and selector {selector!r} "
+            f"gives {found}; give another trainer or selector"
         )
     row_config({**stages.train, "data": "rows.parquet"})
     trainer_args(kind.config, stages.train, folder, is_tiny=False)
@@ -168,10 +172,16 @@ def check_policies(loop: Loop, plans: Sequence[GamePlan]) -> None:
     named = {name for play in playing for name in (*play.policies, *play.opponents)}
     named = (named | {*loop.evaluate.opponents}) - {LEARNER, "self"}
     if LEARNER in loop.evaluate.opponents:
-        raise wrong("learner")
+        raise ValueError(
+            "want self in place of learner in rounds.evaluate.opponents, or another "
+            "policy"
+        )
     for plan in plans:
         if plan.has_own:
-            raise wrong("opponents", plan=plan)
+            raise ValueError(
+                f"want opponents of {plan.id} in rounds.play, got them in games; move "
+                "them"
+            )
         for policy in sorted(named):
             prepared(policy, plan.game)
 
@@ -301,7 +311,11 @@ def select_round(one: Round) -> None:
     found = select(name, episodes, seed=one.drawn("select"), **options)
     if not found.rows:
         why = ", ".join(f"{reason} ({num})" for reason, num in found.dropped.items())
-        raise wrong("no_row", name=name, why=why or "no turn was played")
+        why = why or "no turn was played"
+        raise ValueError(
+            f"selector {name!r} chose no row: {why}; begin a new run with other "
+            "options in rounds.select, or with more episodes"
+        )
     dataset = rows_to_dataset(found.rows, load_chat(str(one.player)))
     origin = origin_of(found.rows, episodes)
     files = [folder / ROWS for folder in one.earlier]
@@ -344,7 +358,11 @@ def train_round(one: Round) -> None:
     job.prepare()
     job.run()
     if job.job.lora_r and not (folder / MODEL / ADAPTER).is_file():
-        raise wrong("no_adapter", given=given, job=job)
+        raise ValueError(
+            f"want an adapter of trainer {given['trainer']!r}, as lora_r is "
+            f"{job.job.lora_r}, got all weights; give another trainer, or leave lora_r "
+            "out"
+        )
     # peft also saves TRL's copy of the adapter that went on training
     shutil.rmtree(folder / MODEL / "ref", ignore_errors=True)
     (folder / MODEL).rename(one.folder / MODEL)
@@ -477,7 +495,9 @@ class Rounds(Run):
 
     def read(self) -> None:
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            raise wrong("processes")
+            raise ValueError(
+                "want one process for a recipe with rounds; leave torchrun out"
+            )
         self.loop, given = read_loop(self.settings)
         given = {**saved_options(given.get("model", "tiny")), **given}
         self.job, self.args = build_configs(given, str(self.folder))

@@ -36,7 +36,6 @@ from arena_trainers.offline.row_file import (
     facts_of,
     token_columns,
 )
-from arena_trainers.options import errors
 from arena_trainers.runs.folder import (
     METRICS,
     START,
@@ -80,8 +79,6 @@ from arena_trainers.train.saved import (
 )
 from arena_wrappers.prompts import PROMPT_OPTIONS
 from arena_wrappers.records import params_of
-
-wrong = errors(__name__)
 
 _ADVICE = "make it with arena data EPISODES --select NAME --model {} --out FILE.parquet"
 
@@ -159,7 +156,10 @@ def _prompt(
     if origin is not None and (len(origin.prompts) == 1 or not own):
         return dict(vars(only_prompt(origin)))
     if not own or (origin is None and job.model == "tiny"):
-        raise wrong("no_origin", data=str(data), advice=_ADVICE.format(job.model))
+        raise ValueError(
+            "want a file that says which games and prompts its rows are of, got "
+            f"{str(data)!r} without; {_ADVICE.format(job.model)}"
+        )
     return own
 
 
@@ -272,7 +272,11 @@ class RowRun(Run):
         if self.kind.plays and self.model is not None:
             check_language_model(self.job.model)
         if self.rows.batch_size < self.kind.least:
-            raise wrong("batch_size", run=self)
+            raise ValueError(
+                f"want batch_size of at least {self.kind.least} for trainer "
+                f"{self.rows.trainer!r}, got {self.rows.batch_size}; give --batch_size "
+                "32"
+            )
         self._check_rows()
 
     def _check_rows(self) -> None:
@@ -281,7 +285,10 @@ class RowRun(Run):
         self.facts = facts_of(self.path, self.kind.rows)
         at_most = getattr(self.args, "max_length", None)
         if at_most is not None and at_most < self.facts.longest:
-            raise wrong("max_length", run=self, at_most=at_most)
+            raise ValueError(
+                f"want max_length of at least {self.facts.longest}, the tokens of the "
+                f"longest row, got {at_most}; leave it out, or choose shorter rows"
+            )
         self.player = RowsModel(self)
         # TRL's type of these options also allows JSON
         options: Any = self.player.args.chat_template_kwargs
@@ -364,7 +371,12 @@ class RowRun(Run):
                 )
             )
         if not isinstance(self.trainer, WholeSteps):
-            raise wrong("whole_steps", run=self, kind=type(self.trainer).__name__)
+            raise ValueError(
+                f"trainer {self.rows.trainer!r}: want "
+                "arena_trainers.offline.batches.WholeSteps, got "
+                f"{type(self.trainer).__name__}; write class Mine(WholeSteps, "
+                f"{type(self.trainer).__name__})"
+            )
         self.trainer.remove_callback(PrinterCallback)
         self.policy = None
         self.trainer.add_callback(PromptFiles(player.prompt_json()))

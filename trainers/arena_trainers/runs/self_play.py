@@ -11,7 +11,6 @@ import torch
 from rich.console import Console
 from transformers import PrinterCallback
 
-from arena_envs.checks import errors
 from arena_trainers.evaluate import legal_rate
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.report.page import read_run_files, report_page
@@ -80,8 +79,6 @@ from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import Episode, Policy, RandomPolicy, Turn, play
 from arena_wrappers.policies.agents import agent_of
 from arena_wrappers.records import write_whole
-
-wrong = errors(__name__)
 
 FEW = 0.05  # legal replies / replies; below this GRPO has almost no positive examples
 
@@ -260,7 +257,11 @@ class SelfPlay(Run):
     def _play_start(self) -> None:
         """Measures the model against that of the start."""
         if self.args.use_vllm and self.args.vllm_mode == "server":
-            raise wrong("server_start")
+            raise ValueError(
+                "start_episodes needs the weights of every step, and a server gets "
+                "them only between batches; set start_episodes to 0, or vllm_mode to "
+                "'colocate'"
+            )
         policy = self.start_policies()[1] if self.is_main else None
         how = self.job.evaluate_every, self.job.start_episodes
         self.watch_first(AgainstStart(self.trainer, policy, *how))
@@ -276,7 +277,11 @@ class SelfPlay(Run):
         told = has_conv, plays_start, bool(args.curriculum)
         metric, best = score_metric(self.games.plans, *told), None
         if metric is None and job.patience:
-            raise wrong("unmeasured", job=job)
+            raise ValueError(
+                "want patience only where training measures a score, got "
+                f"{job.patience}; set evaluate_every, or start_episodes in a run of "
+                "one game"
+            )
         if metric is not None and job.save_best:
             best = BestModel(self.trainer, self.folder, metric)
             self.trainer.add_callback(best)

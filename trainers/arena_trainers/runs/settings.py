@@ -18,7 +18,6 @@ from arena_trainers.data import selectors
 from arena_trainers.options import (
     Option,
     check_declared,
-    errors,
     option,
     options_of,
     refuse_unknown,
@@ -32,7 +31,6 @@ from arena_wrappers.prompts import PROMPT_OPTIONS
 if TYPE_CHECKING:
     from arena_trainers.train.config import TurnGRPOConfig
 
-wrong = errors(__name__)
 
 DEFAULT_RECIPE = "kuhn-tiny"
 MODEL_RECIPE = "pretrained"  # where a model is given and no recipe
@@ -98,20 +96,33 @@ class JobConfig:
     def __post_init__(self) -> None:
         check_declared(self)
         if self.warm_start_teacher is not None and self.warm_start_steps == 0:
-            raise wrong("teacher", job=self)
+            raise ValueError(
+                f"warm_start_teacher={self.warm_start_teacher!r} needs a supervised "
+                "start; give warm_start_steps of at least 1"
+            )
         if self.start_episodes == 1 or (
             self.start_episodes and not self.evaluate_every
         ):
-            raise wrong("start_episodes", job=self)
+            raise ValueError(
+                "want start_episodes of 0, or of at least 2 with evaluate_every above "
+                f"0, got {self.start_episodes} with evaluate_every "
+                f"{self.evaluate_every}"
+            )
         if 0 < self.vocab_size < 262:
-            raise wrong("vocab_size", job=self)
+            raise ValueError(
+                "want vocab_size of 0, or of at least 262 for all bytes and the chat, "
+                f"got {self.vocab_size}"
+            )
         if self.hidden_size % 4:
             raise ValueError(f"want hidden_size divisible by 4, got {self.hidden_size}")
         if not self.lora_target_modules:
             raise ValueError("want a layer in lora_target_modules, got none")
         layers = self.lora_target_modules != ["all-linear"]
         if (layers or self.lora_alpha is not None) and not self.lora_r:
-            raise wrong("adapter_options")
+            raise ValueError(
+                "lora_alpha and lora_target_modules are of an adapter, and lora_r is "
+                "0; give a rank: --lora_r 16"
+            )
 
     @property
     def steps_between_replies(self) -> int:
@@ -148,13 +159,22 @@ def load_recipe(path: str) -> dict[str, Any]:
     elif Path(path).is_file():
         source = Path(path).read_bytes()
     else:
-        raise wrong("no_recipe", path=path, hint=did_you_mean(path, recipes()))
+        raise ValueError(
+            f"want a recipe file, found none at {path!r}; give a file or a recipe; "
+            f"{did_you_mean(path, recipes())}"
+        )
     try:
         settings = _yaml(source.decode(), f"recipe {path!r}")
     except UnicodeDecodeError:
-        raise wrong("encoding", path=path) from None
+        raise ValueError(
+            f"want YAML in recipe {path!r}, got bytes that are not UTF-8; save the "
+            "file as UTF-8"
+        ) from None
     if not isinstance(settings, dict) or not all(isinstance(k, str) for k in settings):
-        raise wrong("no_mapping", path=path, kind=type(settings).__name__)
+        raise ValueError(
+            f"want a mapping of options in recipe {path!r}, got "
+            f"{type(settings).__name__}; write lines such as seed: 1"
+        )
     return {name.replace("-", "_"): value for name, value in settings.items()}
 
 
@@ -187,7 +207,9 @@ def read_overrides(arguments: Sequence[str]) -> dict[str, Any]:
         if not found:
             following = next(rest, None)
             if following is None or following.startswith("--"):
-                raise wrong("no_value", key=key)
+                raise ValueError(
+                    f"option --{key} lacks a value; give it as --{key} VALUE"
+                )
             value = following
         name = key.replace("-", "_")
         settings[name] = value if name in _PATHS else _yaml(value, f"--{key}")
@@ -286,7 +308,10 @@ def row_config(settings: Mapping[str, Any]) -> tuple[RowConfig, JobConfig]:
         ValueError: one is missing, of another type or out of range.
     """
     if settings.get("data") is None:
-        raise wrong("no_data", settings=settings)
+        raise ValueError(
+            f"trainer {settings['trainer']!r} learns from rows; give --data "
+            "FILE.parquet, which arena data writes"
+        )
     options = row_options()
     given = {n: options[n].converted(v) for n, v in settings.items() if n in options}
     shared = {name: given.pop(name) for name in OF_THE_MODEL if name in given}
@@ -317,7 +342,11 @@ def trainer_args(
         "auto_find_batch_size",
     ):
         if name in given:
-            raise wrong("batch_size", name=name)
+            raise ValueError(
+                f"want batch_size alone, which is cut to fit the memory, got {name}; "
+                "give --batch_size N, and --max_tokens_per_forward M for smaller "
+                "micro-batches"
+            )
     defaults = output_defaults(str(output_dir), options)
     defaults["remove_unused_columns"] = False  # the collator reads the masks
     if "max_length" in options:
@@ -413,10 +442,10 @@ def read_loop(settings: Mapping[str, Any]) -> tuple[Loop, dict[str, Any]]:
     start = {name: value for name, value in settings.items() if name != ROUNDS}
     for name in start:
         if name not in OF_THE_START:
-            raise wrong(
-                "outside_rounds",
-                name=name,
-                hint=did_you_mean(name, [ROUNDS, *OF_THE_START]),
+            raise ValueError(
+                f"a recipe with rounds has no option {name!r}; "
+                f"{did_you_mean(name, [ROUNDS, *OF_THE_START])}; options of the "
+                "trainer belong in rounds.train"
             )
     given = _mapping(ROUNDS, settings[ROUNDS])
     known = {n: o for n, o in options_of(Loop).items() if n != "stages"}
@@ -441,7 +470,10 @@ def with_rounds(settings: Mapping[str, Any], num: Any) -> dict[str, Any]:
     """
     rounds = _mapping(ROUNDS, settings[ROUNDS])
     if type(num) is not int or num <= rounds["num"]:
-        raise wrong("longer", rounds=rounds, num=num)
+        raise ValueError(
+            f"want --rounds as a number above {rounds['num']}, the rounds so far, got "
+            f"{num!r:.60}"
+        )
     return {**settings, ROUNDS: {**rounds, "num": num}}
 
 
@@ -452,7 +484,10 @@ def _stages(given: Mapping[str, Any]) -> list[RoundStages]:
     lengths = {len(value) for value in lists.values()} or {1}
     if len(lengths) > 1 or 0 in lengths:
         told = " and ".join(f"{len(v)} of {name}" for name, v in lists.items())
-        raise wrong("lengths", told=told)
+        raise ValueError(
+            f"want lists of equal length in rounds, got {told}; a mapping in place of "
+            "a list holds for all rounds"
+        )
     found = []
     for k in range(lengths.pop()):
         where = {n: f"rounds.{n}[{k}]" if n in lists else f"rounds.{n}" for n in stages}
@@ -467,7 +502,10 @@ def _stages(given: Mapping[str, Any]) -> list[RoundStages]:
 
 def _check_train(train: Mapping[str, Any]) -> None:
     if not isinstance(train.get("trainer"), str):
-        raise wrong("trainer", got=train.get("trainer"))
+        raise ValueError(
+            "want the name of a trainer as rounds.train.trainer, got "
+            f"{train.get('trainer')!r:.60}"
+        )
     own = "a loop trains its own model on its own rows; leave it out"
     same = "all rounds have the same adapter; give it beside rounds"
     for name in (*_OF_THE_LOOP, *OF_THE_ADAPTER):
@@ -540,12 +578,16 @@ def _changed(old: Any, path: Sequence[str], depth: int, value: Any) -> Any:
         if not name.isdecimal():
             return [_changed(one, path, depth, value) for one in old]
         if int(name) >= len(old):
-            raise wrong(
-                "no_entry", where=where, num=len(old), name=name, path=".".join(path)
+            raise ValueError(
+                f"{where} is a list of {len(old)}, counted from 0; it has no {name}, "
+                f"got --{'.'.join(path)}"
             )
         new = _changed(old[int(name)], path, depth + 1, value)
         return [new if k == int(name) else one for k, one in enumerate(old)]
     if old is not None and not isinstance(old, Mapping):
-        raise wrong("no_options", where=where, old=old, path=".".join(path))
+        raise ValueError(
+            f"{where} is {old!r:.60} and has no options, got --{'.'.join(path)}; give "
+            f"--{where} VALUE"
+        )
     inner = dict(old or {})
     return inner | {name: _changed(inner.get(name), path, depth + 1, value)}

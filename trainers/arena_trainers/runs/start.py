@@ -38,7 +38,6 @@ from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.matchmaking.protocol import SELF
 from arena_trainers.offline.sft import warm_start
-from arena_trainers.options import errors
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, checked_entry
@@ -54,7 +53,6 @@ from arena_wrappers import (
 if TYPE_CHECKING:
     from transformers import Qwen3ForCausalLM
 
-wrong = errors(__name__)
 
 _WORD = r"</?\w+>|\w+|[^\w\s]"
 _PAIRED = r" ?[^\W\d]+\d?| ?\d| ?[^\w\s]|\s"  # no pair goes beyond one of them
@@ -204,9 +202,14 @@ def load_tokenizer(
         tokenizer = AutoTokenizer.from_pretrained(folder)
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().splitlines()[0]
-        raise wrong("no_tokenizer", job=job, reason=reason) from error
+        raise ValueError(
+            f"want a model with its tokenizer, got {job.model!r}: {reason}"
+        ) from error
     if tokenizer.chat_template is None:
-        raise wrong("no_template", job=job)
+        raise ValueError(
+            f"want a tokenizer with a chat template, {job.model!r} has none; take the "
+            "instruct version of the model, or set tokenizer.chat_template and save it"
+        )
     return tokenizer
 
 
@@ -233,7 +236,11 @@ def check_reply_lengths(
     limit = args.max_completion_length
     for plan, longest in zip(plans, lengths, strict=True):
         if limit is not None and limit < longest:
-            raise wrong("reply_length", longest=longest, plan=plan, limit=limit)
+            raise ValueError(
+                f"want max_completion_length of at least {longest}, the length of "
+                f"legal replies of {plan.id} in tokens, got {limit}; give "
+                f"--max_completion_length {longest} or more"
+            )
 
 
 def longest_replies(
@@ -343,4 +350,7 @@ def adapter_errors(job: JobConfig) -> Iterator[None]:
     except ValueError as error:
         if not str(error).startswith("Target modules"):  # peft's
             raise
-        raise wrong("target_modules", job=job) from error
+        raise ValueError(
+            "want lora_target_modules that name linear layers of the model, such as "
+            f"q_proj,v_proj, got {job.lora_target_modules!r}"
+        ) from error

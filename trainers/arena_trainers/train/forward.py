@@ -94,7 +94,6 @@ from arena_trainers.lm.backends.scoring import (
 )
 from arena_trainers.lm.backends.transformers import whole_models
 from arena_trainers.losses import TINY, Choice, Seen, Term, check_term
-from arena_trainers.options import errors
 from arena_trainers.processes import splits_weights
 from arena_trainers.train.games import makers_of
 from arena_trainers.train.metrics import Clock
@@ -103,8 +102,6 @@ from arena_wrappers import BotPolicy, TurnRequest, make_policy, messages, turn_s
 from arena_wrappers.play import turn_states
 from arena_wrappers.policies import own_prompt
 from arena_wrappers.prompts import reply_format_named
-
-wrong = errors(__name__)
 
 
 def is_zero3(accelerator: Any) -> bool:
@@ -122,16 +119,30 @@ def check_sharding(accelerator: Any, has_reference: bool) -> None:
     """
     fsdp = getattr(accelerator.state, "fsdp_plugin", None)
     if fsdp is not None and fsdp.fsdp_version != 2:
-        raise wrong("fsdp_version", fsdp=fsdp)
+        raise ValueError(
+            f"want FSDP2, got fsdp_version {fsdp.fsdp_version}; set fsdp_version: 2 in "
+            "the configuration of accelerate"
+        )
     if fsdp is not None and fsdp.cpu_ram_efficient_loading and has_reference:
-        raise wrong("ram_efficient")
+        raise ValueError(
+            "want the weights of the reference model in every process, got "
+            "fsdp_cpu_ram_efficient_loading, which loads them in one; set "
+            "fsdp_cpu_ram_efficient_loading: false in the configuration of accelerate, "
+            "or beta to 0"
+        )
     if fsdp is not None and "FULL" not in str(fsdp.state_dict_type):
-        raise wrong("state_dict_type", fsdp=fsdp)
+        raise ValueError(
+            f"want whole weights in a saved model, got {fsdp.state_dict_type}; set "
+            "fsdp_state_dict_type: FULL_STATE_DICT in the configuration of accelerate"
+        )
     if is_zero3(accelerator):
         config = accelerator.state.deepspeed_plugin.deepspeed_config
         key = "stage3_gather_16bit_weights_on_model_save"
         if not config["zero_optimization"].get(key):
-            raise wrong("gather_on_save", key=key)
+            raise ValueError(
+                f"want whole weights in a saved model, got {key} false; set "
+                "zero3_save_16bit_model: true in the configuration of accelerate"
+            )
 
 
 @contextmanager
@@ -1160,13 +1171,24 @@ def refuse_moving_positions(config: Any, longest: int) -> None:
             most = rope.get("original_max_position_embeddings")
             most = most or text.max_position_embeddings
             if longest > most:
-                raise wrong("moving_positions", most=most, longest=longest, kind=kind)
+                raise ValueError(
+                    f"want prompts and replies of at most {most} tokens together, got "
+                    f"{longest}: beyond, the model's positions (rope_type {kind!r}) "
+                    "change with the longest row of a batch, and what is trained is "
+                    "not what was sampled; give a smaller max_completion_length, "
+                    "shorter prompts, or a model with other positions"
+                )
 
 
 def refuse_router_loss(trainer: Any) -> None:
     """Raises ValueError for a mixture of experts with an auxiliary loss."""
     if trainer.aux_loss_enabled:
-        raise wrong("router_loss", trainer=trainer)
+        raise ValueError(
+            "TurnGRPOTrainer does not support the auxiliary loss of a mixture of "
+            f"experts (router_aux_loss_coef {trainer.router_aux_loss_coef}): it "
+            "depends on the whole batch, which then cannot run in parts that fit into "
+            "memory; give --router_aux_loss_coef 0"
+        )
 
 
 def _refusal(model_type: str, gap: float, bound: float) -> str:
@@ -1228,7 +1250,10 @@ def turns_at(trainer: Any, places: Sequence[int]) -> Iterator[tuple[Any, Any, An
             continue
         record = trainer.last_kept.records[place]
         if record.call >= 0:
-            raise wrong("generations")
+            raise ValueError(
+                "want turns of one generation for teachers and other prompts of the "
+                "reference; leave agent out"
+            )
         game, number = trainer.games.rules[record.game], record.episode
         if number not in states:
             states[number] = turn_states(trainer.last_episodes[number], game)
@@ -1316,7 +1341,10 @@ class Teacher:
     def __init__(self, trainer: Any, term: Term) -> None:
         args, self.trainer, self.term = trainer.args, trainer, term
         if splits_weights(args):
-            raise wrong("sharded_teacher", term=term)
+            raise ValueError(
+                f"loss term {term.name!r} has a teacher, which has not been tested "
+                "with weights that are split among processes; leave the term out"
+            )
         known = trainer.games.opponents
         made = known.get(term.teacher) or make_policy(term.teacher, makers_of(args))
         self.policy: Any = made
@@ -1343,12 +1371,11 @@ class Teacher:
             found[::2], found[1::2], asked[::2], strict=True
         ):
             if max(abs(a - b) for a, b in zip(own, other, strict=True)) > TINY:
-                raise wrong(
-                    "hidden_teacher",
-                    teacher=self.policy,
-                    request=request,
-                    game=game,
-                    term=self.term,
+                raise ValueError(
+                    f"teacher {self.policy.name!r} reads what seat {request.seat} of "
+                    f"{game!r} cannot know: it acts otherwise in states that look "
+                    "alike; give another teacher, or sees_hidden: true in "
+                    f"losses[{self.term.name!r}]"
                 )
 
     def _probs(self, requests: Sequence[TurnRequest]) -> list[list[float]]:

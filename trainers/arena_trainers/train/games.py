@@ -30,7 +30,6 @@ from arena_trainers.matchmaking.protocol import (
     missing_snapshot,
     names_matchmaker,
 )
-from arena_trainers.options import errors
 from arena_trainers.processes import splits_weights
 from arena_wrappers import Policy, PromptWrapper, make_policy
 from arena_wrappers.play import EnvFn
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 
     from arena_trainers.lm.policy import LMPolicy
 
-wrong = errors(__name__)
 
 KEYS = ("id", "params", "max_turns", "weight", "opponents")
 MAX_VALUES = 30  # games of one entry
@@ -91,12 +89,9 @@ def _by_value(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
     values = _chosen(entry)
     num_values = math.prod(map(len, values.values()))
     if num_values > MAX_VALUES:
-        raise wrong(
-            "knob_values",
-            most=MAX_VALUES,
-            id=id,
-            num_values=num_values,
-            values=list(values),
+        raise ValueError(
+            f"want at most {MAX_VALUES} combinations of the knobs of {id}, got "
+            f"{num_values} of {list(values)}; name fewer knobs"
         )
     weight = entry.get("weight", 1.0) / num_values
     rest = {name: value for name, value in entry.items() if name != "knobs"}
@@ -106,7 +101,10 @@ def _by_value(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
         try:
             make_game(id, **params, **knobs)
         except ValueError as error:
-            raise wrong("knob_refused", id=id, knobs=knobs, error=error) from error
+            raise ValueError(
+                f"{id} refuses the values {knobs} of its knobs ({error}); name fewer "
+                "knobs, or list the game several times with other params"
+            ) from error
         found.append({**rest, "params": {**params, **knobs}, "weight": weight})
     return found
 
@@ -116,15 +114,24 @@ def _chosen(entry: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     id, names, params = entry["id"], entry["knobs"], entry.get("params", {})
     known = getattr(make_game(id, **params), "knobs", {})  # the fact is optional
     if not known:
-        raise wrong("no_knobs", id=id, where=" with these params" if params else "")
+        where = " with these params" if params else ""
+        raise ValueError(
+            f"{id} has no knobs{where}; leave knobs out, and list the game several "
+            "times with other params"
+        )
     names = list(known) if names is True else names
     is_list = isinstance(names, list) and all(isinstance(name, str) for name in names)
     if not is_list or not names:
-        raise wrong("knobs", id=id, known=list(known), names=names)
+        raise ValueError(
+            f"want knobs of {id} as true or a list of {list(known)}, got {names!r}"
+        )
     for name in names:
         check_known(name, known, f"{id} has no knob {name!r}")
         if name in params:
-            raise wrong("knob_twice", name=name, id=id)
+            raise ValueError(
+                f"want {name} of {id} in params or in knobs, got it in both; leave it "
+                "out of one of them"
+            )
     return {name: known[name] for name in names}
 
 
@@ -205,7 +212,11 @@ def check_used(args: Any, plans: Sequence[GamePlan]) -> None:
     """Raises ValueError if `opponents` is given and all games have opponents of their own."""
     if args.opponents != "self" and all(plan.has_own for plan in plans):
         ids = ",".join(dict.fromkeys(plan.id for plan in plans))
-        raise wrong("unused_opponents", args=args, ids=ids)
+        raise ValueError(
+            "want a game without opponents of its own for opponents "
+            f"{args.opponents!r}, got none; leave opponents out, or give the games "
+            f"anew: --games {ids}"
+        )
 
 
 def _checked_seats(who: Any, id: str, num_players: int) -> list[str]:
@@ -216,12 +227,22 @@ def _checked_seats(who: Any, id: str, num_players: int) -> list[str]:
     """
     check_opponents(who)
     if names_matchmaker(who):
-        raise wrong("seat_matchmaker", id=id, who=who)
+        raise ValueError(
+            f"want opponents of {id} as a policy string or a list, got {who!r}; give a "
+            "matchmaker to the whole run, such as --opponents past_selves"
+        )
     seats = [who] * num_players if isinstance(who, str) else list(who)
     if len(seats) != num_players:
-        raise wrong("num_seats", id=id, num_players=num_players, got=len(seats))
+        raise ValueError(
+            f"{id} has {num_players} seats, opponents names {len(seats)}; name one for "
+            "each seat, or one string for all"
+        )
     if "self" not in seats:
-        raise wrong("no_learner", id=id, who=who)
+        raise ValueError(
+            f"want a seat of {id} that learns, got opponents {who!r}; write 'self' for "
+            "it in a list, such as [self, random], or give one policy to the whole "
+            "run, such as --opponents random"
+        )
     return seats
 
 
@@ -307,12 +328,18 @@ def check_opponents(opponents: Any) -> None:
         return
     seats = [opponents] if isinstance(opponents, str) else opponents
     if not isinstance(seats, list) or not all(isinstance(seat, str) for seat in seats):
-        raise wrong("opponents", opponents=opponents)
+        raise ValueError(
+            f"want opponents as a string or a list, got {opponents!r}; write a policy "
+            "string, a list with one for each seat, or a matchmaker such as past_selves"
+        )
     if isinstance(opponents, str):
         return
     for seat in seats:
         if names_matchmaker(seat):
-            raise wrong("matchmaker_in_list", seat=seat)
+            raise ValueError(
+                "want policy strings in a list of opponents, got the matchmaker "
+                f"{seat!r}, which assigns all seats; give it alone: --opponents {seat}"
+            )
 
 
 def curriculum_of(args: Any, plans: Sequence[GamePlan]) -> Curriculum | None:
@@ -327,13 +354,20 @@ def curriculum_of(args: Any, plans: Sequence[GamePlan]) -> Curriculum | None:
     curriculum = curricula.make(args.curriculum)
     names = [plan.name for plan in plans]
     if len(set(names)) < len(names):
-        raise wrong("game_twice", names=names)
+        raise ValueError(
+            f"want each game once with a curriculum, got {names}; merge the games that "
+            "are listed twice"
+        )
     curriculum.prepare({plan.name: plan.game for plan in plans})
     for plan in plans:
         if curriculum.reads_success and is_constant(
             plan.game.zero_sum, plan.seats or ()
         ):
-            raise wrong("constant_success", args=args, plan=plan)
+            raise ValueError(
+                f"the curriculum {args.curriculum!r} reads the success, which in "
+                f"self-play of {plan.name} is the same in every episode; give it "
+                "opponents, or a curriculum by steps"
+            )
     return curriculum
 
 
@@ -357,7 +391,10 @@ def matchmaker_of(args: Any, plans: Sequence[GamePlan]) -> Matchmaker | None:
     matchmaker = matchmaker_for(args.opponents)
     games = {plan.name: plan.game for plan in plans if plan.seats is None}
     if all(game.num_players == 1 for game in games.values()):
-        raise wrong("one_seat", args=args, games=", ".join(games))
+        raise ValueError(
+            f"want a game of several seats for opponents {args.opponents!r}, got "
+            f"{', '.join(games)}; leave opponents out"
+        )
     matchmaker.prepare(games)
     if matchmaker.max_live > 0:
         _check_snapshots(args, matchmaker)
@@ -368,11 +405,22 @@ def _check_snapshots(args: Any, matchmaker: Matchmaker) -> None:
     """Refuses settings under which snapshots cannot be taken or played."""
     who = f"opponents {args.opponents!r}, which plays snapshots of the model"
     if by_server(args):
-        raise wrong("snapshots_server", who=who)
+        raise ValueError(
+            f"vllm_mode 'server' does not support {who}: the server gets the weights "
+            "of the learner alone; leave vllm_mode and the settings of the server out, "
+            "or give lm: opponents"
+        )
     if splits_weights(args):
-        raise wrong("snapshots_sharded", who=who)
+        raise ValueError(
+            f"sharded training does not support {who}: it has not been tested with it; "
+            "train with plain data parallelism, or give lm: opponents"
+        )
     last = args.max_steps if args.max_steps > 0 else MAX_CHECKED_STEPS
     steps = range(0, min(last, MAX_CHECKED_STEPS), args.window)
     missing = missing_snapshot(matchmaker, steps)
     if missing is not None:
-        raise wrong("snapshot_step", args=args, missing=missing)
+        raise ValueError(
+            f"matchmaker {args.opponents!r} wants at step {missing[0]} the snapshot of "
+            f"step {missing[1]}, when none is taken; set its every to a multiple of "
+            f"{args.window}, the optimizer steps that share a generation batch"
+        )

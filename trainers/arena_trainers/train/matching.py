@@ -31,7 +31,6 @@ from arena_trainers.matchmaking import (
     snapshot_step,
 )
 from arena_trainers.matchmaking.snapshots import FOLDER, SnapshotStore
-from arena_trainers.options import errors
 from arena_trainers.processes import raised_everywhere
 from arena_trainers.rewards import parts_of
 from arena_trainers.train.config import TurnGRPOConfig
@@ -55,8 +54,6 @@ from arena_wrappers import Branching, Episode, EpisodePlan, Policy, play_plans
 from arena_wrappers.policies import own_prompt, without_noise
 from arena_wrappers.records import write_whole
 
-wrong = errors(__name__)
-
 
 def read_owned(path: Path, owner: Mapping[str, Any]) -> dict[str, Any]:
     """The content of a state's file.
@@ -71,12 +68,10 @@ def read_owned(path: Path, owner: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
     for name, wanted in json.loads(json.dumps(owner)).items():
         if found.get(name) != wanted:
-            raise wrong(
-                "owner",
-                name=name,
-                wanted=wanted,
-                got=found.get(name),
-                folder=str(path.parent),
+            raise ValueError(
+                f"want a checkpoint of {name} {wanted!r}, got one of "
+                f"{found.get(name)!r} in {str(path.parent)!r}; resume with the "
+                "settings of that run"
             )
     return found
 
@@ -280,7 +275,11 @@ class Tasks:
         is_limit = limit is None or (isinstance(limit, int) and limit > 0)
         if is_limit and task.game in (None, *self.games.names):
             return task
-        raise wrong("task", tasks=self, task=task)
+        raise ValueError(
+            f"curriculum {self.args.curriculum!r}: want a game of {self.games.names} "
+            f"and max_turns above 0, or None, got {task!r}; see "
+            "arena_trainers.curricula.testing.check_curriculum"
+        )
 
 
 MATCHMAKING_FILE = "matchmaking.json"  # of a checkpoint
@@ -519,8 +518,9 @@ class Matching:
             if not is_known and snapshot_step(who) not in self.store.steps:
                 problem = f"want policies that it declares and snapshots that were taken, {who!r} is neither"
         if problem is not None:
-            raise wrong(
-                "seating", matching=self, problem=problem, found=found, start=start
+            raise ValueError(
+                f"matchmaker {self.args.opponents!r}: {problem}, got {found!r} for "
+                f"{start.game}; see arena_trainers.matchmaking.testing.check_matchmaker"
             )
         return found
 
@@ -575,10 +575,15 @@ def check_exact(
         ("discount in credit_args", discount, 1.0, "values are not discounted"),
     ):
         if got != wanted:
-            raise wrong("exact", name=name, wanted=wanted, got=got, reason=reason)
+            raise ValueError(
+                f"critic='exact' takes {name} {wanted!r}, got {got!r}: {reason}"
+            )
     for part, weight in args.part_weights.items():
         if part not in PARTS and weight:
-            raise wrong("part_weights", part=part, weight=weight)
+            raise ValueError(
+                f"critic='exact' takes part_weights of 0 for {part!r}, got {weight!r}: "
+                "the values are of what the rules pay"
+            )
     for plan in plans:
         try:
             want_enumerable(plan.game)
@@ -596,7 +601,11 @@ def check_exact(
 def _fixed_seats(plan: GamePlan, args: TurnGRPOConfig) -> list[str]:
     """The policy string of each seat; raises if they are assigned for each start."""
     if plan.seats is None:
-        raise wrong("fixed_seats", args=args)
+        raise ValueError(
+            "critic='exact' takes the same opponents in all starts, got opponents "
+            f"{args.opponents!r}; name who plays each seat, such as [self, random], or "
+            "set critic='features'"
+        )
     return plan.seats
 
 
@@ -606,7 +615,13 @@ def _check_scoring(policy: Policy, who: str) -> None:
         raise ValueError(f"critic='exact' takes policies with action_probs, got {who}")
     options = own_prompt(policy)
     if options is not None and options.history != "state":
-        raise wrong("transcript", who=who, options=options)
+        raise ValueError(
+            f"critic='exact' takes history 'state', got {who} with "
+            f"{options.history!r}: a transcript holds more than the state"
+        )
     inner = without_noise(policy)
     if isinstance(inner, LMPolicy) and not inner.sampling.draws_from_all:
-        raise wrong("cut_sampling", who=who, options=dict(inner.sampling.options))
+        raise ValueError(
+            "critic='exact' takes language models that sample from all tokens, got "
+            f"{who} with {dict(inner.sampling.options)}"
+        )

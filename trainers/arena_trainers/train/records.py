@@ -36,12 +36,9 @@ from arena_trainers.credit import TurnBatch
 from arena_trainers.credit.batch import INT_COLUMNS
 from arena_trainers.lm.models import check_reward_model
 from arena_trainers.matchmaking import SELF, Seats
-from arena_trainers.options import errors
 from arena_trainers.rewards import Part
 from arena_wrappers.play import Branching, final_state, turn_states
 from arena_wrappers.records import Episode, Turn
-
-wrong = errors(__name__)
 
 ColumnFunction = Callable[..., float]  # of episode, turn and state
 
@@ -114,26 +111,41 @@ def check_functions(functions: Mapping[str, Any], taken: Collection[str]) -> Non
     """
     for name, function in functions.items():
         if name in taken:
-            raise wrong("taken_column", name=name)
+            raise ValueError(
+                f"columns gives {name!r}, which the trainer gives; leave it out"
+            )
         if name not in SUPPLIED and part_of(name) is None:
             part = str(name).rpartition(".")[2] or "judge"
             near = difflib.get_close_matches(str(name), SUPPLIED, n=1)
             (hint,) = near or [f"rewards.{part}"]
-            raise wrong(
-                "unknown_column", name=name, known=", ".join(SUPPLIED), hint=hint
+            raise ValueError(
+                f"columns gives {name!r}, but a function can give "
+                f"{', '.join(SUPPLIED)} and parts of the reward; did you mean {hint!r}?"
             )
         if not callable(function) and not isinstance(function, RewardColumn):
-            raise wrong("no_function", name=name, function=function)
+            raise ValueError(
+                f"want a function of episode, turn and state as columns[{name!r}], got "
+                f"{function!r}"
+            )
     _check_scores(functions)
 
 
 def _check_scores(columns: Mapping[str, Any]) -> None:
     """Raises if a column of a reward model would depend on the zero of its scores."""
     if isinstance(columns.get("stratum"), RewardColumn):
-        raise wrong("score_stratum")
+        raise ValueError(
+            "columns gives 'stratum' by a reward model; scores have an arbitrary zero "
+            "and scale, so that only differences at the same prompt have a meaning; "
+            "give rewards.judge, or value and action_value by the same reward model"
+        )
     pair = columns.get("value"), columns.get("action_value")
     if any(isinstance(column, RewardColumn) for column in pair) and pair[0] != pair[1]:
-        raise wrong("score_pair", pair=pair)
+        raise ValueError(
+            "want value and action_value by the same reward model, got "
+            f"{pair[0]!r:.200} and {pair[1]!r:.200}; scores have an arbitrary zero and "
+            "scale, so that only differences at the same prompt have a meaning; give "
+            "rewards.judge, or value and action_value by the same reward model"
+        )
 
 
 def supplied_by(
@@ -155,13 +167,9 @@ def supplied_by(
         value, is_int = function(episode, turn, state, *given), name in INT_COLUMNS
         if not _fits(value, is_int):
             wanted = "an integer of 64 bits" if is_int else "a finite number"
-            raise wrong(
-                "supplied",
-                wanted=wanted,
-                name=name,
-                value=value,
-                turn=turn,
-                episode=episode,
+            raise ValueError(
+                f"want {wanted} from columns[{name!r}], got {value!r} for turn "
+                f"{turn.index} of seat {turn.seat} in an episode of seed {episode.seed}"
             )
         found[name] = int(value) if is_int else float(value)
     return found
@@ -817,7 +825,10 @@ def _joined(before: TrainingRow, row: TrainingRow, key: tuple[int, int]) -> Trai
         raise ValueError("want rows that have a loss, got a placeholder row")
     known = [*before.prompt_ids, *before.completion_ids]
     if list(row.prompt_ids[: len(known)]) != known:
-        raise wrong("not_extended", key=key)
+        raise ValueError(
+            "layout='trajectory' needs prompts that begin with the turn before, token "
+            f"for token; a turn of seat {key[1]} in episode {key[0]} does not"
+        )
     read = list(row.prompt_ids[len(known) :])
     return TrainingRow(
         prompt_ids=before.prompt_ids,

@@ -23,14 +23,11 @@ from arena_trainers.checkpoint import (
 from arena_trainers.credit.by_name import find_estimator
 from arena_trainers.credit.needs import keeps_state
 from arena_trainers.lm.prompt_file import PROMPT_FILE
-from arena_trainers.options import errors
 from arena_trainers.processes import raised_everywhere
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import Critic
 from arena_trainers.train.forward import load_whole
 from arena_trainers.train.games import GamePlan
-
-wrong = errors(__name__)
 
 
 def keep_to_schedule(scheduler: Any) -> None:
@@ -133,7 +130,10 @@ def load_reference(trainer: Any, checkpoint: Path) -> None:
         return
     path = checkpoint / REFERENCE
     if not path.is_file():
-        raise wrong("no_reference", checkpoint=str(checkpoint))
+        raise ValueError(
+            "want reference_model.pt in a checkpoint of a run with sync_ref_model, got "
+            f"none in {str(checkpoint)!r}; resume with the settings of that run"
+        )
     weights = torch.load(path, map_location="cpu", weights_only=True)
     load_whole(trainer.ref_model, weights, trainer.accelerator)
 
@@ -186,12 +186,17 @@ def load_credit(
     kept = learns or keeps_state(find_estimator(owner["credit"]))
     if found is None:
         if kept:
-            raise wrong("no_credit_state", owner=owner)
+            raise ValueError(
+                f"want a checkpoint of credit {owner['credit']!r} with critic "
+                f"{owner['critic']!r}, got one without credit_state.json"
+            )
         return None
     if kept or found["state"] is not None or (folder / CRITIC).is_file():
         for key, wanted in owner.items():
             if found[key] != wanted:
-                raise wrong("other_owner", key=key, wanted=wanted, found=found[key])
+                raise ValueError(
+                    f"want a checkpoint of {key} {wanted!r}, got one of {found[key]!r}"
+                )
     if critic is not None and learns:
         critic.load_state_dict(torch.load(folder / CRITIC, weights_only=True))
     state: Mapping[str, Any] | None = found["state"]
@@ -270,7 +275,10 @@ def whole_checkpoint(folder: Path, wanted: Any) -> str | None:
         found = newest_checkpoint(folder)
         said = "; ".join(found.skipped) or "none was written"
         if found.checkpoint is None:
-            raise wrong("no_checkpoint", folder=str(folder), said=said)
+            raise ValueError(
+                f"want a valid checkpoint in {str(folder)!r}: {said}; train without "
+                "resume_from_checkpoint"
+            )
         if found.skipped:
             warnings.warn(f"skipped {said}", stacklevel=3)
         return str(found.checkpoint)
@@ -278,5 +286,8 @@ def whole_checkpoint(folder: Path, wanted: Any) -> str | None:
         return None
     reason = fault(Path(wanted))
     if reason is not None:
-        raise wrong("damaged", wanted=wanted, reason=reason)
+        raise ValueError(
+            f"want a whole checkpoint, got {wanted!r}: {reason}; resume from an "
+            "earlier one"
+        )
     return str(wanted)

@@ -53,7 +53,6 @@ from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.options import (
     Option,
     check_declared,
-    errors,
     option,
     options_of,
     refuse_unknown,
@@ -75,8 +74,6 @@ from arena_trainers.train.records import (
 from arena_wrappers import Branching, PromptOptions, RandomPolicy
 from arena_wrappers.policies.agents import agent_of
 from arena_wrappers.prompts import PROMPT_OPTIONS
-
-wrong = errors(__name__)
 
 OF_SURROGATE = {
     "delta": None,
@@ -121,8 +118,9 @@ def _check_groups(episodes: int | None, size: int, args: Any) -> None:
         return  # TRL checks these two options
     below = episodes - episodes % size
     fits = [n for n in (below, below + size) if n]
-    raise wrong(
-        "whole_groups", size=size, episodes=episodes, fits=" or ".join(map(str, fits))
+    raise ValueError(
+        f"want episodes_per_step divisible by num_generations ({size}), got "
+        f"{episodes}; give --episodes_per_step {' or '.join(map(str, fits))}"
     )
 
 
@@ -150,7 +148,12 @@ def refuse_what_is_not_supported(args: Any) -> None:
 def refuse_warm_start(args: Any) -> None:
     """Raises ValueError under FSDP or DeepSpeed, where supervised starts are untested."""
     if splits_weights(args) or os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
-        raise wrong("warm_start")
+        raise ValueError(
+            "want warm_start_steps 0 under FSDP or DeepSpeed: the supervised start has "
+            "not been tested with it; run it before, with arena train --max_steps 1 "
+            "and no accelerate, and give the folder start/ of that run as --model with "
+            "--warm_start_steps 0"
+        )
 
 
 def refuse_saving_between_generations(args: Any) -> None:
@@ -159,14 +162,21 @@ def refuse_saving_between_generations(args: Any) -> None:
     if saves and args.save_steps % args.window:
         less = int(args.save_steps) // args.window * args.window
         fits = " or ".join(str(n) for n in (less, less + args.window) if n)
-        raise wrong("save_steps", args=args, fits=fits)
+        raise ValueError(
+            f"want save_steps divisible by {args.window} (the optimizer steps that "
+            f"share a generation batch), got {args.save_steps}; give --save_steps "
+            f"{fits}"
+        )
 
 
 def check_critic(args: Any) -> None:
     """Raises ValueError for an unknown critic, or for options that it does not have."""
     critic, options = args.critic, args.critic_args
     if critic is None and options:
-        raise wrong("critic_args", options=dict(options))
+        raise ValueError(
+            f"want critic_args only with a critic, got {dict(options)!r}; set "
+            "critic='features'"
+        )
     if critic is not None:
         critics.read(critic)  # raises if there is no such critic
     if critic in OF_CRITIC:
@@ -233,7 +243,12 @@ def check_sequential(args: Any) -> None:
     reused = args.steps_per_generation or accumulated  # TRL fills it in
     passes = reused * args.num_iterations
     if args.num_iterations % num or passes // num % accumulated:
-        raise wrong("whole_updates", num=num, accumulated=accumulated, passes=passes)
+        raise ValueError(
+            f"want update sequential with num_iterations divisible by {num} (the "
+            "roles, which train one after the other on the same episodes), each with "
+            f"whole steps of {accumulated} micro-batches, got {passes} in all; give "
+            f"num_iterations {num} and leave steps_per_generation out"
+        )
     turns = args.layout == "trajectory", "a row holds several turns"
     trees = args.branch, "candidates share their earlier turns"
     refuse("update sequential", [("layout trajectory", *turns), ("branch", *trees)])
@@ -244,13 +259,18 @@ def check_roles(args: Any) -> None:
     roles, update = args.roles, args.update
     kinds = {type(key) for key in roles}
     if kinds not in (set(), {str}, {int}) or (int in kinds and args.agent):
-        raise wrong("role_kinds", roles=[*roles])
+        raise ValueError(
+            f"want roles of an agent, or seats without one, got {[*roles]}"
+        )
     if args.agent is not None:
         agent_of(args.agent)(dict.fromkeys(roles, RandomPolicy()) or RandomPolicy())
     for key, options in roles.items():
         fits = isinstance(options, Mapping) and not {"model", "lora_r"} <= {*options}
         if not fits or not isinstance(options.get("model", ""), str):
-            raise wrong("role", key=key, options=options)
+            raise ValueError(
+                f"want roles[{key!r}] as {{lora_r: 8}}, an adapter of the one base "
+                f"model, or as {{model: PATH}}, a whole model, got {options!r:.80}"
+            )
         refuse_unknown(f"roles[{key!r}]", options, ROLE_OPTIONS)
         for name, value in options.items():
             if name == "lora_r":
@@ -265,7 +285,11 @@ def check_roles(args: Any) -> None:
         case _:
             fits = update == "joint" or (bool(roles) and update == "sequential")
     if not fits:
-        raise wrong("update", roles=[*roles] or "(none: set roles)", update=update)
+        roles = [*roles] or "(none: set roles)"
+        raise ValueError(
+            "want update as joint, sequential, {alternate: 20} or {freeze: [...]} with "
+            f"some, but not all, of the roles {roles}, got {update!r}"
+        )
     refused = "critic", "reference", "load_best_model_at_end"
     used = [name for name in refused if getattr(args, name, None)]
     if roles and (used := used + ["opponents"] * names_matchmaker(args.opponents)):
@@ -341,7 +365,10 @@ class SelfPlay:
         told, prompt = given.pop("instruction", ""), given.pop("prompt", {})
         kinds = [type(told), type(given.pop("model", "")), type(prompt)]
         if given or kinds != [str, str, dict]:
-            raise wrong("reference", reference=self.reference)
+            raise ValueError(
+                "want reference as {model: PATH, instruction: TEXT, prompt: OPTIONS}, "
+                f"got {self.reference!r:.200}"
+            )
         if not told and not prompt:
             return None
         refuse_unknown("the prompt of reference", prompt, PROMPT_OPTIONS)
@@ -349,7 +376,11 @@ class SelfPlay:
         own["persona"] = " ".join(filter(None, (own["persona"], told)))
         found = PromptOptions(**own)
         if found.history != "state" or self.on_invalid == "retry":
-            raise wrong("reference_state", found=found, on_invalid=self.on_invalid)
+            raise ValueError(
+                "a reference with prompts of its own needs history='state' and no "
+                f"retries, got history={found.history!r} and "
+                f"on_invalid={self.on_invalid!r}; set both"
+            )
         return found
 
     def check_own(self) -> None:
@@ -363,7 +394,9 @@ class SelfPlay:
         if isinstance(self.opponents, str) and len(split(self.opponents)) > 1:
             self.opponents = split(self.opponents)
         if not isinstance(self.games, list) or not self.games:
-            raise wrong("games", games=self.games)
+            raise ValueError(
+                f"want games as a list of ids or dicts, got {self.games!r}"
+            )
         self.games = expanded(self.games)
         check_opponents(self.opponents)
         if names_matchmaker(self.opponents):
@@ -411,18 +444,33 @@ class SelfPlay:
         own = [term.name for term in terms if term.surrogate]
         for name, default in OF_SURROGATE.items():
             if own and of_trl.get(name, default) != default:
-                raise wrong("surrogate", name=name, own=own)
+                raise ValueError(
+                    f"{name} is of TRL's surrogate, in whose place {own[0]!r} stands; "
+                    "leave one of the two out"
+                )
         if self.reference is not None and not self.reads_reference:
-            raise wrong("unread_reference")
+            raise ValueError(
+                "nothing reads the reference; set beta, or a term such as kl_to in "
+                "losses"
+            )
         if self.reference_prompt is not None and self.layout != "turn":
-            raise wrong("reference_layout", layout=self.layout)
+            raise ValueError(
+                "a reference with prompts of its own needs layout='turn', got "
+                f"{self.layout!r}; set it"
+            )
 
     def _check_filter(self) -> None:
         replays = self.max_replays
         if replays and self.flat_groups == "keep":
-            raise wrong("replays", replays=replays)
+            raise ValueError(
+                f"max_replays={replays} plays flat groups again, and "
+                "flat_groups='keep' keeps them; set flat_groups='drop'"
+            )
         if self.flat_groups == "drop" and self.branch is not None:
-            raise wrong("flat_branch")
+            raise ValueError(
+                "flat_groups='drop' does not support branch: the candidates of a turn "
+                "tree share the rewards before them; leave one of the two out"
+            )
 
     def _check_oversample(self) -> None:
         of_trl: Any = self
@@ -430,18 +478,35 @@ class SelfPlay:
         if times == 1:
             return
         if size % times or size < 2 * times:
-            raise wrong("oversample_groups", times=times, size=size, least=2 * times)
+            raise ValueError(
+                f"want num_generations as a multiple of oversample ({times}) and at "
+                f"least twice as large, got {size}; give --num_generations {2 * times} "
+                "or more"
+            )
         if self.on_invalid == "forfeit":
-            raise wrong("oversample_forfeit")
+            raise ValueError(
+                "oversample prefers wins with few invalid replies, and "
+                "on_invalid='forfeit' ends games of two seats there; set "
+                "on_invalid='retry' or 'random'"
+            )
         if self.branch is not None:
-            raise wrong("oversample_branch")
+            raise ValueError(
+                "oversample does not support branch: the candidates of a turn tree "
+                "share the turns before them; leave one of the two out"
+            )
 
     def _check_rows(self) -> None:
         if self.layout == "trajectory" and self.history != "transcript":
-            raise wrong("trajectory_history", history=self.history)
+            raise ValueError(
+                "layout='trajectory' needs history='transcript', in which a seat's "
+                f"prompt begins with its earlier turns, got {self.history!r}"
+            )
         loss_type = getattr(self, "loss_type")  # noqa: B009 # a field of TRL
         if self.weighting == "turn" and loss_type not in PER_TOKEN_LOSSES:
-            raise wrong("turn_weighting", loss_type=loss_type, losses=PER_TOKEN_LOSSES)
+            raise ValueError(
+                "weighting='turn' needs a loss that averages over all tokens, got "
+                f"loss_type={loss_type!r}; set one of {PER_TOKEN_LOSSES}"
+            )
 
 
 def branching_of(
@@ -521,7 +586,10 @@ def check_part_weights(args: Any, functions: Collection[str]) -> None:
     """
     for name in args.rewards:
         if name in args.part_weights or name in PARTS:
-            raise wrong("weight_twice", name=name)
+            raise ValueError(
+                f"want the weight of {name!r} in rewards or in part_weights, got both; "
+                "leave one out, or give it another name"
+            )
     known = [*PARTS, *(part for name in functions if (part := part_of(name)))]
     for name in args.part_weights:
         told = f"part_weights names {name!r}, which is not a reward part"
@@ -531,7 +599,11 @@ def check_part_weights(args: Any, functions: Collection[str]) -> None:
         return
     part = {**credit.default_options(args.credit), **args.credit_args}[option]
     if part_weights(args, functions).get(part, 1.0) == 0:
-        raise wrong("paid_part", args=args, option=option, part=part)
+        raise ValueError(
+            f"credit {args.credit!r} needs as {option} a reward part with a weight "
+            f"other than 0, got {part!r} with weight 0; set part_weights to "
+            f"{{{part!r}: 1.0}}"
+        )
 
 
 NUM_GAMES = 100  # random games that are played to see whether seats are paid early
@@ -628,13 +700,10 @@ def check_bounds(
                 end = ends[side]
                 beyond = float(bound) - end if side == 0 else end - float(bound)
                 if beyond > SLACK:
-                    raise wrong(
-                        "bound",
-                        what=what,
-                        end=end,
-                        side=("less", "more")[side],
-                        bound=bound,
-                        game=type(game).__name__,
+                    raise ValueError(
+                        f"want a {what} of {end:g} or {('less', 'more')[side]}, got "
+                        f"{bound!r}: {type(game).__name__} can pay {end:g}, with "
+                        "penalties and part_weights"
                     )
 
 
@@ -645,7 +714,10 @@ def _check_known(
     counted = [part] if part is not None else [p for p in weights if weights[p]]
     others = [other for other in counted if other not in PARTS]
     if others:
-        raise wrong("bound_unknown", args=args, what=what, others=others)
+        raise ValueError(
+            f"credit {args.credit!r} cannot check {what}: the bounds of the reward "
+            f"part {others[0]!r} are not known; leave {what} out"
+        )
 
 
 ALWAYS = (
@@ -758,7 +830,10 @@ def check_credit_columns(args: Any, functions: Collection[str] = ()) -> tuple[st
         wanted = tuple(dict.fromkeys([*wanted, *BRANCH_COLUMNS]))
     _check_provided(args, [*named, *wanted], provided)
     if args.critic is not None and not {*supplied} & {*wanted}:
-        raise wrong("unread_critic", args=args)
+        raise ValueError(
+            f"credit {args.credit!r} reads no values of critic={args.critic!r}; leave "
+            "critic out, or give --critic null where a recipe has one"
+        )
     check_engine_columns(args, wanted)
     return tuple(dict.fromkeys([*wanted, *functions]))
 
@@ -768,10 +843,18 @@ def _check_branch(args: Any, wanted: Collection[str]) -> None:
     needs, branching = needs_of(find_estimator(args.credit)), args.branching(())
     if needs.compares_trajectories or "state_key" not in wanted:
         known = estimators_with(_compares_states)
-        raise wrong("branch_states", args=args, known=known)
+        raise ValueError(
+            f"TurnGRPOTrainer does not support branch with credit {args.credit!r}: "
+            "want an estimator that compares only turns of the same state, such as "
+            f"{known}"
+        )
     if branching and branching.follow == "best" and not needs.unselected_only:
         known = estimators_with(lambda needs: needs.unselected_only)
-        raise wrong("branch_best", args=args, known=known)
+        raise ValueError(
+            f"credit {args.credit!r} does not support turns that were selected by "
+            "their return, got branch with follow='best'; set follow='random' or "
+            f"'all', or credit to {known}"
+        )
 
 
 def _compares_states(needs: Needs) -> bool:
@@ -789,7 +872,11 @@ def _named_columns(args: Any) -> list[str]:
     ]
     mixed = [name for name in named if name in PER_BATCH_IDS]
     if mixed and keeps_state(find_estimator(args.credit)):
-        raise wrong("kept_state", args=args, mixed=mixed, named=named)
+        raise ValueError(
+            f"credit {args.credit!r} keeps a state, but the numbers of {mixed[0]!r} "
+            "change from batch to batch; want columns such as 'game' and 'seat', got "
+            f"{named}"
+        )
     tokens = [f"tokens.{value}" for value in args.credit_args.values()]
     read = [name for name, value in args.credit_args.items() if value == "column"]
     return named + read + [name for name in tokens if name in ON_DEMAND]
@@ -913,7 +1000,9 @@ def _check_read(
     except ValueError:
         return
     if np.all(same):
-        raise wrong("unread_column", args=args, name=name)
+        raise ValueError(
+            f"credit {args.credit!r} does not read {name!r}; leave it out of columns"
+        )
 
 
 def estimate_credit(
@@ -951,7 +1040,10 @@ def check_discounts(args: Any) -> None:
         own = given.get("discount", 1.0)
         # turns that change nothing would be paid, or the optimum would change
         if own != discount and given.get("potential", True):
-            raise wrong("discount", discount=discount, name=name, own=own)
+            raise ValueError(
+                f"want the discount of the credit, {discount!r}, in rewards[{name!r}], "
+                f"got {own!r}"
+            )
 
 
 def discount_of(estimator: str, options: Mapping[str, Any]) -> float:

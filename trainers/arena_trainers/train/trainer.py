@@ -93,7 +93,6 @@ from arena_trainers.lm.backends.scoring import evaluating, free_memory
 from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
-from arena_trainers.options import errors
 from arena_trainers.train.batch import (
     Ahead,
     BatchCredit,
@@ -128,8 +127,6 @@ from arena_trainers.train.records import (
 from arena_trainers.train.saved import Saved, whole_checkpoint
 from arena_wrappers import AgentPolicy, Episode, Policy
 from arena_wrappers.policies.agents import agent_of, by_seat
-
-wrong = errors(__name__)
 
 
 class TurnGRPOTrainer(GRPOTrainer):
@@ -545,9 +542,15 @@ def _frozen() -> Iterator[None]:
 def _check_reference(path: str, model: Any, tokenizer: Any) -> None:
     """Raises ValueError for a reference that TRL leaves out, or that reads tokens otherwise."""
     if model is None:
-        raise wrong("reference", path=path)
+        raise ValueError(
+            "want reference without model where an adapter is trained, as TRL takes "
+            f"the base model for it; got {path!r}; leave model or the adapter out"
+        )
     if AutoTokenizer.from_pretrained(path).get_vocab() != tokenizer.get_vocab():
-        raise wrong("tokenizer", path=path)
+        raise ValueError(
+            f"want {path!r} with the tokenizer of the model, got another; choose a "
+            "model of the same family"
+        )
 
 
 @contextmanager
@@ -572,7 +575,10 @@ def _prepared(
     games: PreparedGames | None,
 ) -> PreparedGames:
     if games is not None and (policies or columns):
-        raise wrong("games")
+        raise ValueError(
+            "want games, or policies and columns, got both; give policies and columns "
+            "to prepare_games"
+        )
     return games or prepare_games(args, policies, columns)
 
 
@@ -614,7 +620,10 @@ class Learners(TrainerCallback):
         self.names = args.learner_names
         self.model = trainer.accelerator.unwrap_model(trainer.model)
         if trainer.is_deepspeed_enabled or trainer.is_fsdp_enabled:
-            raise wrong("sharded_roles")
+            raise ValueError(
+                "want roles without FSDP and DeepSpeed, with which they have not been "
+                "tested; start the processes with torchrun alone, or leave roles out"
+            )
         # vLLM leaves a group of one process, in which a later trainer is wrapped in DDP
         kind = trainer.accelerator.distributed_type
         self.is_alone = kind == DistributedType.NO
@@ -661,7 +670,9 @@ class Learners(TrainerCallback):
                 own.backend = engine.of_learner(name)
             own.backend = TimedBackend(own.backend, clock)
         if agent is None and type(next(iter(self.trainer.args.roles))) is not int:
-            raise wrong("agent")
+            raise ValueError(
+                "roles by name need agent, such as planner_worker; give it"
+            )
         player: Policy = agent(found) if agent else AgentPolicy(by_seat, found, "self")
         return player
 
@@ -803,8 +814,9 @@ class Learners(TrainerCallback):
             file = checkpoint / name / "adapter_config.json"
             found = json.loads(file.read_text())["r"] if file.is_file() else "none"
             if found != (rank := self.model.peft_config[name].r):
-                raise wrong(
-                    "rank", name=name, rank=rank, folder=str(checkpoint), found=found
+                raise ValueError(
+                    f"want learner {name!r} with lora_r {rank} in {str(checkpoint)!r}, "
+                    f"got {found}; resume with the roles of that run"
                 )
         return False
 
@@ -868,7 +880,10 @@ class WholeLearners(Learners):
         for key in sorted({*shapes[0], *shapes[1]}):
             want, got = (one.get(key) for one in shapes)
             if want != got:
-                raise wrong("shape", key=key, name=name, want=want, got=got)
+                raise ValueError(
+                    f"want {key} of {name!r} in the shape {want} of the first role's "
+                    f"model, got {got}; give models of one architecture and size"
+                )
 
     def use(self, learner: int, model: Any = None) -> Any:
         """The model of a learner, or its reference in place of the first one."""
@@ -885,7 +900,10 @@ class WholeLearners(Learners):
     def load(self, checkpoint: Path) -> bool:
         for name, model in zip(self.names, self.models, strict=True):
             if not (checkpoint / name / "config.json").is_file():
-                raise wrong("no_model", name=name, folder=str(checkpoint))
+                raise ValueError(
+                    f"want a whole model of {name!r} in {str(checkpoint)!r}, got none; "
+                    "resume with the roles of that run"
+                )
             own = str(checkpoint / name)
             saved = grpo_trainer.create_model_from_path(
                 own, dtype="auto", device_map=None

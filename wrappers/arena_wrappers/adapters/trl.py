@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from arena_envs.checks import checked_seed, errors
+from arena_envs.checks import checked_seed
 from arena_envs.game import AnyGame
 from arena_wrappers.adapters import check_version
 from arena_wrappers.play import (
@@ -28,7 +28,6 @@ from arena_wrappers.records import Episode, Turn
 
 check_version("trl", "train", "1.16", "1.17")
 
-wrong = errors(__name__)
 
 BATCHES, PLACES = 2**12, 2**20  # most batches of a step, and most episodes of a batch
 
@@ -156,12 +155,17 @@ def token_row(turns: Sequence[Turn]) -> dict[str, list[Any]]:
     ids, mask, logprobs = list[int](), list[int](), list[Any]()
     for turn in turns:
         if turn.prompt_ids is None or turn.token_ids is None or turn.logprobs is None:
-            raise wrong(
-                "no_tokens", turn=turn, got=turn.detail or "its policy reports none"
+            got = turn.detail or "its policy reports none"
+            raise ValueError(
+                f"turn {turn.index} has no tokens with log-probabilities ({got}); want "
+                "a policy such as that of arena_trainers.lm.learner_of"
             )
         known = len(prompt) + len(ids)
         if list(turn.prompt_ids[:known]) != prompt + ids:
-            raise wrong("no_transcript", turn=turn)
+            raise ValueError(
+                f"the prompt of turn {turn.index} does not continue the conversation; "
+                "want PromptWrapper(..., history='transcript')"
+            )
         told, said = list(turn.prompt_ids[known:]), list(turn.token_ids)
         ids += told + said
         mask += [0] * len(told) + [1] * len(said)
@@ -175,7 +179,10 @@ def _seed_of(prompt: Any) -> int:
     try:
         return int(prompt[-1]["content"])
     except (LookupError, TypeError, ValueError):
-        raise wrong("no_seed", prompt=prompt) from None
+        raise ValueError(
+            f"want prompts that hold a seed, got {prompt!r:.80}; pass "
+            "train_dataset=starts(range(1000))"
+        ) from None
 
 
 ENVIRONMENTS = 2**32  # most environments of a factory
@@ -205,7 +212,10 @@ class SeatTools:
             ValueError: the row of the dataset has no seed.
         """
         if seed is None:
-            raise wrong("seed_column")
+            raise ValueError(
+                "want a column 'seed' in the dataset, so that the members of a group "
+                "meet the same start; add it to each row"
+            )
         options = {"sample": self._sample + self._resets[seed] * ENVIRONMENTS}
         self._resets[seed] += 1
         seen = self._play(lambda: self._session.reset(seed, options=options))

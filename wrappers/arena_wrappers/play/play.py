@@ -31,7 +31,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar, cast, get_args
 
 from arena_envs import GameEnv
-from arena_envs.checks import check_known, checked_seed, errors
+from arena_envs.checks import check_known, checked_seed
 from arena_envs.game import CHANCE, AnyGame, check_int
 from arena_envs.registration import make
 from arena_wrappers.play.wrapper import PromptWrapper
@@ -46,8 +46,6 @@ from arena_wrappers.policies import (
 )
 from arena_wrappers.prompts import InvalidReply, Message, PromptOptions
 from arena_wrappers.records import Episode, Turn, listed, params_of, storable
-
-wrong = errors(__name__)
 
 Follow = Literal["best", "random", "all"]
 
@@ -478,7 +476,9 @@ def plans_of(
             `seeds` is a number.
     """
     if not isinstance(seeds, Iterable):
-        raise wrong("seeds", TypeError, seeds=seeds)
+        raise TypeError(
+            f"want seeds as a sequence, got {seeds!r:.80}; write range({seeds!r:.20})"
+        )
     make_env = _env_fn(env_fn)
     num_players = len(make_env().possible_agents)
     if isinstance(policies, str) or not isinstance(policies, Sequence):
@@ -497,7 +497,10 @@ def _env_fn(given: Any) -> EnvFn:
     if isinstance(given, str):
         return partial(make, given)
     if not callable(given):
-        raise wrong("env_fn", TypeError, type_name=type(given).__name__)
+        raise TypeError(
+            "want the id of a game or a function that makes an environment, got "
+            f"{type(given).__name__}; write lambda: arena_envs.make('kuhn_poker')"
+        )
     return cast(EnvFn, given)
 
 
@@ -508,7 +511,10 @@ def _made(policies: Sequence[Any]) -> list[Policy]:
     made = [named[who] if isinstance(who, str) else who for who in policies]
     for who in made:
         if not hasattr(who, "act"):
-            raise wrong("policy", TypeError, type_name=type(who).__name__)
+            raise TypeError(
+                f"want a policy or a string such as 'random', got {type(who).__name__} "
+                "without a method act"
+            )
     return made
 
 
@@ -525,7 +531,10 @@ def in_progress(
             if not getattr(policy, "is_person", False):
                 continue
             if timeout is not None:
-                raise wrong("person_timeout", policy=policy, timeout=timeout)
+                raise ValueError(
+                    f"want no timeout for {policy.name!r}, a person, got {timeout}; "
+                    "leave it out"
+                )
             return 1
     return limit
 
@@ -547,7 +556,9 @@ class NoReplyError(RuntimeError):
 def checked_on_error(on_error: OnError) -> OnError:
     """The argument; raises ValueError unless it is `"lose"` or `"raise"`."""
     if on_error not in get_args(OnError):
-        raise wrong("on_error", on_error=on_error)
+        raise ValueError(
+            f"want on_error 'lose' or 'raise', got {on_error!r:.80}; correct it"
+        )
     return on_error
 
 
@@ -627,7 +638,10 @@ def _checked(
 ) -> Sequence[Reply]:
     if len(replies) != len(requests):
         nums = len(replies), len(requests)
-        raise wrong("num_replies", policy=policy, nums=nums)
+        raise ValueError(
+            f"policy {policy.name!r} gave {nums[0]} replies to {nums[1]} requests; "
+            "want one for each"
+        )
     for reply in replies:
         if not isinstance(reply, Reply) or not isinstance(reply.text, str):
             raise TypeError(f"policy {policy.name!r} gave {reply!r:.80}, want a Reply")
@@ -646,7 +660,9 @@ def _checked(
             if reply.token_ids is None or len(values) != len(reply.token_ids):
                 raise ValueError(f"policy {policy.name!r}: want one {what} per token")
             if not math.isfinite(sum(values)):
-                raise wrong("finite", policy=policy, what=what)
+                raise ValueError(
+                    f"policy {policy.name!r}: want finite numbers, one {what} per token"
+                )
     return replies
 
 

@@ -21,7 +21,6 @@ from arena_envs.checks import (
     checked_action,
     checked_seed,
     did_you_mean,
-    errors,
     install_advice,
     missing_package,
     render_modes,
@@ -68,8 +67,6 @@ from arena_wrappers.prompts import (
 )
 from arena_wrappers.records import Episode, Turn
 
-wrong = errors(__name__)
-
 OPTIONS = ("chance", "sample")  # of `reset`
 
 
@@ -77,7 +74,10 @@ def checked_seat(seat: Any, num_players: int) -> int:
     """The seat as an `int`; raises ValueError unless the game has it."""
     is_integer = isinstance(seat, int | np.integer) and not isinstance(seat, bool)
     if not is_integer or seat not in range(num_players):
-        raise wrong("seat", last=num_players - 1, seat=seat)
+        raise ValueError(
+            f"want seat from 0 to {num_players - 1}, got {seat!r:.80}; 'random' draws "
+            "one for each episode"
+        )
     return int(seat)
 
 
@@ -96,9 +96,13 @@ def checked_sample(options: Any, seed: int | None) -> int:
         return 0
     sample = options["sample"]
     if isinstance(sample, bool) or not isinstance(sample, int) or sample < 0:
-        raise wrong("sample", given=short(sample))
+        raise ValueError(
+            f"want options['sample'] as an integer of at least 0, got {short(sample)}"
+        )
     if seed is None:
-        raise wrong("sample_alone")
+        raise ValueError(
+            "options['sample'] selects one of the episodes of a seed: pass seed, too"
+        )
     return sample
 
 
@@ -124,7 +128,11 @@ def checked_opponents(
         raise ValueError(f"want {num} opponents, one per other seat, got {len(named)}")
     for one in named:
         if isinstance(one, str) and one == "self":
-            raise wrong("self_opponent")
+            raise ValueError(
+                "opponent 'self' is the model that trains, which an environment of one "
+                "seat does not know; give a policy such as 'random', or let your "
+                "trainer play every seat of arena_envs.make(...)"
+            )
         if isinstance(one, str) and one not in made:
             made[one] = make_policy(one)
         elif not isinstance(one, str) and not callable(getattr(one, "act", None)):
@@ -166,7 +174,10 @@ def bot_of(policy: Policy) -> Bot | None:
 def _prompt_of(policy: Policy) -> PromptOptions:
     options = own_prompt(policy) or PromptOptions("bare")
     if options.history != "state":
-        raise wrong("opponent_history", policy=policy, options=options)
+        raise ValueError(
+            "want opponents that read history='state' in a SeatEnv, got "
+            f"{policy.name!r} with {options.history!r}"
+        )
     return options
 
 
@@ -314,7 +325,10 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         """
         num_actions = self.env.game.num_actions
         if num_actions is None:
-            raise wrong("no_mask", TypeError)
+            raise TypeError(
+                "a language game has no action mask, since its actions are texts; use "
+                "it without masks"
+            )
         if not self._seeded:
             raise ValueError("no episode is running: call reset()")
         if self._is_over():
@@ -334,7 +348,10 @@ class SeatEnv(gymnasium.Env[Any, Any]):
         env, game, is_legal = self.env, self.env.game, isinstance(action, str)
         if game.num_actions is not None:
             if is_legal and not self._reads_text:
-                raise wrong("text_action", TypeError, given=short(action))
+                raise TypeError(
+                    f"want an action as an integer, got {short(action)}; make the "
+                    "environment with reply='text' to play texts"
+                )
             if is_legal:
                 legal = env.legal_texts()
                 action = parse_reply(game, env.game_state, action, "bare", legal)
@@ -725,10 +742,17 @@ class SeatSession:
         self._begin(seed, sample, options)
         live, self._ended = self._running(), True  # stays so after an error
         if seats != self._seats:
-            raise wrong("saved_seats", own=self, seats=seats)
+            raise ValueError(
+                f"want a save of the seats {self._seats}, got one of {seats}; make the "
+                "session with these"
+            )
         for number, reply in enumerate(replies):
             if live.is_over:
-                raise wrong("saved_replies", number=number, num=len(replies))
+                raise ValueError(
+                    f"want at most {number} replies, after which the episode is over, "
+                    f"got {len(replies)}; make the session with the parameters of the "
+                    "save"
+                )
             if self._is_own(live):
                 self.seat = live.seat
             live.request()
@@ -846,4 +870,6 @@ def _checked_save(
             replies.append(reply)
         return seed, sample, list(saved["seats"]), replies, options
     except (AttributeError, LookupError, TypeError) as error:
-        raise wrong("save", given=short(saved)) from error
+        raise ValueError(
+            f"want what SeatSession.save returned, got {short(saved)}"
+        ) from error

@@ -34,11 +34,9 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from arena_envs.checks import did_you_mean, errors
+from arena_envs.checks import did_you_mean
 from arena_wrappers.policies.basic import Reply, TurnRequest
 from arena_wrappers.prompts import PROMPT_OPTIONS, Instead, PromptOptions
-
-wrong = errors(__name__)
 
 MAX_SAID = 300  # characters of a server's message in an error
 MAX_CONTENT = 2**26  # bytes
@@ -102,7 +100,10 @@ def content_of(response: http.client.HTTPResponse) -> bytes:
         pieces.append(piece)
         size += len(piece)
         if size > MAX_CONTENT:
-            raise wrong("long_answer", MAX_CONTENT=MAX_CONTENT)
+            raise ValueError(
+                f"want an answer of at most {MAX_CONTENT} bytes, got more; look "
+                "whether the URL is that of an endpoint"
+            )
     if response.length:
         raise http.client.IncompleteRead(b"".join(pieces), response.length)
     return b"".join(pieces)
@@ -387,7 +388,10 @@ def read_endpoint(text: str) -> Endpoint:
     model, url = (found[1] or "", found[2]) if found else (where, None)
     if url is None and _NO_SCHEME.match(where):
         shown = where.rpartition("@")[2].partition("?")[0]  # no password, no query
-        raise wrong("scheme", shown=shown)
+        raise ValueError(
+            f"want http:// or https:// after @, got {shown!r:.200}; write the whole "
+            "URL, as in my-model@http://localhost:8000/v1"
+        )
     if url is not None:
         host_of(url)
     return Endpoint(model, url, _options(listed))
@@ -446,7 +450,10 @@ def host_of(url: str) -> tuple[str, int]:
     if found is None or not 0 < port < 2**16:
         shown = re.sub(r"//.*@", "//***@", url)
         shown = re.sub(r"\?.*", "?***", shown, flags=re.DOTALL)
-        raise wrong("endpoint", shown=shown)
+        raise ValueError(
+            "want the URL of an endpoint, such as http://localhost:8000/v1, got "
+            f"{shown!r:.200}; leave out user, password and query"
+        )
     return found[2].lower(), port
 
 
@@ -488,7 +495,10 @@ def _entry(text: str, source: str) -> tuple[tuple[str, int], str]:
     found = _HOST.fullmatch(host)
     key = key.strip()
     if found is None or not key or not key.isascii() or " " in key:
-        raise wrong("key_entry", source=source)
+        raise ValueError(
+            f"want 'HOST KEY' in {source}, such as 'localhost:8000 my-key', got "
+            "another form; correct it"
+        )
     return (found[1].lower(), int(found[2] or _PORTS["https"])), key
 
 
@@ -639,7 +649,10 @@ class Client:
         if not key and is_openai:
             raise ValueError(f"want a key for {url}, got none; {want_key(url)}")
         if not key.isascii() or any(char.isspace() for char in key):
-            raise wrong("key", url=url)
+            raise ValueError(
+                f"want a key of ASCII characters without spaces for {url}, got "
+                "another; correct it"
+            )
         self.url, self._secret, self._model = url, key, model
         self.is_unreachable, self._is_reached = False, False
         self._timeout, self._max_retries = timeout, max_retries
@@ -1024,7 +1037,10 @@ def load(argument: str, **options: Any) -> ChatAPIPolicy:
     """
     found = read_endpoint(argument)
     if not found.model or "model" in found.options:
-        raise wrong("model", argument=argument)
+        raise ValueError(
+            "want the name of a model, as in 'api:my-model' or "
+            f"'api:my-model@http://localhost:8000/v1', got 'api:{argument}'"
+        )
     given = {**found.options, **options}
     if "prompt" in given:
         given["prompt"] = PromptOptions(**given["prompt"])

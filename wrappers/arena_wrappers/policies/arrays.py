@@ -6,13 +6,11 @@ from itertools import pairwise
 from pickle import UnpicklingError
 from typing import Any
 
-from arena_envs.checks import did_you_mean, errors
+from arena_envs.checks import did_you_mean
 from arena_envs.doors import missing_extra
 from arena_envs.game import AnyGame, ArrayLike, Floats, Mask, Vector, np
 from arena_envs.nodes import action_mask
 from arena_wrappers.policies.basic import Reply, TurnRequest
-
-wrong = errors(__name__)
 
 Probabilities = Callable[[Vector, Mask], ArrayLike]
 Widths = tuple[int, int]
@@ -49,7 +47,11 @@ class ArrayPolicy:
             return
         found = game.features(game.initial_state(), 0).size, game.num_actions
         if self._widths != found:
-            raise wrong("widths", own=self, found=found, game=game)
+            raise ValueError(
+                f"policy {self.name!r} wants a game with (features, actions) "
+                f"{self._widths}, got {found} of {game!r:.200}; give weights that were "
+                "trained on it"
+            )
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
         found = []
@@ -76,7 +78,10 @@ class ArrayPolicy:
         game = requests[0].game
         num = game.num_actions
         if num is None or any(r.game.num_actions != num for r in requests):
-            raise wrong("one_game", own=self, game=game)
+            raise ValueError(
+                f"policy {self.name!r} plays one game with numbered actions, got "
+                f"{game!r}"
+            )
         self.check_game(game)
         seen = [np.asarray(r.game.features(r.state, r.seat)) for r in requests]
         legal = [r.game.legal_actions(r.state) for r in requests]
@@ -84,7 +89,10 @@ class ArrayPolicy:
         rows = np.asarray(self._probs(np.stack(seen).astype(np.float32), masks), float)
         is_sound = rows.shape == masks.shape and rows.min() > -1e-3  # rounding
         if not is_sound or not np.allclose(rows.sum(1), 1, atol=1e-3):
-            raise wrong("probabilities", own=self, masks=masks, rows=rows, got=rows[:1])
+            raise ValueError(
+                f"policy {self.name!r}: want probabilities of shape {masks.shape} that "
+                f"sum to 1, none below 0, got shape {rows.shape}: {rows[:1]}"
+            )
         return np.asarray(rows.clip(0) / rows.clip(0).sum(1, keepdims=True))
 
 
@@ -165,7 +173,11 @@ def _cleanrl(path: str) -> Loaded:
     shapes = [layer.shape for layer in layers]
     sizes = [*(shape[-1:] for shape in shapes[:1]), *shapes[1::2]]
     if not shapes or shapes != [s for k, n in pairwise(sizes) for s in ((*n, *k), n)]:
-        raise wrong("cleanrl", saved=list(saved), shapes=shapes, path=path)
+        raise ValueError(
+            "want the weights of ppo.py or dqn.py of CleanRL, linear layers with "
+            "biases named actor.0.weight or network.0.weight and so on, each as wide "
+            f"as the one before, got {list(saved)} of shapes {shapes} in {path}"
+        )
 
     def probs(features: Vector, masks: Mask) -> Any:
         out = features @ layers[0].T + layers[1]

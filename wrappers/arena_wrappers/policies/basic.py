@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any, Protocol, TextIO
 
 from arena_envs.bots import Bot, bots, make_bot
-from arena_envs.checks import errors
 from arena_envs.doors import Door, expression
 from arena_envs.game import AnyGame
 from arena_envs.hostile import break_markup
@@ -31,8 +30,6 @@ from arena_wrappers.prompts import (
     reply_format_named,
 )
 from arena_wrappers.records import Generation, Turn
-
-wrong = errors(__name__)
 
 
 @dataclass  # not frozen, which takes three times as long to make
@@ -180,7 +177,10 @@ def own_prompt(policy: Policy) -> PromptOptions | None:
     """
     prompt = getattr(policy, "prompt", None)
     if not isinstance(prompt, PromptOptions | None):
-        raise wrong("prompt", TypeError, policy=policy, found=type(prompt))
+        raise TypeError(
+            f"policy {policy.name!r}: want PromptOptions or None as its attribute "
+            f"prompt, got {type(prompt).__name__}"
+        )
     return prompt
 
 
@@ -257,7 +257,10 @@ class ScriptedPolicy:
         if callable(self.script):
             return self.script(request)
         if request.turn >= (num := len(self.script)):
-            raise wrong("script", IndexError, turn=request.turn, num=num)
+            raise IndexError(
+                f"want a reply for turn {request.turn}, got a script of {num} replies; "
+                "add one"
+            )
         return self.script[request.turn]
 
 
@@ -329,7 +332,10 @@ class NoisyPolicy:
 
     def __init__(self, inner: Policy, probability: float, name: str) -> None:
         if not 0 <= probability <= 1:
-            raise wrong("probability", name=name)
+            raise ValueError(
+                f"want a probability from 0 to 1 in {name!r}, such as "
+                "noisy:0.2(minimax)"
+            )
         if getattr(inner, "is_person", False):
             raise ValueError(refused_noise(name))
         self.inner = inner
@@ -508,9 +514,15 @@ def person(spec: str) -> HumanPolicy:
         ValueError: there is no terminal, or this is one of several processes.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise wrong("processes", spec=spec, got=os.environ["WORLD_SIZE"])
+        raise ValueError(
+            f"policy {spec!r} needs a single process, got several (WORLD_SIZE is "
+            f"{os.environ['WORLD_SIZE']}); start one process without torchrun"
+        )
     if not sys.stdin.isatty():
-        raise wrong("terminal", spec=spec)
+        raise ValueError(
+            f"policy {spec!r} is a person at a terminal, and the input of this process "
+            "is none; start it in a terminal, and in the main process"
+        )
 
     def show(text: str) -> None:
         print(wrapped(text, sys.stderr), file=sys.stderr)
@@ -644,5 +656,7 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     door = replace(policies, built_in={**policies.built_in, **(makers or {})})
     made = door.make(spec, make=partial(make_policy, makers=makers), spec=spec)
     if lacks := [name for name in ("name", "act") if not hasattr(made, name)]:
-        raise wrong("lacks", spec=spec, listed=" and ".join(lacks))
+        raise ValueError(
+            f"policy {spec!r:.200} lacks {' and '.join(lacks)}; define them"
+        )
     return made

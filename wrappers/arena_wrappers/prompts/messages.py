@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict, get_args
 
 from arena_envs import talk
-from arena_envs.checks import check_known, errors
+from arena_envs.checks import check_known
 from arena_envs.game import AnyGame
 from arena_envs.hostile import break_markup
 from arena_wrappers.prompts.formats import (
@@ -28,8 +28,6 @@ from arena_wrappers.prompts.formats import (
     parse_reply,
     reply_format_named,
 )
-
-wrong = errors(__name__)
 
 FOLDER = Path(__file__).with_name("phrases")
 MESSAGE = r'"(?:[^"\\\n]|\\.)*"'  # as `arena_envs.hostile.quoted` writes it
@@ -80,14 +78,21 @@ class Language:
         stem = type(game).__module__.removesuffix(".game").rpartition(".")[2]
         if stem not in self.games:
             known = ", ".join(sorted(self.games))
-            raise wrong("no_language", own=self, stem=stem, known=known)
+            raise ValueError(
+                f"language {self.name!r} has no prompts of {stem}; it has those of "
+                f"{known}. Take language='en', or add the phrases of the game to the "
+                "language's file."
+            )
         phrases, words = _phrases(self.name, stem)
         parts, place = [], 0
         while place < len(text):
             matches = ((p.match(text, place), to) for p, to in phrases)
             found, target = next((m for m in matches if m[0]), (None, None))
             if found is None:
-                raise wrong("no_phrase", own=self, stem=stem, got=text[place:][:80])
+                raise ValueError(
+                    f"language {self.name!r} lacks a phrase of {stem} for "
+                    f"{text[place:][:80]!r}; add it to the language's file"
+                )
             parts.append(_put(target, found, words) + found["blank"])
             place = found.end()
         return "".join(parts)
@@ -188,11 +193,15 @@ class PromptOptions:
 
     def __post_init__(self) -> None:
         if not isinstance(self.reply_format, str):
-            raise wrong("reply_format", own=self)
+            raise ValueError(
+                f"want the name of a reply format, got {self.reply_format!r:.80}"
+            )
         reply_format_named(self.reply_format)
         for name in ("rules", "show_legal_actions"):
             if not isinstance(getattr(self, name), bool):
-                raise wrong("flag", name=name, given=getattr(self, name))
+                raise ValueError(
+                    f"want {name} as True or False, got {getattr(self, name)!r:.80}"
+                )
         if not isinstance(self.persona, str):
             raise ValueError(f"want a text as persona, got {self.persona!r:.80}")
         for name, known_fields in TEMPLATES.items():

@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 
-from arena_envs.checks import errors
 from arena_trainers.engines.settings import by_server
 from arena_trainers.lm import adapters
 from arena_trainers.lm.backends.scoring import (
@@ -40,8 +39,6 @@ from arena_trainers.train.settings import MAX_REPLY_TOKENS
 from arena_wrappers import PromptOptions, RandomPolicy, play
 from arena_wrappers.prompts import PROMPT_OPTIONS, Message
 
-wrong = errors(__name__)
-
 
 def known_config(model: str, folder: Path | None) -> Any:
     """The configuration of a model that is on this machine, or is listed.
@@ -64,7 +61,11 @@ def known_config(model: str, folder: Path | None) -> Any:
     listed = {name.rpartition("/")[2]: sizes for name, sizes in published.items()}
     sizes = listed.get(Path(model).name)
     if sizes is None:
-        raise wrong("unknown_sizes", model=model, known=", ".join(published))
+        raise ValueError(
+            f"want a model whose sizes are known, got {model!r}, which is not on this "
+            f"machine and none of {', '.join(published)}; give a folder with its "
+            "config.json (--model PATH)"
+        )
     return AutoConfig.for_model(**sizes)
 
 
@@ -177,7 +178,10 @@ def _batches(args: Any) -> tuple[int, float, int]:
     steps = args.steps_per_generation or accumulated
     batch = args.generation_batch_size or per_pass * steps
     if batch < 1 or args.num_iterations < 1:
-        raise wrong("no_batch", batch=batch, args=args)
+        raise ValueError(
+            "want an episode per generation batch and num_iterations of at least 1, "
+            f"got {batch} and {args.num_iterations}"
+        )
     return episodes, episodes / args.num_iterations / batch, batch
 
 

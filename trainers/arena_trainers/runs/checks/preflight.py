@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from arena_envs.checks import did_you_mean, errors, install_advice
+from arena_envs.checks import did_you_mean, install_advice
 from arena_envs.doors import split
 from arena_trainers import extras
 from arena_trainers.engines.adapters import NO_ADAPTER, plays_adapters
@@ -44,8 +44,6 @@ from arena_trainers.train.settings import (
 )
 from arena_wrappers import Policy, RandomPolicy, make_policy
 from arena_wrappers.policies import names_person
-
-wrong = errors(__name__)
 
 NEEDED = (
     *("torch", "transformers", "trl", "accelerate", "datasets"),
@@ -102,7 +100,9 @@ def checks(
             check_policies(plan.seats or [])
             for seat, learns in enumerate(plan.learners):
                 if learns and int in map(type, draft.roles) and seat not in draft.roles:
-                    raise wrong("no_role", seat=seat, plan=plan)
+                    raise ValueError(
+                        f"want roles for seat {seat} of {plan.id}, which learns"
+                    )
 
     def check_folder() -> None:
         if not resume and os.environ.get("RANK", "0") == "0":
@@ -174,7 +174,11 @@ def check_policies(strings: str | Sequence[str]) -> None:
     """
     for string in {strings} if isinstance(strings, str) else {*strings}:
         if names_person(string):
-            raise wrong("person", string=string)
+            raise ValueError(
+                f"want no person in training, got {string!r}: a step plays many "
+                "episodes; measure the trained model with arena eval lm:RUN/model GAME "
+                "--against human --no-baselines"
+            )
         if string != "self":
             make_policy(string, _STAND_INS)
 
@@ -209,10 +213,15 @@ def check_lora(job: JobConfig, args: Any) -> None:
         if (args.roles and args.use_vllm) or plays_adapters(args, past):
             raise ValueError(NO_ADAPTER)
     if args.agent is None and str in map(type, args.roles):
-        raise wrong("no_agent")
+        raise ValueError(
+            "roles by name need agent; give it, as in --agent planner_worker"
+        )
     check_sizes(job, args)
     if (is_adapted or args.roles) and args.sync_ref_model:
-        raise wrong("moving_reference")
+        raise ValueError(
+            "want sync_ref_model false with lora_r or roles: the reference is the "
+            "model before training, which does not change; give --sync_ref_model false"
+        )
 
 
 def check_sizes(job: JobConfig, args: Any) -> None:
@@ -223,7 +232,10 @@ def check_sizes(job: JobConfig, args: Any) -> None:
             check_language_model(start)
         for name, got in _sizes_of(start, job).items():
             if got != (want := sizes.setdefault(name, got)):
-                raise wrong("size", start=start, name=name, got=got, want=want)
+                raise ValueError(
+                    f"want models of one architecture and size in roles, got {start!r} "
+                    f"with {name} {got} instead of {want}"
+                )
 
 
 def _sizes_of(start: str, job: JobConfig) -> dict[str, Any]:
@@ -274,4 +286,6 @@ def check_reporters(report_to: Any) -> None:
         if packages and not any(map(extras.is_installed, packages)):
             what = packages[0].replace(".", "-")
             todo = install_advice("track") if name in TRACKED else f"pip install {what}"
-            raise wrong("no_reporter", name=name, packages=packages, todo=todo)
+            raise ValueError(
+                f"report_to={name!r} needs the package {packages[0]!r}; {todo}"
+            )

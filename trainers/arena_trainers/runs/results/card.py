@@ -14,7 +14,6 @@ from transformers.trainer_utils import HubStrategy
 
 from arena_trainers.lm import smollm2
 from arena_trainers.lm.models import CARD, adapted
-from arena_trainers.options import errors
 from arena_trainers.report.tables import result_tables
 from arena_trainers.runs.folder import CONFIG
 from arena_trainers.runs.results.close import (
@@ -31,7 +30,6 @@ from arena_trainers.train.games import GamePlan
 if TYPE_CHECKING:
     from arena_trainers.train.trainer import TurnGRPOTrainer
 
-wrong = errors(__name__)
 
 _BACKTICKS = re.compile(r"`+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -389,16 +387,25 @@ def check_push(args: TurnGRPOConfig) -> None:
             or another option does not fit.
     """
     if args.hub_token is not None:
-        raise wrong("hub_token")
+        raise ValueError(
+            "want no hub_token, as config.yaml would hold it; log in with `hf auth "
+            "login`, or set the environment variable HF_TOKEN"
+        )
     if not args.push_to_hub:
         return
     strategy = HubStrategy(args.hub_strategy).value
     if strategy != "end":
-        raise wrong("hub_strategy", strategy=strategy)
+        raise ValueError(
+            f"want hub_strategy 'end', got {strategy!r}: the model is pushed with its "
+            "card when the run ends; leave hub_strategy out"
+        )
     try:
         HfApi().whoami()
     except ERRORS as error:
-        raise wrong("no_hub", why=_first_line(error)) from error
+        raise ValueError(
+            f"push_to_hub needs the Hugging Face hub: {_first_line(error)}; log in "
+            "with `hf auth login`, or leave push_to_hub out"
+        ) from error
 
 
 def push_model(folder: Path, trainer: "TurnGRPOTrainer") -> str:
