@@ -18,10 +18,10 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from arena_envs.extras import import_extra
+from arena_eval.intervals import import_stats
 from arena_trainers.cli.options import UsageError, interruptions, usage_errors
 from arena_trainers.cli.suggest import ALPHA, Difference
-from arena_trainers.evaluate.intervals import import_stats
-from arena_trainers.extras import import_extra
 
 Runs = dict[str, dict[str, dict[int, Any]]]  # by setting, variant, seed
 Task = tuple[str, str, int]

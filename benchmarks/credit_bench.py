@@ -16,6 +16,8 @@ import typer
 import comparing
 import credit_payments
 import credit_tuned
+from arena_credit import needed_columns
+from arena_envs.extras import import_extra
 from arena_trainers.cli.options import usage_errors
 from arena_trainers.cli.suggest import (
     ALPHA,
@@ -30,8 +32,6 @@ from arena_trainers.cli.suggest import (
     missing_text,
     p_value,
 )
-from arena_trainers.credit import needed_columns
-from arena_trainers.extras import import_extra
 from comparing import (
     Mean,
     NumJobs,

@@ -22,10 +22,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import comparing
 from arena_envs import make_game
+from arena_envs.extras import import_extra
 from arena_envs.games.iterated_matrix_game import IteratedMatrixGame
 from arena_envs.games.rounds import Rounds
 from arena_envs.games.rounds import State as Round
-from arena_trainers.extras import import_extra
 from arena_trainers.lm import LMPolicy
 from arena_trainers.lm.models import model_folder
 from comparing import (

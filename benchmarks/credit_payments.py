@@ -23,9 +23,9 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import typer
 
+from arena_credit import FlatPoolWarning
+from arena_envs.extras import import_extra
 from arena_envs.games.rounds import MOST_DOUBLED, Rounds
-from arena_trainers.credit import FlatPoolWarning
-from arena_trainers.extras import import_extra
 from comparing import run_script, table
 from credit_runs import Crediting
 from credit_settings import NUM_EPISODES, NUM_SAMPLES, POOLS, Variant

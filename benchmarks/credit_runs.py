@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import comparing
+from arena_credit import FlatPoolWarning, estimate, needed_columns
 from arena_trainers.cli.suggest import REFERENCE
-from arena_trainers.credit import FlatPoolWarning, estimate, needed_columns
 from comparing import Task, add
 from credit_settings import (
     NUM_POINTS,

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
+from arena_credit import default_options, needed_columns
+from arena_credit.proofs.claims import CLAIMS
 from arena_envs import make_game
 from arena_envs.game import AnyGame
 from arena_envs.games.goofspiel import Goofspiel
 from arena_trainers.cli.suggest import variant_name
-from arena_trainers.credit import default_options, needed_columns
-from arena_trainers.credit.proofs.claims import CLAIMS
 from tabular import COLUMNS, EXACT, Graph, KeyOf, tree_columns
 
 NUM_STARTS, NUM_SAMPLES = 16, 8  # starts of a batch, samples of each start

@@ -23,7 +23,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from arena_trainers.credit import (
+from arena_credit import (
     FlatPoolWarning,
     TurnBatch,
     estimate,

@@ -21,11 +21,11 @@ import numpy as np
 import typer
 
 import comparing
+from arena_credit import FlatPoolWarning
 from arena_envs.games.rounds import Rounds
+from arena_eval.intervals import import_stats
 from arena_trainers.cli.options import usage_errors
 from arena_trainers.cli.suggest import Difference
-from arena_trainers.credit import FlatPoolWarning
-from arena_trainers.evaluate.intervals import import_stats
 from credit_payments import DOCS, SIZE, TITLES, rounds_graph
 from credit_payments import VARIANTS as MEASURED
 from credit_runs import Crediting, Learner

@@ -12,8 +12,8 @@ from transformers import PrinterCallback, TrainerCallback
 from transformers.utils.logging import disable_progress_bar
 
 import comparing
+from arena_envs.extras import import_extra
 from arena_trainers.cli.suggest import ALPHA, Difference, p_value
-from arena_trainers.extras import import_extra
 from arena_trainers.lm import LMPolicy
 from arena_trainers.lm.models import model_folder
 from arena_trainers.runs.settings import JobConfig, build_configs

@@ -25,9 +25,9 @@ from transformers import AutoTokenizer, TrainerCallback
 
 import arena_envs
 from arena_envs.solvers import information_states
+from arena_eval.exploit import tabular
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.data import Example
-from arena_trainers.evaluate.exploit import tabular
 from arena_trainers.lm import LMPolicy
 from arena_trainers.offline.sft import warm_start
 from arena_trainers.runs import tiny_model, tiny_tokenizer, words_of

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 
 from arena_envs import make, make_game
+from arena_eval.exploit import exploitability
 from arena_trainers.data import (
     joined,
     load_chat,
@@ -24,7 +25,6 @@ from arena_trainers.data import (
     select,
     write_rows,
 )
-from arena_trainers.evaluate.exploit import exploitability
 from arena_trainers.lm import LMPolicy
 from arena_trainers.runs.rows import RowRun
 from arena_trainers.runs.settings import load_recipe

@@ -23,7 +23,7 @@ from arena_envs.solvers import (
     nash_conv,
     uniform_table,
 )
-from arena_trainers.evaluate.exploit import tabular
+from arena_eval.exploit import tabular
 from arena_trainers.runs.settings import load_recipe
 from arena_wrappers import ScoringPolicy
 from comparing import (

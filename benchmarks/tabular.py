@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from arena_credit import TurnBatch
 from arena_envs.game import CHANCE, TERMINAL, AnyGame
 from arena_envs.solvers.tabular import (
     best_response_of,
@@ -22,7 +23,6 @@ from arena_envs.solvers.tabular import (
     reach_of,
     values_of,
 )
-from arena_trainers.credit import TurnBatch
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

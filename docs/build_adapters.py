@@ -41,7 +41,7 @@ messages, done = session.reset(seed=3), session.done
 while not done:
     messages, reward, done, info = session.step(r"\\boxed{bet}")
 print(info["outcome"]["returns"], info["turn_rewards"])
-episode = session.episode  # as of `play`; `arena_trainers.credit.export` reads it
+episode = session.episode  # as of `play`; `arena_credit.export` reads it
 ```
 
 ## Others

@@ -232,9 +232,9 @@ def train_kuhn(folder: Path) -> None:
     import torch
 
     games: Any = importlib.import_module("games")
+    from arena_eval import exploitability
+    from arena_eval.exploit import tabular
     from arena_trainers.cli.main import app
-    from arena_trainers.evaluate import exploitability
-    from arena_trainers.evaluate.exploit import tabular
     from arena_trainers.lm import LMPolicy
 
     torch.set_num_threads(1)
@@ -408,7 +408,7 @@ def gradient_lines(shown: Sequence[Any]) -> list[list[str]]:
 
 def reports(known: Mapping[str, Any]) -> str:
     """Drafts to the authors: games, then one for each package with a reversed function."""
-    from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
+    from arena_credit.proofs.diagnostics import DIAGNOSTICS
 
     games = known["games"]
     version = games["textarena-kuhn"]["version"]

@@ -8,7 +8,7 @@ python docs/build_board.py --write
 import sys
 from pathlib import Path
 
-from arena_trainers.tournament import load_suite, submissions_page
+from arena_eval.tournament import load_suite, submissions_page
 
 FOLDER = Path(__file__).with_name("board")
 SMALL = """# Board of small models

@@ -12,11 +12,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from arena_trainers.credit import default_options, needed_columns
-from arena_trainers.credit.by_name import ALIASES, docstring, name_of
-from arena_trainers.credit.proofs.claims import CLAIMS, Kind
-from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
-from arena_trainers.credit.proofs.findings import (
+from arena_credit import default_options, needed_columns
+from arena_credit.by_name import ALIASES, docstring, name_of
+from arena_credit.proofs.claims import CLAIMS, Kind
+from arena_credit.proofs.diagnostics import DIAGNOSTICS
+from arena_credit.proofs.findings import (
     LARGE,
     REINFORCE,
     SMALL,

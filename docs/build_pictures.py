@@ -14,8 +14,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
+from arena_credit import TurnBatch, estimate
 from arena_envs import make
-from arena_trainers.credit import TurnBatch, estimate
 from arena_wrappers import PromptWrapper, RandomPolicy, make_policy, play
 from arena_wrappers.records import Turn
 

@@ -16,9 +16,9 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import arena_envs
 from arena_envs.solvers import TooLarge
-from arena_trainers.evaluate.move_values import TOO_LARGE, Search, Table, source_of
-from arena_trainers.web.app import FOLDER, style
-from arena_trainers.web.tables import listed, opponents_of
+from arena_eval.move_values import TOO_LARGE, Search, Table, source_of
+from arena_studio.web.app import FOLDER, style
+from arena_studio.web.tables import listed, opponents_of
 
 ROOT = Path(__file__).parents[1]
 SOURCES = Path(__file__).with_name("play")
@@ -30,12 +30,12 @@ PACKED = {  # what the page needs; the packages themselves are empty where they 
     "wrappers/arena_wrappers/records.py": "arena_wrappers/records.py",
     "wrappers/arena_wrappers/policies": "arena_wrappers/policies",
     "wrappers/arena_wrappers/prompts": "arena_wrappers/prompts",
-    "trainers/arena_trainers/evaluate/baselines.py": "arena_trainers/evaluate/baselines.py",
-    "trainers/arena_trainers/evaluate/move_values.py": "arena_trainers/evaluate/move_values.py",
-    "trainers/arena_trainers/web/views.py": "arena_trainers/web/views.py",
+    "trainers/arena_eval/baselines.py": "arena_eval/baselines.py",
+    "trainers/arena_eval/move_values.py": "arena_eval/move_values.py",
+    "trainers/arena_studio/web/views.py": "arena_studio/web/views.py",
     "docs/play_here.py": "play_here.py",
 }
-EMPTY = ("arena_trainers", "arena_trainers/evaluate", "arena_trainers/web")
+EMPTY = ("arena_trainers", "arena_eval", "arena_studio/web")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "worker-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"

@@ -13,8 +13,8 @@ from arena_envs import make_game
 from arena_envs.bots.solved import Tabular
 from arena_envs.game import AnyGame
 from arena_envs.nodes import Chance, graph_of
-from arena_trainers.evaluate.move_values import MoveSolver, Source, Table
-from arena_trainers.web.views import action_text, frames, seen, values_at
+from arena_eval.move_values import MoveSolver, Source, Table
+from arena_studio.web.views import action_text, frames, seen, values_at
 from arena_wrappers.policies import (
     BotPolicy,
     Policy,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from arena_trainers import credit
-from arena_trainers.credit import by_name
+import arena_credit as credit
+from arena_credit import by_name
 from build_credit import estimators_page
 from build_reference import public_modules
 
@@ -90,7 +90,7 @@ def test_the_site_leads_to_every_page():
 
 def test_the_reference_has_every_module_that_lists_public_names():
     modules = set(public_modules())
-    assert {"arena_envs", "arena_trainers.credit", "arena_wrappers.play"} <= modules
+    assert {"arena_envs", "arena_credit", "arena_wrappers.play"} <= modules
     assert not any(name.startswith("arena_envs.games") for name in modules)
 
 

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from arena_credit import estimator_names
+from arena_credit.by_name import estimators
 from arena_envs import make_game
 from arena_envs.bots import bots
 from arena_envs.doors import (
@@ -16,8 +18,6 @@ from arena_envs.doors import (
     value_of,
 )
 from arena_envs.registration import games
-from arena_trainers.credit import estimator_names
-from arena_trainers.credit.by_name import estimators
 from arena_trainers.curricula import curricula
 from arena_trainers.data import select, selectors
 from arena_trainers.matchmaking import matchmakers
@@ -33,7 +33,7 @@ DOORS = [
 PLUG_INS = """
 from arena_trainers.curricula import BaseCurriculum, Task
 from arena_trainers.data.built_in import wins
-from arena_trainers.credit.estimators.turn_level import mars
+from arena_credit.estimators.turn_level import mars
 from arena_trainers.matchmaking import BaseMatchmaker
 from arena_wrappers import Reply
 

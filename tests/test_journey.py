@@ -21,7 +21,7 @@ with warnings.catch_warnings():  # anyio of some versions warns when it is impor
     warnings.simplefilter("ignore")
     from starlette.testclient import TestClient
 
-from arena_trainers.web import PERSON, Tables, make_app
+from arena_studio.web import PERSON, Tables, make_app
 
 pytestmark = pytest.mark.slow
 

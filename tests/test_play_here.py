@@ -9,8 +9,8 @@ import pytest
 
 import play_here
 from arena_envs import game_infos, make_game
-from arena_trainers.web import tables as web
-from arena_trainers.web import views
+from arena_studio.web import tables as web
+from arena_studio.web import views
 from arena_wrappers import SeatSession, make_policy
 from build_play import kept_values
 

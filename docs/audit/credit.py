@@ -26,7 +26,7 @@ import torch
 
 sys.path[:0] = [str(Path(__file__).parents[2] / part) for part in (".", "trainers")]
 
-from arena_trainers.credit import audit  # noqa: E402
+from arena_credit import audit  # noqa: E402
 
 DOUBLE = torch.float64
 
@@ -83,7 +83,7 @@ class Subject(NamedTuple):
     Attributes:
         package: of the wheel.
         source: where the function stands.
-        signature: as in `arena_trainers.credit.audit`.
+        signature: as in `arena_credit.audit`.
         make: the function, from the wheel.
         about: its options, and what it computes.
     """

@@ -11,10 +11,10 @@ import comparing
 import credit_bench
 import credit_runs
 import credit_settings
+from arena_credit import estimator_names
 from arena_trainers.cli.suggest import (
     Difference,
 )
-from arena_trainers.credit import estimator_names
 from credit_bench import CHOICES, Comparison, comparisons
 from credit_runs import Run
 from credit_settings import NUM_EPISODES, NUM_POINTS, SETTINGS, Setting
@@ -71,7 +71,7 @@ def test_a_run_learns_and_is_measured():
     assert 0 < result.cosine < result.direction < 1
 
 
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_the_exact_advantage_has_variance_1_and_the_largest_cosine():
     """`counterfactual` is Q - V, exact. `grpo_passk` goes against the gradient."""
     exact = credit_runs.gradient_of(

@@ -12,7 +12,7 @@ import credit_language as language
 import credit_trees as trees
 from arena_envs.games.rounds import Rounds
 from arena_envs.games.rounds import State as Round
-from arena_trainers.evaluate.exploit import requests_of
+from arena_eval.exploit import requests_of
 from arena_trainers.lm import LMPolicy
 from arena_trainers.runs.start import tiny_model, tiny_tokenizer
 from arena_wrappers import PromptOptions

@@ -9,7 +9,7 @@ import comparing
 import credit_payments
 from credit_payments import OWN, Payment, committed, defeats, noises
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 NAMES = ("dr_grpo (game, seat)", "mars", "mars (game, seat, turn)", "dr_grpo")
 
 

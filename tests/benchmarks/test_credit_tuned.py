@@ -10,7 +10,7 @@ import credit_tuned
 from credit_payments import VARIANTS
 from credit_tuned import Outcome, Payment, best, learn_rounds, outcomes, todo, tried
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 EASY = Payment({"num_rounds": 2, "stakes": "falling"}, (8.0, 32.0), (0.0,), (100,))
 NAME = "random_effects"
 

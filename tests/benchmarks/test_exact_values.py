@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from arena_credit.proofs import ExactGame
 from arena_envs import make_game
 from arena_envs.solvers import complete_table, expected_returns, nash_conv
-from arena_trainers.credit.proofs import ExactGame
 from credit_settings import PaidByRound
 from tabular import ExactPolicy, Graph, TabularPolicy, with_exact_values
 

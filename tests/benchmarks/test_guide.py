@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import credit_bench
+from arena_credit import estimator_names
 from arena_envs import doors, make_game
 from arena_trainers.cli.suggest import (
     SHIPPED,
@@ -15,7 +16,6 @@ from arena_trainers.cli.suggest import (
     suggest,
     variant_name,
 )
-from arena_trainers.credit import estimator_names
 from credit_bench import comparisons, write_advice
 from credit_runs import Run, read_runs
 from credit_settings import SETTINGS, Variant, runnable

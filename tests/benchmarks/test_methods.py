@@ -117,7 +117,7 @@ def test_a_gain_is_over_grpo():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_the_command_trains_by_every_method_and_repeats_no_run(tmp_path, monkeypatch):
     """The start is the same for all variants; a second call only writes the page."""
     monkeypatch.setitem(

@@ -107,7 +107,7 @@ def test_runs_of_another_setting_are_not_kept(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_the_command_trains_measures_and_repeats_no_run(tmp_path, monkeypatch):
     """The start is the same for all variants; a second call only writes the page."""
     small = {"warm_start_steps": 1, "warm_start_episodes": 4, "episodes_per_step": 8}

@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from arena_credit import estimate, estimator_names
+from arena_credit.proofs import ExactGame
 from arena_envs import make_game
-from arena_trainers.credit import estimate, estimator_names
-from arena_trainers.credit.proofs import ExactGame
 from credit_runs import learn
 from credit_settings import (
     SETTINGS,
@@ -82,7 +82,7 @@ def test_lines_of_play_have_the_probabilities_of_the_enumeration(name):
     assert error < chi2.ppf(0.999, often.sum())
 
 
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 @pytest.mark.parametrize("name", GAMES)
 def test_credit_is_that_of_the_same_episodes_played_one_by_one(name):
     """The turns of the enumerated lines give the same credit, by every estimator but the

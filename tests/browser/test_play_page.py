@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from arena_envs import game_infos, make_game
-from arena_trainers.web import tables, views
+from arena_studio.web import tables, views
 from arena_wrappers import SeatSession
 from build_play import write_app
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from arena_trainers.data import Rollout, TurnCredit, write_rollouts
-from arena_trainers.report.page import (
+from arena_eval.tournament import play_tournament
+from arena_studio.report.page import (
     played_page,
     read_run_files,
     read_runs,
     read_tournament,
     report_page,
 )
-from arena_trainers.tournament import play_tournament
+from arena_trainers.data import Rollout, TurnCredit, write_rollouts
 from arena_wrappers import ScriptedPolicy, play
 
 pytestmark = pytest.mark.slow

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from arena_trainers.credit import TurnBatch
-from arena_trainers.credit.testing import batch_of
+from arena_credit import TurnBatch
+from arena_credit.testing import batch_of
 
 
 def vector_batch(vector):

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from arena_trainers import credit
-from arena_trainers.credit import audit
+import arena_credit as credit
+from arena_credit import audit
 
 
 def rloo(rewards):

@@ -12,9 +12,9 @@ import math
 import numpy as np
 import pytest
 
-from arena_trainers.credit import estimate
+from arena_credit import estimate
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 PROBABILITIES = [0.3, 0.5, 0.8]
 POPULATION = {"ddof": 0, "eps": 0.0}
 CENTRE_THEN_SUM = {"pool": ("game", "seat"), "scale": "none"}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from arena_trainers.credit import (
+from arena_credit import (
     Claims,
     Pools,
     claims,
@@ -22,15 +22,15 @@ from arena_trainers.credit import (
     trajectories,
     with_report,
 )
-from arena_trainers.credit.estimators.outcome import dr_grpo, episode
-from arena_trainers.credit.estimators.turn_level import mars
-from arena_trainers.credit.testing import (
+from arena_credit.estimators.outcome import dr_grpo, episode
+from arena_credit.estimators.turn_level import mars
+from arena_credit.testing import (
     CHECKS,
     BrokenPromise,
     check_estimator,
     random_batches,
 )
-from arena_trainers.credit.testing.check import TRIED, check_bias, check_of
+from arena_credit.testing.check import TRIED, check_bias, check_of
 
 PLUGINS = Path(__file__).parents[2] / "docs" / "plugins.md"
 

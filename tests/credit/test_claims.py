@@ -6,12 +6,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from arena_trainers.credit import Claims, claims, estimate
-from arena_trainers.credit.estimators.turn_level import mars
-from arena_trainers.credit.proofs import claims_of
-from arena_trainers.credit.testing import check_estimator, full_batch
+from arena_credit import Claims, claims, estimate
+from arena_credit.estimators.turn_level import mars
+from arena_credit.proofs import claims_of
+from arena_credit.testing import check_estimator, full_batch
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 
 
 def test_the_released_code_knows_two_seats_and_may_swap_these():

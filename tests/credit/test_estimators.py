@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_trainers.credit import estimate, estimator_names
+from arena_credit import estimate, estimator_names
 
 OFF = {"whiten_rewards": False, "whiten_advantages": False}
 A, B = 1 / (2**0.5 + 1e-4), 0.5 / (0.5**0.5 + 1e-4)
@@ -81,7 +81,7 @@ def test_mars_loo_of_episode_returns_by_hand(batch):
     check(batch, expected, "mars_loo", baseline="episode_returns")
 
 
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_episode_by_hand(batch):
     """Returns 3, 1 (std √2), 1, 0 (std √.5) and 2, 4 (std √2); game 1 is alone."""
     first, second = ([A] * 3, [B] * 2, [-A]), ([-A], [-B] * 3, [A] * 2)
@@ -192,7 +192,7 @@ RETURNS = st.lists(st.integers(-8, 8), min_size=3, max_size=9)
 
 
 @given(returns=RETURNS)
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_one_turn_episodes_give_grpo_and_dr_grpo(batch, returns):
     turns = batch(*[(i, 0, 0, [r]) for i, r in enumerate(returns)])
     centred = np.array(returns) - np.mean(returns)
@@ -227,7 +227,7 @@ def test_rae_without_decay_has_no_baseline(batch):
 
 
 @given(returns=RETURNS, baseline=st.integers(-5, 5), decay=st.floats(0, 1))
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_rae_updated_first_is_decay_times_rae(batch, returns, baseline, decay):
     turns = batch(*[(i, 0, 0, [0, r]) for i, r in enumerate(returns)])
     state = {**BY_SEAT, "baselines": [[0, 0, baseline]]}
@@ -239,7 +239,7 @@ def test_rae_updated_first_is_decay_times_rae(batch, returns, baseline, decay):
 
 
 @given(returns=RETURNS, cut=st.integers(1, 2))
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_rae_goes_on_from_its_state_also_through_json(batch, returns, cut):
     rows = [(i, i % 2, 1, [r]) for i, r in enumerate(returns)]
     whole = estimate("rae", batch(*rows))

@@ -5,10 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from arena_envs import make_game
-from arena_envs.solvers import expected_returns
-from arena_trainers.credit import FlatPoolWarning, estimate
-from arena_trainers.credit.proofs import (
+from arena_credit import FlatPoolWarning, estimate
+from arena_credit.proofs import (
     DIAGNOSTICS,
     REINFORCE,
     ExactGame,
@@ -17,8 +15,10 @@ from arena_trainers.credit.proofs import (
     expected_gradient,
     gradient_estimate,
 )
-from arena_trainers.credit.proofs.exact import COLUMNS
-from arena_trainers.credit.proofs.findings import Expectation
+from arena_credit.proofs.exact import COLUMNS
+from arena_credit.proofs.findings import Expectation
+from arena_envs import make_game
+from arena_envs.solvers import expected_returns
 
 every_game = pytest.mark.parametrize("name", DIAGNOSTICS)
 UNLIMITED = [name for name, game in DIAGNOSTICS.items() if game.max_turns is None]
@@ -207,7 +207,7 @@ def test_a_game_with_too_many_lines_is_refused():
         ExactGame(make_game("tic_tac_toe"))
 
 
-@pytest.mark.filterwarnings("ignore:::arena_trainers.credit.by_name")
+@pytest.mark.filterwarnings("ignore:::arena_credit.by_name")
 def test_an_estimate_is_the_sum_written_out():
     """Umbrella, lines 0 and 9: Σ A (1[a = chosen] - π) over the turns, halved."""
     play = play_of("umbrella")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from arena_trainers import credit
+import arena_credit as credit
 from arena_wrappers import Branching, Episode, Turn, play
 
 

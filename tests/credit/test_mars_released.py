@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from arena_trainers.credit import FlatPoolWarning, estimate
-from arena_trainers.credit.estimators.turn_level import centre_distinct
+from arena_credit import FlatPoolWarning, estimate
+from arena_credit.estimators.turn_level import centre_distinct
 
 OFF = {"whiten_rewards": False, "whiten_advantages": False}
 PER_GAME = {"pool": ("game",), "eps": 1e-6}

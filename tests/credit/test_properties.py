@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena_trainers.credit import estimate, estimator_names, returns_to_go, trajectories
-from arena_trainers.credit.proofs import claims_of
-from arena_trainers.credit.testing import (
+from arena_credit import estimate, estimator_names, returns_to_go, trajectories
+from arena_credit.proofs import claims_of
+from arena_credit.testing import (
     CHECKS,
     checks_of,
     full_batch,
 )
 from arena_trainers.train import TurnRecord, turn_batch
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 few = settings(max_examples=6)  # of each estimator, and there are many
 
 rewards = st.lists(st.integers(-8, 8).map(lambda x: x / 4), min_size=1, max_size=4)

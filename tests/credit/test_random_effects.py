@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_trainers.credit import estimate
-from arena_trainers.credit.proofs import gradient_estimate, play_of
+from arena_credit import estimate
+from arena_credit.proofs import gradient_estimate, play_of
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 REWARDS = st.lists(st.integers(-8, 8), min_size=1, max_size=3)
 EPISODES = st.lists(st.tuples(REWARDS, st.integers(0, 2)), min_size=1, max_size=7)
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from arena_trainers.credit import estimate, estimator_names
-from arena_trainers.credit.by_name import docstring
+from arena_credit import estimate, estimator_names
+from arena_credit.by_name import docstring
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 SEEDS = range(6)
 SMALL, SMALLER, NONE = {"eps": 1e-6}, {"eps": 1e-8}, {"scale": "none"}
 PLAIN = {"ddof": 0, "eps": 0.0}

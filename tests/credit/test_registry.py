@@ -6,15 +6,15 @@ import warnings
 import numpy as np
 import pytest
 
-from arena_trainers.credit import (
+from arena_credit import (
     Claims,
     FlatPoolWarning,
     check_options,
     estimate,
     estimator_names,
 )
-from arena_trainers.credit.by_name import with_options
-from arena_trainers.credit.proofs import claims_of
+from arena_credit.by_name import with_options
+from arena_credit.proofs import claims_of
 from build_credit import _section
 
 ROWS = [(0, 0, 0, [0, 1]), (1, 0, 0, [4]), (1, 0, 1, [2, 2])]
@@ -187,7 +187,7 @@ class TestPlugins:
             textwrap.dedent(
                 """
                 import numpy as np
-                from arena_trainers.credit import (
+                from arena_credit import (
                     claims, moments, needs, pools_by, with_report
                 )
 

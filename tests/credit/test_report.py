@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from arena_envs import make_game
-from arena_trainers.credit import by_name, estimator_names
-from arena_trainers.credit.proofs import (
+from arena_credit import by_name, estimator_names
+from arena_credit.proofs import (
     CLAIMS,
     DIAGNOSTICS,
     REINFORCE,
@@ -18,8 +17,9 @@ from arena_trainers.credit.proofs import (
     expected_gradient,
     undiscounted,
 )
-from arena_trainers.credit.proofs.findings import examine, found_claims
-from arena_trainers.credit.testing import check_estimator
+from arena_credit.proofs.findings import examine, found_claims
+from arena_credit.testing import check_estimator
+from arena_envs import make_game
 from build_credit import cause, estimators_page, report
 
 DOCS = Path(__file__).parents[2] / "docs" / "credit"

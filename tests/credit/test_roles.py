@@ -10,12 +10,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from arena_trainers.credit import estimate
-from arena_trainers.credit.proofs import ExactGame, expected_gradient
-from arena_trainers.credit.proofs.diagnostics import diagnostic
-from arena_trainers.credit.proofs.exact import ExactPlay
+from arena_credit import estimate
+from arena_credit.proofs import ExactGame, expected_gradient
+from arena_credit.proofs.diagnostics import diagnostic
+from arena_credit.proofs.exact import ExactPlay
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 CALLS = diagnostic(
     "two_calls",
     {

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from arena_trainers.credit import estimate, moments
-from arena_trainers.credit.estimators.turn_level import centre_distinct
-from arena_trainers.credit.testing import full_batch
+from arena_credit import estimate, moments
+from arena_credit.estimators.turn_level import centre_distinct
+from arena_credit.testing import full_batch
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 ONE = np.zeros(2, int)  # both in one pool
 DIVIDE = [  # by a spread of returns
     *("adca", "aepo", "at_grpo", "bnpo", "episode", "flow_grpo", "gigpo", "hapo"),

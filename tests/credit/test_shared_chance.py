@@ -6,9 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from arena_envs import make_game
-from arena_trainers.credit import estimate, estimator_names
-from arena_trainers.credit.proofs import (
+from arena_credit import estimate, estimator_names
+from arena_credit.proofs import (
     CLAIMS,
     DIAGNOSTICS,
     ExactGame,
@@ -17,9 +16,10 @@ from arena_trainers.credit.proofs import (
     play_of,
     undiscounted,
 )
-from arena_trainers.credit.proofs.findings import has_chance
+from arena_credit.proofs.findings import has_chance
+from arena_envs import make_game
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 WITH_CHANCE = [name for name in DIAGNOSTICS if has_chance(name)]
 PLAIN = {"ddof": 0, "eps": 0.0}
 

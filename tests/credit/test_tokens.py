@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_trainers.credit import (
+from arena_credit import (
     TurnBatch,
     by_token_entropy,
     by_value_differences,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from arena_trainers.credit import TurnBatch, estimate, trajectories, values_after
-from arena_trainers.credit.testing.check import take
+from arena_credit import TurnBatch, estimate, trajectories, values_after
+from arena_credit.testing.check import take
 
 GOOD = {
     "reward": [0.0, 1.0, 2.0],
@@ -194,7 +194,7 @@ def test_a_batch_may_be_empty():
     assert trajectories(turns).first.tolist() == []
 
 
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 @pytest.mark.parametrize("name", ["aepo", "bi_level_gae", "hapo", "poad"])
 def test_only_turns_that_count_must_have_tokens(name):
     columns = {**GOOD, "num_tokens": [2, 0, 1], "truncated": [False] * 3}

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from arena_trainers.credit import FlatPoolWarning, estimate, needs
-from arena_trainers.credit.estimators.turn_level import mars
-from arena_trainers.credit.pools import reply_values
+from arena_credit import FlatPoolWarning, estimate, needs
+from arena_credit.estimators.turn_level import mars
+from arena_credit.pools import reply_values
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 
 # three seats, trajectories of 1 to 3 turns, turns without reward, a game played once
 HAND = [

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_trainers.credit import estimate
+from arena_credit import estimate
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 RETURNS = st.lists(st.integers(-8, 8), min_size=3, max_size=9)
 TRAJECTORIES = st.lists(
     st.lists(st.integers(-8, 8), min_size=1, max_size=4), min_size=1, max_size=6

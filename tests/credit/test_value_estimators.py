@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arena_credit import estimate
 from arena_envs import make_game
 from arena_envs.game import CHANCE, TERMINAL
 from arena_envs.solvers import action_values, expected_returns, uniform_table
-from arena_trainers.credit import estimate
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 
 
 def credit(turns, name, **options):

@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from arena_trainers.credit import Claims
-from arena_trainers.credit.proofs import (
+from arena_credit import Claims
+from arena_credit.proofs import (
     DIAGNOSTICS,
     claims_of,
     exact_variance,
     gradient_estimate,
     play_of,
 )
-from arena_trainers.credit.testing import BrokenPromise, check_noise
+from arena_credit.testing import BrokenPromise, check_noise
 
 NAME = "random_effects"
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_the_variance_is_that_of_sampled_batches():
 
 def test_a_noise_above_the_claim_breaks_it(monkeypatch):
     one = {"bandit": DIAGNOSTICS["bandit"]}
-    monkeypatch.setattr("arena_trainers.credit.proofs.findings.DIAGNOSTICS", one)
+    monkeypatch.setattr("arena_credit.proofs.findings.DIAGNOSTICS", one)
     assert check_noise("mars_loo", Claims(noise=0.9))["bandit"] == pytest.approx(9 / 11)
     with pytest.raises(
         BrokenPromise, match=r"at most 0.8 times .* got 0.818 in bandit"

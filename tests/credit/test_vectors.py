@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from arena_trainers.credit import FlatPoolWarning, TurnBatch, estimate, trajectories
-from arena_trainers.credit import returns_to_go as sum_to_go
+from arena_credit import FlatPoolWarning, TurnBatch, estimate, trajectories
+from arena_credit import returns_to_go as sum_to_go
 
 PER_GAME = {"pool": ("game",), "eps": 1e-6}
 OFF = {"whiten_rewards": False, "whiten_advantages": False}
@@ -81,7 +81,7 @@ def one_turn_each(returns, **columns):
 
 
 @pytest.mark.parametrize("index", range(3))
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_groups(vectors, index):
     group = vectors["V5"]["groups"][index]
     turns = one_turn_each(group["returns"])

@@ -9,7 +9,7 @@ import itertools
 import numpy as np
 import pytest
 
-from arena_trainers.credit import (
+from arena_credit import (
     TurnBatch,
     by_token_entropy,
     by_value_differences,
@@ -19,14 +19,14 @@ from arena_trainers.credit import (
     needs,
     per_token,
 )
-from arena_trainers.credit.by_name import docstring
-from arena_trainers.credit.estimators.outcome import dr_grpo
+from arena_credit.by_name import docstring
+from arena_credit.estimators.outcome import dr_grpo
 
 P, Q = 0.3, (0.5, 0.9)
 PAID = np.array([[1.0, -2.0], [0.5, 3.0]])
 REPLIES = list(itertools.product((0, 1), repeat=2))
 WRONG = {(): 7.0, (0,): -3.0, (1,): 2.0}  # values, by what was said before the token
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 
 WHOLE = {"decay": 1.0}  # of `rae`: its advantage is the return
 

@@ -6,9 +6,9 @@ In the other properties, all batches are without workers.
 import numpy as np
 import pytest
 
-from arena_trainers.credit import TurnBatch, estimate
+from arena_credit import TurnBatch, estimate
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 for_many_batches = pytest.mark.parametrize("seed", range(4))
 
 

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from arena_trainers.extras import is_installed
+from arena_envs.extras import is_installed
 
 if not is_installed("vllm"):
     pytest.skip(
@@ -88,7 +88,7 @@ def test_replies_do_not_depend_on_the_batch(make_trainer, played):
 def test_action_probabilities_and_exact_figures_are_of_the_transformers_model(
     make_trainer, played
 ):
-    from arena_trainers.evaluate import tabular
+    from arena_eval import tabular
     from arena_trainers.lm import LMPolicy
 
     trainer = make_trainer(max_steps=1)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from arena_trainers.extras import is_installed
+from arena_envs.extras import is_installed
 
 if not is_installed("vllm"):
     pytest.skip(

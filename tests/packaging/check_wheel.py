@@ -105,7 +105,7 @@ def test(python: Path, folder: Path) -> None:
     quick = (ROOT / "tests" / "quick.txt").read_text().split()
     quick = [word for word in quick if not word.startswith(NOT_INSTALLED)]
     run(python, "-m", "pytest", "-q", "-n", "2", *quick, cwd=folder)
-    packages = ("arena_envs", "arena_wrappers", "arena_trainers.credit")
+    packages = ("arena_envs", "arena_wrappers", "arena_credit")
     # adapters cannot be imported without their frameworks
     doctests = ("-q", "--doctest-ignore-import-errors", "--pyargs")
     run(python, "-m", "pytest", *doctests, *packages, cwd=folder)

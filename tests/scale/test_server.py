@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from arena_trainers.extras import is_installed
+from arena_envs.extras import is_installed
 
 if not is_installed("vllm"):
     pytest.skip(

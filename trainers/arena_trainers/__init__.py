@@ -1,13 +1,13 @@
 """The learning side: credit, the language-model policy, the trainer, evaluation.
 
-`arena_trainers.credit` needs no extra. `arena_trainers.evaluate` and
-`arena_trainers.tournament` need the extra `eval`, which the extra `train` includes. The names
+`arena_credit` needs no extra. `arena_eval` and
+`arena_eval.tournament` need the extra `eval`, which the extra `train` includes. The names
 of this module need `train`; each is imported when it is first used.
 """
 
 from typing import TYPE_CHECKING
 
-from arena_trainers.extras import lazy_names
+from arena_envs.extras import lazy_names
 
 if TYPE_CHECKING:
     from arena_trainers.lm.policy import LMPolicy as LMPolicy

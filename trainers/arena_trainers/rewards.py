@@ -49,7 +49,7 @@ rewards: Door[float] = Door(
     "arena.rewards",
     {name: f"{_HERE}:{name}" for name in ("milestones", "expert_match", "length")}
     | {
-        name: f"arena_trainers.evaluate.measures:{name}"  # they enumerate the game
+        name: f"arena_eval.measures:{name}"  # they enumerate the game
         for name in ("belief_gain", "partner_gain")
     },
     given=("episode", "turn", "state", "game"),

@@ -8,7 +8,7 @@ from agilerl.training.train_off_policy import train_off_policy
 from agilerl.utils.utils import make_vect_envs
 
 from arena_envs import make_game
-from arena_trainers.evaluate import exploitability
+from arena_eval import exploitability
 from arena_wrappers import ArrayPolicy, play
 
 GAME = "arena_envs:arena/KuhnPoker-v0"

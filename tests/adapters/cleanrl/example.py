@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from arena_envs import make_game
-from arena_trainers.evaluate import exploitability
+from arena_eval import exploitability
 from arena_wrappers import make_policy
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from arena_trainers import credit
+import arena_credit as credit
 from arena_wrappers import play
 
 types = pytest.importorskip("openenv.core.client_types")

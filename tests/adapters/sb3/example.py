@@ -8,7 +8,7 @@ from sb3_contrib.common.maskable.evaluation import evaluate_policy
 from stable_baselines3.common.env_util import make_vec_env
 
 from arena_envs import make_game
-from arena_trainers.evaluate import exploitability
+from arena_eval import exploitability
 from arena_wrappers import make_policy, play
 
 GAME = "arena_envs:arena/TicTacToe-v0"  # module:id, so that processes import the module

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import arena_envs
-from arena_trainers.evaluate.exploit import exploitability
+from arena_eval.exploit import exploitability
 from arena_wrappers import make_policy, play
 
 for name in ("stable_baselines3", "sb3_contrib"):

@@ -22,7 +22,7 @@ from torchrl.modules import (
 from torchrl.objectives import ClipPPOLoss
 
 import arena_envs
-from arena_trainers.evaluate import exploitability
+from arena_eval import exploitability
 from arena_wrappers import make_policy
 from arena_wrappers.adapters import OpenMasks
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import arena_envs
-from arena_trainers.evaluate import exploitability
+from arena_eval import exploitability
 from arena_wrappers import ArrayPolicy, make_policy
 
 pytest.importorskip("torchrl", reason="torchrl is not installed: make adapters")

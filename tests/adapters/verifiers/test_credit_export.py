@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+import arena_credit as credit
 import arena_envs
-from arena_trainers import credit
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
 
 trace = pytest.importorskip("verifiers.v1.trace")

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 from arena_trainers.cli.main import app
 
 MINE = """
-from arena_trainers.credit import claims, needs
-from arena_trainers.credit.estimators.turn_level import mars
+from arena_credit import claims, needs
+from arena_credit.estimators.turn_level import mars
 
 @claims(bias_infinite="exact", games_apart=True)
 def kept(turns):

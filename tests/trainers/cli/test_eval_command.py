@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import arena_envs
-from arena_trainers.evaluate import evaluate
+from arena_eval import evaluate
 from arena_wrappers.records import EpisodeLog
 
 

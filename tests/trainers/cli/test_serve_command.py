@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from arena_envs.extras import is_installed
 from arena_trainers.cli import main as cli
-from arena_trainers.extras import is_installed
 
 
 def test_it_prints_a_command_that_training_can_use(arena_here, model_folder):

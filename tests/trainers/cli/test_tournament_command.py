@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from arena_trainers.tournament import play_tournament
+from arena_eval.tournament import play_tournament
 
 
 class Terminal(io.StringIO):

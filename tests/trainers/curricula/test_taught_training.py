@@ -8,7 +8,7 @@ import torch
 from arena_trainers.curricula import Outcome
 from arena_trainers.train.matching import CURRICULUM_FILE
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 
 THREE = {"id": "kuhn_poker", "params": {"num_players": 3}}
 NAMES = ["kuhn_poker", "kuhn_poker(num_players=3)"]

@@ -6,8 +6,8 @@ from functools import partial
 
 import pytest
 
+from arena_credit import export
 from arena_envs import make
-from arena_trainers.credit import export
 from arena_trainers.data import (
     joined,
     messages_of,

@@ -5,9 +5,9 @@ import pytest
 import arena_envs
 from arena_envs.game import bounds_of
 from arena_envs.solvers import expected_returns
-from arena_trainers.evaluate import EvaluationPlan, evaluate, tabular
-from arena_trainers.evaluate.exploit import SHORT
-from arena_trainers.evaluate.intervals import paired_interval
+from arena_eval import EvaluationPlan, evaluate, tabular
+from arena_eval.exploit import SHORT
+from arena_eval.intervals import paired_interval
 from arena_wrappers import Reply, ScriptedPolicy, make_policy, play
 from arena_wrappers.records import EpisodeLog
 

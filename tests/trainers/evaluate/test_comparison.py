@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from arena_envs import make_game
-from arena_trainers.evaluate.comparison import ComparisonPlan, attributed, steps_of
+from arena_eval.comparison import ComparisonPlan, attributed, steps_of
 from arena_wrappers import Reply, ScriptedPolicy, make_policy, play
 from arena_wrappers.records import EpisodeLog
 

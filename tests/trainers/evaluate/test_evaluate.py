@@ -22,11 +22,11 @@ from arena_envs.game import CHANCE, TERMINAL
 from arena_envs.games.frozen_lake import FrozenLake
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_envs.solvers import TooLarge
-from arena_trainers.evaluate import evaluate, matches
-from arena_trainers.evaluate.baselines import constants_of, solver_of
-from arena_trainers.evaluate.intervals import mean_interval
-from arena_trainers.evaluate.result_rows import win_draw_loss
-from arena_trainers.evaluate.tables import caption, reference_kind
+from arena_eval import evaluate, matches
+from arena_eval.baselines import constants_of, solver_of
+from arena_eval.intervals import mean_interval
+from arena_eval.result_rows import win_draw_loss
+from arena_eval.tables import caption, reference_kind
 from arena_wrappers import (
     BotPolicy,
     NoReplyError,
@@ -547,7 +547,7 @@ def test_an_evaluation_is_json():
 
 SLOW = """
 import sys, time
-from arena_trainers.evaluate import evaluate
+from arena_eval import evaluate
 from arena_wrappers import RandomPolicy
 
 class Slow(RandomPolicy):

@@ -5,8 +5,8 @@ from rich.console import Console
 
 import arena_envs
 from arena_envs.solvers import TooLarge, refuse_hopeless
-from arena_trainers.evaluate import evaluate
-from arena_trainers.evaluate.tables import as_table
+from arena_eval import evaluate
+from arena_eval.tables import as_table
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
 from arena_wrappers.play import replay
 from arena_wrappers.records import Episode

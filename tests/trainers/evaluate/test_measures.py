@@ -9,10 +9,9 @@ import pytest
 import arena_envs
 from arena_envs.doors import BrokenPromise
 from arena_envs.games.kuhn_poker import NAMES, State
-from arena_trainers.data import select
-from arena_trainers.evaluate import evaluate
-from arena_trainers.evaluate.intervals import Estimate
-from arena_trainers.evaluate.measures import (
+from arena_eval import evaluate
+from arena_eval.intervals import Estimate
+from arena_eval.measures import (
     Belief,
     _distribution,
     _scores,
@@ -22,6 +21,7 @@ from arena_trainers.evaluate.measures import (
     measures,
     posteriors_of,
 )
+from arena_trainers.data import select
 from arena_wrappers import (
     Episode,
     RandomPolicy,

@@ -3,10 +3,10 @@
 import pytest
 
 import arena_envs
+from arena_eval import move_values
+from arena_studio.report import Recorded, page_data
+from arena_studio.report.episodes import Stepper, frames_of, value_lines
 from arena_trainers.data import Rollout
-from arena_trainers.evaluate import move_values
-from arena_trainers.report import Recorded, page_data
-from arena_trainers.report.episodes import Stepper, frames_of, value_lines
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 import arena_envs
-from arena_trainers.evaluate.exploit import nash_convs
-from arena_trainers.tournament import play_tournament
-from arena_trainers.tournament.round_robin import draw_matrix, tournament_tables
+from arena_eval.exploit import nash_convs
+from arena_eval.tournament import play_tournament
+from arena_eval.tournament.round_robin import draw_matrix, tournament_tables
 from arena_wrappers import PromptOptions, RandomPolicy, ScriptedPolicy
 
 

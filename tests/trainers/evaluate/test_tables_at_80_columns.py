@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from arena_trainers.cli.options import drawn, plain
-from arena_trainers.evaluate import Evaluation, ResultRow, evaluate
-from arena_trainers.evaluate.tables import (
+from arena_eval import Evaluation, ResultRow, evaluate
+from arena_eval.tables import (
     SCORE,
     as_table,
     evaluation_tables,
 )
-from arena_trainers.tournament import play_tournament
-from arena_trainers.tournament.round_robin import tournament_tables
+from arena_eval.tournament import play_tournament
+from arena_eval.tournament.round_robin import tournament_tables
+from arena_trainers.cli.options import drawn, plain
 from arena_wrappers import ScriptedPolicy
 
 LONG = "a_name_of_20_letters"

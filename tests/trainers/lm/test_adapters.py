@@ -229,7 +229,7 @@ def test_wrong_options_of_the_adapter_are_refused(options, message):
         JobConfig(**options)
 
 
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_a_run_with_an_adapter_saves_it_as_a_policy(model_folder, tmp_path):
     settings = {
         **{"model": str(model_folder), "lora_r": 4, "learning_rate": 1e-2},

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import arena_envs
-from arena_trainers.evaluate import exploitability, tabular
+from arena_eval import exploitability, tabular
 from arena_trainers.lm import LMPolicy
 from arena_wrappers import PromptOptions, PromptWrapper, TurnRequest, messages, play
 

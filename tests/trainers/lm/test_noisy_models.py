@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import torch
 
+from arena_eval import evaluate
 from arena_trainers import LMPolicy, TurnGRPOConfig
 from arena_trainers.cli.options import PolicyOptions
-from arena_trainers.evaluate import evaluate
 from arena_trainers.lm import policy as lm_policy
 from arena_trainers.runs import check_policies
 from arena_trainers.train import GamePlan, opponents

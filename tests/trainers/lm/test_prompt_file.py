@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 import arena_envs
-from arena_trainers import TurnGRPOConfig
-from arena_trainers.cli import main as cli
-from arena_trainers.evaluate import (
+from arena_eval import (
     evaluate,
     exploitability,
     sampled_exploitability,
     tabular,
 )
+from arena_eval.tournament import play_tournament
+from arena_trainers import TurnGRPOConfig
+from arena_trainers.cli import main as cli
 from arena_trainers.lm import PROMPT_FILE, LMPolicy, prompt_json, read_prompt_file
-from arena_trainers.tournament import play_tournament
 from arena_trainers.train import ExactCritic, GamePlan, check_exact, opponents
 from arena_wrappers import (
     PromptOptions,

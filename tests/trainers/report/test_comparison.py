@@ -7,9 +7,8 @@ import re
 
 import pytest
 
-from arena_trainers.data import Rollout, TurnCredit, write_rollouts
-from arena_trainers.report.charts import Curve
-from arena_trainers.report.page import (
+from arena_studio.report.charts import Curve
+from arena_studio.report.page import (
     compared_charts,
     compared_tables,
     named,
@@ -18,6 +17,7 @@ from arena_trainers.report.page import (
     setting_table,
     start_table,
 )
+from arena_trainers.data import Rollout, TurnCredit, write_rollouts
 from arena_wrappers import play
 
 GAME = "kuhn_poker"
@@ -62,7 +62,7 @@ def test_runs_give_the_steps_that_both_stored_and_their_last_ones(folders):
 
 
 def test_steps_of_runs_are_thinned_out_alike(folders, monkeypatch):
-    monkeypatch.setattr("arena_trainers.report.page.MAX_TURNS", 1)
+    monkeypatch.setattr("arena_studio.report.page.MAX_TURNS", 1)
     first, second = read_runs(folders, 2)
     assert (list(first.sources), list(second.sources)) == ([20], [25])
 

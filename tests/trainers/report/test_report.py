@@ -11,8 +11,8 @@ import pytest
 
 import arena_envs
 from arena_envs.games.tic_tac_toe import TicTacToe
-from arena_trainers.data import Rollout, TurnCredit, write_rollouts
-from arena_trainers.report import (
+from arena_eval.tournament import Match, TournamentLog
+from arena_studio.report import (
     BadLine,
     Recorded,
     packed,
@@ -20,16 +20,16 @@ from arena_trainers.report import (
     read_lines,
     replay_page,
 )
-from arena_trainers.report import episodes as report_episodes
-from arena_trainers.report.episodes import (
+from arena_studio.report import episodes as report_episodes
+from arena_studio.report.episodes import (
     Stepper,
     answer_span,
     frames_of,
     outcome_of,
     turn_lines,
 )
-from arena_trainers.report.page import sheet
-from arena_trainers.tournament import Match, TournamentLog
+from arena_studio.report.page import sheet
+from arena_trainers.data import Rollout, TurnCredit, write_rollouts
 from arena_wrappers import PromptOptions, PromptWrapper, ScriptedPolicy, play
 
 ATTACK = "</script><img src=x onerror=alert(1)>{{ 7*7 }}"

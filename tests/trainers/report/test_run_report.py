@@ -9,9 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from arena_trainers.data import Rollout, TurnCredit, write_rollouts
-from arena_trainers.report import Recorded
-from arena_trainers.report.charts import (
+from arena_studio.report import Recorded
+from arena_studio.report.charts import (
     Chart,
     Curve,
     chart_svg,
@@ -19,9 +18,10 @@ from arena_trainers.report.charts import (
     legend_of,
     missing_from,
 )
-from arena_trainers.report.episodes import ESTIMATORS, estimates_of
-from arena_trainers.report.page import read_run_files, report_page
-from arena_trainers.report.tables import facts, result_tables
+from arena_studio.report.episodes import ESTIMATORS, estimates_of
+from arena_studio.report.page import read_run_files, report_page
+from arena_studio.report.tables import facts, result_tables
+from arena_trainers.data import Rollout, TurnCredit, write_rollouts
 from arena_wrappers import play
 
 ATTACK = "</script><img src=x onerror=alert(1)>{{ 7*7 }}"
@@ -129,7 +129,7 @@ def test_groups_stay_whole_and_steps_are_thinned_out(folder, monkeypatch):
         (3 * group - 1, [20, 50]),
         (1, [50]),
     ):
-        monkeypatch.setattr("arena_trainers.report.page.MAX_TURNS", limit)
+        monkeypatch.setattr("arena_studio.report.page.MAX_TURNS", limit)
         run = read_run_files(folder, 2)
         wanted = [f"step {step}" for step in steps for _ in range(2)]
         assert [line.source for line in run.episodes] == wanted

@@ -1,5 +1,6 @@
 """Rows of several rounds in one file."""
 
+from arena_envs.extras import import_extra
 from arena_trainers.data import (
     Completion,
     Origin,
@@ -8,7 +9,6 @@ from arena_trainers.data import (
     rows_to_dataset,
     write_rows,
 )
-from arena_trainers.extras import import_extra
 from arena_trainers.offline.row_file import newest_of_kind, write_aggregated
 from arena_wrappers import PromptOptions
 

@@ -9,7 +9,7 @@ import pytest
 
 import arena_envs
 from arena_envs.solvers import expected_returns
-from arena_trainers.evaluate import tabular
+from arena_eval import tabular
 from arena_trainers.lm import LMPolicy
 from arena_wrappers import make_policy
 

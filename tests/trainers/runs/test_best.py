@@ -11,8 +11,8 @@ from rich.console import Console
 from transformers import AutoModelForCausalLM
 
 import arena_envs
+from arena_eval import exploitability
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.evaluate import exploitability
 from arena_trainers.lm import LMPolicy
 from arena_trainers.runs import (
     NASH_CONV,
@@ -34,7 +34,7 @@ from arena_trainers.runs.watch import (
 )
 from arena_trainers.train import GamePlan
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 
 SMALL = {"hidden_size": 16, "num_layers": 1, "warm_start_steps": 10}
 SMALL |= {"warm_start_episodes": 100}

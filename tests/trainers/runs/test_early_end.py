@@ -26,7 +26,7 @@ from arena_trainers.runs.watch import (
 from arena_trainers.train import GamePlan
 from arena_wrappers import RandomPolicy, make_policy
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 
 SMALL = {"hidden_size": 16, "num_layers": 1, "warm_start_steps": 0}
 SMALL |= {"episodes_per_step": 8, "num_generations": 2, "credit_args": {}}

@@ -16,13 +16,13 @@ from transformers import AutoModelForCausalLM
 
 import arena_envs
 from arena_envs.games.kuhn_poker import KuhnPoker
+from arena_eval import exploitability
+from arena_studio.report.page import read_run_files
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.checkpoint import fault, files_of, write_manifest
 from arena_trainers.cli import main as cli
 from arena_trainers.data import read_rollouts
-from arena_trainers.evaluate import exploitability
 from arena_trainers.lm import LMPolicy
-from arena_trainers.report.page import read_run_files
 from arena_trainers.runs import closing_lines, load_recipe, read_metrics
 from arena_trainers.runs.folder import read_config
 from arena_trainers.runs.results.close import NUM_GROUPS
@@ -254,7 +254,7 @@ def test_the_config_of_a_run_repeats_it_also_if_it_is_stopped_and_resumed(
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_nash_conv_is_logged_when_it_is_measured(tmp_path, monkeypatch):
     """Also between the steps that are logged otherwise."""
     options = [*SMALL, "--logging_steps", 2, "--evaluate_every", 1, "--max_steps", 2]
@@ -315,7 +315,7 @@ def test_a_finished_run_is_not_resumed_to_the_same_steps(
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_a_finished_run_goes_on_to_more_steps_with_the_schedule_of_all(
     run_folder, tmp_path, monkeypatch, capfd
 ):

@@ -8,9 +8,9 @@ import torch
 from rich.console import Console
 
 import arena_envs
+from arena_eval import exploitability
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.data import examples_of
-from arena_trainers.evaluate import exploitability
 from arena_trainers.lm import LMPolicy
 from arena_trainers.offline.sft import warm_start
 from arena_trainers.runs import SelfPlay, tiny_model, tiny_tokenizer, words_of
@@ -93,7 +93,7 @@ def test_free_words_are_trained_as_they_were_sampled(start, settings):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 @pytest.mark.parametrize(
     ("id", "params"),
     [

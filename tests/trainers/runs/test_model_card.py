@@ -104,7 +104,7 @@ def test_results_are_a_model_index_that_the_hub_library_reads():
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_a_run_pushes_its_model_with_a_card_that_names_the_base(
     base_folder, tmp_path, hub, capsys
 ):

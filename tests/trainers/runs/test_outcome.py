@@ -11,11 +11,11 @@ import pytest
 from rich.console import Console
 
 from arena_envs.solvers import uniform_table
+from arena_eval.result_rows import measured
+from arena_eval.tables import score_text
+from arena_studio.report.charts import PICTURED, charts_of, figure_of
+from arena_studio.report.tables import result_tables
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.evaluate.result_rows import measured
-from arena_trainers.evaluate.tables import score_text
-from arena_trainers.report.charts import PICTURED, charts_of, figure_of
-from arena_trainers.report.tables import result_tables
 from arena_trainers.runs import JobConfig, closing_lines
 from arena_trainers.runs.progress import clock
 from arena_trainers.runs.results.close import (

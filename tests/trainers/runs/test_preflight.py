@@ -7,7 +7,7 @@ import sys
 import pytest
 import yaml
 
-from arena_trainers import extras
+from arena_envs import extras
 from arena_trainers.cli.train import read_request, train_help
 from arena_trainers.options import GROUPS
 from arena_trainers.runs import load_recipe

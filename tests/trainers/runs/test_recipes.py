@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from arena_trainers import extras
+from arena_envs import extras
 from arena_trainers.cli import main as cli
 from arena_trainers.engines import settings as engines
 from arena_trainers.runs import SelfPlay, build_configs, load_recipe, recipes
@@ -80,7 +80,7 @@ def test_vllm_is_wanted_before_anything_is_written(name, arena_here, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 @pytest.mark.filterwarnings(
     "ignore:sampled and trained"
 )  # papers cut sampling by top_k

@@ -11,8 +11,8 @@ import pytest
 import yaml
 from rich.console import Console
 
+from arena_envs.extras import import_extra
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.extras import import_extra
 from arena_trainers.runs import (
     RoundError,
     Rounds,

@@ -10,8 +10,8 @@ import yaml
 from datasets import Dataset
 from rich.console import Console
 
+from arena_eval import exploitability
 from arena_trainers.checkpoint import files_of, write_manifest
-from arena_trainers.evaluate import exploitability
 from arena_trainers.lm import LMPolicy
 from arena_trainers.offline.protocol import names
 from arena_trainers.runs.folder import with_start

@@ -22,7 +22,7 @@ def run(monkeypatch, *arguments):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_an_adapter_is_found_from_another_folder(tmp_path, monkeypatch, model_folder):
     """Also where its base has the name of its own folder."""
     (tmp_path / "first").mkdir()
@@ -50,7 +50,7 @@ def test_an_adapter_is_found_from_another_folder(tmp_path, monkeypatch, model_fo
     ],
 )
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_learners_of_two_roles_resume_and_play(
     tmp_path, monkeypatch, model_folder, roles, said
 ):

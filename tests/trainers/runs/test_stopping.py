@@ -66,7 +66,7 @@ def signalled(monkeypatch, signals, *arguments):
     return arena(monkeypatch, *arguments)
 
 
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 @pytest.mark.slow
 def test_ctrl_c_saves_a_checkpoint_from_which_the_run_ends_alike(
     tmp_path, monkeypatch, capfd
@@ -89,7 +89,7 @@ def test_ctrl_c_saves_a_checkpoint_from_which_the_run_ends_alike(
     assert all(torch.equal(t, again[name]) for name, t in weights(whole).items())
 
 
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_the_second_signal_stops_at_once(monkeypatch, tmp_path, capfd):
     folder = tmp_path / "run"
     signals = Signals(3, signal.SIGTERM, times=2)
@@ -131,7 +131,7 @@ ROUNDS = {
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 @pytest.mark.parametrize(
     ("kind", "number"), [("self-play", 6), ("self-play", 10), ("rounds", 6)]
 )
@@ -174,7 +174,7 @@ class Quota:
             resource.setrlimit(resource.RLIMIT_FSIZE, (self.num_bytes, most))
 
 
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 @pytest.mark.parametrize(
     "num_bytes", [8000, pytest.param(15000, marks=pytest.mark.slow)]
 )

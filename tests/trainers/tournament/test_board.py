@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from arena_trainers.tournament import (
+from arena_eval.tournament import (
     Suite,
     load_suite,
     play_suite,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
-from arena_trainers.tournament import PairOutcome, fit_elo, nash_average, rate
+from arena_eval.tournament import PairOutcome, fit_elo, nash_average, rate
 
 CYCLE = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]], float)
 

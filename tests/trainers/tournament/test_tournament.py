@@ -17,9 +17,9 @@ from rich.console import Console
 import arena_envs
 from arena_envs import GameEnv
 from arena_envs.games.kuhn_poker import KuhnPoker
-from arena_trainers.evaluate import evaluate
-from arena_trainers.evaluate.tables import as_table
-from arena_trainers.tournament import (
+from arena_eval import evaluate
+from arena_eval.tables import as_table
+from arena_eval.tournament import (
     Match,
     TournamentLog,
     TournamentPlan,
@@ -27,7 +27,7 @@ from arena_trainers.tournament import (
     play_tournament,
     round_robin,
 )
-from arena_trainers.tournament.round_robin import tournament_tables
+from arena_eval.tournament.round_robin import tournament_tables
 from arena_wrappers import (
     NoReplyError,
     RandomPolicy,
@@ -279,7 +279,7 @@ def test_every_episode_of_the_file_is_named_and_replays(tmp_path: Path) -> None:
 
 RUN = """
 import sys, time
-from arena_trainers.tournament import play_tournament, round_robin
+from arena_eval.tournament import play_tournament, round_robin
 from arena_wrappers import RandomPolicy
 
 class Slow(RandomPolicy):
@@ -423,7 +423,7 @@ def test_an_unfinished_line_is_cut_off(tmp_path: Path, lost: int) -> None:
 FULL = """
 import sys
 from resource import RLIMIT_FSIZE, setrlimit
-from arena_trainers.tournament import play_tournament
+from arena_eval.tournament import play_tournament
 
 setrlimit(RLIMIT_FSIZE, (30_000, 30_000))
 play_tournament(["random", "first"], ["kuhn_poker"], 50, out=sys.argv[1])
@@ -494,8 +494,8 @@ def test_the_log_knows_what_is_done(tmp_path: Path) -> None:
 
 LIGHT = """
 import sys
-from arena_trainers.evaluate import evaluate
-from arena_trainers.tournament import play_tournament
+from arena_eval import evaluate
+from arena_eval.tournament import play_tournament
 
 evaluate("random", "kuhn_poker", num_episodes=2)
 play_tournament(["random", "first"], ["kuhn_poker"], 2)

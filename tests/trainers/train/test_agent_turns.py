@@ -7,9 +7,9 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
+from arena_credit import estimate
 from arena_envs import make_game
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
-from arena_trainers.credit import estimate
 from arena_trainers.data import read_rollouts, write_rollouts
 from arena_trainers.data.rollouts import turn_credits
 from arena_trainers.train import turn_batch, turn_records
@@ -137,7 +137,7 @@ def test_a_pool_may_name_the_role():
     np.testing.assert_allclose(apart, plain, atol=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_at_grpo_compares_calls_that_read_the_same():
     """A worker's state is the seat's, and what was said before in its turn."""
     episodes = [episode_by_hand() for _ in range(3)]

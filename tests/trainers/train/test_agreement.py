@@ -14,7 +14,7 @@ from arena_trainers.train import forward as forward_module
 from arena_trainers.train.forward import checked_rows
 
 # random models never win
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 
 SIZES = {
     **{"vocab_size": 1000, "hidden_size": 32, "intermediate_size": 48},

@@ -5,11 +5,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from arena_credit import TurnBatch
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.credit import TurnBatch
 from arena_trainers.train.batch import clean_wins, shares
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 
 OPTIONS = {
     "episodes_per_step": 16,

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 import arena_envs
+from arena_credit import estimate
 from arena_envs.solvers import action_values, uniform_table
+from arena_studio.report.episodes import turn_lines
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.credit import estimate
 from arena_trainers.data import read_rollouts, write_rollouts
-from arena_trainers.report.episodes import turn_lines
 from arena_trainers.runs import training_groups
 from arena_trainers.train import check_credit
 from arena_trainers.train.records import supplied_by
 
 KUHN = arena_envs.make_game("kuhn_poker")
 VALUES = action_values(KUHN, uniform_table(KUHN))
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 
 
 def judge(episode, turn, state):

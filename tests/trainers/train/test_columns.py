@@ -5,14 +5,14 @@ import pytest
 import torch
 
 import arena_envs
-from arena_trainers import TurnGRPOConfig
-from arena_trainers.credit import (
+from arena_credit import (
     by_token_entropy,
     estimate,
     estimator_names,
     needed_columns,
 )
-from arena_trainers.credit.batch import BOOL_COLUMNS, FLOAT_COLUMNS, INT_COLUMNS
+from arena_credit.batch import BOOL_COLUMNS, FLOAT_COLUMNS, INT_COLUMNS
+from arena_trainers import TurnGRPOConfig
 from arena_trainers.train import check_credit, turn_batch, turn_records
 from arena_trainers.train.settings import ABSENT, PROVIDED, check_credit_columns
 from arena_wrappers import PromptWrapper, Reply, play
@@ -94,7 +94,7 @@ def test_columns_that_are_not_read_are_not_collected(make_trainer, generated):
     assert trainer.last_episodes[0].turns[0].entropies is None
 
 
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_columns_that_an_option_names_are_provided(make_trainer, generated):
     trainer = make_trainer(
         credit="mars", credit_args={"pool": ["game", "seat", "state_key"]}

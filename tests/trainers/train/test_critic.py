@@ -8,10 +8,10 @@ import pytest
 import torch
 
 import arena_envs
+from arena_credit import estimate
 from arena_envs import GameEnv
 from arena_envs.game import CHANCE, TERMINAL
-from arena_trainers.credit import estimate
-from arena_trainers.evaluate.baselines import prepared
+from arena_eval.baselines import prepared
 from arena_trainers.train import FeatureCritic, turn_batch, turn_records
 from arena_wrappers import (
     PromptOptions,

@@ -9,12 +9,12 @@ import pytest
 
 import arena_envs
 import arena_trainers
+from arena_credit import TurnBatch, estimate, estimator_names, needs
+from arena_credit.batch import INT_COLUMNS
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.credit import TurnBatch, estimate, estimator_names, needs
-from arena_trainers.credit.batch import INT_COLUMNS
 from arena_trainers.train import check_credit
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 PACKAGE = Path(arena_trainers.__file__).parent
 TREES = {"branch": {"num_candidates": 2}}
 ACCEPTED = [  # by estimators with a rule of their own
@@ -59,7 +59,7 @@ def plugins(tmp_path, monkeypatch):
         textwrap.dedent(
             f"""
             import functools
-            from arena_trainers.credit.by_name import find_estimator
+            from arena_credit.by_name import find_estimator
 
             def wrapper(estimator):
                 @functools.wraps(estimator)

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from arena_envs.extras import is_installed
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.engines import check_installed
-from arena_trainers.extras import is_installed
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.backends.vllm import VLLMBackend
 from arena_trainers.train import check_credit

@@ -9,12 +9,12 @@ import pytest
 import torch
 
 import arena_envs
+from arena_credit import estimate, returns_to_go, trajectories
 from arena_envs import GameEnv
 from arena_envs.bots.solved import Tabular
 from arena_envs.game import CHANCE, TERMINAL, BaseGame
 from arena_envs.solvers import TooLarge
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.credit import estimate, returns_to_go, trajectories
 from arena_trainers.lm import LMPolicy
 from arena_trainers.train import (
     CRITIC,

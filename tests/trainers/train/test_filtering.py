@@ -2,12 +2,12 @@
 
 import pytest
 
+from arena_credit import TurnBatch
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.credit import TurnBatch
 from arena_trainers.train.batch import REPLAY
 from arena_trainers.train.metrics import flat_groups
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 
 OPTIONS = {"episodes_per_step": 24, "num_generations": 2, "flat_groups": "drop"}
 

@@ -20,7 +20,7 @@ from arena_trainers.losses import (  # type: ignore[attr-defined] # noqa: E402
 )
 from arena_trainers.train import forward as module  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 LOGPS, OLD, REFERENCE = [-1.0, -0.5, -2.0], [-1.3, -0.4, -2.0], [-0.8, -0.9, -1.0]
 ADVANTAGES, ENTROPY = [1.0, -2.0, 0.5], [0.2, 0.4, 0.9]
 
@@ -275,7 +275,7 @@ def test_gradients_are_those_of_finite_differences_in_kuhn_poker(
 
 def test_kickstart_learns_the_teacher_without_rewards(make_trainer):
     """The exact KL divergence from the teacher falls, in the mean over information states."""
-    from arena_trainers.evaluate.exploit import tabular
+    from arena_eval.exploit import tabular
     from arena_wrappers import make_policy
 
     trainer = make_trainer(

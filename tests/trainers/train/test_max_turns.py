@@ -31,7 +31,7 @@ def test_a_limit_that_is_no_number_of_turns_is_refused(settings, limit):
         GamePlan({"id": "chess", "max_turns": limit}, args)
 
 
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_cuts_reach_credit_as_truncations(make_trainer, generated):
     trainer = make_trainer(games=[CUT])
     generated(trainer)

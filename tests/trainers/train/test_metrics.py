@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from arena_trainers.credit import TurnBatch, estimate
+from arena_credit import TurnBatch, estimate
 from arena_trainers.train import Clock, Meter, loss_weighted, metrics, weighted
 
 BOTH = ("self", "self")
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 
 
 def turn(seat, invalid=None):

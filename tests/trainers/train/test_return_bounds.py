@@ -8,7 +8,7 @@ from arena_trainers.train import check_credit
 from arena_trainers.train.settings import pays_early, return_bounds
 
 KUHN = arena_envs.make_game("kuhn_poker")
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 
 
 def one(*_):

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import arena_envs
+from arena_credit import estimate
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.credit import estimate
 from arena_trainers.lm import check_same_texts
 from arena_trainers.runs import JobConfig, tiny_tokenizer
 from arena_trainers.runs.checks.preflight import check_columns
@@ -33,7 +33,7 @@ KUHN = arena_envs.make_game("kuhn_poker")
 MODEL = RewardColumn("model")
 JUDGE = {"rewards.judge": MODEL}
 VALUES = {"value": MODEL, "action_value": MODEL}
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 
 
 def record(episode, turn, prompt, score, reward=0.0, text=None):

@@ -18,7 +18,7 @@ from arena_trainers.runs.checks import preflight
 from arena_wrappers import ScriptedPolicy, play
 from arena_wrappers.play import final_state, turn_states
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 LEVEL = ("######", "#@$._#", "#_$._#", "######")
 MOVES = ("up", "down", "left", "right")
 

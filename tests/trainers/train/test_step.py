@@ -13,8 +13,8 @@ from transformers import AutoTokenizer, TrainerCallback
 from trl import GRPOTrainer
 
 import arena_trainers
+from arena_envs.extras import import_extra
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
-from arena_trainers.extras import import_extra
 from arena_trainers.train.forward import row_tensors
 
 TRANSCRIPT = {

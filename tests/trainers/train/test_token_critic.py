@@ -9,9 +9,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from arena_credit import TurnBatch, estimate  # noqa: E402
 from arena_envs.doors import BrokenPromise  # noqa: E402
 from arena_trainers import TurnGRPOConfig  # noqa: E402
-from arena_trainers.credit import TurnBatch, estimate  # noqa: E402
 from arena_trainers.train import (  # noqa: E402
     ExactCritic,
     FeatureCritic,
@@ -23,7 +23,7 @@ from arena_trainers.train.settings import OF_CRITIC, critics  # noqa: E402
 from arena_wrappers import messages  # noqa: E402
 from arena_wrappers.play import final_state  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 POAD = {"credit": "poad", "critic": "tokens"}
 FAST = {"critic_args": {"hidden_size": 8, "learning_rate": 0.01}}
 WHOLE = {"discount": 1.0, "lambda_": 1.0, "lambda_tokens": 1.0}

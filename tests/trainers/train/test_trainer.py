@@ -237,7 +237,7 @@ def test_mixed_games_keep_their_credit_apart(make_trainer):
         assert advantage[own].sum() == pytest.approx(0, abs=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_a_start_that_comes_again_is_played_anew(make_trainer):
     """The same deal and the same weights, and other choices in every generation."""
     trainer = make_trainer(num_starts=1)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import arena_envs
-from arena_trainers.credit import TurnBatch
+from arena_credit import TurnBatch
 from arena_trainers.train import TrainingRow, loss_weighted, trajectory_rows, weighted
 from arena_trainers.train.records import turn_weights, whole_row_lengths
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from arena_credit import estimate
 from arena_envs import GameEnv
 from arena_envs.game import CHANCE, TERMINAL, BaseGame
-from arena_trainers.credit import estimate
 from arena_trainers.train import turn_batch, turn_records
 from arena_wrappers import Branching, PromptWrapper, RandomPolicy, play
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 TREES = 300
 PRIZE = 4.5  # with chance 1/5, so .9 on average; the safe way pays 1
 SLOPE = 0.25 * (0.9 - 1)  # of what one choice is paid, in the log-odds of risk at 1/2

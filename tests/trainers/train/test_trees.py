@@ -119,7 +119,7 @@ def test_returns_are_logged_of_fair_episodes_alone(make_trainer, generated):
     assert logged == np.mean([episode.returns[0] for episode in roots])
 
 
-@pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+@pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 def test_evaluation_plays_no_trees(make_trainer):
     trainer = make_trainer(**TREES, num_generations_eval=1)
     trainer.model.eval()

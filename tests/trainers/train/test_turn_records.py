@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from arena_trainers.credit import estimate
+from arena_credit import estimate
 from arena_trainers.train import turn_batch, turn_records
 from arena_trainers.train.records import (
     rows_of_process,

@@ -13,7 +13,7 @@ from arena_trainers.train import check_credit  # noqa: E402
 from arena_wrappers import messages  # noqa: E402
 from arena_wrappers.play import final_state  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::arena_trainers.credit.FlatPoolWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::arena_credit.FlatPoolWarning")
 ARCHER = {"credit": "archer", "critic": "utterances"}
 ARCHER |= {"credit_args": {"action_value": "column", "discount": 0.9}}
 FAST = {"hidden_size": 8, "num_steps": 1, "batch_size": 32, "learning_rate": 0.01}

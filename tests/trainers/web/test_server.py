@@ -13,7 +13,7 @@ with warnings.catch_warnings():  # anyio of some versions warns when it is impor
     from starlette.testclient import TestClient
 
 import arena_envs
-from arena_trainers.web import PERSON, Limits, Refused, Tables, make_app
+from arena_studio.web import PERSON, Limits, Refused, Tables, make_app
 
 FREE = Limits(rate=1e9, burst=1e9)
 HOME = "http://localhost"

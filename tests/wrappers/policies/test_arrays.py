@@ -9,7 +9,7 @@ import torch
 
 from arena_envs import make_game
 from arena_envs.solvers import uniform_table
-from arena_trainers.evaluate.exploit import exploitability, tabular
+from arena_eval.exploit import exploitability, tabular
 from arena_wrappers import ArrayPolicy, make_policy, play
 
 

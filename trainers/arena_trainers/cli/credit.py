@@ -19,8 +19,8 @@ from arena_trainers.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from arena_trainers.credit.proofs.findings import Verdict
-    from arena_trainers.credit.testing import Evidence
+    from arena_credit.proofs.findings import Verdict
+    from arena_credit.testing import Evidence
 
 credit_app = group(
     "credit", "Check credit estimators, and choose one.", rich_markup_mode=None
@@ -38,9 +38,9 @@ def check(
     variance: bool = False,
 ) -> None:
     """Check the claims of an estimator."""
-    from arena_trainers.credit.by_name import find_estimator
-    from arena_trainers.credit.proofs.findings import undefined
-    from arena_trainers.credit.testing import BrokenPromise, check_estimator
+    from arena_credit.by_name import find_estimator
+    from arena_credit.proofs.findings import undefined
+    from arena_credit.testing import BrokenPromise, check_estimator
 
     with usage_errors():
         found = find_estimator(name) if ":" in name else name
@@ -62,7 +62,7 @@ def check(
 
 
 def _tables(evidence: "Evidence") -> Iterable[Table]:
-    from arena_trainers.credit.proofs.findings import has_chance
+    from arena_credit.proofs.findings import has_chance
 
     found = asdict(evidence.found)
     if not evidence.findings:
@@ -127,8 +127,8 @@ def _games_to_advise(
     games: Sequence[str] | None, recipe: str | None
 ) -> tuple[list[tuple[str, dict[str, Any]]], str | None, int | None]:
     """The id and parameters of each game, and the variant and group size of the recipe."""
+    from arena_credit.by_name import with_options
     from arena_trainers.cli.suggest import DEFAULT, variant_name
-    from arena_trainers.credit.by_name import with_options
     from arena_trainers.runs.settings import load_recipe
 
     names = games or []
@@ -161,8 +161,8 @@ def audit_credit(
     signature: str = "turns",
 ) -> None:
     """Compare an advantage function with the exact policy gradient."""
-    from arena_trainers.credit import audit
-    from arena_trainers.credit.proofs.diagnostics import DIAGNOSTICS
+    from arena_credit import audit
+    from arena_credit.proofs.diagnostics import DIAGNOSTICS
 
     with usage_errors():
         found = audit(imported(function, "a function as module:name"), signature)  # type: ignore[arg-type]

@@ -12,6 +12,30 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from arena_studio.report.episodes import (
+    BadLine,
+    Recorded,
+    Stepper,
+    count_lines,
+    episode_lines,
+    not_blank,
+    read_lines,
+)
+from arena_studio.report.page import (
+    EVALUATED,
+    MATCHES,
+    METRICS,
+    SECONDS,
+    RunFiles,
+    follow,
+    played_page,
+    read_evaluation,
+    read_runs,
+    read_tournament,
+    report_page,
+    sheet,
+    write_replay,
+)
 from arena_trainers.cli.options import (
     as_command,
     check_out,
@@ -37,30 +61,6 @@ from arena_trainers.data.columns import TEST, TRAIN, has_tokens
 from arena_trainers.data.rows import GENERAL
 from arena_trainers.data.selection import described
 from arena_trainers.lm.models import adapter_base, saved_model
-from arena_trainers.report.episodes import (
-    BadLine,
-    Recorded,
-    Stepper,
-    count_lines,
-    episode_lines,
-    not_blank,
-    read_lines,
-)
-from arena_trainers.report.page import (
-    EVALUATED,
-    MATCHES,
-    METRICS,
-    SECONDS,
-    RunFiles,
-    follow,
-    played_page,
-    read_evaluation,
-    read_runs,
-    read_tournament,
-    report_page,
-    sheet,
-    write_replay,
-)
 from arena_wrappers.play import game_of
 from arena_wrappers.records import write_whole
 
@@ -264,7 +264,7 @@ def _write_played(source: Path, path: Path, num_episodes: int) -> None:
             raise ValueError(
                 f"want the folder of a run without rounds, got {str(source)!r} with "
                 f"rounds; give a round: {source / 'round-00' / 'train'}. "
-                f"{str(source)}/curves.png compares the rounds"
+                f"{source}/curves.png compares the rounds"
             )
         raise ValueError(
             "want a folder with metrics.jsonl or results.jsonl, found neither in "

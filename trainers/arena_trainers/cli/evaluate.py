@@ -16,6 +16,7 @@ from rich.table import Table
 from arena_envs import GameEnv, game_infos, make
 from arena_envs.doors import split
 from arena_envs.game import AnyGame
+from arena_studio.report.episodes import count_lines
 from arena_trainers.cli.episodes import report as write_page
 from arena_trainers.cli.options import (
     PolicyOptions,
@@ -31,7 +32,6 @@ from arena_trainers.cli.options import (
     wanted_folder,
 )
 from arena_trainers.matchmaking import is_past
-from arena_trainers.report.episodes import count_lines
 from arena_trainers.runs.folder import CONFIG
 from arena_trainers.runs.settings import load_recipe
 from arena_wrappers import (
@@ -50,10 +50,10 @@ from arena_wrappers.policies import wrapped
 from arena_wrappers.records import EpisodeLog
 
 if TYPE_CHECKING:
-    from arena_trainers.evaluate.matches import Evaluation, EvaluationPlan
+    from arena_eval.matches import Evaluation, EvaluationPlan
 
     Measure = Callable[[], dict[str, float]]
-    from arena_trainers.tournament import Tournament
+    from arena_eval.tournament import Tournament
 
 
 @as_command
@@ -102,7 +102,7 @@ def _show(
     form: str,
 ) -> None:
     """Prints all evaluations in a form of `one_form`."""
-    from arena_trainers.evaluate.tables import (
+    from arena_eval.tables import (
         evaluation_tables,
         nash_conv_table,
         records_of,
@@ -133,7 +133,7 @@ def _run(
     out: Path | None,
 ) -> "list[Evaluation]":
     """Runs all plans under one progress bar."""
-    from arena_trainers.evaluate.result_rows import append_results
+    from arena_eval.result_rows import append_results
 
     total, before, found = sum(plan.num_episodes for plan in plans), 0, []
     for plan in plans:
@@ -175,8 +175,8 @@ def _game_plans(
     Snapshots of a run are always scored, and other models in games with no more information
     states than the evaluation has episodes.
     """
-    from arena_trainers.evaluate.exploit import MAX_INFORMATION_STATES, nash_convs
-    from arena_trainers.evaluate.matches import EvaluationPlan, opponents_of
+    from arena_eval.exploit import MAX_INFORMATION_STATES, nash_convs
+    from arena_eval.matches import EvaluationPlan, opponents_of
 
     first, *others = [
         make_policy(one) if isinstance(one, str) and one != "self" else one
@@ -257,7 +257,7 @@ def compare(
     as_latex: bool = False,
 ) -> None:
     """Compare two policies on the same seeds and seats."""
-    from arena_trainers.evaluate.comparison import ComparisonPlan, comparison_table
+    from arena_eval.comparison import ComparisonPlan, comparison_table
 
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
@@ -294,7 +294,7 @@ def _compared_games(
     suite: str | None, games: Sequence[str] | None, against: Sequence[str] | None
 ) -> tuple[dict[str, Sequence[str]], dict[str, Any]]:
     """The opponents by game, and prompt options; --games are in place of a suite's."""
-    from arena_trainers.tournament import load_suite
+    from arena_eval.tournament import load_suite
 
     if games and suite:
         raise ValueError("want --suite or --games, got both; leave one out")
@@ -359,8 +359,8 @@ def attribute(
 
     arena attribute lm:runs/a/model "questions(protocol=debate)" --base lm:runs/a/start
     """
-    from arena_trainers.evaluate.comparison import attributed, seats_table
-    from arena_trainers.evaluate.matches import seeds_of
+    from arena_eval.comparison import attributed, seats_table
+    from arena_eval.matches import seeds_of
 
     specs = [policy, base, against]
     with usage_errors(), running("nothing was kept", policies=specs):
@@ -396,7 +396,7 @@ def run_board(
     timeout: float | None = None,
 ) -> None:
     """Play a suite, and write a submission."""
-    from arena_trainers.tournament import load_suite, play_suite
+    from arena_eval.tournament import load_suite, play_suite
 
     with usage_errors():
         loaded = load_suite(suite)
@@ -413,7 +413,7 @@ def run_board(
 @as_command
 def verify_board(files: list[Path], suite: str = "standard") -> None:
     """Play the episodes of submissions again; status 1 if one does not hold."""
-    from arena_trainers.tournament import load_suite, verify_submission
+    from arena_eval.tournament import load_suite, verify_submission
 
     with usage_errors():
         loaded = load_suite(suite)
@@ -430,7 +430,7 @@ def verify_board(files: list[Path], suite: str = "standard") -> None:
 @as_command
 def page_board(files: list[Path], suite: str = "standard") -> None:
     """Verify submissions, and print their table as Markdown."""
-    from arena_trainers.tournament import load_suite, submissions_page
+    from arena_eval.tournament import load_suite, submissions_page
 
     with usage_errors():
         typer.echo(submissions_page(files, load_suite(suite)))
@@ -456,8 +456,8 @@ def tournament(
     as_latex: bool = False,
 ) -> None:
     """Rate policies that play against each other."""
-    from arena_trainers.extras import import_extra
-    from arena_trainers.tournament import TournamentPlan, round_robin
+    from arena_envs.extras import import_extra
+    from arena_eval.tournament import TournamentPlan, round_robin
 
     import_extra("matplotlib", "eval")  # fails before hours of play
     with usage_errors():
@@ -504,8 +504,8 @@ def play(
     out: Path | None = None,
 ) -> None:
     """Play a game yourself, in the terminal."""
-    from arena_trainers.evaluate.baselines import prepared
-    from arena_trainers.evaluate.exploit import given_prompts
+    from arena_eval.baselines import prepared
+    from arena_eval.exploit import given_prompts
 
     with usage_errors():
         env = read_env(game, params, max_turns)
@@ -565,7 +565,7 @@ def _check(rules: AnyGame, seat: int, seed: int | None) -> None:
 
 def _opponents(named: list[Policy | str], rules: AnyGame) -> list[Policy]:
     """The policies of the other seats: one for all of them, or one for each."""
-    from arena_trainers.evaluate.baselines import prepared
+    from arena_eval.baselines import prepared
 
     others = [prepared(policy, rules) for policy in named]
     want = rules.num_players - 1
@@ -580,7 +580,7 @@ def _print_end(
     episode: Episode, rules: AnyGame, seat: int, policies: Sequence[Policy]
 ) -> None:
     """Prints how the episode ended, and warnings about replies."""
-    from arena_trainers.evaluate.result_rows import ReplyCount
+    from arena_eval.result_rows import ReplyCount
 
     text = ending(episode, rules, seat, policies, reveals=True)
     typer.echo(wrapped(text, sys.stdout))

@@ -23,8 +23,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from arena_envs import extras
 from arena_envs.doors import find_modules_here, missing_extra, split
-from arena_trainers import extras
 from arena_trainers.checkpoint import newest_checkpoint, step_of
 from arena_trainers.cli import episodes, evaluate, games
 from arena_trainers.cli.credit import audit_app, credit_app
@@ -343,7 +343,7 @@ def _swept(runs: Mapping[str, Sequence[Path]]) -> Iterator[dict[str, Any]]:
 
 def _mean(name: str, values: Sequence[float]) -> dict[str, Any]:
     """A mean over seeds with the ends of Student's interval; None where all are equal."""
-    from arena_trainers.evaluate.intervals import mean_interval
+    from arena_eval.intervals import mean_interval
 
     ends = mean_interval(values) if len({*values}) > 1 else (None, None)
     return {name: fmean(values), f"{name}_low": ends[0], f"{name}_high": ends[1]}

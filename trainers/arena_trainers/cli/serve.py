@@ -12,7 +12,7 @@ from typing import Any
 
 import typer
 
-from arena_trainers import extras
+from arena_envs import extras
 from arena_trainers.cli.options import (
     as_command,
     read_params,
@@ -125,7 +125,7 @@ def web(
         extras.require(["starlette", "uvicorn"], "web")
         import uvicorn
 
-        from arena_trainers.web import LOOPBACK, Tables, make_app
+        from arena_studio.web import LOOPBACK, Tables, make_app
 
         token = _checked_token(token, is_wanted=host not in LOOPBACK)
         kept = Tables(file, against or [], tables)

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from arena_credit import FlatPoolWarning, TurnBatch, default_options, estimate
 from arena_envs import make_game
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, draw, possible_outcomes
-from arena_trainers.credit import FlatPoolWarning, TurnBatch, default_options, estimate
 
 FILE = "advice.json"
 SHIPPED = Path(__file__).with_name(FILE)  # the results of this package

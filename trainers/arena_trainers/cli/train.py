@@ -15,7 +15,7 @@ from typing import Any
 import typer
 import yaml
 
-from arena_trainers.credit.by_name import with_options
+from arena_credit.by_name import with_options
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.offline.protocol import SELF_PLAY, check_name, row_trainer
 from arena_trainers.options import GROUPS, OF_TRL, Option, options_of

@@ -23,8 +23,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from arena_credit.pools import reply_values
 from arena_envs.game import AnyGame, bounds_of, check_bool, check_int, check_number
-from arena_trainers.credit.pools import reply_values
 from arena_trainers.data.rows import (
     GENERAL,
     AnyRow,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arena_envs.checks import short
+from arena_envs.extras import import_extra
 from arena_trainers.data.rows import (
     Completion,
     Heard,
@@ -23,7 +24,6 @@ from arena_trainers.data.rows import (
     Row,
     messages_of,
 )
-from arena_trainers.extras import import_extra
 from arena_wrappers import Episode, PromptOptions, Turn
 from arena_wrappers.prompts import seat_options
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from arena_trainers.credit import Credit, TurnBatch
+from arena_credit import Credit, TurnBatch
 from arena_trainers.data import rows
 from arena_trainers.options import is_number
 from arena_trainers.train.records import TurnRecord, turn_weights

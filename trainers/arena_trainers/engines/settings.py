@@ -14,8 +14,8 @@ from functools import lru_cache
 from importlib.metadata import packages_distributions, version
 from typing import Any, NamedTuple
 
+from arena_envs import extras
 from arena_envs.checks import check_known, install_advice
-from arena_trainers import extras
 from arena_trainers.engines.adapters import (
     adapter_backend,
     engine_dtype,

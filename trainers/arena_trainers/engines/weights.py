@@ -28,8 +28,8 @@ from transformers import TrainerCallback
 from transformers.core_model_loading import revert_weight_conversion
 
 from arena_envs.checks import check_known
+from arena_envs.extras import import_extra
 from arena_trainers.engines.adapters import training_dtype, warn_of_precision
-from arena_trainers.extras import import_extra
 from arena_trainers.lm.backends.server import (
     RESTART,
     SERVERS,

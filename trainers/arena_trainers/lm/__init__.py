@@ -6,7 +6,7 @@ they are first used: checks of settings run without torch.
 
 from typing import TYPE_CHECKING
 
-from arena_trainers.extras import lazy_names
+from arena_envs.extras import lazy_names
 
 if TYPE_CHECKING:
     from arena_trainers.lm.adapters import lora_config as lora_config

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
-from arena_trainers.extras import import_extra
+from arena_envs.extras import import_extra
 from arena_trainers.lm.models import CARD, WEIGHTS, adapted, adapter_base, model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import PROMPT_FILE

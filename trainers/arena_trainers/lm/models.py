@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from arena_trainers.extras import import_extra
+from arena_envs.extras import import_extra
 from arena_trainers.lm import smollm2
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from arena_envs.checks import check_known
+from arena_envs.extras import import_extra
 from arena_trainers.data import Origin, read_origin
 from arena_trainers.data.columns import CALL, FACTS, union, with_origin
-from arena_trainers.extras import import_extra
 
 _TEXTS = {
     "completions": ("completion",),

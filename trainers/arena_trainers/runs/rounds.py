@@ -15,6 +15,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from arena_envs import make
+from arena_eval.baselines import prepared
+from arena_eval.exploit import nash_convs
+from arena_eval.matches import EvaluationPlan
+from arena_studio.report.charts import Chart, Curve, figure_of
 from arena_trainers.checkpoint import (
     check_whole,
     files_of,
@@ -33,16 +37,12 @@ from arena_trainers.data import (
     write_rows,
 )
 from arena_trainers.data.selection import run_selector
-from arena_trainers.evaluate.baselines import prepared
-from arena_trainers.evaluate.exploit import nash_convs
-from arena_trainers.evaluate.matches import EvaluationPlan
 from arena_trainers.lm.adapters import count_weights
 from arena_trainers.lm.models import ADAPTER, model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.offline.protocol import row_trainer
 from arena_trainers.offline.row_file import newest_of_kind, write_aggregated
-from arena_trainers.report.charts import Chart, Curve, figure_of
 from arena_trainers.runs.folder import (
     CONFIG,
     RESULTS,

@@ -23,8 +23,8 @@ from rich.console import Console
 from transformers import TrainerCallback, TrainerControl, TrainerState
 from transformers.utils.logging import disable_progress_bar
 
+from arena_eval.intervals import import_stats
 from arena_trainers.checkpoint import files_of, step_of, write_manifest
-from arena_trainers.evaluate.intervals import import_stats
 from arena_trainers.lm.models import model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.runs.folder import (

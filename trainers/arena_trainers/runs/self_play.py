@@ -11,9 +11,9 @@ import torch
 from rich.console import Console
 from transformers import PrinterCallback
 
-from arena_trainers.evaluate import legal_rate
+from arena_eval import legal_rate
+from arena_studio.report.page import read_run_files, report_page
 from arena_trainers.lm.policy import LMPolicy
-from arena_trainers.report.page import read_run_files, report_page
 from arena_trainers.runs.folder import (
     METRICS,
     START,

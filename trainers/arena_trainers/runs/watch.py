@@ -39,13 +39,13 @@ from accelerate.utils import gather_object
 from rich.console import Console
 from transformers import TrainerControl, TrainerState
 
+from arena_envs.extras import import_extra
 from arena_envs.game import AnyGame
 from arena_envs.solvers import Table, nash_conv
+from arena_eval import tabular
+from arena_studio.report.episodes import title_of
 from arena_trainers.data import Rollout, write_rollouts
 from arena_trainers.data.rollouts import joined, trees_of, turn_credits
-from arena_trainers.evaluate import tabular
-from arena_trainers.extras import import_extra
-from arena_trainers.report.episodes import title_of
 from arena_trainers.runs.folder import partial
 from arena_trainers.runs.progress import Callback
 from arena_trainers.train.games import GamePlan, different_games

@@ -5,7 +5,7 @@ The names of this module are imported when they are first used.
 
 from typing import TYPE_CHECKING
 
-from arena_trainers.extras import lazy_names
+from arena_envs.extras import lazy_names
 
 if TYPE_CHECKING:
     from arena_trainers.train.critics import ExactCritic as ExactCritic

@@ -92,9 +92,9 @@ from accelerate import Accelerator
 from accelerate.utils import gather_object
 from safetensors.torch import load_file, save_file
 
-from arena_trainers.credit import Credit, TurnBatch
-from arena_trainers.credit.batch import Bools, Floats, Ints
-from arena_trainers.credit.pools import ZERO, Pools, mean_of_others
+from arena_credit import Credit, TurnBatch
+from arena_credit.batch import Bools, Floats, Ints
+from arena_credit.pools import ZERO, Pools, mean_of_others
 from arena_trainers.engines.settings import by_server, refuse
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.reward_model import RewardModel, check_same_texts

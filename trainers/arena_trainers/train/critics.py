@@ -26,6 +26,9 @@ from torch import nn
 from transformers import TrainerCallback
 
 import arena_envs
+from arena_credit import TurnBatch, returns_to_go, trajectories
+from arena_credit.by_name import find_estimator
+from arena_credit.needs import needs_of
 from arena_envs.bots.simple import Uniform
 from arena_envs.doors import broken
 from arena_envs.game import (
@@ -42,11 +45,8 @@ from arena_envs.solvers import (
     action_values,
     information_states,
 )
+from arena_eval.exploit import tabular
 from arena_trainers.checkpoint import newest_checkpoint
-from arena_trainers.credit import TurnBatch, returns_to_go, trajectories
-from arena_trainers.credit.by_name import find_estimator
-from arena_trainers.credit.needs import needs_of
-from arena_trainers.evaluate.exploit import tabular
 from arena_trainers.lm.backends.scoring import (
     chunks_by_length,
     left_padded,

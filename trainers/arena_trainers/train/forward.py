@@ -75,8 +75,8 @@ from trl.models.utils import (
 from trl.trainer.utils import use_adapter
 
 from arena_envs.game import random_states
+from arena_eval.baselines import prepared
 from arena_trainers.engines import changes_draws, training_dtype
-from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.lm.backends.scoring import (
     OF_FREE,
     bytes_per_token,

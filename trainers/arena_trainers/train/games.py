@@ -16,9 +16,9 @@ import numpy as np
 
 from arena_envs.checks import check_known
 from arena_envs.registration import make, make_game
+from arena_eval.baselines import prepared
 from arena_trainers.curricula import Curriculum, curricula
 from arena_trainers.engines import by_server
-from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.lm import best_of
 from arena_trainers.lm.models import prompt_folder
 from arena_trainers.lm.prompt_file import read_prompt_file

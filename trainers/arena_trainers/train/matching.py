@@ -14,8 +14,8 @@ from accelerate.utils import gather_object
 
 from arena_envs.game import AnyGame
 from arena_envs.solvers import information_states
+from arena_eval.exploit import want_enumerable
 from arena_trainers.curricula import Curriculum, Outcome, Task
-from arena_trainers.evaluate.exploit import want_enumerable
 from arena_trainers.lm.adapters import share_base
 from arena_trainers.lm.backends.cached import CachedBackend
 from arena_trainers.lm.backends.vllm import VLLMBackend

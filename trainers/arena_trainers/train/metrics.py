@@ -95,9 +95,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_trainers.credit import Credit, PoolReport, TurnBatch
-from arena_trainers.credit.batch import Floats
-from arena_trainers.credit.pools import ZERO
+from arena_credit import Credit, PoolReport, TurnBatch
+from arena_credit.batch import Floats
+from arena_credit.pools import ZERO
 from arena_trainers.lm.backends import Backend, Generated, Prompts, Sampling
 from arena_trainers.matchmaking import SELF
 from arena_trainers.train.records import PARTS
@@ -358,7 +358,7 @@ def _of_seat(
 def gradient_shares(turns: TurnBatch, trained: Floats, num_games: int) -> list[float]:
     """Each game's part of Σ abs(wₜ Aₜ) over the trained tokens; 0 if the sum is 0.
 
-    >>> from arena_trainers.credit import estimate
+    >>> from arena_credit import estimate
     >>> one = dict(turn=[0] * 4, seat=[0] * 4, episode=[0, 1, 2, 3])
     >>> games = dict(game=[0, 0, 1, 1], group=[0, 0, 1, 1], num_tokens=[1, 1, 2, 4])
     >>> turns = TurnBatch(reward=[0, 2, 0, 4], **one, **games)

@@ -30,10 +30,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from arena_credit import TurnBatch
+from arena_credit.batch import INT_COLUMNS
 from arena_envs.doors import imported
 from arena_envs.game import AnyGame
-from arena_trainers.credit import TurnBatch
-from arena_trainers.credit.batch import INT_COLUMNS
 from arena_trainers.lm.models import check_reward_model
 from arena_trainers.matchmaking import SELF, Seats
 from arena_trainers.rewards import Part

@@ -12,6 +12,8 @@ import torch
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import TrainerCallback
 
+from arena_credit.by_name import find_estimator
+from arena_credit.needs import keeps_state
 from arena_trainers.checkpoint import (
     checkpoint_of,
     fault,
@@ -20,8 +22,6 @@ from arena_trainers.checkpoint import (
     rotate,
     write_manifest,
 )
-from arena_trainers.credit.by_name import find_estimator
-from arena_trainers.credit.needs import keeps_state
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 from arena_trainers.processes import raised_everywhere
 from arena_trainers.train.config import TurnGRPOConfig

@@ -26,6 +26,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+import arena_credit as credit
+from arena_credit.batch import INT_COLUMNS
+from arena_credit.by_name import (
+    estimators_with,
+    find_estimator,
+    with_options,
+)
+from arena_credit.needs import Needs, keeps_state, needs_of
 from arena_envs.checks import check_known
 from arena_envs.doors import Door, check_options, split
 from arena_envs.game import (
@@ -36,14 +44,6 @@ from arena_envs.game import (
     check_number,
     random_states,
 )
-from arena_trainers import credit
-from arena_trainers.credit.batch import INT_COLUMNS
-from arena_trainers.credit.by_name import (
-    estimators_with,
-    find_estimator,
-    with_options,
-)
-from arena_trainers.credit.needs import Needs, keeps_state, needs_of
 from arena_trainers.curricula import curricula
 from arena_trainers.engines import check_engine, check_engine_columns
 from arena_trainers.engines.settings import changes_draws, engine_of, refuse

@@ -80,8 +80,8 @@ from trl.models import unwrap_model_for_generation
 from trl.trainer import grpo_trainer
 from trl.trainer.utils import add_fused_lm_head, disable_dropout_in_model
 
+from arena_credit import Credit, TurnBatch
 from arena_trainers.checkpoint import checkpoint_of
-from arena_trainers.credit import Credit, TurnBatch
 from arena_trainers.engines import (
     engine_backend,
     with_adapters,

@@ -152,7 +152,7 @@ class EpisodePlan:
         prompts: prompt options by seat, instead of the policies' own; None in a seat stands
             for the environment's.
         probes: by seat, what its policy is asked after each turn, with the same messages: objects
-            with a `name` and `question(game, state, seat)`, see `arena_trainers.evaluate.measures`.
+            with a `name` and `question(game, state, seat)`, see `arena_eval.measures`.
         drawn: for a replay, the actions that were drawn for invalid replies, by index of the
             turn in the episode.
     """

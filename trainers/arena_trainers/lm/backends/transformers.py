@@ -24,7 +24,7 @@ from transformers import (
 )
 from transformers.integrations import deepspeed
 
-from arena_trainers.extras import import_extra
+from arena_envs.extras import import_extra
 from arena_trainers.lm.backends import Generated, Prompts, Sampling
 from arena_trainers.lm.backends.sampling import Note, SeededSampler, with_settings
 from arena_trainers.lm.backends.scoring import (

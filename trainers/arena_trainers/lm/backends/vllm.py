@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from arena_trainers.extras import import_extra
+from arena_envs.extras import import_extra
 from arena_trainers.lm.backends import Generated, Prompts, Sampling
 
 RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM takes as a maximum

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from arena_eval.tournament import load_suite
 from arena_trainers.engines.settings import by_server
 from arena_trainers.lm import adapters
 from arena_trainers.lm.backends.scoring import (
@@ -33,7 +34,6 @@ from arena_trainers.runs.checks.preflight import (
     read_options,
 )
 from arena_trainers.runs.settings import JobConfig
-from arena_trainers.tournament import load_suite
 from arena_trainers.train.games import GamePlan
 from arena_trainers.train.settings import MAX_REPLY_TOKENS
 from arena_wrappers import PromptOptions, RandomPolicy, play

@@ -12,9 +12,9 @@ from huggingface_hub import EvalResult, HfApi, ModelCard, ModelCardData
 from huggingface_hub.errors import HfHubHTTPError
 from transformers.trainer_utils import HubStrategy
 
+from arena_studio.report.tables import result_tables
 from arena_trainers.lm import smollm2
 from arena_trainers.lm.models import CARD, adapted
-from arena_trainers.report.tables import result_tables
 from arena_trainers.runs.folder import CONFIG
 from arena_trainers.runs.results.close import (
     eval_commands,

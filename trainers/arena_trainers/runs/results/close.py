@@ -20,10 +20,10 @@ from transformers import TrainingArguments
 
 import arena_envs
 from arena_envs.game import bounds_of
-from arena_trainers.evaluate.baselines import solver_of
-from arena_trainers.report.charts import PICTURED, charts_of, figure_of
-from arena_trainers.report.page import metric_records
-from arena_trainers.report.tables import SHARES, TextTable, result_tables
+from arena_eval.baselines import solver_of
+from arena_studio.report.charts import PICTURED, charts_of, figure_of
+from arena_studio.report.page import metric_records
+from arena_studio.report.tables import SHARES, TextTable, result_tables
 from arena_trainers.runs.folder import METRICS, RESULTS
 from arena_trainers.runs.results.measure import (
     EXACT_SOLVERS,

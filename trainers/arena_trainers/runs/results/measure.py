@@ -16,14 +16,14 @@ from arena_envs.solvers import (
     nash_conv,
     uniform_table,
 )
-from arena_trainers.evaluate import (
+from arena_eval import (
     Evaluation,
     EvaluationPlan,
     legal_rate,
     tabular,
 )
-from arena_trainers.evaluate.baselines import solver_of
-from arena_trainers.evaluate.result_rows import ResultRow, measured, rows_of
+from arena_eval.baselines import solver_of
+from arena_eval.result_rows import ResultRow, measured, rows_of
 from arena_trainers.matchmaking.protocol import SELF
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan

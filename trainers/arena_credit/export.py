@@ -1,0 +1,519 @@
+"""`export`: the advantages of recorded episodes in the fields that other trainers read.
+
+Episodes and turns are those of `arena_wrappers`, or objects with the same attributes. `credited`
+makes a `TurnBatch` of their turns and gives each turn its advantage. `trace` writes a trajectory
+for `WireTrace.model_validate` of verifiers 0.4.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from arena_credit.batch import TurnBatch
+from arena_credit.by_name import Estimator, estimate, per_token
+from arena_credit.pools import check_choice
+
+
+class RecordedEpisode(Protocol):
+    """The attributes of `arena_wrappers.Episode` that are read."""
+
+    game: str
+    params: Mapping[str, Any]
+    seed: int
+    sample: int
+    turns: Sequence[Any]
+    returns: Sequence[float]
+    terminated: bool
+    truncated: bool
+    forfeited_by: int | None
+    parent: int | None
+    lost: str | None
+
+
+class CreditedTurn(NamedTuple):
+    """A turn with its credit.
+
+    Attributes:
+        turn: the turn.
+        reward: paid from this turn until the seat's next one.
+        advantage: the turn's advantage; the mean over its tokens if tokens are credited.
+        token_advantages: one per token of the reply; None if the reply has no tokens.
+    """
+
+    turn: Any
+    reward: float
+    advantage: float
+    token_advantages: list[float] | None
+
+
+@dataclass(frozen=True)
+class CreditedTrajectory:
+    """The turns of one seat in one episode.
+
+    Attributes:
+        number: of the episode.
+        episode: the episode.
+        seat: the seat.
+        turns: its turns in order.
+    """
+
+    number: int
+    episode: Any
+    seat: int
+    turns: Sequence[CreditedTurn]
+
+
+def credited(
+    episodes: Sequence[RecordedEpisode],
+    estimator: str | Estimator,
+    *,
+    policies: Collection[str] | None,
+    columns: Mapping[str, ArrayLike] | None,
+    within_turn: str,
+    **options: Any,
+) -> list[CreditedTrajectory]:
+    """The trajectories of the episodes with the credit of each turn; see `export`."""
+    _want_whole(episodes)
+    if isinstance(policies, str):
+        policies = [policies]
+    places = [
+        (number, turn)
+        for number, episode in enumerate(episodes)
+        for turn in episode.turns
+        if policies is None or turn.policy in policies
+    ]
+    if not places:
+        found = sorted({turn.policy for e in episodes for turn in e.turns})
+        raise ValueError(f"want turns of the policies {policies}, got those of {found}")
+    batch = _batch(episodes, places, dict(columns or {}))
+    result = estimate(estimator, batch, within_turn=within_turn, **options)
+    advantage = np.asarray(result.advantage, np.float64)
+    counts = [len(turn.token_ids or ()) for _, turn in places]
+    if per_token(estimator, within_turn):
+        parts = np.split(advantage, np.cumsum(counts)[:-1])
+        means = [float(part.mean()) if part.size else 0.0 for part in parts]
+    else:
+        means = [float(value) for value in advantage]
+        parts = [np.full(n, v) for n, v in zip(counts, means, strict=True)]
+    return _trajectories(episodes, places, means, parts)
+
+
+def _want_whole(episodes: Sequence[RecordedEpisode]) -> None:
+    """Refuses episodes that branched or are lost."""
+    for number, episode in enumerate(episodes):
+        if episode.parent is not None:
+            raise ValueError(
+                f"want episodes that did not branch, got episode {number} with parent "
+                f"{episode.parent}; play without branch"
+            )
+        if episode.lost is not None:
+            raise ValueError(
+                f"want episodes with returns, got episode {number}, which is lost "
+                f"({episode.lost}); pass arena_wrappers.without_lost(episodes)"
+            )
+
+
+def _trajectories(
+    episodes: Sequence[RecordedEpisode],
+    places: Sequence[tuple[int, Any]],
+    means: Sequence[float],
+    parts: Sequence[Any],
+) -> list[CreditedTrajectory]:
+    found: dict[tuple[int, int], list[CreditedTurn]] = {}
+    for (number, turn), mean, part in zip(places, means, parts, strict=True):
+        tokens = None if turn.token_ids is None else part.tolist()
+        one = CreditedTurn(turn, _reward(turn), mean, tokens)
+        found.setdefault((number, turn.seat), []).append(one)
+    return [
+        CreditedTrajectory(number, episodes[number], seat, turns)
+        for (number, seat), turns in found.items()
+    ]
+
+
+def _batch(
+    episodes: Sequence[RecordedEpisode],
+    places: Sequence[tuple[int, Any]],
+    columns: dict[str, Any],
+) -> TurnBatch:
+    """The turns as a batch; columns that are given come on top of those of the records."""
+    games = [f"{e.game} {json.dumps(e.params, sort_keys=True)}" for e in episodes]
+    names = list(dict.fromkeys(games))
+    starts = [(names.index(g), e.seed) for g, e in zip(games, episodes, strict=True)]
+    groups = {start: index for index, start in enumerate(dict.fromkeys(starts))}
+    last = {(number, turn.seat): turn.index for number, turn in places}
+    is_last = [last[number, turn.seat] == turn.index for number, turn in places]
+    of = [episodes[number] for number, _ in places]
+    turns = [turn for _, turn in places]
+    found = {
+        "reward": [_reward(turn) for turn in turns],
+        "game": [starts[number][0] for number, _ in places],
+        "episode": [number for number, _ in places],
+        "seat": [turn.seat for turn in turns],
+        "turn": [turn.index for turn in turns],
+        "group": [groups[starts[number]] for number, _ in places],
+        "rewards": _parts(turns),
+        "terminated": [e.terminated and x for e, x in zip(of, is_last, strict=True)],
+        "truncated": [e.truncated and x for e, x in zip(of, is_last, strict=True)],
+        "game_names": tuple(names),
+    }
+    opponents = _opponent_column(episodes, places)
+    return TurnBatch(**{**found, **opponents, **_token_columns(turns), **columns})
+
+
+def _opponent_column(
+    episodes: Sequence[RecordedEpisode], places: Sequence[tuple[int, Any]]
+) -> dict[str, list[int]]:
+    """The players of the other seats, if the records name all of them.
+
+    A seat without a turn has no name. Names of some episodes only would make pools depend on
+    how long the episodes were.
+    """
+    seated = [{turn.seat: turn.policy for turn in e.turns} for e in episodes]
+    if any(len(e.returns) != len(s) for e, s in zip(episodes, seated, strict=True)):
+        return {}
+    numbers: dict[tuple[str, ...], int] = {}
+    found = []
+    for number, turn in places:
+        names = seated[number]
+        others = tuple(names[seat] for seat in sorted(names) if seat != turn.seat)
+        found.append(numbers.setdefault(others, len(numbers)))
+    return {"opponent": found}
+
+
+def _parts(turns: Sequence[Any]) -> dict[str, list[float]]:
+    names = dict.fromkeys(name for turn in turns for name in turn.rewards)
+    return {name: [float(t.rewards.get(name, 0)) for t in turns] for name in names}
+
+
+def _token_columns(turns: Sequence[Any]) -> dict[str, Any]:
+    """The columns of tokens, if every turn has tokens."""
+    if any(turn.token_ids is None for turn in turns):
+        return {}
+    tokens = {}
+    for column, field in (("logprob", "logprobs"), ("entropy", "entropies")):
+        values = [getattr(turn, field) for turn in turns]
+        if all(part is not None for part in values):
+            tokens[column] = [float(value) for part in values for value in part]
+    return {
+        "num_tokens": [len(turn.token_ids) for turn in turns],
+        "row_length": [len(t.prompt_ids or ()) + len(t.token_ids) for t in turns],
+        "tokens": tokens or None,
+    }
+
+
+def _reward(turn: Any) -> float:
+    return float(sum(turn.rewards.values()))
+
+
+def trace(trajectory: CreditedTrajectory) -> dict[str, Any]:
+    """The trace: a graph of messages, rewards, and the credit of each turn and token."""
+    episode, seat = trajectory.episode, trajectory.seat
+    turns = trajectory.turns
+    penalty = sum(float(found.turn.rewards.get("format", 0)) for found in turns)
+    rewards = {"return": {"score": float(episode.returns[seat])}}
+    if penalty:
+        rewards["format"] = {"score": penalty}
+    return {
+        "task": {
+            "type": "GameTask",
+            "data": {
+                "idx": trajectory.number,
+                "name": f"{episode.game}#{episode.seed}",
+                **{"seed": episode.seed, "sample": episode.sample},
+            },
+        },
+        "agent": {"name": f"player_{seat}", "config": {}},
+        "nodes": _nodes(turns),
+        "rewards": rewards,
+        "metrics": {"forfeit": float(episode.forfeited_by == seat)},
+        "info": {
+            "turn_rewards": [found.reward for found in turns],
+            "turn_advantages": [found.advantage for found in turns],
+        },
+        **{"is_completed": True, "ok": True},
+        "stop_condition": "max_turns" if episode.truncated else "agent_completed",
+    }
+
+
+def _nodes(turns: Sequence[CreditedTurn]) -> list[dict[str, Any]]:
+    """The messages as a graph: prompts that begin alike share their first nodes.
+
+    The node of a reply holds all tokens since the reply before it on its path, so that the
+    tokens along a path are those that the model read and wrote.
+    """
+    nodes: list[dict[str, Any]] = []
+    known: dict[tuple[int | None, str, str], int] = {}  # node by parent and message
+    read: dict[int | None, list[int]] = {None: []}  # tokens of the path to a node
+
+    def node(parent: int | None, role: str, content: str, **fields: Any) -> int:
+        message = {"role": role, "content": content}
+        nodes.append({"parent": parent, "message": message, **fields})
+        known[parent, role, content] = len(nodes) - 1
+        read[len(nodes) - 1] = read[parent]
+        return len(nodes) - 1
+
+    for found in turns:
+        turn = found.turn
+        messages = [(m["role"], _valid(m["content"])) for m in turn.messages]
+        prompt = list(messages)
+        ids = list(turn.prompt_ids or ())
+        parent: int | None = None
+        while prompt and (parent, *prompt[0]) in known:
+            parent = known[parent, *prompt.pop(0)]
+        if ids[: len(read[parent])] != read[parent]:  # the tokens are no continuation
+            parent, prompt = None, messages
+            known.clear()
+        for role, content in prompt:
+            parent = node(parent, role, content)
+        new = ids[len(read[parent]) :]
+        reply = node(parent, "assistant", _valid(turn.reply), **_sampled(found, new))
+        read[reply] = ids + list(turn.token_ids or ())
+    return nodes
+
+
+def _sampled(found: CreditedTurn, new: Sequence[int]) -> dict[str, Any]:
+    """The fields of a reply's node: its tokens, after those of the prompt that are new."""
+    ids = found.turn.token_ids
+    if ids is None:
+        return {"sampled": True}
+    return {
+        "sampled": True,
+        "token_ids": [*map(int, new), *map(int, ids)],
+        "mask": [False] * len(new) + [True] * len(ids),
+        "logprobs": [float(x) for x in found.turn.logprobs or ()],
+        "advantages": found.token_advantages,
+    }
+
+
+def _valid(text: str) -> str:
+    """The text without lone surrogates, which pydantic refuses."""
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
+def export(
+    episodes: Iterable[RecordedEpisode],
+    estimator: str | Estimator,
+    to: str,
+    *,
+    policies: Collection[str] | None = None,
+    columns: Mapping[str, ArrayLike] | None = None,
+    within_turn: str = "uniform",
+    **options: Any,
+) -> list[dict[str, Any]]:
+    """The credit of recorded episodes, in the fields that other trainers read.
+
+    The result holds numbers, texts, lists and dicts only, so that `json.dumps` takes it.
+
+    | `to` | one entry per | where the credit is |
+    |---|---|---|
+    | `"messages"` | turn | `advantage`, `token_advantages` beside `messages` |
+    | `"verifiers"` | seat of an episode, a trace of verifiers 0.4 | `nodes[i]["advantages"]`, `info["turn_rewards"]`, `info["turn_advantages"]` |
+    | `"openenv"` | seat of an episode | `step_rewards`; `steps[i]["metadata"]` |
+
+    `docs/data.md` shows how each trainer reads them.
+
+    All episodes are one batch: the estimator compares what you pass. By default a pool joins the
+    episodes of one seat against any opponents: those of one group (pools by `group`), or all of
+    one game and its parameters (pools by `game`, as in `mars`). To compare only episodes against
+    the same policies, add the column `opponent`: `pool=("group", "seat", "opponent")`. The
+    batch has it if every seat took a turn in every episode; else pass it in `columns`.
+
+    Tokens have the advantage of their turn unless the estimator or `within_turn` credits tokens.
+
+    Args:
+        episodes: `arena_wrappers.Episode`s that did not branch, such as `read_episodes(path)`.
+            Those with the same game, parameters and seed are one group.
+        estimator: name of the estimator, or the function.
+        to: the form.
+        policies: names of the policies whose turns are credited, as `Turn.policy` has them;
+            None for all. Turns of other policies, such as opponents, are left out.
+        columns: further columns of `TurnBatch` that the estimator reads, such as `value`, with
+            an entry for each credited turn: episode by episode, in playing order.
+        within_turn: as in `estimate`.
+        **options: options of the estimator.
+
+    Raises:
+        ValueError: there is no episode, an episode branched, no turn is left, `to` is
+            unknown, or the estimator refuses the batch, as `estimate` says.
+    """
+    check_choice("to", to, tuple(_FORMS))
+    recorded = list(episodes)
+    if not recorded:
+        raise ValueError("want at least one episode, got none")
+    found = credited(
+        recorded,
+        estimator,
+        policies=policies,
+        columns=columns,
+        within_turn=within_turn,
+        **options,
+    )
+    return [entry for trajectory in found for entry in _FORMS[to](trajectory)]
+
+
+def _as_messages(trajectory: CreditedTrajectory) -> list[dict[str, Any]]:
+    """A row for each turn: its messages with the reply, and its credit."""
+    episode = trajectory.episode
+    return [
+        {
+            "messages": [*_prompt(found), {"role": "assistant", "content": turn.reply}],
+            "advantage": found.advantage,
+            "token_advantages": found.token_advantages,
+            "reward": found.reward,
+            "return": float(episode.returns[trajectory.seat]),
+            **{
+                "prompt_ids": _ints(turn.prompt_ids),
+                "token_ids": _ints(turn.token_ids),
+            },
+            **{"game": episode.game, "seed": episode.seed, "sample": episode.sample},
+            **{"episode": trajectory.number, "seat": turn.seat, "turn": turn.index},
+        }
+        for found in trajectory.turns
+        for turn in (found.turn,)
+    ]
+
+
+def _as_steps(trajectory: CreditedTrajectory) -> list[dict[str, Any]]:
+    """Steps with the fields of OpenEnv's `StepResult`, and rewards of steps as a rubric's."""
+    episode, last = trajectory.episode, len(trajectory.turns) - 1
+    steps = [
+        {
+            "observation": {"messages": _prompt(found), "reply": found.turn.reply},
+            "reward": found.reward,
+            "done": place == last,
+            "metadata": {
+                "advantage": found.advantage,
+                "token_advantages": found.token_advantages,
+                "prompt_token_ids": _ints(found.turn.prompt_ids),
+                "completion_token_ids": _ints(found.turn.token_ids),
+            },
+        }
+        for place, found in enumerate(trajectory.turns)
+    ]
+    return [
+        {
+            "steps": steps,
+            "step_rewards": [found.advantage for found in trajectory.turns],
+            "reward": float(episode.returns[trajectory.seat]),
+            "agent": f"player_{trajectory.seat}",
+            **{"game": episode.game, "seed": episode.seed, "sample": episode.sample},
+            "episode": trajectory.number,
+        }
+    ]
+
+
+def _prompt(found: CreditedTurn) -> list[dict[str, str]]:
+    return [dict(message) for message in found.turn.messages]
+
+
+def _ints(ids: Sequence[int] | None) -> list[int] | None:
+    return None if ids is None else [int(i) for i in ids]
+
+
+_FORMS: Mapping[str, Callable[[CreditedTrajectory], list[dict[str, Any]]]] = {
+    "messages": _as_messages,
+    "verifiers": lambda trajectory: [trace(trajectory)],
+    "openenv": _as_steps,
+}
+
+
+def _group_credit(
+    rewards: Sequence[Sequence[float]],
+    groups: Sequence[Any],
+    estimator: str | Estimator,
+    options: Mapping[str, Any],
+) -> list[list[float]]:
+    """The advantage of each turn, from the turn rewards and the group of each trajectory."""
+    counts = [len(own) for own in rewards]
+    keys = list(dict.fromkeys(groups))
+    episode = np.repeat(np.arange(len(counts)), counts)
+    turn = np.concatenate([np.arange(count) for count in counts])
+    batch = TurnBatch(
+        reward=np.concatenate([np.asarray(own, np.float64) for own in rewards]),
+        game=np.zeros_like(episode),
+        episode=episode,
+        seat=np.zeros_like(episode),
+        turn=turn,
+        group=np.array([keys.index(group) for group in groups])[episode],
+        terminated=turn == np.array(counts)[episode] - 1,
+        truncated=np.zeros(len(episode), bool),
+    )
+    found = np.asarray(estimate(estimator, batch, **options).advantage, np.float64)
+    return [part.tolist() for part in np.split(found, np.cumsum(counts)[:-1])]
+
+
+def for_trl(estimator: str | Estimator, **options: Any) -> Callable[..., Any]:
+    """A function for TRL: `f(rewards, num_generations)` gives the advantage of each episode.
+
+    `rewards` is float[B], the returns, whose groups of `num_generations` follow each other.
+    Arguments and errors are those of `estimate`; the estimator reads rewards only.
+    """
+
+    def advantages(rewards: Any, num_generations: int, **_: Any) -> Any:
+        groups = [place // num_generations for place in range(len(rewards))]
+        paid = [[value] for value in rewards.tolist()]
+        return rewards.new_tensor(_group_credit(paid, groups, estimator, options))[:, 0]
+
+    return advantages
+
+
+def for_verl(estimator: str | Estimator, **options: Any) -> Callable[..., Any]:
+    """A function for verl's `register_adv_est`, with the credit of each turn on its tokens.
+
+    A turn ends where `response_mask` does, or at a token with a reward. Rewards of tokens that
+    the model did not write belong to the turn before. Returns the advantages and the
+    returns-to-go, float[B, L] each. Arguments and errors are those of `estimate`.
+    """
+
+    def advantages(
+        token_level_rewards: Any, response_mask: Any, index: Any, **_: Any
+    ) -> tuple[Any, Any]:
+        paid = np.asarray(token_level_rewards.detach().cpu(), np.float64)
+        mask = np.asarray(response_mask.detach().cpu(), bool)
+        before = np.pad(mask & (paid == 0), ((0, 0), (1, 0)))[:, :-1]
+        number = np.cumsum(mask & ~before, axis=1) - 1  # of the turn of each token
+        rows = [
+            np.bincount(own.clip(0), values, own.max(initial=0) + 1).tolist()
+            for own, values in zip(number, paid, strict=True)
+        ]
+        credit = _group_credit(rows, list(index), estimator, options)
+        of_turns = np.stack(
+            [np.array(c)[n.clip(0)] for c, n in zip(credit, number, strict=True)]
+        )
+        to_go = paid[:, ::-1].cumsum(1)[:, ::-1]
+        as_tensor = token_level_rewards.new_tensor
+        return as_tensor(of_turns * mask), as_tensor(to_go * mask)
+
+    return advantages
+
+
+def _replies(trace: Any) -> list[Any]:
+    return [node for node in trace.nodes if any(node.mask)]
+
+
+def for_prime_rl(estimator: str | Estimator, **options: Any) -> Callable[..., Any]:
+    """`score_group` of an `Algorithm` of prime-rl, beside its `rae`: credit for each turn.
+
+    Reads `info["turn_rewards"]` of the traces that `arena_wrappers.adapters.verifiers` plays;
+    agents of one name are a group. Arguments and errors are those of `estimate`.
+    """
+
+    async def score_group(self: Any, episodes: Sequence[Any]) -> None:
+        traces = [
+            trace
+            for trace in chain.from_iterable(episode.traces for episode in episodes)
+            if trace.agent.trainable and not trace.has_error and _replies(trace)
+        ]
+        rewards = [trace.info["turn_rewards"] for trace in traces]
+        names = [trace.agent.name for trace in traces]
+        credit = _group_credit(rewards, names, estimator, options) if traces else []
+        for trace, own in zip(traces, credit, strict=True):
+            for node, advantage in zip(_replies(trace), own, strict=True):
+                node.advantages = [advantage] * sum(node.mask)
+
+    return score_group

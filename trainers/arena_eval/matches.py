@@ -1,0 +1,626 @@
+"""`evaluate`: a policy and baselines against opponents, seat by seat."""
+
+import json
+import math
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal
+
+import arena_envs
+from arena_envs import GameEnv
+from arena_envs.game import CHANCE, AnyGame, bounds_of
+from arena_eval.baselines import constants_of, prepared, solver_of
+from arena_eval.exploit import given_prompts
+from arena_eval.intervals import import_stats, paired_interval
+from arena_eval.measures import measure_of
+from arena_eval.result_rows import (
+    Episodes,
+    ReplyCount,
+    ResultRow,
+    Role,
+    against,
+    append_results,
+    results_path,
+    rows_of,
+    scales_of,
+    scored,
+)
+from arena_wrappers import (
+    EpisodePlan,
+    NoReplyError,
+    Policy,
+    PromptWrapper,
+    RandomPolicy,
+    make_policy,
+    play,
+    stream_plans,
+    without_lost,
+)
+from arena_wrappers.play import EnvCache, checked_timeout, replay, tell_people
+from arena_wrappers.records import Episode, EpisodeLog, params_of
+
+
+def env_of(game: AnyGame | GameEnv | str) -> GameEnv:
+    """The environment of a game that is given as an id, as rules or as environment."""
+    if isinstance(game, str):
+        return arena_envs.make(game)
+    return game if isinstance(game, GameEnv) else GameEnv(game)
+
+
+def seeds_of(seed: Any, num_episodes: Any) -> range:
+    """The seeds `seed .. seed + num_episodes - 1`.
+
+    Raises:
+        ValueError: want an integer `num_episodes` of at least 1 and `seed` of at least 0.
+    """
+    if type(num_episodes) is not int or num_episodes < 1:
+        raise ValueError(f"want num_episodes of at least 1, got {num_episodes!r}")
+    if type(seed) is not int or seed < 0:
+        raise ValueError(f"want a seed of at least 0, got {seed!r}")
+    return range(seed, seed + num_episodes)
+
+
+def checked_seats(game: AnyGame, seats: Any) -> Sequence[int]:
+    """The seats that are evaluated, in ascending order; "all" means every seat.
+
+    Raises:
+        ValueError: the game lacks one of the seats, or `seats` is empty.
+    """
+    if isinstance(seats, str) and seats == "all":
+        return range(game.num_players)
+    last = game.num_players - 1
+    for seat in seats:
+        if type(seat) is not int or seat not in range(game.num_players):
+            raise ValueError(f"want seats from 0 to {last}, got {seat!r}")
+    if not seats:
+        raise ValueError(f"want 'all' or seats from 0 to {last}, got none")
+    return sorted(set(seats))
+
+
+FEW = 0.1  # distinct games per episode; fewer may lead to a warning
+STEP = 64  # random games played at a time
+
+
+def repetition_warnings(
+    game: AnyGame, rows: Sequence[ResultRow], make: Callable[[], PromptWrapper]
+) -> tuple[str, ...]:
+    """One line for each opponent against which the evaluated policy repeats games.
+
+    A policy repeats games if two things hold: fewer than `FEW` of its episodes are distinct
+    games, and uniform random play shows more than twice as many distinct games in as many
+    episodes. Games that begin with chance, such as a deal, get no warning: their episodes
+    are independent even between deterministic policies.
+    """
+    if game.current_player(game.initial_state()) == CHANCE:
+        return ()
+    last = {row.opponent: row for row in rows if row.role == "policy"}  # of all seats
+    return tuple(
+        _repetition(row)
+        for row in last.values()
+        if row.num_distinct < FEW * row.num_episodes
+        and _has_more(make, 2 * row.num_distinct, row.num_episodes)
+    )
+
+
+def _has_more(make: Callable[[], PromptWrapper], few: int, num_episodes: int) -> bool:
+    """Whether `num_episodes` episodes of random play have more than `few` distinct games."""
+    seen: set[str] = set()
+    for start in range(0, num_episodes, STEP):
+        seeds = range(start, min(start + STEP, num_episodes))
+        seen |= {json.dumps(list(e.actions)) for e in play(make, RandomPolicy(), seeds)}
+        if len(seen) > few:
+            return True
+    return False
+
+
+def _repetition(row: ResultRow) -> str:
+    if row.opponent in {"self", ""}:
+        advice = f"evaluate noisy:0.2({row.policy})"
+    else:
+        advice = f"vary play with --against 'noisy:0.2({row.opponent})'"
+    return (
+        f"{row.policy}{against(row.opponent)}: {row.num_distinct} distinct games in "
+        f"{row.num_episodes} episodes, so intervals are too narrow; {advice}"
+    )
+
+
+CHUNK = 256  # episodes in flight
+TRIAL = 32  # most episodes per seat for the choice of the best constant policy
+
+Progress = Callable[[int, int], object]  # episodes done, and episodes in all
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two means over the same seeds, those that neither side lost, and their difference.
+
+    Attributes:
+        opponent: as in the rows; of `partners`, the stranger.
+        base: name of the policy that the evaluated one is compared with.
+        base_value: its mean return over seats and seeds; of `partners`, with the stranger.
+        value: mean return of the evaluated policy; of `partners`, with itself.
+        difference: `value - base_value`.
+        low: lower end of its 95 % interval; a seed is one observation.
+        high: upper end.
+        num_seeds: number of seeds.
+    """
+
+    opponent: str
+    base: str
+    base_value: float
+    value: float
+    difference: float
+    low: float
+    high: float
+    num_seeds: int
+
+
+def opponents_of(
+    game: AnyGame, given: Sequence[Policy | str] = ()
+) -> list[Policy | str]:
+    """The given opponents, or random play; in cooperative talk also the policy itself.
+
+    There the default is a stranger: the bot that the game declares as `heuristic`.
+    """
+    if game.kind != "cooperative" or game.num_actions is not None:
+        return [*given] or ["random"]
+    strangers = [*given] or [game.heuristic or "random"]
+    return ["self", *(one for one in strangers if one != "self")]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All rows of an evaluation in one game.
+
+    Attributes:
+        game: id or class name.
+        params: parameters of the game.
+        known_value: `Game.known_value` with these parameters; empty if unknown.
+        rows: per opponent, the policy's rows, then those of the baselines.
+        warnings: one line per policy with mostly invalid replies, and per opponent against
+            which the policy plays few distinct games.
+        partners: in cooperative games, the policy with itself against the policy with each
+            stranger, over the same seeds.
+        differences: with a `base`, one per opponent, of replayed records.
+        num_lines: in the file of results, lines of the file of episodes so far; see `_unfinished`.
+    """
+
+    game: str
+    params: Mapping[str, Any]
+    known_value: str
+    rows: tuple[ResultRow, ...]
+    warnings: tuple[str, ...] = ()
+    partners: tuple[Difference, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    num_lines: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The evaluation as values that JSON can hold."""
+        return asdict(self)
+
+
+def evaluate(
+    policy: Policy | str,
+    game: AnyGame | GameEnv | str,
+    *args: Any,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Evaluation:
+    """Plays a policy and baselines against opponents; mean returns with 95 % intervals.
+
+    Warns (UserWarning) if most replies of the policy are invalid, if it loses more than 1 % of
+    its episodes, or if it plays few distinct games.
+
+    Args:
+        policy: the evaluated policy, or its string for `make_policy`.
+        game: id of a registered game, the rules, or an environment (for `max_turns`).
+        *args: of `EvaluationPlan`, as `**options`.
+        progress: called after each episode with the numbers of episodes done and in all.
+        **options: of `EvaluationPlan`: opponents, num_episodes, seats, seed, prompt, ...
+
+    Raises:
+        ValueError: as for `EvaluationPlan`; before any episode is played.
+        NoReplyError: all episodes of a row are lost.
+
+    >>> found = evaluate("random", "tic_tac_toe", ["random"], 20, baselines=False)
+    >>> [(row.seat, row.num_episodes) for row in found.rows]
+    [(0, 20), (1, 20), ('all', 40)]
+    """
+    found = EvaluationPlan(policy, game, *args, **options).run(progress)
+    for text in found.warnings:
+        warnings.warn(text, stacklevel=2)
+    return found
+
+
+class EvaluationPlan:
+    """An evaluation with checked arguments, ready to run.
+
+    All policies play the same seeds, and so the same deals. An invalid reply forfeits the
+    episode, which counts. An episode is lost if a policy gives no reply (an exception, a
+    timeout, a server that fails): it is left out of every mean and counted (`ResultRow.num_lost`).
+    A policy reads prompts by the options that it carries (`Policy`), such as those of a saved
+    model.
+
+    Args:
+        policy: the evaluated policy, or its string for `make_policy`.
+        game: id of a registered game, the rules, or an environment (for `max_turns`).
+        opponents: one after the other, each in all other seats; `"self"` is self-play.
+        num_episodes: episodes per opponent and seat; self-play has as many in all.
+        seats: the seats of the policy.
+        seed: seeds are `seed .. seed + num_episodes - 1`.
+        prompt: arguments of the `PromptWrapper`; they override the options of policies.
+        baselines: whether the game's baselines are evaluated, too: uniform random play, the
+            solver, and the best constant policy. The latter is chosen on other seeds, so
+            its row is unbiased.
+        base: policy that plays the same episodes, for `Evaluation.differences`; then no solver
+            is played.
+        defaults: arguments of the `PromptWrapper` that options of policies override.
+        num_samples: episodes of each seed and seat, with the same chance outcomes. The first with
+            the most frequent last action counts; an invalid reply is no vote.
+        timeout: longest call of a policy, in seconds, see `play`.
+        out: file to which each finished episode, also of the baselines, is appended as a
+            line of JSON. The results are appended to a file beside it, see `results_file`.
+            After a stop, or with lost episodes, the same evaluation goes on: it plays these
+            and those that are missing. After it has ended, a new one begins.
+        on_error: `"raise"` raises where a reply is missing, as for `play`.
+        measures: strings of `arena_eval.measures`, for the policy in each seat.
+
+    Attributes:
+        num_episodes: episodes of the whole evaluation, with baselines.
+
+    Raises:
+        ValueError: unknown policy or game, a seat or number out of range, or a game that a
+            solver refuses.
+        ModuleNotFoundError: scipy is missing.
+    """
+
+    def __init__(
+        self,
+        policy: Policy | str,
+        game: AnyGame | GameEnv | str,
+        opponents: Sequence[Policy | str] = ("random",),
+        num_episodes: int = 100,
+        seats: Literal["all"] | Sequence[int] = "all",
+        *,
+        seed: int = 0,
+        prompt: Mapping[str, Any] | None = None,
+        baselines: bool = True,
+        base: Policy | str | None = None,
+        defaults: Mapping[str, Any] | None = None,
+        num_samples: int = 1,
+        timeout: float | None = None,
+        out: str | Path | None = None,
+        on_error: Literal["lose", "raise"] = "lose",
+        measures: Sequence[str] = (),
+    ) -> None:
+        import_stats()  # fails before hours of play
+        self._seeds, self._samples = seeds_of(seed, num_episodes), range(num_samples)
+        env = env_of(game)
+        self.rules = rules = env.game
+        self.name = env.id or type(rules).__name__
+        self._seats = checked_seats(rules, seats)
+        self._given = dict(prompt or {})
+        how = {"on_invalid": "forfeit", **(defaults or {}), **self._given}
+        self._wrapper = PromptWrapper(env, **how)
+        self._policy = prepared(policy, rules)
+        self._base = None if base is None else prepared(base, rules)
+        self._is_same = base == policy
+        self._opponents = _prepared_opponents(opponents, rules)
+        self._baselines, self._constants = dict[Role, Policy](), list[Policy]()
+        if baselines:
+            self._add_baselines(with_solver=base is None)
+        self._timeout, self._on_error = checked_timeout(timeout), on_error
+        self._measures = [measure_of(spec, rules) for spec in measures]
+        self._log = None if out is None else EpisodeLog(out)
+        self._kept = {} if self._log is None else _unfinished(self._log)
+        self.num_episodes = sum(map(self._count, self._opponents))
+
+    @property
+    def _trial_seeds(self) -> range:
+        stop = self._seeds.stop
+        return range(stop, stop + min(TRIAL, len(self._seeds)))
+
+    def _add_baselines(self, with_solver: bool) -> None:
+        for one in self._opponents:
+            if one != "self" and getattr(one, "is_person", False):
+                raise ValueError(
+                    f"want baselines=False (--no-baselines) with opponent {one.name!r}, "
+                    "because each baseline plays all episodes against it"
+                )
+        self._baselines["uniform"] = make_policy("random")
+        if with_solver and (solver := solver_of(self.rules)) is not None:
+            self._baselines["solver"] = prepared(solver, self.rules)
+        self._constants += map(make_policy, constants_of(self.rules))
+
+    def run(
+        self, progress: Progress | None = None, *, write: bool = True
+    ) -> Evaluation:
+        """Plays all episodes.
+
+        Args:
+            progress: called after each episode with the numbers of episodes done and in all.
+            write: whether to write results; else call `append_results` after several plans.
+
+        Raises:
+            OSError: an episode could not be written; earlier ones stay readable.
+            NoReplyError: all episodes of a row are lost.
+        """
+        self._progress, self._num_done = progress, 0
+        self._replies = ReplyCount()
+        self._by_seed: dict[tuple[Role, str], dict[int, float]] = {}
+        rows = [row for opponent in self._opponents for row in self._compare(opponent)]
+        found = Evaluation(
+            self.name,
+            params_of(self.rules),
+            self.rules.known_value or "",
+            tuple(rows),
+            self._replies.warnings()
+            + repetition_warnings(self.rules, rows, self._wrapper.clone),
+            self._partners(),
+            self._differences(rows),
+        )
+        if self._log is not None and write:
+            append_results(self._log.path, [found.to_dict()])
+        return found
+
+    def unanswered(self) -> tuple[str, ...]:
+        """A clause for each policy that lost episodes in the last `run`."""
+        return self._replies.lost()
+
+    def _compare(self, opponent: Policy | Literal["self"]) -> list[ResultRow]:
+        """Rows of the policy and of all baselines against one opponent."""
+        entries: dict[Role, Policy] = {"policy": self._policy}
+        if self._base is not None:
+            entries["base"] = self._base
+        entries |= self._baselines
+        if self._constants:
+            entries["constant"] = self._best_constant(opponent)
+        name = opponent if isinstance(opponent, str) else opponent.name
+        found = {}
+        for role, entry in entries.items():
+            episodes: Episodes = self._play(entry, opponent, self._seeds, self._log)
+            found[role] = rows_of(self.rules, entry.name, role, name, episodes)
+            if role == "policy":
+                found[role] = [self._measured(row, episodes) for row in found[role]]
+            if self._base is not None and role in ("policy", "base"):
+                episodes = _replayed(self.rules, episodes)
+            self._by_seed[role, name] = _means_by_seed(episodes)
+        rows = [row for role_rows in found.values() for row in role_rows]
+        return scored(rows, scales_of(self._wrapper.env, opponent, self._seats))
+
+    def _measured(
+        self, row: ResultRow, episodes: Mapping[int, Sequence[Episode]]
+    ) -> ResultRow:
+        """The row of a seat with the measures that were asked for."""
+        if row.seat == "all" or not self._measures:
+            return row
+        kept = without_lost(episodes[row.seat])
+        found = dict(row.measures)
+        for measure in self._measures:
+            found |= measure(kept, self.rules, row.seat)
+        return replace(row, measures=found)
+
+    def _partners(self) -> tuple[Difference, ...]:
+        own = self._by_seed.get(("policy", "self"), {})
+        return tuple(
+            self._paired(name, self._policy.name, own, mixed)
+            for (role, name), mixed in self._by_seed.items()
+            if self.rules.kind == "cooperative"
+            and (role, name != "self") == ("policy", True)
+            if own.keys() & mixed.keys()
+        )
+
+    def _paired(
+        self, name: str, base: str, own: Mapping[int, float], other: Mapping[int, float]
+    ) -> Difference:
+        low, high = bounds_of(self.rules)
+        seeds = sorted(own.keys() & other.keys())
+        gaps = [own[seed] - other[seed] for seed in seeds]
+        ends = paired_interval(gaps, high - low)
+        value, mixed = (fmean(each[s] for s in seeds) for each in (own, other))
+        return Difference(name, base, mixed, value, fmean(gaps), *ends, len(seeds))
+
+    def _differences(self, rows: Sequence[ResultRow]) -> tuple[Difference, ...]:
+        """The differences from the base; where nothing is lost, the rows must give the same.
+
+        Raises:
+            NoReplyError: no seed is complete for both policies.
+        """
+        found = []
+        for (role, name), other in self._by_seed.items():
+            own = self._by_seed["policy", name]
+            if role != "base" or self._base is None:
+                continue
+            if not own.keys() & other.keys():
+                names = f"{self._policy.name} and {self._base.name}{against(name)}"
+                raise NoReplyError(f"each seed has a lost episode of {names}")
+            one = self._paired(name, self._base.name, own, other)
+            if self._is_same and own == other:
+                one = replace(one, low=0.0, high=0.0)
+            mean = {r.role: r.mean_return for r in rows if r.opponent in (name, "")}
+            gap = mean["policy"] - mean["base"]
+            if own.keys() == other.keys() and abs(gap - one.difference) > 1e-9:
+                raise RuntimeError(
+                    f"self-check failed: the rows differ by {gap}, the records by "
+                    f"{one.difference}{against(name)}; please report this"
+                )
+            found.append(one)
+        return tuple(found)
+
+    def _best_constant(self, opponent: Policy | Literal["self"]) -> Policy:
+        def mean(policy: Policy) -> float:
+            episodes = self._play(policy, opponent, self._trial_seeds, None)
+            paid = [
+                e.returns[s] for s in episodes for e in episodes[s] if e.lost is None
+            ]
+            return sum(paid) / len(paid) if paid else -math.inf
+
+        return max(self._constants, key=mean)
+
+    def _play(
+        self,
+        policy: Policy,
+        opponent: Policy | Literal["self"],
+        seeds: range,
+        log: EpisodeLog | None,
+    ) -> dict[int, list[Episode]]:
+        """Episodes by seat of the policy; in self-play all seats have the same episodes."""
+        num_players, make = self.rules.num_players, self._wrapper.clone
+        if opponent == "self":
+            lineups: list[list[Policy]] = [[policy] * num_players]
+        else:
+            lineups = [
+                [policy if s == seat else opponent for s in range(num_players)]
+                for seat in self._seats
+            ]
+        plans = [
+            EpisodePlan(make, lineup, s, sample, prompts=prompts, probes=probes)
+            for lineup in lineups
+            for prompts in [given_prompts(lineup, self._given)]
+            for probes in [self._probes_of(lineup)]
+            for s in seeds
+            for sample in self._samples
+        ]
+        size, num = len(seeds), len(self._samples)
+        done = self._play_plans(plans, log)
+        chosen = [
+            _plurality([done[index] for index in range(start, start + num)])
+            for start in range(0, len(plans), num)
+        ]
+        parts = [chosen[at : at + size] for at in range(0, len(chosen), size)]
+        if opponent == "self":
+            parts *= len(self._seats)
+        return dict(zip(self._seats, parts, strict=True))
+
+    def _probes_of(self, lineup: Sequence[Policy]) -> dict[int, list[Any]]:
+        """What the evaluated policy is asked in each of its seats."""
+        probes = [one for one in self._measures if hasattr(one, "question")]
+        seats = [s for s, policy in enumerate(lineup) if policy is self._policy]
+        if probes and getattr(self._policy, "is_person", False):
+            raise ValueError("want no probe of a person; leave --probe out")
+        return dict.fromkeys(seats, probes)
+
+    def _play_plans(
+        self, plans: Sequence[EpisodePlan], log: EpisodeLog | None
+    ) -> dict[int, Episode]:
+        """The episodes of the plans; those that an unfinished evaluation wrote are not played."""
+        done: dict[int, Episode] = {}
+        if log is not None and self._kept:
+            done = {n: e for n, plan in enumerate(plans) if (e := self._found(plan))}
+        for episode in done.values():
+            self._add(episode)
+        left = [index for index in range(len(plans)) if index not in done]
+        for place, episode in stream_plans(
+            [plans[index] for index in left],
+            batch_size=CHUNK,
+            timeout=self._timeout,
+            on_error=self._on_error,
+        ):
+            if log is not None:
+                log.append([episode])
+            index = left[place]
+            done[index] = episode
+            tell_people(episode, self.rules, plans[index].policies)
+            self._add(episode)
+        return done
+
+    def _found(self, plan: EpisodePlan) -> Episode | None:
+        """The episode of a plan among those of an unfinished evaluation, once."""
+        names = [policy.name for policy in plan.policies]
+        # as a record holds it
+        header = json.loads(json.dumps(EnvCache(plan.env_fn, plan.own_prompts).header))
+        kept = self._kept.get(plan.seed, [])
+        for index, episode in enumerate(kept):
+            if (
+                episode.sample == plan.sample
+                and all(turn.policy == names[turn.seat] for turn in episode.turns)
+                and all(getattr(episode, k) == v for k, v in header.items())
+            ):
+                return kept.pop(index)
+        return None
+
+    def _add(self, episode: Episode) -> None:
+        """Counts an episode and its replies."""
+        self._replies.add(episode)
+        self._num_done += 1
+        if self._progress is not None:
+            self._progress(self._num_done, self.num_episodes)
+
+    def _count(self, opponent: Policy | Literal["self"]) -> int:
+        lineups = 1 if opponent == "self" else len(self._seats)
+        entries = 1 + len(self._baselines) + bool(self._constants)
+        entries += self._base is not None
+        trials = len(self._constants) * len(self._trial_seeds)
+        return lineups * len(self._samples) * (entries * len(self._seeds) + trials)
+
+
+def _plurality(episodes: Sequence[Episode]) -> Episode:
+    """The first episode with the most frequent last action; a lost one, if there is any."""
+    for one in episodes:
+        if one.lost is not None:
+            return one
+    valid = [one for one in episodes if one.turns and one.turns[-1].invalid is None]
+    votes = Counter(str(one.turns[-1].action) for one in valid)
+    if not valid:
+        return episodes[0]
+    return max(valid, key=lambda one: votes[str(one.turns[-1].action)])
+
+
+def _prepared_opponents(
+    given: Sequence[Policy | str], game: AnyGame
+) -> list[Policy | Literal["self"]]:
+    if not given:
+        raise ValueError("want at least one opponent, got none")
+    used = given if game.num_players > 1 else given[:1]
+    return ["self" if one == "self" else prepared(one, game) for one in used]
+
+
+def _replayed(game: AnyGame, episodes: Episodes) -> Episodes:
+    """The episodes as their records are played again: with these replies, by the rules.
+
+    Raises:
+        ReplayError: an episode is not what its record says.
+    """
+    unique = {id(e): e for each in episodes.values() for e in each}
+    again = {
+        key: e if e.lost else replay(Episode.from_json(e.to_json()), game)
+        for key, e in unique.items()
+    }
+    return {seat: [again[id(e)] for e in each] for seat, each in episodes.items()}
+
+
+def _means_by_seed(episodes: Mapping[int, Sequence[Episode]]) -> dict[int, float]:
+    """The mean return of a policy over its seats, for the seeds that lost no episode."""
+    paid: dict[int, list[float]] = {}
+    for seat, played in episodes.items():
+        for episode in played:
+            if episode.lost is None:
+                paid.setdefault(episode.seed, []).append(episode.returns[seat])
+    return {s: fmean(each) for s, each in paid.items() if len(each) == len(episodes)}
+
+
+def _unfinished(log: EpisodeLog) -> dict[int, list[Episode]]:
+    """The episodes by seed that no evaluation without loss has measured, less the lost ones.
+
+    Evaluations of one command end together: if one lost episodes, all go on.
+    """
+    found, num_lost = [], Counter[int]()
+    if (results := results_path(log.path)).is_file():
+        found = [*map(json.loads, results.read_text(encoding="utf-8").splitlines())]
+    for one in found:
+        num_lost[one["num_lines"]] += sum(row["num_lost"] for row in one["rows"])
+    done = {
+        json.dumps([one["game"], one["params"]]): one["num_lines"]
+        for one in found
+        if not num_lost[one["num_lines"]]
+    }
+    kept: dict[int, list[Episode]] = {}
+    for index, episode in enumerate(log):
+        key = json.dumps([episode.game, episode.params])
+        if episode.lost is None and index >= done.get(key, 0):
+            kept.setdefault(episode.seed, []).append(episode)
+    return kept

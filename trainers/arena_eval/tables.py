@@ -1,0 +1,322 @@
+"""An evaluation as tables: with all columns for pipes, or within a terminal's width."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from typing import Any
+
+from rich import box
+from rich.markup import escape
+from rich.table import Table
+
+from arena_envs.bots import BOTS, make_bot
+from arena_eval.matches import Evaluation
+from arena_eval.result_rows import ResultRow, against
+
+SCORE = (
+    "score: an estimate from the mean return; exact ends: 0 = uniform random play, "
+    "100 = a best response"
+)
+
+
+# of results in a terminal: two spaces between columns
+STYLE: Any = {"box": box.SIMPLE_HEAD, "caption_justify": "left", "pad_edge": False}
+STYLE |= {"padding": (0, 1, 0, 0), "show_edge": False}
+
+
+def as_table(found: Evaluation) -> Table:
+    """All rows and columns of an evaluation."""
+    heads, cells = all_columns(found)
+    table = Table(*heads, **STYLE | {"show_edge": True})
+    table.title, table.caption = escape(title(found)), escape(caption(found)) or None
+    for row in cells:
+        table.add_row(*map(escape, row))
+    return table
+
+
+def all_columns(found: Evaluation) -> tuple[list[str], list[list[str]]]:
+    """The names of all columns that have values, and the cells of each row."""
+    heads = ["policy", "against", "role", "seat", "episodes", "distinct", "return"]
+    heads += ["95 %", "score (95 %)", "win/draw/loss", "invalid", "turns", "tokens"]
+    cells = [_cells(row) for row in found.rows]
+    if all(row.num_tokens is None for row in found.rows):
+        heads, cells = heads[:-1], [row[:-1] for row in cells]
+    if not any(row.opponent for row in found.rows):
+        heads, cells = [heads[0], *heads[2:]], [[row[0], *row[2:]] for row in cells]
+    return heads, cells
+
+
+def title(found: Evaluation) -> str:
+    """The game and its parameters."""
+    params = ", ".join(f"{name}={value!r}" for name, value in found.params.items())
+    return f"{found.game} ({params})" if params else found.game
+
+
+def caption(found: Evaluation) -> str:
+    """Lines about the known value, the meaning of scores, and measures."""
+    lines = []
+    if found.known_value:
+        lines.append(f"Known value: {found.known_value}")
+    if split := found.params.get("split"):
+        other = "test" if split == "train" else "train"
+        lines.append(f"Split: {split}; -p split={other} draws other instances")
+    for one in found.partners:
+        lines.append(
+            f"With itself {one.value:.3f}, with the stranger {one.opponent} "
+            f"{one.base_value:.3f}: difference {one.difference:z.3f} "
+            f"({interval_text(one.low, one.high)})"
+        )
+    for one in found.differences:
+        lines.append(
+            f"{found.rows[0].policy} less {one.base}{against(one.opponent)}, paired by "
+            f"{one.num_seeds} seeds: {one.difference:z.3f} "
+            f"({interval_text(one.low, one.high)})"
+        )
+    lines += score_notes([vars(row) for row in found.rows])
+    for name in dict.fromkeys(row.policy for row in found.rows if row.role == "solver"):
+        if not (kind := reference_kind(name)).startswith("solver"):
+            lines.append(f"{name} is a {kind}, not a solver")
+    for row in found.rows:
+        where = f"seat {row.seat}{against(row.opponent)}"
+        for name, measured in row.measures.items() if row.role == "policy" else ():
+            value, low, high, num = measured
+            ends = interval_text(low, high)
+            lines.append(f"{name} in {where}: {value:z.3f} ({ends}; n = {num})")
+    for row in filter(lambda row: row.num_lost, found.rows):
+        whose = f"{row.policy}{against(row.opponent)}"
+        lost = f"{row.num_lost} episodes of {whose} in seat {row.seat}, left out of all means"
+        if row.seat == "all":
+            lost = (
+                f"row all of {whose} has only the {row.num_episodes} episodes of seeds "
+            )
+            lost += "that are complete in every seat"
+        lines.append(f"lost: {lost}")
+    return "\n".join(lines)
+
+
+def score_notes(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Lines that explain the scores 0, 100 and "-" of rows, which are given by field."""
+    reasons: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if reason := row.get("no_score"):
+            where = f"seat {row['seat']}{against(row['opponent'])}"
+            reasons.setdefault(reason, {})[where] = None
+    lines = [SCORE] if any(row.get("score") is not None for row in rows) else []
+    for reason, places in reasons.items():
+        is_everywhere = all(row.get("no_score") == reason for row in rows)
+        where = "" if is_everywhere else f" ({', '.join(places)})"
+        lines.append(f"score -: {reason}{where}")
+    return lines
+
+
+def reference_kind(name: str) -> str:
+    """The kind of the solver baseline: "solver", "search" or "heuristic".
+
+    In language games: "solver of the core", the finite set of legal actions.
+    """
+    if "mcts" in name:
+        return "search"
+    if name.startswith("core_"):
+        return "solver of the core"
+    is_bot = name.partition(":")[0] in BOTS
+    is_exact = not is_bot or getattr(make_bot(name), "is_exact", False)
+    return "solver" if is_exact else "heuristic"
+
+
+def score_text(row: ResultRow, interval: bool = True) -> str:
+    """The score of a row with its interval; "-" if it has none."""
+    if row.score is None or row.score_interval is None:
+        return "-"
+    low, high = row.score_interval
+    return f"{row.score:z.1f}" + (f" ({low:z.0f} to {high:z.0f})" if interval else "")
+
+
+def percentages(row: ResultRow) -> list[str]:
+    """Percentages of wins, draws and losses; empty in cooperative games."""
+    shares = (row.wins, row.draws, row.losses)
+    return [f"{100 * share:.0f}" for share in shares if share is not None]
+
+
+def interval_text(low: float | None, high: float | None) -> str:
+    """An interval as `"0.120 to 0.340"`; "?" stands for an unknown end.
+
+    >>> interval_text(0.5, None)
+    '0.500 to ?'
+    """
+    return " to ".join("?" if end is None else f"{end:z.3f}" for end in (low, high))
+
+
+def _cells(row: ResultRow) -> list[str]:
+    results = "/".join(f"{share}%" for share in percentages(row))
+    invalid = ", ".join(f"{reason} {rate:.1%}" for reason, rate in row.invalid.items())
+    return [
+        row.policy,
+        row.opponent,
+        row.role,
+        str(row.seat),
+        str(row.num_episodes),
+        str(row.num_distinct),
+        f"{row.mean_return:z.3f}",
+        f"{row.low:z.3f} to {row.high:z.3f}",
+        score_text(row),
+        results,
+        invalid or "0",
+        f"{row.num_turns:.1f}",
+        "" if row.num_tokens is None else f"{row.num_tokens:.1f}",
+    ]
+
+
+NAME = 20  # longest name without a line break
+SHARES = "win/draw\n/loss %"
+DROPPED = ("turns", "tokens", SHARES, "invalid")  # in this order
+
+
+def evaluation_tables(found: Evaluation, width: int | None) -> list[Table]:
+    """One table per opponent, with the columns that fit into `width` characters.
+
+    Policy, seat, number of episodes, return, interval and score always stay. None as width
+    gives one table with all columns.
+    """
+    if width is None:
+        return [as_table(found)]
+    opponents = dict.fromkeys(row.opponent for row in found.rows)
+    tables = [_table(found, opponent, width) for opponent in opponents]
+    remarks = [caption(found), *_invalid(found.rows)]
+    tables[-1].caption = escape("\n".join(filter(None, remarks))) or None
+    return tables
+
+
+def _table(found: Evaluation, opponent: str, width: int) -> Table:
+    rows = [row for row in found.rows if row.opponent == opponent]
+    columns = {
+        "policy": _names(rows),
+        "seat": [str(row.seat) for row in rows],
+        **_counts(rows),
+        "return": [f"{row.mean_return:z.3f}" for row in rows],
+        "95 %": [f"{row.low:z.3f} to {row.high:z.3f}" for row in rows],
+        **_optional(rows),
+    }
+    widths, gap = _fitting(columns, width)
+    table = Table(**STYLE | {"padding": (0, gap - 1, 0, 0)})
+    table.title = escape(f"{title(found)}{against(opponent)}")
+    for name in widths:
+        is_name = name == "policy"
+        table.add_column(
+            name,
+            justify="left" if is_name else "right",
+            no_wrap=not is_name,
+            overflow="fold",
+            width=widths[name],
+        )
+    for cells in zip(*(columns[name] for name in widths), strict=True):
+        table.add_row(*map(escape, cells))
+    return table
+
+
+def _fitting(
+    columns: Mapping[str, Sequence[str]], width: int
+) -> tuple[dict[str, int], int]:
+    """Widths of the columns that fit, and the number of spaces between them.
+
+    Columns are dropped in the order of `DROPPED`; the policy's gets the remaining space.
+    """
+    widths = {
+        name: max(len(line) for text in (name, *cells) for line in text.split("\n"))
+        for name, cells in columns.items()
+    }
+    longest, widths["policy"] = widths["policy"], min(widths["policy"], NAME)
+    for name in DROPPED:
+        if name in widths and _total(widths, 1) > width:
+            del widths[name]
+    gap = 2 if _total(widths, 2) <= width else 1
+    spare = max(0, width - _total(widths, gap))
+    widths["policy"] = min(longest, widths["policy"] + spare)
+    return widths, gap
+
+
+def _total(widths: Mapping[str, int], gap: int) -> int:
+    return sum(widths.values()) + gap * (len(widths) - 1)
+
+
+def _invalid(rows: Sequence[ResultRow]) -> list[str]:
+    """Lines with the evaluated policy's invalid replies by reason, which have no column."""
+    last = {row.opponent: row for row in rows if row.role == "policy"}  # of all seats
+    return [
+        f"invalid replies{against(opponent)}: "
+        + ", ".join(f"{reason} {rate:.1%}" for reason, rate in row.invalid.items())
+        for opponent, row in last.items()
+        if row.invalid
+    ]
+
+
+def _names(rows: Sequence[ResultRow]) -> list[str]:
+    """A policy's name in its first row, the kind of a baseline in its second."""
+    cells: list[str] = []
+    for (name, role), group in groupby(rows, lambda row: (row.policy, row.role)):
+        kind = {
+            "solver": reference_kind(name),
+            "constant": "best constant",
+        }.get(role, role)
+        lines = [name] if role == "policy" else [name, f"  ({kind})"]
+        number = len(list(group))
+        found = lines + [""] * (number - len(lines))
+        cells += ["\n".join(found)] if number == 1 else found
+    return cells
+
+
+def _counts(rows: Sequence[ResultRow]) -> dict[str, list[str]]:
+    """Numbers of episodes; in brackets the distinct ones, if some repeat."""
+    if all(row.num_distinct == row.num_episodes for row in rows):
+        return {"n": [str(row.num_episodes) for row in rows]}
+    return {
+        "n\n(distinct)": [f"{row.num_episodes} ({row.num_distinct})" for row in rows]
+    }
+
+
+def _optional(rows: Sequence[ResultRow]) -> dict[str, list[str]]:
+    """The optional columns for which the rows have values."""
+    columns = {}
+    columns["score"] = [score_text(row, interval=False) for row in rows]
+    if any(row.wins is not None for row in rows):
+        columns[SHARES] = ["/".join(percentages(row)) for row in rows]
+    if any(row.invalid for row in rows):
+        columns["invalid"] = [f"{sum(row.invalid.values()):.1%}" for row in rows]
+    columns["turns"] = [f"{row.num_turns:.1f}" for row in rows]
+    if any(row.num_tokens is not None for row in rows):
+        columns["tokens"] = [
+            "" if row.num_tokens is None else f"{row.num_tokens:.1f}" for row in rows
+        ]
+    return columns
+
+
+def nash_conv_table(game: str, found: Mapping[str, float]) -> Table:
+    """A row for each policy, in the order of `found`."""
+    table = Table(title=escape(f"Exact NashConv: {game}"), **STYLE)
+    table.caption = "0 = an equilibrium; of the policy among its legal replies"
+    table.add_column("policy", overflow="fold")
+    table.add_column("NashConv", justify="right", no_wrap=True)
+    for name, value in found.items():
+        table.add_row(escape(name), f"{value:.4f}")
+    return table
+
+
+def records_of(
+    found: Evaluation, nash_conv: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """The rows of an evaluation as flat records, for CSV."""
+    game = {"game": found.game, "params": json.dumps(found.params)}
+    records = []
+    for row in found.rows:
+        values = game | asdict(row)
+        del values["measures"]
+        for name, (value, *more) in row.measures.items():
+            ends = zip(("low", "high", "n"), more, strict=True)
+            values |= {name: value, **{f"{name}_{end}": x for end, x in ends}}
+        low, high = values.pop("score_interval") or (None, None)
+        uniform, best = values.pop("scale") or (None, None)
+        values |= {"score_low": low, "score_high": high}
+        values |= {"uniform_return": uniform, "best_return": best}
+        values |= {"invalid": sum(row.invalid.values())}
+        records.append(values | {"nash_conv": nash_conv.get(row.policy)})
+    return records

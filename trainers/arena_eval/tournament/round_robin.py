@@ -1,0 +1,1095 @@
+"""Round robins: all policies against each other, in every seat of every game.
+
+The file of episodes, from which a tournament resumes; payoffs by game and ratings; the result as
+a picture and as tables.
+"""
+
+import json
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from rich.markup import escape
+from rich.table import Table
+
+from arena_envs import GameEnv
+from arena_envs.extras import import_extra
+from arena_envs.game import AnyGame, bounds_of
+from arena_eval.baselines import prepared
+from arena_eval.exploit import given_prompts, nash_convs
+from arena_eval.intervals import mean_interval
+from arena_eval.matches import Progress, env_of, seeds_of
+from arena_eval.result_rows import ReplyCount
+from arena_eval.tables import NAME, STYLE, nash_conv_table
+from arena_wrappers import (
+    EpisodePlan,
+    NoReplyError,
+    Policy,
+    PromptWrapper,
+    make_policy,
+    stream_plans,
+)
+from arena_wrappers.play import checked_timeout, tell_people
+from arena_wrappers.policies import without_noise
+from arena_wrappers.records import Episode, append_bytes, params_of, whole_lines
+
+HEADER, LINE, EPISODE = b'{"tournament": ', b'{"match": ', b', "episode": '
+
+
+class Match(NamedTuple):
+    """An episode that is to be played.
+
+    Attributes:
+        game: label of the game.
+        lineup: name of the policy in each seat.
+        seed: seed of the episode.
+    """
+
+    game: str
+    lineup: tuple[str, ...]
+    seed: int
+
+
+class Result(NamedTuple):
+    """The result of a match.
+
+    Attributes:
+        returns: return of each seat.
+        forfeited_by: the seat that forfeited, or None.
+        reason: reason of the forfeit; the `detail` of that seat's last turn.
+    """
+
+    returns: tuple[float, ...]
+    forfeited_by: int | None
+    reason: str | None
+
+
+def result_of(episode: Episode) -> Result:
+    """The result of an episode."""
+    seat, reason = episode.forfeited_by, None
+    if seat is not None:
+        bad = [turn for turn in episode.turns if turn.seat == seat and turn.invalid]
+        reason = f"{bad[-1].invalid}: {bad[-1].detail}" if bad else None
+    return Result(tuple(episode.returns), seat, reason)
+
+
+class TournamentLog:
+    """Appends episodes to a file of JSON lines; the first line has the settings.
+
+    A process that is killed while it writes leaves at most one unfinished line. Opening the
+    log again removes this line.
+
+    Args:
+        path: the file; created if missing.
+        settings: settings of the tournament, as values that JSON can hold.
+        seen: called with each episode, also with those already in the file.
+
+    Attributes:
+        done: results of the episodes in the file.
+
+    Raises:
+        ValueError: the file is no log of a tournament, or that of another one.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        settings: Mapping[str, Any],
+        seen: Callable[[Episode], None],
+    ) -> None:
+        self.path, self._seen = Path(path), seen
+        self.done: dict[Match, Result] = {}
+        lines: list[bytes] = []
+        if self.path.exists():
+            if not self.path.is_file():
+                raise ValueError(f"want a regular file for results, got {self.path}")
+            lines = whole_lines(self.path, LINE, HEADER)
+        if not lines:
+            append_bytes(self.path, HEADER + json.dumps(settings).encode() + b"}\n")
+        for number, line in enumerate(lines, 1):
+            if number == 1:
+                self._check_header(line, settings)
+            else:
+                self._take(number, line)
+
+    def append(self, match: Match, episode: Episode) -> None:
+        """Adds an episode and syncs it to the disk.
+
+        Raises:
+            OSError: such as a full disk; no unfinished line stays behind.
+        """
+        named = {"game": match.game, "seats": match.lineup}
+        record = json.dumps(named).encode(), episode.to_json().encode()
+        append_bytes(self.path, LINE + record[0] + EPISODE + record[1] + b"}\n")
+        self.done[match] = result_of(episode)
+        self._seen(episode)
+
+    def _check_header(self, line: bytes, settings: Mapping[str, Any]) -> None:
+        try:
+            before = json.loads(line)["tournament"]
+            names = sorted({*before, *settings})
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(
+                f"want the log of a tournament, got {self.path}; give a new file"
+            ) from error
+        for name in names:
+            old, new = before.get(name), json.loads(json.dumps(settings.get(name)))
+            if old != new:
+                raise ValueError(
+                    f"{self.path} is of another tournament: its {name} is {old!r}, "
+                    f"now it is {new!r}; give the same settings or a new file"
+                )
+
+    def _take(self, number: int, line: bytes) -> None:
+        try:
+            head, found, rest = line.partition(EPISODE)
+            if not found:
+                raise ValueError("want a match and an episode")
+            match = json.loads(head + b"}")["match"]
+            episode = Episode.from_json(rest[:-2].decode())  # without "}\n"
+            key = Match(match["game"], tuple(match["seats"]), episode.seed)
+            self._seen(episode)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{self.path}, line {number}: {error}") from error
+        if key in self.done:
+            raise ValueError(f"{self.path}, line {number} repeats {key}")
+        self.done[key] = result_of(episode)
+
+
+Floats = NDArray[np.float64]
+
+MEAN_ELO = 1500
+POINTS = 400 / np.log(10)  # of Elo per natural log of the odds
+WIDTH = 1.96  # standard errors on each side of a 95 % interval
+EPSILON = 1e-7  # a smaller probability counts as 0
+
+
+class PairOutcome(NamedTuple):
+    """The result of an episode between two policies.
+
+    Attributes:
+        first: index of a policy.
+        second: index of the other.
+        score: 1 if the first won, 0.5 for a draw, 0 if it lost.
+    """
+
+    first: int
+    second: int
+    score: float
+
+
+@dataclass(frozen=True)
+class Rating:
+    """The ratings of a policy in a tournament.
+
+    Attributes:
+        policy: name of the policy.
+        elo: maximum-likelihood Elo; the mean over policies is 1500.
+        elo_low: lower end of its 95 % interval.
+        elo_high: upper end.
+        mu: mean of OpenSkill's belief; the prior has 25.
+        sigma: standard deviation of this belief; the prior has 25/3.
+    """
+
+    policy: str
+    elo: float
+    elo_low: float
+    elo_high: float
+    mu: float
+    sigma: float
+
+
+def rate(
+    policies: Sequence[str], outcomes: Sequence[PairOutcome]
+) -> tuple[Rating, ...]:
+    """Elo and OpenSkill ratings of all policies.
+
+    Args:
+        policies: names of the policies.
+        outcomes: results; OpenSkill updates its beliefs in this order.
+
+    Raises:
+        ModuleNotFoundError: scipy or openskill is missing.
+    """
+    elos, errors = fit_elo(len(policies), outcomes)
+    model = import_extra("openskill.models", "eval").PlackettLuce()
+    beliefs = [model.rating() for _ in policies]
+    for first, second, score in outcomes:
+        ranks = [1.0, 1.0] if score == 0.5 else [2.0 - score, 1.0 + score]
+        teams = [[beliefs[first]], [beliefs[second]]]
+        (beliefs[first],), (beliefs[second],) = model.rate(teams, ranks=ranks)
+    return tuple(
+        Rating(
+            name, elo, elo - WIDTH * error, elo + WIDTH * error, belief.mu, belief.sigma
+        )
+        for name, elo, error, belief in zip(
+            policies, elos.tolist(), errors.tolist(), beliefs, strict=True
+        )
+    )
+
+
+def fit_elo(
+    num_policies: int,
+    outcomes: Sequence[PairOutcome],
+    weights: Sequence[float] | None = None,
+) -> tuple[Floats, Floats]:
+    """Elo ratings and their standard errors.
+
+    Maximises Σ w_ij log σ(θ_i - θ_j) over θ (Bradley and Terry 1952). w_ij is the number of
+    wins of i over j; a draw is half a win for both. Each pair that met gets one draw more,
+    which keeps the rating of a policy that always wins finite. The errors follow from the
+    curvature at the maximum; they assume independent episodes.
+
+    Args:
+        num_policies: n.
+        outcomes: results of episodes.
+        weights: of the outcomes; by default 1.
+
+    Returns:
+        float64[n] ratings with mean 1500, float64[n] standard errors of their distances
+        from the mean.
+
+    Raises:
+        ModuleNotFoundError: scipy is missing.
+
+    >>> elos, _ = fit_elo(2, [PairOutcome(0, 1, 1.0)] * 9 + [PairOutcome(0, 1, 0.0)] * 0)
+    >>> round(float(elos[0] - elos[1]), 3), round(400 * float(np.log10(9.5 / 0.5)), 3)
+    (511.501, 511.501)
+    """
+    wins = np.zeros((num_policies, num_policies))
+    given = [1.0] * len(outcomes) if weights is None else weights
+    for (first, second, score), weight in zip(outcomes, given, strict=True):
+        wins[first, second] += weight * score
+        wins[second, first] += weight * (1 - score)
+    wins += 0.5 * (wins + wins.T > 0)
+    games = wins + wins.T
+
+    def loss(theta: Floats) -> tuple[float, Floats]:
+        gaps = theta[:, None] - theta[None, :]
+        chances = 1 / (1 + np.exp(-gaps))
+        gradient = (games * chances - wins).sum(1)
+        return float((wins * np.logaddexp(0, -gaps)).sum()), gradient
+
+    optimize = import_extra("scipy.optimize", "eval")
+    start = np.zeros(num_policies)
+    options = {"gtol": 1e-9, "ftol": 1e-15, "maxiter": 10_000}
+    found = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+    theta = found.x - found.x.mean()
+    chances = 1 / (1 + np.exp(theta[None, :] - theta[:, None]))
+    curvature = games * chances * (1 - chances)
+    information = np.diag(curvature.sum(1)) - curvature
+    errors = np.sqrt(np.diag(np.linalg.pinv(information)))
+    return MEAN_ELO + POINTS * theta, POINTS * errors
+
+
+@dataclass(frozen=True)
+class NashAverage:
+    """Nash averaging: ratings that adding a copy of a policy does not change.
+
+    Attributes:
+        weights: probability of each policy in the maximum-entropy equilibrium.
+        ratings: mean payoff of each policy against this equilibrium; 0 for the policies in
+            its support, at most 0 for the others.
+    """
+
+    weights: tuple[float, ...]
+    ratings: tuple[float, ...]
+
+
+def nash_average(payoffs: ArrayLike) -> NashAverage:
+    """The maximum-entropy equilibrium of the game of choosing a policy.
+
+    Balduzzi et al., *Re-evaluating Evaluation* (2018), https://arxiv.org/abs/1806.02643.
+    It is discontinuous where payoffs tie, so also read the intervals of the payoffs.
+
+    Args:
+        payoffs: float64[n, n], mean return of the row against the column in a zero-sum
+            game. Measured payoffs are not exactly antisymmetric: the function uses
+            (payoffs - payoffs') / 2. It does not read the diagonal.
+
+    Raises:
+        ValueError: `payoffs` is no square matrix, or not finite off the diagonal.
+        ModuleNotFoundError: scipy is missing.
+
+    >>> found = nash_average([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])
+    >>> [round(weight, 4) for weight in found.weights]
+    [0.3333, 0.3333, 0.3333]
+    """
+    matrix = np.array(payoffs, np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        raise ValueError(f"want a square matrix of payoffs, got shape {matrix.shape}")
+    np.fill_diagonal(matrix, 0)
+    if not np.isfinite(matrix).all():
+        raise ValueError("want finite payoffs of all pairs")
+    skew = (matrix - matrix.T) / 2
+    scale = float(np.abs(skew).max()) or 1.0
+    inside = _inner_equilibrium(skew / scale)
+    support = inside > EPSILON
+    weights = np.zeros(len(skew))
+    weights[support] = _most_even(skew[:, support] / scale, inside[support])
+    return NashAverage(tuple(weights.tolist()), tuple((skew @ weights).tolist()))
+
+
+def _inner_equilibrium(skew: Floats) -> Floats:
+    """An equilibrium of full support: it plays each policy that some equilibrium plays."""
+    optimize = import_extra("scipy.optimize", "eval")
+    size = len(skew)
+    corners = []
+    for policy in range(size):
+        found = optimize.linprog(
+            c=-np.eye(size)[policy],
+            A_ub=skew,
+            b_ub=np.zeros(size),
+            A_eq=np.ones((1, size)),
+            b_eq=[1.0],
+            method="highs",
+        )
+        if not found.success:
+            raise RuntimeError(f"the linear program was not solved: {found.message}")
+        corners.append(np.maximum(found.x, 0))
+    mean = np.mean(corners, axis=0)
+    return np.asarray(mean / mean.sum())
+
+
+def _most_even(skew: Floats, start: Floats) -> Floats:
+    """The equilibrium of maximum entropy, found from one of full support."""
+    optimize = import_extra("scipy.optimize", "eval")
+    start = start / start.sum()
+    limits = np.maximum(skew @ start, 0)  # allows for rounding in the constraints
+    found = optimize.minimize(
+        lambda p: float(p @ np.log(p)),
+        start,
+        jac=lambda p: np.log(p) + 1,
+        bounds=[(EPSILON**2, 1)] * len(start),
+        constraints=[
+            {"type": "eq", "fun": lambda p: p.sum() - 1, "jac": np.ones_like},
+            {
+                "type": "ineq",
+                "fun": lambda p: limits - skew @ p,
+                "jac": lambda p: -skew,
+            },
+        ],
+        method="SLSQP",
+        options={"ftol": 1e-12, "maxiter": 1000},
+    )
+    best = np.asarray(found.x if found.success else start, np.float64)
+    return np.asarray(best / best.sum())
+
+
+Lineup = tuple[int, ...]  # the policy in each seat, by its index
+
+
+@dataclass(frozen=True)
+class Payoff:
+    """Mean return of one policy in one seat, with another policy in all other seats.
+
+    Attributes:
+        mean: mean return, each seat with the same weight.
+        low: lower end of its 95 % interval; the episodes of one seed are one observation.
+        high: upper end.
+        num_episodes: number of episodes.
+    """
+
+    mean: float
+    low: float
+    high: float
+    num_episodes: int
+
+
+@dataclass(frozen=True)
+class CrossPlay:
+    """The gap between the returns of self-play and cross-play.
+
+    Attributes:
+        self_play: mean return of policies with copies of themselves.
+        cross_play: mean return over ordered pairs of different policies.
+        gap: `self_play - cross_play`.
+        low: lower end of the gap's 95 % interval.
+        high: upper end.
+    """
+
+    self_play: float
+    cross_play: float
+    gap: float
+    low: float
+    high: float
+
+
+def lineups_of(num_policies: int, num_players: int, self_pairs: bool) -> list[Lineup]:
+    """Each policy in one seat, every seat in turn, against each other policy in the rest.
+
+    With two seats these are all pairs in both orders.
+
+    >>> lineups_of(2, 2, self_pairs=False)
+    [(0, 1), (1, 0)]
+    >>> lineups_of(2, 3, self_pairs=True)[:4]
+    [(0, 0, 0), (0, 1, 1), (1, 0, 1), (1, 1, 0)]
+    """
+    found = (
+        _lineup(row, column, seat, num_players)
+        for row, column in product(range(num_policies), repeat=2)
+        for seat in range(num_players)
+        if row != column or self_pairs
+    )
+    return [*dict.fromkeys(found)]
+
+
+def _lineup(row: int, column: int, seat: int, num_players: int) -> Lineup:
+    return tuple(row if s == seat else column for s in range(num_players))
+
+
+@dataclass(frozen=True)
+class GameResults:
+    """The results of one game of a tournament.
+
+    Args:
+        game: the rules.
+        label: label of the game in `Match`.
+        policies: names of the policies.
+        seeds: seeds of each lineup.
+        done: results; at least all those of this game.
+    """
+
+    game: AnyGame
+    label: str
+    policies: Sequence[str]
+    seeds: range
+    done: Mapping[Match, Result]
+
+    def result(self, lineup: Lineup, seed: int) -> Result:
+        """The result of an episode."""
+        names = tuple(self.policies[index] for index in lineup)
+        return self.done[Match(self.label, names, seed)]
+
+    def payoff(self, row: int, column: int) -> Payoff:
+        """Return of the row policy in one seat, with copies of the column policy in the rest."""
+        lineups = 1 if row == column else self.game.num_players
+        return self._payoff(self._scores(row, column), lineups)
+
+    def mean_return(self, row: int) -> Payoff:
+        """Return of a policy, averaged over the other policies."""
+        others = [c for c in range(len(self.policies)) if c != row]
+        scores = _means([self._scores(row, column) for column in others])
+        return self._payoff(scores, len(others) * self.game.num_players)
+
+    def _payoff(self, scores: Sequence[float], num_lineups: int) -> Payoff:
+        low, high = mean_interval(scores, *bounds_of(self.game))
+        mean = sum(scores) / len(scores)
+        return Payoff(mean, low, high, len(scores) * num_lineups)
+
+    def cross_play(self) -> CrossPlay:
+        """Self-play against cross-play, over all policies."""
+        size = range(len(self.policies))
+        own = _means([self._scores(row, row) for row in size])
+        mixed = _means([self._scores(r, c) for r in size for c in size if r != c])
+        gaps = [a - b for a, b in zip(own, mixed, strict=True)]
+        lowest, highest = bounds_of(self.game)
+        spread = highest - lowest
+        low, high = mean_interval(gaps, -spread, spread)
+        first, second, gap = (sum(v) / len(v) for v in (own, mixed, gaps))
+        return CrossPlay(first, second, gap, low, high)
+
+    def outcomes(self) -> list[PairOutcome]:
+        """Win, draw or loss of each episode between two policies, in order of the seeds.
+
+        The return of the policy with one seat is compared with the mean return of the
+        other seats. The policy that forfeits loses.
+        """
+        size, num_players = len(self.policies), self.game.num_players
+        return [
+            self._outcome(row, column, seat, seed)
+            for seed in self.seeds
+            for row in range(size)
+            for column in range(size)
+            for seat in range(num_players if num_players > 2 else 1)
+            if row != column
+        ]
+
+    def _outcome(self, row: int, column: int, seat: int, seed: int) -> PairOutcome:
+        num_players = self.game.num_players
+        result = self.result(_lineup(row, column, seat, num_players), seed)
+        own = result.returns[seat]
+        others = (sum(result.returns) - own) / (num_players - 1)
+        if result.forfeited_by is not None:
+            return PairOutcome(row, column, float(result.forfeited_by != seat))
+        if abs(own - others) < 1e-9:
+            return PairOutcome(row, column, 0.5)
+        return PairOutcome(row, column, float(own > others))
+
+    def _scores(self, row: int, column: int) -> list[float]:
+        """Mean return of the row policy over all seats, by seed."""
+        num_players = self.game.num_players
+        lineups = [_lineup(row, column, s, num_players) for s in range(num_players)]
+        return [
+            sum(
+                self.result(lineup, seed).returns[seat]
+                for seat, lineup in enumerate(lineups)
+            )
+            / num_players
+            for seed in self.seeds
+        ]
+
+
+def _means(lists: Sequence[Sequence[float]]) -> list[float]:
+    return [sum(values) / len(values) for values in zip(*lists, strict=True)]
+
+
+@dataclass(frozen=True)
+class GameSummary:
+    """Results of the policies in one game.
+
+    Attributes:
+        game: label of the game.
+        params: parameters of the game.
+        kind: kind of the game.
+        payoffs: return of the row's policy in one seat, with the column's in all other
+            seats; None if they did not meet.
+        means: mean return of each policy, averaged over the other policies.
+        ranking: names of the policies, the best first: by Nash average, and equal ones and
+            games without it by mean return. Both are of measured payoffs: policies whose
+            intervals overlap may change places with other seeds.
+        ratings: ratings in competitive games, else None.
+        nash: Nash average in competitive zero-sum games of two seats, else None.
+        cross_play: self-play against cross-play in cooperative games, else None.
+        nash_conv: exact NashConv of policies by name; see `nash_convs`.
+    """
+
+    game: str
+    params: Mapping[str, Any]
+    kind: str
+    payoffs: tuple[tuple[Payoff | None, ...], ...]
+    means: tuple[Payoff, ...]
+    ranking: tuple[str, ...]
+    ratings: tuple[Rating, ...] | None
+    nash: NashAverage | None
+    cross_play: CrossPlay | None
+    nash_conv: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Tournament:
+    """Results of a tournament.
+
+    Attributes:
+        policies: names, in the order of all rows and columns.
+        num_episodes: episodes per lineup.
+        seed: seed of the first episode of each lineup.
+        games: one summary per game.
+        mean_ranks: mean rank of each policy over the games, 1 for the best.
+        ratings: ratings over all competitive games together; None without such games.
+        forfeits: per policy, its number of forfeits by reason.
+        warnings: one line per policy and game with mostly invalid replies.
+    """
+
+    policies: tuple[str, ...]
+    num_episodes: int
+    seed: int
+    games: tuple[GameSummary, ...]
+    mean_ranks: tuple[float, ...]
+    ratings: tuple[Rating, ...] | None
+    forfeits: Mapping[str, Mapping[str, int]]
+    warnings: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The results as values that JSON can hold."""
+        return asdict(self)
+
+
+def summarise(
+    policies: Sequence[str],
+    seeds: range,
+    games: Mapping[str, AnyGame],
+    done: Mapping[Match, Result],
+    self_pairs: bool,
+) -> Tournament:
+    """Sums up the results of all matches of a tournament."""
+    scores = [
+        GameResults(game, name, policies, seeds, done) for name, game in games.items()
+    ]
+    competitive = [one for one in scores if one.game.kind == "competitive"]
+    outcomes = [outcome for one in competitive for outcome in one.outcomes()]
+    summaries = tuple(_summary(one, self_pairs) for one in scores)
+    return Tournament(
+        policies=tuple(policies),
+        num_episodes=len(seeds),
+        seed=seeds.start,
+        games=summaries,
+        mean_ranks=tuple(
+            sum(game.ranking.index(name) + 1 for game in summaries) / len(summaries)
+            for name in policies
+        ),
+        ratings=rate(policies, outcomes) if competitive else None,
+        forfeits=_forfeits(done),
+    )
+
+
+def meets_itself(game: AnyGame, self_pairs: bool) -> bool:
+    """Whether the game has self-play."""
+    return self_pairs or game.kind == "cooperative"
+
+
+def _summary(scores: GameResults, self_pairs: bool) -> GameSummary:
+    game, policies = scores.game, scores.policies
+    size, has_diagonal = range(len(policies)), meets_itself(game, self_pairs)
+    payoffs = tuple(
+        tuple(
+            scores.payoff(row, column) if row != column or has_diagonal else None
+            for column in size
+        )
+        for row in size
+    )
+    is_competitive = game.kind == "competitive"
+    nash = None
+    if is_competitive and game.num_players == 2 and game.zero_sum:
+        nash = nash_average([[c.mean if c else 0.0 for c in row] for row in payoffs])
+    means = tuple(map(scores.mean_return, size))
+    best_first = sorted(
+        size,
+        key=lambda i: (-round(nash.ratings[i], 9) if nash else 0.0, -means[i].mean),
+    )
+    return GameSummary(
+        game=scores.label,
+        params=params_of(game),
+        kind=game.kind,
+        payoffs=payoffs,
+        means=means,
+        ranking=tuple(policies[index] for index in best_first),
+        ratings=rate(policies, scores.outcomes()) if is_competitive else None,
+        nash=nash,
+        cross_play=scores.cross_play() if game.kind == "cooperative" else None,
+    )
+
+
+def _forfeits(done: Mapping[Match, Result]) -> dict[str, dict[str, int]]:
+    found: dict[str, Counter[str]] = {}
+    for match in sorted(done):  # independent of the order in which episodes ended
+        result = done[match]
+        if result.forfeited_by is not None:
+            name = match.lineup[result.forfeited_by]
+            # without the legal actions, which differ by state
+            reason = (result.reason or "unknown").partition(": Write `")[0]
+            found.setdefault(name, Counter())[reason] += 1
+    return {name: dict(counts.most_common()) for name, counts in found.items()}
+
+
+CHUNK = 256  # episodes in flight
+
+
+def play_tournament(
+    policies: Sequence[Policy | str],
+    games: Sequence[AnyGame | GameEnv | str],
+    num_episodes: int = 50,
+    *,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Tournament:
+    """Plays a round robin and sums it up; warns of policies with mostly invalid replies.
+
+    Args:
+        policies: at least two, with different names.
+        games: ids, rules or environments, each of at least two players.
+        num_episodes: episodes per lineup.
+        progress: called after each episode with the numbers of episodes done and in all.
+        **options: further arguments of `TournamentPlan`: seed, self_pairs, prompt, ...
+
+    Raises:
+        ValueError: as for `TournamentPlan`; before any episode is played.
+        OSError: an episode could not be written; earlier ones stay readable.
+        NoReplyError: a policy gave no reply in some episodes: an exception, a timeout, or a
+            server that fails. They are not kept, so that the next call with the same `out` plays them again.
+
+    >>> found = play_tournament(["first", "random"], ["tic_tac_toe"], 10)
+    >>> found.games[0].payoffs[0][1].mean == -found.games[0].payoffs[1][0].mean
+    True
+    """
+    plan = TournamentPlan(policies, games, num_episodes, **options)
+    found = plan.run(progress)
+    for text in found.warnings:
+        warnings.warn(text, stacklevel=2)
+    return found
+
+
+class TournamentPlan:
+    """A tournament with checked arguments, ready to run.
+
+    With two seats, each pair of policies meets in both orders. With more, each policy plays
+    each seat in turn, and another policy plays all other seats. All lineups of a game play
+    the same seeds. An invalid reply forfeits the episode, and the tournament goes on. While
+    an episode is lost because a policy gave no reply, nothing is rated (`NoReplyError`).
+    A policy reads prompts by the options that it carries (`Policy`).
+
+    Args:
+        policies: at least two, with different names.
+        games: ids, rules or environments, each of at least two players.
+        num_episodes: episodes per lineup.
+        seed: seeds are `seed .. seed + num_episodes - 1`.
+        self_pairs: whether self-play is included; always on in cooperative games.
+        prompt: arguments of the `PromptWrapper`; they override the options of policies.
+        timeout: longest call of a policy, in seconds, see `play`.
+        out: file to which each finished episode is appended. Episodes of this tournament
+            that it already holds are not played again.
+
+    Attributes:
+        num_episodes: episodes of the whole tournament.
+
+    Raises:
+        ValueError: unknown policy or game, a number out of range, or a file of another
+            tournament.
+        ModuleNotFoundError: scipy or openskill is missing.
+    """
+
+    def __init__(
+        self,
+        policies: Sequence[Policy | str],
+        games: Sequence[AnyGame | GameEnv | str],
+        num_episodes: int = 50,
+        *,
+        seed: int = 0,
+        self_pairs: bool = False,
+        prompt: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        out: str | Path | None = None,
+    ) -> None:
+        for module in ("scipy.optimize", "openskill.models"):
+            import_extra(module, "eval")  # fails before hours of play
+        self._seeds = seeds_of(seed, num_episodes)
+        made = [make_policy(p) if isinstance(p, str) else p for p in policies]
+        self.policies = {policy.name: policy for policy in made}
+        _want_different("policies", [policy.name for policy in made], at_least=2)
+        self._self_pairs, self._timeout = self_pairs, checked_timeout(timeout)
+        self._given = dict(prompt or {})
+        options = {"on_invalid": "forfeit", **self._given}
+        wrappers = [PromptWrapper(env_of(game), **options) for game in games]
+        labels = [wrapper.env.id or repr(wrapper.env.game) for wrapper in wrappers]
+        _want_different("games", labels, at_least=1)
+        self._wrappers = dict(zip(labels, wrappers, strict=True))
+        for wrapper in wrappers:
+            self._check(wrapper.env.game)
+        self._done: dict[Match, Result] = {}
+        self._replies = ReplyCount()
+        self._lost: list[Episode] = []
+        self._log: TournamentLog | None = None
+        if out is not None:
+            self._log = TournamentLog(out, self._settings(), self._replies.add)
+            self._done = self._log.done
+        self._matches = {label: self._matches_of(label) for label in labels}
+        self.num_episodes = sum(map(len, self._matches.values()))
+        planned = {match for matches in self._matches.values() for match in matches}
+        for other in sorted(self._done.keys() - planned)[:1]:
+            told = f"{out} holds {other}, which is no match of this tournament"
+            raise ValueError(f"{told}; give a new file")
+
+    def run(self, progress: Progress | None = None) -> Tournament:
+        """Plays the missing episodes; raises as `play_tournament` does."""
+        self._lost = []
+        for label, matches in self._matches.items():
+            self._play(label, [m for m in matches if m not in self._done], progress)
+        if self._lost:
+            count = Counter(
+                (e.turns[-1].policy, e.turns[-1].invalid) for e in self._lost
+            )
+            told = ", ".join(
+                f"{who} {kind} {n}" for (who, kind), n in sorted(count.items())
+            )
+            raise NoReplyError(
+                f"{len(self._lost)} of {self.num_episodes} episodes were lost ({told}): "
+                f"{self._lost[0].lost}"
+            )
+        games = {label: w.env.game for label, w in self._wrappers.items()}
+        names, players = list(self.policies), list(self.policies.values())
+        found = summarise(names, self._seeds, games, self._done, self._self_pairs)
+        measured = tuple(
+            replace(one, nash_conv=nash_convs(players, wrapper.env, self._given))
+            for wrapper, one in zip(self._wrappers.values(), found.games, strict=True)
+        )
+        return replace(found, games=measured, warnings=self._replies.warnings())
+
+    def _play(
+        self, label: str, matches: Sequence[Match], progress: Progress | None
+    ) -> None:
+        make = self._wrappers[label].clone
+        lineups = [[self.policies[name] for name in m.lineup] for m in matches]
+        plans = [
+            EpisodePlan(
+                make, lineup, m.seed, prompts=given_prompts(lineup, self._given)
+            )
+            for m, lineup in zip(matches, lineups, strict=True)
+        ]
+        for index, episode in stream_plans(
+            plans, batch_size=CHUNK, timeout=self._timeout
+        ):
+            tell_people(episode, self._wrappers[label].env.game, lineups[index])
+            if episode.lost is not None:
+                self._lost.append(episode)
+            elif self._log is not None:
+                self._log.append(matches[index], episode)
+            else:
+                self._done[matches[index]] = result_of(episode)
+                self._replies.add(episode)
+            if progress is not None:
+                progress(len(self._done), self.num_episodes)
+
+    def _matches_of(self, label: str) -> list[Match]:
+        game, names = self._wrappers[label].env.game, list(self.policies)
+        own = meets_itself(game, self._self_pairs)
+        lineups = lineups_of(len(names), game.num_players, own)
+        return [
+            Match(label, tuple(names[index] for index in lineup), seed)
+            for seed in self._seeds
+            for lineup in lineups
+        ]
+
+    def _check(self, game: AnyGame) -> None:
+        if game.num_players < 2:
+            raise ValueError(f"want games of at least 2 players, got {game!r}")
+        for policy in self.policies.values():
+            prepared(policy, game)
+
+    def _settings(self) -> dict[str, Any]:
+        """All that episodes depend on; the file of another tournament has other settings."""
+        return {
+            "policies": list(self.policies),
+            "games": [
+                {
+                    "game": label,
+                    "params": params_of(wrapper.env.game),
+                    "max_turns": wrapper.env.max_turns,
+                }
+                for label, wrapper in self._wrappers.items()
+            ],
+            "num_episodes": len(self._seeds),
+            "seed": self._seeds.start,
+            "self_pairs": self._self_pairs,
+            "prompt": next(iter(self._wrappers.values())).prompt_options,
+            "own_prompts": {
+                name: asdict(own)
+                for name, policy in self.policies.items()
+                for own in given_prompts([policy], self._given)
+                if own is not None
+            },
+            "models": {
+                name: json.loads(inner.prompt_json())
+                for name, policy in self.policies.items()
+                for inner in [without_noise(policy)]
+                if hasattr(inner, "prompt_json")
+            },
+        }
+
+
+def _want_different(what: str, names: Sequence[str], at_least: int) -> None:
+    if len(names) < at_least:
+        raise ValueError(f"want at least {at_least} {what}, got {len(names)}")
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise ValueError(f"want different {what}, got {name!r} {count} times")
+
+
+GAP = 2  # spaces between columns
+
+
+def draw_matrix(found: Tournament, path: str | Path) -> None:
+    """Draws the payoff matrices of all games, side by side, into a PNG file.
+
+    Beside the matrix of a game is the exact NashConv of its policies, if it was measured.
+
+    Raises:
+        ModuleNotFoundError: matplotlib is missing.
+    """
+    figure_module = import_extra("matplotlib.figure", "eval")
+    import_extra("matplotlib.backends.backend_agg", "eval")
+    size = len(found.policies)
+    panels = [
+        (draw, game)
+        for game in found.games
+        for draw in (_draw_payoffs, *([_draw_nash_conv] if game.nash_conv else []))
+    ]
+    side = max(3.0, 0.9 * size + 1.5)  # inches
+    figure = figure_module.Figure((side * len(panels), side), layout="constrained")
+    all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axes, (draw, game) in zip(all_axes, panels, strict=True):
+        draw(axes, found.policies, game)
+    figure.savefig(path, format="png", dpi=120)
+
+
+def _draw_payoffs(axes: Any, policies: Sequence[str], game: GameSummary) -> None:
+    cells = [[cell.mean if cell else np.nan for cell in row] for row in game.payoffs]
+    means = np.array(cells)
+    limit = float(np.nanmax(np.abs(means))) or 1.0
+    axes.imshow(means, cmap="RdBu", vmin=-limit, vmax=limit)
+    axes.set_title(game.game)
+    axes.set_xticks(range(len(policies)), policies, rotation=45, ha="right")
+    axes.set_yticks(range(len(policies)), policies)
+    axes.set_xlabel("against")
+    for y, x in np.argwhere(~np.isnan(means)):  # NaN: the two policies did not meet
+        color = "white" if abs(means[y, x]) > 0.6 * limit else "black"
+        text = f"{means[y, x]:.2f}"
+        axes.text(x, y, text, ha="center", va="center", color=color)
+
+
+def _draw_nash_conv(axes: Any, policies: Sequence[str], game: GameSummary) -> None:
+    """A point for each policy that has one, in the order of the matrix."""
+    places = [i for i, name in enumerate(policies) if name in game.nash_conv]
+    values = [game.nash_conv[policies[i]] for i in places]
+    axes.plot(places, values, marker="o")
+    axes.set_title(f"{game.game}: exact NashConv (0 = equilibrium)")
+    axes.set_ylim(0, 1.08 * max(values) or 1.0)
+    axes.set_xlim(-0.5, len(policies) - 0.5)
+    axes.set_xticks(range(len(policies)), policies, rotation=45, ha="right")
+
+
+def tournament_tables(found: Tournament, width: int | None = None) -> list[Table]:
+    """Tables of payoffs, of exact NashConv, of ranks, and of forfeits if there were any.
+
+    A matrix that is wider than `width` characters is split into several tables.
+    """
+    told, names = found.to_dict(), found.policies
+    tables = [table for game in told["games"] for table in _payoffs(names, game, width)]
+    tables += [nash_conv_table(g.game, g.nash_conv) for g in found.games if g.nash_conv]
+    tables += [_drawn(*ranking) for ranking in rankings(told)]
+    if found.forfeits:
+        tables.append(_forfeit_table(found))
+    return tables
+
+
+def _payoffs(
+    names: Sequence[str], game: Mapping[str, Any], width: int | None
+) -> list[Table]:
+    """A column for each opponent; each table has as many as fit into `width`."""
+    cells = [
+        [payoff and mean_cell(payoff) for payoff in row] for row in game["payoffs"]
+    ]
+    lines = (line for row in cells for cell in row if cell for line in cell.split("\n"))
+    first = min(max(map(len, names)), NAME)
+    wide = max(first, *map(len, lines))
+    size = len(names)
+    if width is not None:
+        size = max(1, (width - first) // (wide + GAP))
+    tables = []
+    for start in range(0, len(names), size):
+        title = game["game"] + (", continued" if start else "")
+        table = Table(title=escape(title), **STYLE)
+        table.add_column("", overflow="fold", width=first)
+        for name in names[start : start + size]:
+            table.add_column(
+                escape(name), justify="right", overflow="fold", max_width=wide
+            )
+        for name, row in zip(names, cells, strict=True):
+            table.add_row(escape(name), *row[start : start + size])
+        tables.append(table)
+    tables[-1].caption = payoff_caption(game)
+    return tables
+
+
+def payoff_caption(game: Mapping[str, Any]) -> str:
+    """What the payoffs of a game are; the gap between self-play and cross-play, if measured."""
+    text = "mean return of the row, with the column in all other seats; 95 % interval"
+    if cross := game["cross_play"]:
+        text += (
+            f"\nself-play {cross['self_play']:z.3f} - cross-play {cross['cross_play']:z.3f} "
+            f"= {cross['gap']:z.3f} ({cross['low']:z.3f} to {cross['high']:z.3f})"
+        )
+    return text
+
+
+def mean_cell(mean: Mapping[str, float]) -> str:
+    """A mean, and in a second line its interval."""
+    return f"{mean['mean']:z.3f}\n{mean['low']:z.3f} to {mean['high']:z.3f}"
+
+
+def rankings(
+    found: Mapping[str, Any],
+) -> Iterator[tuple[str, dict[str, list[str]], list[str]]]:
+    """Title, columns and notes of each game's ranking, and of that of several games.
+
+    The policies are the first column, the best first. A cell may have a second line, such as
+    an interval.
+
+    Args:
+        found: what `Tournament.to_dict` gave.
+    """
+    names, games = found["policies"], found["games"]
+    for one in [*games, *([found] if len(games) > 1 else [])]:
+        columns: dict[str, list[str]] = {"policy": list(names)}
+        if "mean_ranks" in one:
+            order = one["mean_ranks"]
+            notes = ["ordered by the mean rank over all games"]
+            columns["mean rank"] = [f"{rank:.2f}" for rank in order]
+        else:
+            order = [one["ranking"].index(name) for name in names]
+            notes = ["return: mean over the other policies, with its 95 % interval"]
+            if nash := one["nash"]:
+                notes[0] = f"ordered by Nash average, then return; {notes[0]}"
+                columns["Nash average"] = [f"{x:z.3f}" for x in nash["ratings"]]
+                columns["Nash weight"] = [f"{x:z.3f}" for x in nash["weights"]]
+            columns["return"] = [mean_cell(mean) for mean in one["means"]]
+        if ratings := one["ratings"]:
+            columns["Elo (95 %)"] = [
+                f"{x['elo']:z.0f}\n{x['elo_low']:z.0f} to {x['elo_high']:z.0f}"
+                for x in ratings
+            ]
+            columns["OpenSkill"] = [
+                f"{x['mu']:z.2f}\n± {x['sigma']:.2f}" for x in ratings
+            ]
+            notes.append(
+                "Elo and OpenSkill count wins; they ignore the size of returns"
+            )
+        best = sorted(range(len(names)), key=order.__getitem__)
+        ordered = {head: [cells[i] for i in best] for head, cells in columns.items()}
+        yield f"Ranking: {one.get('game', 'all games')}", ordered, notes
+
+
+def _drawn(title: str, columns: Mapping[str, list[str]], notes: Sequence[str]) -> Table:
+    table = Table(title=escape(title), caption="\n".join(notes), **STYLE)
+    width = min(max(map(len, columns["policy"])), NAME)
+    table.add_column("policy", overflow="fold", min_width=width)
+    for name, cells in [*columns.items()][1:]:
+        lines = [line for cell in cells for line in cell.split("\n")]
+        widest = max(map(len, [*name.split(), *lines]))
+        table.add_column(name, justify="right", min_width=widest, max_width=widest)
+    for name, *others in zip(*columns.values(), strict=True):
+        table.add_row(escape(name), *others)
+    return table
+
+
+def _forfeit_table(found: Tournament) -> Table:
+    table = Table(title="Forfeits", **STYLE)
+    width = min(max(map(len, found.forfeits)), NAME)
+    table.add_column("policy", overflow="fold", min_width=width)
+    table.add_column("times", no_wrap=True)
+    table.add_column("reason", overflow="fold")
+    for policy, reasons in found.forfeits.items():
+        for reason, count in reasons.items():
+            table.add_row(escape(policy), str(count), escape(reason))
+    return table
+
+
+def records_of(found: Tournament) -> list[dict[str, Any]]:
+    """The policies of each game, best first, as flat records for CSV."""
+    return [
+        _record(found, game, found.policies.index(name)) | {"rank": rank}
+        for game in found.games
+        for rank, name in enumerate(game.ranking, 1)
+    ]
+
+
+def _record(found: Tournament, game: GameSummary, index: int) -> dict[str, Any]:
+    name, mean, nash = found.policies[index], game.means[index], game.nash
+    return {
+        **{"game": game.game, "rank": 0, "policy": name},
+        **{"mean_return": mean.mean, "low": mean.low, "high": mean.high},
+        "num_episodes": mean.num_episodes,
+        "nash_average": nash and nash.ratings[index],
+        "nash_weight": nash and nash.weights[index],
+        "nash_conv": game.nash_conv.get(name),
+        **(asdict(game.ratings[index]) if game.ratings else {}),
+        **{
+            f"against {other}": cell and cell.mean
+            for other, cell in zip(found.policies, game.payoffs[index], strict=True)
+        },
+    }

@@ -1,0 +1,1 @@
+"""What people see: reports, replay pages, charts, the web pages. Needs no torch."""

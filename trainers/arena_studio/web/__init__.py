@@ -1,0 +1,8 @@
+"""Games in a browser: `arena serve web`. `Tables` keeps the games, `make_app` serves them."""
+
+from arena_studio.web.app import LOOPBACK as LOOPBACK
+from arena_studio.web.app import Limits as Limits
+from arena_studio.web.app import make_app as make_app
+from arena_studio.web.tables import PERSON as PERSON
+from arena_studio.web.tables import Refused as Refused
+from arena_studio.web.tables import Tables as Tables

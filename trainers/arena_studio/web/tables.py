@@ -1,0 +1,464 @@
+"""Tables: games with people in some seats, what each seat sees, and the file that keeps them."""
+
+import json
+import secrets
+import sqlite3
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import arena_envs
+from arena_envs.catalogue import GAMES
+from arena_envs.game import AnyGame
+from arena_eval.baselines import solver_of
+from arena_eval.move_values import MoveSolver
+from arena_studio.web.views import action_text, frames, seen, values_at
+from arena_wrappers import (
+    InvalidReply,
+    NoReplyError,
+    Policy,
+    Reply,
+    SeatSession,
+    Turn,
+    TurnRequest,
+    make_policy,
+)
+from arena_wrappers.prompts.pages import title_of
+
+PERSON = "person"
+MAX_REPLY = 10_000  # characters of a reply
+MAX_SEED = 2**53  # JavaScript's integers are exact below it
+KEPT = 200  # tables, policies and solved games that stay in memory
+PROMPT = {"reply_format": "bare"}
+
+
+class Refused(Exception):
+    """A request that is not allowed now.
+
+    Args:
+        status: of HTTP.
+        message: what was wanted and what came, for the person.
+    """
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(eq=False)
+class Table:
+    """A game with its seats.
+
+    Attributes:
+        id: name in links; nobody can guess it.
+        game: id of the game.
+        seats: by seat: `PERSON`, or the string of a policy.
+        owners: by seat: the visitor who plays it; None for a policy or a free seat.
+        invites: by seat: the secret that gives a free seat; None if it is taken.
+        save: `SeatSession.save`.
+        session: the game; None until it is loaded, and after an opponent gave no reply.
+        lock: held while the game changes.
+    """
+
+    id: str
+    game: str
+    seats: list[str]
+    owners: list[str | None]
+    invites: list[str | None]
+    save: dict[str, Any]
+    session: SeatSession | None = None
+    lock: Any = field(default_factory=threading.RLock)
+
+    def seat_of(self, visitor: str) -> int:
+        """The seat of a visitor; raises Refused without one."""
+        if visitor not in self.owners:
+            raise Refused(403, "You have no seat at this table; ask for a link to it.")
+        return self.owners.index(visitor)
+
+
+class _Shared:
+    """A policy that plays at many tables, one call at a time."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.name, self.prompt = policy.name, getattr(policy, "prompt", None)
+        self._policy, self._lock = policy, threading.Lock()
+
+    def act(self, requests: Sequence[TurnRequest]) -> Sequence[Reply]:
+        with self._lock:
+            return self._policy.act(requests)
+
+
+class Tables:
+    """The tables of a server, kept in an SQLite file.
+
+    Args:
+        path: the file; it is made if it is missing.
+        opponents: strings of policies that every game offers beside its own.
+        max_tables: largest number of tables; one that was unused for a day makes room.
+        max_own: largest number of tables that a visitor has made; the longest unused makes
+            room.
+
+    Raises:
+        ValueError: the file cannot be written, or an opponent is unknown.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        opponents: Sequence[str] = (),
+        max_tables: int = 10_000,
+        max_own: int = 50,
+    ) -> None:
+        self.extra = list(opponents)
+        for name in opponents:
+            make_policy(name)
+        self._max, self._max_own = max_tables, max_own
+        self._lock = threading.RLock()
+        self._loaded: WeakValueDictionary[str, Table] = WeakValueDictionary()
+        self._recent: OrderedDict[str, Table] = OrderedDict()
+        try:
+            Path(path).touch(0o600)  # it holds the secret of the visitors' cookies
+            self._file = sqlite3.connect(path, check_same_thread=False)
+            self._file.executescript(
+                "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+                "CREATE TABLE IF NOT EXISTS secret (value TEXT);"
+                "CREATE TABLE IF NOT EXISTS tables"
+                " (id TEXT PRIMARY KEY, maker TEXT, used REAL, data TEXT);"
+            )
+        except (OSError, sqlite3.Error) as error:
+            raise ValueError(
+                f"cannot keep games in {str(path)!r}: {error}; give another --file"
+            ) from error
+        with self._file:
+            if not self._file.execute("SELECT value FROM secret").fetchone():
+                made = (secrets.token_hex(32),)
+                self._file.execute("INSERT INTO secret VALUES (?)", made)
+        (self.secret,) = self._file.execute("SELECT value FROM secret").fetchone()
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+    def offered(self, game: str) -> list[str]:
+        """The opponents of a game: strings of policies."""
+        return list(dict.fromkeys([*opponents_of(game), *self.extra]))
+
+    def open(
+        self, game: str, seats: Sequence[str], visitor: str, seed: int | None = None
+    ) -> Table:
+        """A new table, whose maker has the first seat of a person.
+
+        Args:
+            game: id of a game.
+            seats: by seat, `PERSON` or an opponent that is offered.
+            visitor: who makes it.
+            seed: of the game; None draws one. With several people nobody may choose it.
+
+        Raises:
+            Refused: an argument is not allowed.
+        """
+        people = self._people(game, seats)
+        if seed is None:
+            seed = secrets.randbelow(MAX_SEED)
+        elif len(people) > 1 or not 0 <= seed < MAX_SEED:
+            raise Refused(400, f"Want a seed below {MAX_SEED}, and one person.")
+        first = people[0]
+        table = Table(
+            secrets.token_urlsafe(12),
+            game,
+            list(seats),
+            [visitor if seat == first else None for seat in range(len(seats))],
+            [
+                secrets.token_urlsafe(12) if seat in people[1:] else None
+                for seat in range(len(seats))
+            ],
+            {"seed": seed, "sample": 0, "seats": people, "replies": []},
+        )
+        with self._lock, self._file:
+            now = time.time()
+            self._make_room("maker = ?", (visitor,), self._max_own, now)
+            self._make_room("?", (True,), self._max, now - 86_400)
+            row = (table.id, visitor, now, _row(table))
+            self._file.execute("INSERT INTO tables VALUES (?, ?, ?, ?)", row)
+        self._remember(table)
+        return table
+
+    def _people(self, game: str, seats: Sequence[str]) -> list[int]:
+        """The seats of people; raises Refused for seats that cannot be taken so."""
+        num_players = game_named(game).num_players
+        if len(seats) != num_players or PERSON not in seats:
+            raise Refused(400, f"Want {num_players} seats, at least one of a person.")
+        for name in {*seats} - {PERSON, "random"}:  # what else costs seconds to know
+            if name not in self.offered(game):
+                raise Refused(400, f"{game} does not offer {name!r:.80} as opponent.")
+        return [seat for seat, name in enumerate(seats) if name == PERSON]
+
+    def find(self, id: str) -> Table:
+        """The table of this id; raises Refused if there is none."""
+        with self._lock:
+            table = self._loaded.get(id)
+            if table is None:
+                query = "SELECT data FROM tables WHERE id = ?"
+                row = self._file.execute(query, (id,)).fetchone()
+                if row is None:
+                    raise Refused(
+                        404, "There is no such table; it may have been deleted."
+                    )
+                table = Table(id, **json.loads(row[0]))
+            self._remember(table)
+            return table
+
+    def join(self, table: Table, visitor: str, invite: str) -> int:
+        """The seat that an invitation gives to a visitor; it works once.
+
+        Raises:
+            Refused: it is no invitation to this table, or was used.
+        """
+        with table.lock:
+            if visitor in table.owners:
+                return table.owners.index(visitor)
+            for seat, secret in enumerate(table.invites):
+                if secret and secrets.compare_digest(secret.encode(), invite.encode()):
+                    table.owners[seat], table.invites[seat] = visitor, None
+                    self._write(table)
+                    return seat
+        raise Refused(403, "This link was used, or is no link to a seat.")
+
+    def view(self, table: Table, visitor: str) -> dict[str, Any]:
+        """What a visitor's seat sees."""
+        with table.lock:
+            seat, session = table.seat_of(visitor), self._running(table)
+            return {
+                "table": table.id,
+                "game": table.game,
+                "seats": table.seats,
+                "invites": table.invites if seat == table.seats.index(PERSON) else [],
+                "turn": len(session.turns),
+                "own_turns": [i for i, t in enumerate(session.turns) if t.seat == seat],
+                "forfeited_by": session.episode.forfeited_by,
+                **seen(session, seat),
+            }
+
+    def reply(self, table: Table, visitor: str, text: str, turn: int) -> dict[str, Any]:
+        """Plays a reply; the view after it and the opponents' turns.
+
+        Args:
+            table: the game.
+            visitor: whose seat replies.
+            text: the reply; the text of a legal action, or what `Game.parse` reads.
+            turn: how many replies the game had when the person chose.
+
+        Raises:
+            Refused: it is another seat's turn, or the reply is no legal action. The game
+                stays as it is.
+        """
+        with table.lock:
+            seat, session = table.seat_of(visitor), self._running(table)
+            if session.done:
+                raise Refused(409, "The game is over.")
+            if session.seat != seat:
+                raise Refused(409, f"It is the turn of player_{session.seat}.")
+            if turn != len(session.turns):
+                raise Refused(409, "The game has gone on; look again.")
+            if len(text) > MAX_REPLY:
+                raise Refused(413, f"Want at most {MAX_REPLY} characters.")
+            if isinstance(read := session.read(text), InvalidReply):
+                raise Refused(422, read.detail)
+            try:
+                session.step(text)
+            except NoReplyError as error:
+                table.session = None  # the next view asks the opponent again
+                raise Refused(503, f"{error}; look again in a while.") from None
+            finally:
+                table.save = session.save()
+                self._write(table)
+            return self.view(table, visitor)
+
+    def review(self, table: Table, visitor: str, turn: int) -> dict[str, Any]:
+        """The values at a past turn: of the visitor's own, or of all after the end.
+
+        Raises:
+            Refused: the turn is not over, or is another seat's in a running game.
+        """
+        with table.lock:
+            seat, session = table.seat_of(visitor), self._running(table)
+            if not 0 <= turn < len(session.turns):
+                raise Refused(409, "This turn is not over.")
+            if not session.done and session.turns[turn].seat != seat:
+                raise Refused(403, "Turns of other seats are shown after the game.")
+            played = session.turns[turn]
+        return solved(session.game, played, turn)
+
+    def record(self, table: Table, visitor: str) -> dict[str, Any]:
+        """What a link to a finished game holds; raises Refused before the end."""
+        with table.lock:
+            table.seat_of(visitor)
+            session = self._running(table)
+            if not session.done:
+                raise Refused(
+                    409, "The game is not over; its seed tells what is hidden."
+                )
+            return {
+                "game": table.game,
+                "seats": table.seats,
+                "seed": table.save["seed"],
+                "replies": [action_text(session.game, turn) for turn in session.turns],
+            }
+
+    def _running(self, table: Table) -> SeatSession:
+        """The game of a table, loaded if need be."""
+        if table.session is None:
+            game_named(table.game)  # refuses an id that is gone
+            people = table.save["seats"]
+            named = [_policy(table.game, s) for s in table.seats if s != PERSON]
+            session = SeatSession(table.game, people, named, prompt=PROMPT, name=PERSON)
+            try:
+                session.restore(table.save)
+            except NoReplyError as error:
+                raise Refused(503, f"{error}; look again in a while.") from None
+            table.session, table.save = session, session.save()
+        return table.session
+
+    def _remember(self, table: Table) -> None:
+        with self._lock:
+            self._loaded[table.id] = table
+            self._recent[table.id] = table
+            self._recent.move_to_end(table.id)
+            while len(self._recent) > KEPT:
+                self._recent.popitem(last=False)
+
+    def _write(self, table: Table) -> None:
+        with self._lock, self._file:
+            row = (_row(table), time.time(), table.id)
+            self._file.execute("UPDATE tables SET data = ?, used = ? WHERE id = ?", row)
+
+    def _make_room(
+        self, where: str, value: tuple[Any], most: int, before: float
+    ) -> None:
+        """Deletes the longest unused tables, so that one more stays within a limit.
+
+        Raises:
+            Refused: too many were used after the moment `before`.
+        """
+        count = f"SELECT count(*) FROM tables WHERE {where}"
+        surplus = self._file.execute(count, value).fetchone()[0] + 1 - most
+        if surplus <= 0:
+            return
+        oldest = (
+            f"SELECT id FROM tables WHERE {where} AND used <= ? ORDER BY used LIMIT ?"
+        )
+        found = self._file.execute(oldest, (*value, before, surplus)).fetchall()
+        if len(found) < surplus:
+            raise Refused(429, "This server has as many games as it keeps; try later.")
+        for (id,) in found:
+            self._file.execute("DELETE FROM tables WHERE id = ?", (id,))
+            self._recent.pop(id, None)
+            self._loaded.pop(id, None)
+
+
+def _row(table: Table) -> str:
+    names = ("game", "seats", "owners", "invites", "save")
+    return json.dumps({name: getattr(table, name) for name in names})
+
+
+def game_named(id: str) -> AnyGame:
+    """The rules of a registered game; raises Refused for another id."""
+    if id not in listed():
+        raise Refused(404, f"There is no game {id!r:.80}.")
+    return arena_envs.make_game(id)
+
+
+@lru_cache(1)
+def listed() -> dict[str, dict[str, Any]]:
+    """The games that can be played here: facts by id."""
+    found = {}
+    for info in arena_envs.game_infos():
+        try:
+            game = arena_envs.make_game(info.id)
+        except ModuleNotFoundError:  # its extra is not installed
+            continue
+        found[info.id] = {
+            "id": info.id,
+            "title": title_of(game) if info.id in GAMES else info.id,
+            "players": game.num_players,
+            "kind": game.kind,
+            "information": game.information,
+            "talk": game.num_actions is None,
+        }
+    return found
+
+
+@lru_cache(KEPT)
+def opponents_of(id: str) -> tuple[str, ...]:
+    """The opponents that a game offers by itself: strings of policies."""
+    game = game_named(id)
+    names = ["random", solver_of(game)]
+    for bot in GAMES[id].bots if id in GAMES else ():
+        names += [f"{bot}:honest", f"{bot}:greedy"] if _has_styles(bot) else [bot]
+    is_open = game.information == "perfect" and not game.simultaneous
+    if is_open and game.num_players > 1 and game.num_actions is not None:
+        names += ["mcts:100", "mcts:1000"]
+    return tuple(name for name in names if name is not None)
+
+
+def _has_styles(bot: str) -> bool:
+    try:
+        make_policy(bot)
+    except ValueError:
+        return True
+    return False
+
+
+@lru_cache(KEPT)
+def _policy(game: str, name: str) -> Policy:
+    return _Shared(make_policy(name))
+
+
+@lru_cache(KEPT)
+def _solver(key: str) -> tuple[MoveSolver, Any]:
+    return MoveSolver(), threading.Lock()
+
+
+def solved(game: AnyGame, turn: Turn, number: int) -> dict[str, Any]:
+    """`values_at` a turn, by a solver that is kept."""
+    solver, lock = _solver(repr(game))
+    with lock:
+        return values_at(solver, game, turn, number)
+
+
+def _restored(record: Mapping[str, Any]) -> SeatSession:
+    """The game of a record, which may come from anybody; raises Refused if it is none."""
+    id, seed = record.get("game"), record.get("seed")
+    game = game_named(id if isinstance(id, str) else repr(id))
+    if type(seed) is not int or not 0 <= seed < MAX_SEED:
+        raise Refused(400, f"Want a seed from 0 to {MAX_SEED - 1}, got {seed!r:.80}.")
+    session = SeatSession(str(id), "all", (), prompt=PROMPT)
+    seats = list(range(game.num_players))
+    try:
+        session.restore(
+            {"seed": seed, "seats": seats, "replies": record.get("replies")}
+        )
+    except ValueError as error:
+        raise Refused(400, f"This is no record of {id}: {error}") from None
+    return session
+
+
+def values_in(record: Mapping[str, Any], turn: int) -> dict[str, Any]:
+    """What `solved` finds at a turn of a game from its link; raises Refused as `replayed`."""
+    session = _restored(record)
+    if not 0 <= turn < len(session.turns):
+        raise Refused(400, f"Want a turn below {len(session.turns)}, got {turn}.")
+    return solved(session.game, session.turns[turn], turn)
+
+
+def replayed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A game from its link, which may come from anybody; raises Refused if it is none."""
+    session = _restored(record)
+    title = listed()[record["game"]]["title"]
+    return {"game": record["game"], "title": title, **frames(session)}

@@ -1,8 +1,0 @@
-"""Games in a browser: `arena serve web`. `Tables` keeps the games, `make_app` serves them."""
-
-from arena_trainers.web.app import LOOPBACK as LOOPBACK
-from arena_trainers.web.app import Limits as Limits
-from arena_trainers.web.app import make_app as make_app
-from arena_trainers.web.tables import PERSON as PERSON
-from arena_trainers.web.tables import Refused as Refused
-from arena_trainers.web.tables import Tables as Tables
