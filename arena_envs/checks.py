@@ -1,6 +1,7 @@
 """Checks of arguments, and words of their error messages."""
 
 import difflib
+import math
 import operator
 import re
 from collections.abc import Iterable, Sequence
@@ -130,3 +131,8 @@ def check_count(name: str, value: Any) -> None:
     """Raises ValueError unless an option is an integer of at least 1."""
     if type(value) is not int or value < 1:
         raise ValueError(f"want {name} as an integer of at least 1, got {value!r:.80}")
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite `int` or `float`; a bool is none."""
+    return type(value) is int or (type(value) is float and math.isfinite(value))

@@ -26,7 +26,7 @@ from arena_wrappers import make_policy, play
 from arena_wrappers.policies import policies
 
 DOORS = [
-    *(games, bots, policies, estimators),
+    *(games, bots, policies, estimators()),
     *(matchmakers, curricula, selectors, row_trainers),
 ]
 
@@ -144,7 +144,7 @@ def test_a_module_names_a_plug_in_wherever_plug_ins_are_named(plug_ins):
     played = play("kuhn_poker", "random", range(4))
     assert select("door_plug_ins:wins", played).rows == select("wins", played).rows
     assert "door_plug_ins:mars" not in estimator_names()
-    assert estimators.find("door_plug_ins:mars") is estimators.find("mars")
+    assert estimators().find("door_plug_ins:mars") is estimators().find("mars")
 
 
 def test_a_missing_module_or_name_is_told(plug_ins):

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import arena_envs
+from arena_eval.rollouts import Rollout, TurnCredit, write_rollouts
 from arena_studio.report import read_lines, write_replay
-from arena_trainers.data import Rollout, TurnCredit, write_rollouts
 from arena_wrappers import Episode, PromptWrapper, ScriptedPolicy, play
 
 pytestmark = pytest.mark.slow

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from arena_eval.rollouts import Rollout, TurnCredit, write_rollouts
 from arena_eval.tournament import play_tournament
 from arena_studio.report.page import (
     played_page,
@@ -17,7 +18,6 @@ from arena_studio.report.page import (
     read_tournament,
     report_page,
 )
-from arena_trainers.data import Rollout, TurnCredit, write_rollouts
 from arena_wrappers import ScriptedPolicy, play
 
 pytestmark = pytest.mark.slow

@@ -110,7 +110,7 @@ def test_the_numbers_of_a_docstring_are_those_of_the_report(name):
 
 
 def test_every_estimator_has_its_claims():
-    assert set(CLAIMS) == set(by_name.estimators.built_in)
+    assert set(CLAIMS) == set(by_name.estimators().built_in)
 
 
 def test_the_return_itself_is_unbiased_until_it_is_cut():

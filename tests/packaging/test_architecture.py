@@ -3,9 +3,11 @@
 import ast
 import functools
 import re
+import subprocess
+import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -16,8 +18,20 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[2]
 PACKAGES = {
     "arena_envs": ROOT / "arena_envs",
+    "arena_credit": ROOT / "trainers" / "arena_credit",
     "arena_wrappers": ROOT / "wrappers" / "arena_wrappers",
+    "arena_eval": ROOT / "trainers" / "arena_eval",
+    "arena_studio": ROOT / "trainers" / "arena_studio",
     "arena_trainers": ROOT / "trainers" / "arena_trainers",
+}
+# Which packages of the project each package may import.
+BELOW = {
+    "arena_envs": set(),
+    "arena_credit": {"arena_envs"},
+    "arena_wrappers": {"arena_envs"},
+    "arena_eval": {"arena_envs", "arena_credit", "arena_wrappers"},
+    "arena_studio": {"arena_envs", "arena_credit", "arena_wrappers", "arena_eval"},
+    "arena_trainers": set(PACKAGES) - {"arena_trainers"},
 }
 TRAINING = {"accelerate", "datasets", "matplotlib", "peft", "torch", "transformers"}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -60,53 +74,94 @@ def roots(path: Path, nested: bool = True) -> set[str]:
 
 
 def test_imports_point_down() -> None:
-    envs, wrappers = (
-        modules(PACKAGES["arena_envs"]),
-        modules(PACKAGES["arena_wrappers"]),
-    )
+    heavy = {"trl", *TRAINING}
+    offenders = set()
+    for package, root in PACKAGES.items():
+        banned = set(PACKAGES) - BELOW[package] - {package}
+        always = heavy if package == "arena_envs" else set()
+        at_import = set() if package == "arena_trainers" else heavy
+        paths = modules(root)
+        assert len(paths) > 9
+        for path in paths:
+            names = roots(path) & (banned | always)
+            names |= roots(path, nested=False) & at_import
+            if names:
+                offenders.add(f"{path.relative_to(ROOT)}: {', '.join(sorted(names))}")
+    assert not offenders, "\n".join(sorted(offenders))
+
+
+def test_a_game_imports_the_protocol_kits_shapes_and_no_other_game() -> None:
     games = [
         path
         for path in modules(PACKAGES["arena_envs"] / "games")
         if path.parts[-2:]
         != ("kits", "questions.py")  # bots of a family, which search as solvers do
     ]
-    credit = modules(PACKAGES["arena_trainers"] / "credit")
-    heavy = {"trl", *TRAINING}
     needed = "checks doors game games.kits hostile scenes.shapes talk"
     allowed = tuple(f"arena_envs.{name}." for name in needed.split())
 
     def other_games(path: Path) -> set[str]:
-        """Of this package, a game needs protocol, kits, shapes and its own modules."""
         own = f"arena_envs.games.{path.parent.name}."
         ours = {name for name in imports(path) if name.split(".")[0] == "arena_envs"}
         return {name for name in ours if not f"{name}.".startswith((*allowed, own))}
 
-    def no_credit(path: Path) -> set[str]:
-        """Of the project's packages, credit/ needs nothing but the protocol of a game, and doors."""
-        packages = ("arena_envs.", "arena_wrappers.")
-        ours = {name for name in imports(path) if f"{name}.".startswith(packages)}
-        rules_apart = {
-            name
-            for name in ours
-            if not name.startswith(("arena_envs.game.", "arena_envs.doors."))
-        }
-        return rules_apart | roots(path) & heavy
+    assert len(games) > 50
+    offenders = {path.stem: names for path in games if (names := other_games(path))}
+    assert not offenders
 
-    rules: list[tuple[list[Path], Callable[[Path], set[str]]]] = [
-        (envs, lambda path: roots(path) & {"arena_wrappers", "arena_trainers", *heavy}),
-        (games, other_games),
-        (wrappers, lambda path: roots(path) & {"arena_trainers"}),
-        (wrappers, lambda path: roots(path, nested=False) & heavy),
-        (credit, no_credit),
-    ]
-    assert min(len(paths) for paths, _ in rules) > 9
+
+def test_credit_needs_the_protocol_of_a_game_and_the_registry_alone() -> None:
     offenders = {
-        f"{path.relative_to(ROOT)} must not import {', '.join(sorted(names))}"
-        for paths, banned in rules
-        for path in paths
-        if (names := banned(path))
+        path.stem: names
+        for path in modules(PACKAGES["arena_credit"])
+        if (
+            names := {
+                name
+                for name in imports(path)
+                if name.startswith("arena_envs.")
+                and not name.startswith(("arena_envs.game.", "arena_envs.doors."))
+            }
+        )
     }
-    assert not offenders, "\n".join(sorted(offenders))
+    assert not offenders
+
+
+# What importing a package, or using its first name, must not need.
+WITHOUT = {
+    "arena_credit": {"gymnasium", "pettingzoo", "scipy", "torch"},
+    "arena_eval": {"matplotlib", "scipy", "torch", "trl"},
+    "arena_eval.tournament": {"matplotlib", "scipy", "torch", "trl"},
+    "arena_studio.report": {"torch", "trl"},
+    "arena_studio.web": {"torch", "trl"},
+    "arena_trainers.cli.main": {"torch", "trl"},
+}
+
+
+@pytest.mark.parametrize("module", WITHOUT)
+def test_a_package_imports_without_what_it_does_not_need(module: str) -> None:
+    script = f"""
+import importlib, sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {WITHOUT[module]!r}:
+            raise ModuleNotFoundError(f"no module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Missing())
+importlib.import_module({module!r})
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_estimators_work_without_gymnasium_and_pettingzoo() -> None:
+    script = """
+import sys
+import arena_credit
+assert not {"arena_envs", "gymnasium", "pettingzoo"} & {*sys.modules}
+for name in ("gymnasium", "pettingzoo"):
+    sys.modules[name] = None  # what imports it fails
+assert "mars" in arena_credit.estimator_names()
+arena_credit.audit
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_the_rooms_of_the_wrappers_import_those_before_them() -> None:
@@ -153,7 +208,6 @@ def test_the_folders_of_the_trainer_import_those_below_them() -> None:
 
 BASE = {
     "checkpoint",
-    "extras",
     "losses",
     "options",
     "processes",
@@ -191,14 +245,14 @@ def import_graph(package: str) -> dict[str, set[str]]:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
     graph = import_graph(package)
-    assert len(graph) > 20
+    assert len(graph) > 9
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 
 
 # Modules that users import by name, or start: single-file rooms, plug-ins, the command.
 PUBLIC = re.compile(
     r"arena_envs\.(game|talk|doors|games\.\w+)|arena_wrappers\.(records|adapters\.\w+)"
-    r"|arena_trainers\.(losses|rewards)"
+    r"|arena_trainers\.(losses|rewards)|arena_eval\.rollouts"
     r"|arena_trainers\.cli\.main"
 )
 

@@ -309,7 +309,7 @@ def lines_of(record):
         ({"color": 1}, "unknown field 'color'$"),
         (
             {"credit": []},
-            "unknown field 'credit'; arena_trainers.data.rollouts.read_r",
+            "unknown field 'credit'; arena_eval.rollouts.read_rollouts rea",
         ),
         ({"seed": True}, "seed cannot be True"),
         ({"seed": "0"}, "seed cannot be '0'"),

@@ -63,6 +63,8 @@ Other distributions add estimators by the entry-point group `arena.credit`, such
 `my_estimator = "my_package.credit:my_estimator"`. They are imported at first use.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from arena_credit.batch import TurnBatch as TurnBatch
 from arena_credit.by_name import check_options as check_options
 from arena_credit.by_name import default_options as default_options
@@ -93,8 +95,6 @@ from arena_credit.pools import unit_scale as unit_scale
 from arena_credit.pools import with_report as with_report
 from arena_credit.proofs.claims import Claims as Claims
 from arena_credit.proofs.claims import claims as claims
-from arena_credit.proofs.findings import Audit as Audit
-from arena_credit.proofs.findings import audit as audit
 from arena_credit.tokens import WITHIN_TURN as WITHIN_TURN
 from arena_credit.tokens import by_token_entropy as by_token_entropy
 from arena_credit.tokens import by_value_differences as by_value_differences
@@ -109,3 +109,16 @@ from arena_credit.trajectories import (
 )
 from arena_credit.trajectories import trajectories as trajectories
 from arena_credit.trajectories import values_after as values_after
+
+if TYPE_CHECKING:
+    from arena_credit.proofs.findings import Audit as Audit
+    from arena_credit.proofs.findings import audit as audit
+
+
+def __getattr__(name: str) -> Any:
+    """`audit` and `Audit`: their games need `arena_envs`, and estimators do not."""
+    if name in ("Audit", "audit"):
+        from arena_credit.proofs import findings
+
+        return getattr(findings, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,9 @@
 """Estimators by name: those of this package, and those of other distributions."""
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arena_credit.batch import TurnBatch
 from arena_credit.estimators import critics, outcome, states, turn_level
@@ -17,30 +18,61 @@ from arena_credit.pools import (
 )
 from arena_credit.tokens import NEEDED_WITHIN, WITHIN_TURN, credit_within
 from arena_credit.trajectories import require, trajectories
-from arena_envs.doors import Door
-from arena_envs.doors import check_options as check_given
+
+if TYPE_CHECKING:
+    from arena_envs.doors import Door
 
 Estimator = Callable[..., Credit]
 ALIASES = {"grpo": "episode"}  # a second name of a built-in: its own name
 _ESTIMATORS: tuple[Estimator, ...] = (
-    *(turn_level.adca, outcome.advevo_public_baseline, outcome.aepo),
-    *(states.agentprm, critics.archer, states.at_grpo, critics.bi_level_gae),
-    *(states.bnpo, outcome.canon, critics.counterfactual, outcome.dr_grpo),
-    *(outcome.episode, outcome.flow_grpo, critics.gae, states.gigpo),
-    *(outcome.grpo_passk, outcome.hapo, turn_level.mars, turn_level.mars_loo),
-    *(turn_level.mars_released, outcome.matpo, turn_level.mt_grpo),
-    *(outcome.normalise_then_sum, critics.poad, outcome.rae),
-    *(turn_level.random_effects, outcome.reinforce_plus_plus_baseline, outcome.rloo),
-    *(states.salt, states.stratified_grpo, critics.turn_ppo),
+    turn_level.adca,
+    outcome.advevo_public_baseline,
+    outcome.aepo,
+    states.agentprm,
+    critics.archer,
+    states.at_grpo,
+    critics.bi_level_gae,
+    states.bnpo,
+    outcome.canon,
+    critics.counterfactual,
+    outcome.dr_grpo,
+    outcome.episode,
+    outcome.flow_grpo,
+    critics.gae,
+    states.gigpo,
+    outcome.grpo_passk,
+    outcome.hapo,
+    turn_level.mars,
+    turn_level.mars_loo,
+    turn_level.mars_released,
+    outcome.matpo,
+    turn_level.mt_grpo,
+    outcome.normalise_then_sum,
+    critics.poad,
+    outcome.rae,
+    turn_level.random_effects,
+    outcome.reinforce_plus_plus_baseline,
+    outcome.rloo,
+    states.salt,
+    states.stratified_grpo,
+    critics.turn_ppo,
 )
-estimators: Door[Credit] = Door(
-    "estimator",
-    "arena.credit",
-    {f.__name__: f for f in _ESTIMATORS},
-    given=("turns", "state"),
-    aliases=ALIASES,
-    kit="arena_credit.testing:check_estimator",
-)
+
+
+@functools.cache
+def estimators() -> "Door[Credit]":
+    """The registry of estimators; those of other distributions have the group `arena.credit`."""
+    # here, as importing arena_envs imports PettingZoo and Gymnasium where they are installed
+    from arena_envs.doors import Door
+
+    return Door(
+        "estimator",
+        "arena.credit",
+        {f.__name__: f for f in _ESTIMATORS},
+        given=("turns", "state"),
+        aliases=ALIASES,
+        kit="arena_credit.testing:check_estimator",
+    )
 
 
 def estimate(
@@ -129,7 +161,7 @@ def estimate(
 
 def estimator_names() -> list[str]:
     """Names of all estimators, without `ALIASES`; a built-in hides a plug-in of its name."""
-    return estimators.names()
+    return estimators().names()
 
 
 def estimators_with(fits: Callable[[Needs], bool]) -> str:
@@ -165,17 +197,17 @@ def find_estimator(name: str | Estimator) -> Estimator:
         raise ValueError(
             f"want the name of an estimator or a function, got {name!r:.80}"
         )
-    one = estimators.read(name)
+    one = estimators().read(name)
     if one.argument is not None or one.inner or one.options:
         raise ValueError(
             f"want the name of an estimator alone, got {name!r:.80}; give its options beside "
             f"it, as in estimate({one.name!r}, turns, discount=0.9)"
         )
-    return estimators.find(one.name)
+    return estimators().find(one.name)
 
 
 def with_options(
-    text: str, options: Mapping[str, Any], door: Door[Any] | None = None
+    text: str, options: Mapping[str, Any], door: "Door[Any] | None" = None
 ) -> tuple[str, dict[str, Any]]:
     """The name, and all options, of `NAME(key=value)` with options beside it.
 
@@ -190,7 +222,7 @@ def with_options(
     """
     if "(" not in text:
         return text, dict(options)
-    one, what = (door or estimators).read(text), door.kind if door else "credit"
+    one, what = (door or estimators()).read(text), door.kind if door else "credit"
     twice = sorted({*one.options} & {*options})
     if one.argument is not None or one.inner or twice:
         got = f"{twice[0]!r} in {what}_args, too" if twice else repr(text)
@@ -275,6 +307,8 @@ def default_options(name: str | Estimator) -> dict[str, Any]:
 
 
 def _check(function: Estimator, name: str, options: Mapping[str, Any]) -> None:
+    from arena_envs.doors import check_options as check_given
+
     check_given(f"estimator {name!r}", function, options, ("state",), (None,))
     if "discount" in options:
         check_range("discount", options["discount"], 0, 1)

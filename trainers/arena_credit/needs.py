@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from arena_envs.doors import signature_of
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -91,4 +89,6 @@ def needs_of(estimator: Callable[..., Any]) -> Needs:
 
 def keeps_state(estimator: Callable[..., Any]) -> bool:
     """True if an estimator takes the state that it returned for the batch before."""
+    from arena_envs.doors import signature_of
+
     return "state" in signature_of(estimator).parameters

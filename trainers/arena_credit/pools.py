@@ -348,6 +348,12 @@ def check_range(name: str, value: float, low: float, high: float) -> None:
         raise ValueError(f"want {name} between {low} and {high}, got {value!r}")
 
 
+def check_flag(name: str, value: object) -> None:
+    """Raises ValueError unless an option is True or False."""
+    if type(value) is not bool:
+        raise ValueError(f"want {name} True or False, got {value!r:.80}")
+
+
 SCALES = ("none", "std")
 SPREADS = ("none", "std", "rms")
 

@@ -55,9 +55,8 @@ from arena_eval.move_values import (
     source_of,
 )
 from arena_eval.result_rows import token_ids
-from arena_trainers.rewards import next_state
 from arena_wrappers import Episode, Turn, make_policy, play_plans, turn_states
-from arena_wrappers.play import final_state, game_of, plans_of
+from arena_wrappers.play import final_state, game_of, next_state, plans_of
 from arena_wrappers.prompts import after_reasoning
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from arena_envs.checks import check_known, did_you_mean
+from arena_envs.checks import check_known, did_you_mean, is_number
 from arena_envs.doors import split
 
 _KINDS = (bool, int, float, str, list, dict, type(None))
@@ -78,7 +78,7 @@ class Option:
             return value
         if value is None and "None" in self.types:
             return None
-        is_number = _is_number(value)
+        is_number = _is_int_or_float(value)
         if "float" in self.types and (is_number or isinstance(value, str)):
             try:
                 return float(value)
@@ -94,7 +94,7 @@ class Option:
     def check(self, value: Any) -> None:
         """Raises ValueError for a value of another type or out of range."""
         found = self.converted(value)
-        is_number = _is_number(found)
+        is_number = _is_int_or_float(found)
         if is_number and self.least is not None and not self.least <= found < math.inf:
             raise ValueError(f"want {self.name} of at least {self.least}, got {value}")
 
@@ -148,13 +148,8 @@ class Weight:
         return 0.0 if self.is_over(step) else found
 
 
-def _is_number(value: Any) -> bool:
+def _is_int_or_float(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a finite number."""
-    return type(value) is int or (type(value) is float and math.isfinite(value))
 
 
 def option(*default: Any, least: float | None = None) -> Any:

@@ -35,11 +35,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from arena_envs import GameEnv, make_game
+from arena_envs.checks import is_number
 from arena_envs.doors import Door, broken, check_options
 from arena_envs.game import AnyGame
-from arena_trainers.options import OF_WEIGHT, Weight, is_number
+from arena_trainers.options import OF_WEIGHT, Weight
 from arena_wrappers import Episode, PromptOptions, Turn, TurnRequest, make_policy, play
-from arena_wrappers.play import final_state, turn_states
+from arena_wrappers.play import final_state, next_state, turn_states
 from arena_wrappers.policies import own_prompt
 
 _HERE = "arena_trainers.rewards"
@@ -81,13 +82,6 @@ def milestones(
     else:
         after = _progress(game, final_state(episode, game), of)
     return discount * after - _progress(game, state, of)
-
-
-def next_state(episode: Episode, turn: Turn, game: Any) -> Any | None:
-    """The state at the seat's next turn; None after its last one."""
-    states = zip(episode.turns, turn_states(episode, game), strict=True)
-    later = (s for t, s in states if t.seat == turn.seat and t.index > turn.index)
-    return next(later, None)
 
 
 def _progress(game: Any, state: Any, of: str) -> float:

@@ -328,7 +328,7 @@ def _fields_of(kind: type) -> dict[str, Check]:
 
 _TURN_FIELDS, _EPISODE_FIELDS = _fields_of(Turn), _fields_of(Episode)
 _CALL_FIELDS = _fields_of(Generation)
-_READER = "; arena_trainers.data.rollouts.read_rollouts reads episodes with credit"
+_READER = "; arena_eval.rollouts.read_rollouts reads episodes with credit"
 
 
 def _checked(

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 import arena_envs
+from arena_eval.rollouts import Rollout, TurnCredit, read_rollouts, write_rollouts
 from arena_eval.tournament import Match, TournamentLog
 from arena_studio.report import read_lines
 from arena_trainers.cli import main as cli
 from arena_trainers.cli.episodes import step_through
-from arena_trainers.data import Rollout, TurnCredit, read_rollouts, write_rollouts
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
 
 

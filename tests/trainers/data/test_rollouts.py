@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import arena_envs
-from arena_trainers.data import read_rollouts, write_rollouts
+from arena_eval.rollouts import read_rollouts, write_rollouts
 from arena_trainers.runs import training_groups
 from arena_wrappers import PromptWrapper, RandomPolicy, play, replay, write_episodes
 

@@ -4,9 +4,9 @@ import pytest
 
 import arena_envs
 from arena_eval import move_values
+from arena_eval.rollouts import Rollout
 from arena_studio.report import Recorded, page_data
 from arena_studio.report.episodes import Stepper, frames_of, value_lines
-from arena_trainers.data import Rollout
 from arena_wrappers import PromptWrapper, ScriptedPolicy, play
 
 

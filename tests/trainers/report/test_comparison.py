@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from arena_eval.rollouts import Rollout, TurnCredit, write_rollouts
 from arena_studio.report.charts import Curve
 from arena_studio.report.page import (
     compared_charts,
@@ -17,7 +18,6 @@ from arena_studio.report.page import (
     setting_table,
     start_table,
 )
-from arena_trainers.data import Rollout, TurnCredit, write_rollouts
 from arena_wrappers import play
 
 GAME = "kuhn_poker"

@@ -11,6 +11,7 @@ import pytest
 
 import arena_envs
 from arena_envs.games.tic_tac_toe import TicTacToe
+from arena_eval.rollouts import Rollout, TurnCredit, write_rollouts
 from arena_eval.tournament import Match, TournamentLog
 from arena_studio.report import (
     BadLine,
@@ -29,7 +30,6 @@ from arena_studio.report.episodes import (
     turn_lines,
 )
 from arena_studio.report.page import sheet
-from arena_trainers.data import Rollout, TurnCredit, write_rollouts
 from arena_wrappers import PromptOptions, PromptWrapper, ScriptedPolicy, play
 
 ATTACK = "</script><img src=x onerror=alert(1)>{{ 7*7 }}"

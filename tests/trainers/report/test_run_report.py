@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from arena_eval.rollouts import Rollout, TurnCredit, write_rollouts
 from arena_studio.report import Recorded
 from arena_studio.report.charts import (
     Chart,
@@ -21,7 +22,6 @@ from arena_studio.report.charts import (
 from arena_studio.report.episodes import ESTIMATORS, estimates_of
 from arena_studio.report.page import read_run_files, report_page
 from arena_studio.report.tables import facts, result_tables
-from arena_trainers.data import Rollout, TurnCredit, write_rollouts
 from arena_wrappers import play
 
 ATTACK = "</script><img src=x onerror=alert(1)>{{ 7*7 }}"

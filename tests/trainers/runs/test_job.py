@@ -17,11 +17,11 @@ from transformers import AutoModelForCausalLM
 import arena_envs
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_eval import exploitability
+from arena_eval.rollouts import read_rollouts
 from arena_studio.report.page import read_run_files
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.checkpoint import fault, files_of, write_manifest
 from arena_trainers.cli import main as cli
-from arena_trainers.data import read_rollouts
 from arena_trainers.lm import LMPolicy
 from arena_trainers.runs import closing_lines, load_recipe, read_metrics
 from arena_trainers.runs.folder import read_config

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from arena_trainers.data import Rollout, TurnCredit, read_rollouts
+from arena_eval.rollouts import Rollout, TurnCredit, read_rollouts
 from arena_trainers.runs.watch import (
     MAX_EPISODES,
     markdown_table,

@@ -9,8 +9,8 @@ from transformers import AutoTokenizer
 
 from arena_credit import estimate
 from arena_envs import make_game
+from arena_eval.rollouts import read_rollouts, write_rollouts
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
-from arena_trainers.data import read_rollouts, write_rollouts
 from arena_trainers.data.rollouts import turn_credits
 from arena_trainers.train import turn_batch, turn_records
 from arena_trainers.train.records import training_rows

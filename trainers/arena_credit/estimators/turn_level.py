@@ -14,6 +14,7 @@ from arena_credit.pools import (
     Pools,
     beyond_rounding,
     check_choice,
+    check_flag,
     check_range,
     check_scaling,
     clipped,
@@ -33,7 +34,6 @@ from arena_credit.trajectories import (
     returns_to_go,
     sizes_to_go,
 )
-from arena_envs.game import check_bool
 
 BASELINES = ("turn_returns", "episode_returns")
 
@@ -262,8 +262,8 @@ def mars_released(
     check_choice("advantage_norm", advantage_norm, ADVANTAGE_NORMS)
     _check_clip("reward_clip", reward_clip)
     _check_clip("advantage_clip", advantage_clip)
-    check_bool("whiten_rewards", whiten_rewards)
-    check_bool("whiten_advantages", whiten_advantages)
+    check_flag("whiten_rewards", whiten_rewards)
+    check_flag("whiten_advantages", whiten_advantages)
     num_tokens = turns.column("num_tokens")
     seat, reward = turns.column("seat"), turns.column("reward")
     pools = pools_by(turns, ("game", "seat"))
@@ -407,7 +407,7 @@ def random_effects(
     array([-5.2])
     """
     check_scaling(scale, ddof, eps)
-    check_bool("paid", paid)
+    check_flag("paid", paid)
     pools = pools_by(turns, pool)
     to_go = returns_to_go(turns, turns.column("reward"), discount)
     stats = return_moments(turns, pools, to_go, discount=discount, ddof=ddof)

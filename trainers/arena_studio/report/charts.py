@@ -17,9 +17,9 @@ from textwrap import fill
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
+from arena_envs.checks import is_number
 from arena_envs.extras import import_extra
 from arena_studio.report.episodes import printable
-from arena_trainers.options import is_number
 
 _DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 Records = Sequence[Mapping[str, Any]]

@@ -12,8 +12,8 @@ from arena_credit.export import credited
 from arena_envs.game import AnyGame
 from arena_envs.scenes import Bubble, Scene, Talk, scene_of, text_of
 from arena_eval.move_values import MoveSolver, Solved, is_built_in
+from arena_eval.rollouts import Rollout, TurnCredit, rollout_of
 from arena_eval.tournament.round_robin import EPISODE, HEADER, LINE
-from arena_trainers.data import Rollout, TurnCredit, rollout_of
 from arena_wrappers import Episode, InvalidReply, ReplayError, Turn
 from arena_wrappers.play import final_state, game_of, turn_states
 from arena_wrappers.prompts import (

@@ -30,6 +30,7 @@ from arena_envs.scenes import Scene
 from arena_envs.scenes.svg import Drawing, css, drawing_of, surfaces_css
 from arena_eval.move_values import MoveSolver, MoveValues
 from arena_eval.result_rows import results_path
+from arena_eval.rollouts import TurnCredit
 from arena_eval.tournament.round_robin import EPISODE, LINE
 from arena_studio.report.charts import (
     PLAYER,
@@ -69,7 +70,6 @@ from arena_studio.report.tables import (
     source_link,
     tournament_tables,
 )
-from arena_trainers.data import TurnCredit
 from arena_wrappers import Episode, Turn, without_lost
 from arena_wrappers.records import write_whole
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from arena_envs.checks import is_number
 from arena_eval.matches import Difference, Evaluation
 from arena_eval.result_rows import ResultRow
 from arena_eval.tables import (
@@ -14,7 +15,6 @@ from arena_eval.tables import (
     title,
 )
 from arena_eval.tournament.round_robin import mean_cell, payoff_caption, rankings
-from arena_trainers.options import is_number
 
 NONE = "-"
 SHARES = ("won", "drawn", "lost")  # columns of a page; a terminal has no room for them

@@ -356,7 +356,7 @@ def _print_selectors() -> None:
 
 def _sides(files: Sequence[Path], share: float, out: Path | None) -> dict[str, Any]:
     """The episodes to train on and those held out, by what is added to their names."""
-    from arena_trainers.data.rollouts import read_rollouts
+    from arena_eval.rollouts import read_rollouts
 
     if out is not None and (out.suffix == ".parquet") == bool(share):
         raise ValueError(

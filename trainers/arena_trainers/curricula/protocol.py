@@ -6,10 +6,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from arena_envs.checks import check_known
+from arena_envs.checks import check_known, is_number
 from arena_envs.doors import Door
 from arena_envs.game import AnyGame
-from arena_trainers.options import is_number
 
 
 class Task(NamedTuple):

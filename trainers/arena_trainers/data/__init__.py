@@ -20,11 +20,6 @@ from arena_trainers.data.examples import Recorder as Recorder
 from arena_trainers.data.examples import examples_of as examples_of
 from arena_trainers.data.examples import legal_play as legal_play
 from arena_trainers.data.examples import solver_replies as solver_replies
-from arena_trainers.data.rollouts import Rollout as Rollout
-from arena_trainers.data.rollouts import TurnCredit as TurnCredit
-from arena_trainers.data.rollouts import read_rollouts as read_rollouts
-from arena_trainers.data.rollouts import rollout_of as rollout_of
-from arena_trainers.data.rollouts import write_rollouts as write_rollouts
 from arena_trainers.data.rows import Completion as Completion
 from arena_trainers.data.rows import Dropped as Dropped
 from arena_trainers.data.rows import Heard as Heard

@@ -43,8 +43,8 @@ from arena_envs.extras import import_extra
 from arena_envs.game import AnyGame
 from arena_envs.solvers import Table, nash_conv
 from arena_eval import tabular
+from arena_eval.rollouts import Rollout, write_rollouts
 from arena_studio.report.episodes import title_of
-from arena_trainers.data import Rollout, write_rollouts
 from arena_trainers.data.rollouts import joined, trees_of, turn_credits
 from arena_trainers.runs.folder import partial
 from arena_trainers.runs.progress import Callback
@@ -272,7 +272,7 @@ class RolloutsFile(Callback):
     """Writes some training groups with their credit at each logging step.
 
     All processes call it; the main process writes `step-N.jsonl`, see
-    `arena_trainers.data.rollouts`, and sends the first turns to experiment trackers.
+    `arena_eval.rollouts`, and sends the first turns to experiment trackers.
 
     Args:
         trainer: the trainer; its latest generation batch is written.

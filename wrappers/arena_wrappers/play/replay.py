@@ -120,6 +120,13 @@ def turn_states(episode: Episode, game: AnyGame) -> list[Any]:
     return states
 
 
+def next_state(episode: Episode, turn: Turn, game: AnyGame) -> Any | None:
+    """The state at the seat's next turn; None after its last one."""
+    states = zip(episode.turns, turn_states(episode, game), strict=True)
+    later = (s for t, s in states if t.seat == turn.seat and t.index > turn.index)
+    return next(later, None)
+
+
 class _Recorded:
     """Gives the recorded replies of a seat, in order; `error` says that one is missing."""
 
