@@ -22,6 +22,9 @@ FOLDER = Path(__file__).with_name("reference")
 SOURCES = {
     "arena_envs": ROOT / "arena_envs",
     "arena_wrappers": ROOT / "wrappers" / "arena_wrappers",
+    "arena_credit": ROOT / "trainers" / "arena_credit",
+    "arena_eval": ROOT / "trainers" / "arena_eval",
+    "arena_studio": ROOT / "trainers" / "arena_studio",
     "arena_trainers": ROOT / "trainers" / "arena_trainers",
 }
 # Public modules without a list of names: all that they define is public.

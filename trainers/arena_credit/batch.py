@@ -16,8 +16,15 @@ Bools = NDArray[np.bool_]
 
 _REQUIRED = ("game", "episode", "seat", "turn", "group")
 _OPTIONAL = (
-    *("team", "opponent", "stratum", "rollout", "state_key", "action"),
-    *("role", "parent", "branch"),
+    "team",
+    "opponent",
+    "stratum",
+    "rollout",
+    "state_key",
+    "action",
+    "role",
+    "parent",
+    "branch",
 )
 _COUNTS = ("num_tokens", "row_length")
 INT_COLUMNS = (*_REQUIRED, *_OPTIONAL, *_COUNTS)
@@ -163,10 +170,10 @@ class TurnBatch:
         """
         if self.parent is None or not (self.parent >= 0).any():
             return self.unit
-        episodes, own, first = _first_ancestors(self.episode, self.parent)
+        episodes, episode_index, first = _first_ancestors(self.episode, self.parent)
         unit_of = episodes.copy()
-        unit_of[own] = self.unit
-        return np.asarray(unit_of[first][own])
+        unit_of[episode_index] = self.unit
+        return np.asarray(unit_of[first][episode_index])
 
     def _check_values(self) -> None:
         parts = {f"rewards[{k!r}]": v for k, v in (self.rewards or {}).items()}
@@ -360,12 +367,12 @@ def check_size(
         bad &= mask
     if bad.any():
         row = np.flatnonzero(bad)[0]
-        wanted = (
+        expected = (
             f"numbers up to {LARGEST:g}"
             if np.isfinite(column[row])
             else "finite numbers"
         )
-        raise ValueError(f"want {wanted}, got {name}[{row}] = {column[row]}")
+        raise ValueError(f"want {expected}, got {name}[{row}] = {column[row]}")
 
 
 def _shaped(name: str, column: Any, num: int) -> NDArray[Any]:

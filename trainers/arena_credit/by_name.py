@@ -197,13 +197,13 @@ def find_estimator(name: str | Estimator) -> Estimator:
         raise ValueError(
             f"want the name of an estimator or a function, got {name!r:.80}"
         )
-    one = estimators().read(name)
-    if one.argument is not None or one.inner or one.options:
+    parsed = estimators().read(name)
+    if parsed.argument is not None or parsed.inner or parsed.options:
         raise ValueError(
             f"want the name of an estimator alone, got {name!r:.80}; give its options beside "
-            f"it, as in estimate({one.name!r}, turns, discount=0.9)"
+            f"it, as in estimate({parsed.name!r}, turns, discount=0.9)"
         )
-    return estimators().find(one.name)
+    return estimators().find(parsed.name)
 
 
 def with_options(
@@ -222,15 +222,15 @@ def with_options(
     """
     if "(" not in text:
         return text, dict(options)
-    one, what = (door or estimators()).read(text), door.kind if door else "credit"
-    twice = sorted({*one.options} & {*options})
-    if one.argument is not None or one.inner or twice:
-        got = f"{twice[0]!r} in {what}_args, too" if twice else repr(text)
+    parsed, kind = (door or estimators()).read(text), door.kind if door else "credit"
+    twice = sorted({*parsed.options} & {*options})
+    if parsed.argument is not None or parsed.inner or twice:
+        got = f"{twice[0]!r} in {kind}_args, too" if twice else repr(text)
         raise ValueError(
-            f"want {what} as NAME or NAME(key=value), each option once, got {got}; write "
-            f"{what}: {one.name}, and its options in {what}_args"
+            f"want {kind} as NAME or NAME(key=value), each option once, got {got}; write "
+            f"{kind}: {parsed.name}, and its options in {kind}_args"
         )
-    return one.name, {**options, **one.options}
+    return parsed.name, {**options, **parsed.options}
 
 
 def needed_columns(

@@ -88,8 +88,10 @@ def credited(
         if policies is None or turn.policy in policies
     ]
     if not places:
-        found = sorted({turn.policy for e in episodes for turn in e.turns})
-        raise ValueError(f"want turns of the policies {policies}, got those of {found}")
+        policy_names = sorted({turn.policy for e in episodes for turn in e.turns})
+        raise ValueError(
+            f"want turns of the policies {policies}, got those of {policy_names}"
+        )
     batch = _batch(episodes, places, dict(columns or {}))
     result = estimate(estimator, batch, within_turn=within_turn, **options)
     advantage = np.asarray(result.advantage, np.float64)
@@ -124,14 +126,14 @@ def _trajectories(
     means: Sequence[float],
     parts: Sequence[Any],
 ) -> list[CreditedTrajectory]:
-    found: dict[tuple[int, int], list[CreditedTurn]] = {}
+    turns_by_seat: dict[tuple[int, int], list[CreditedTurn]] = {}
     for (number, turn), mean, part in zip(places, means, parts, strict=True):
         tokens = None if turn.token_ids is None else part.tolist()
-        one = CreditedTurn(turn, _reward(turn), mean, tokens)
-        found.setdefault((number, turn.seat), []).append(one)
+        credited_turn = CreditedTurn(turn, _reward(turn), mean, tokens)
+        turns_by_seat.setdefault((number, turn.seat), []).append(credited_turn)
     return [
         CreditedTrajectory(number, episodes[number], seat, turns)
-        for (number, seat), turns in found.items()
+        for (number, seat), turns in turns_by_seat.items()
     ]
 
 
@@ -149,7 +151,7 @@ def _batch(
     is_last = [last[number, turn.seat] == turn.index for number, turn in places]
     of = [episodes[number] for number, _ in places]
     turns = [turn for _, turn in places]
-    found = {
+    recorded_columns = {
         "reward": [_reward(turn) for turn in turns],
         "game": [starts[number][0] for number, _ in places],
         "episode": [number for number, _ in places],
@@ -162,7 +164,9 @@ def _batch(
         "game_names": tuple(names),
     }
     opponents = _opponent_column(episodes, places)
-    return TurnBatch(**{**found, **opponents, **_token_columns(turns), **columns})
+    return TurnBatch(
+        **{**recorded_columns, **opponents, **_token_columns(turns), **columns}
+    )
 
 
 def _opponent_column(
@@ -177,12 +181,12 @@ def _opponent_column(
     if any(len(e.returns) != len(s) for e, s in zip(episodes, seated, strict=True)):
         return {}
     numbers: dict[tuple[str, ...], int] = {}
-    found = []
+    opponents = []
     for number, turn in places:
         names = seated[number]
         others = tuple(names[seat] for seat in sorted(names) if seat != turn.seat)
-        found.append(numbers.setdefault(others, len(numbers)))
-    return {"opponent": found}
+        opponents.append(numbers.setdefault(others, len(numbers)))
+    return {"opponent": opponents}
 
 
 def _parts(turns: Sequence[Any]) -> dict[str, list[float]]:
@@ -214,7 +218,9 @@ def trace(trajectory: CreditedTrajectory) -> dict[str, Any]:
     """The trace: a graph of messages, rewards, and the credit of each turn and token."""
     episode, seat = trajectory.episode, trajectory.seat
     turns = trajectory.turns
-    penalty = sum(float(found.turn.rewards.get("format", 0)) for found in turns)
+    penalty = sum(
+        float(credited_turn.turn.rewards.get("format", 0)) for credited_turn in turns
+    )
     rewards = {"return": {"score": float(episode.returns[seat])}}
     if penalty:
         rewards["format"] = {"score": penalty}
@@ -224,7 +230,8 @@ def trace(trajectory: CreditedTrajectory) -> dict[str, Any]:
             "data": {
                 "idx": trajectory.number,
                 "name": f"{episode.game}#{episode.seed}",
-                **{"seed": episode.seed, "sample": episode.sample},
+                "seed": episode.seed,
+                "sample": episode.sample,
             },
         },
         "agent": {"name": f"player_{seat}", "config": {}},
@@ -232,10 +239,11 @@ def trace(trajectory: CreditedTrajectory) -> dict[str, Any]:
         "rewards": rewards,
         "metrics": {"forfeit": float(episode.forfeited_by == seat)},
         "info": {
-            "turn_rewards": [found.reward for found in turns],
-            "turn_advantages": [found.advantage for found in turns],
+            "turn_rewards": [credited_turn.reward for credited_turn in turns],
+            "turn_advantages": [credited_turn.advantage for credited_turn in turns],
         },
-        **{"is_completed": True, "ok": True},
+        "is_completed": True,
+        "ok": True,
         "stop_condition": "max_turns" if episode.truncated else "agent_completed",
     }
 
@@ -247,46 +255,52 @@ def _nodes(turns: Sequence[CreditedTurn]) -> list[dict[str, Any]]:
     tokens along a path are those that the model read and wrote.
     """
     nodes: list[dict[str, Any]] = []
-    known: dict[tuple[int | None, str, str], int] = {}  # node by parent and message
-    read: dict[int | None, list[int]] = {None: []}  # tokens of the path to a node
+    node_of: dict[tuple[int | None, str, str], int] = {}  # node by parent and message
+    path_tokens: dict[int | None, list[int]] = {
+        None: []
+    }  # tokens of the path to a node
 
     def node(parent: int | None, role: str, content: str, **fields: Any) -> int:
         message = {"role": role, "content": content}
         nodes.append({"parent": parent, "message": message, **fields})
-        known[parent, role, content] = len(nodes) - 1
-        read[len(nodes) - 1] = read[parent]
+        node_of[parent, role, content] = len(nodes) - 1
+        path_tokens[len(nodes) - 1] = path_tokens[parent]
         return len(nodes) - 1
 
-    for found in turns:
-        turn = found.turn
+    for credited_turn in turns:
+        turn = credited_turn.turn
         messages = [(m["role"], _valid(m["content"])) for m in turn.messages]
         prompt = list(messages)
         ids = list(turn.prompt_ids or ())
         parent: int | None = None
-        while prompt and (parent, *prompt[0]) in known:
-            parent = known[parent, *prompt.pop(0)]
-        if ids[: len(read[parent])] != read[parent]:  # the tokens are no continuation
+        while prompt and (parent, *prompt[0]) in node_of:
+            parent = node_of[parent, *prompt.pop(0)]
+        if (
+            ids[: len(path_tokens[parent])] != path_tokens[parent]
+        ):  # the tokens are no continuation
             parent, prompt = None, messages
-            known.clear()
+            node_of.clear()
         for role, content in prompt:
             parent = node(parent, role, content)
-        new = ids[len(read[parent]) :]
-        reply = node(parent, "assistant", _valid(turn.reply), **_sampled(found, new))
-        read[reply] = ids + list(turn.token_ids or ())
+        new = ids[len(path_tokens[parent]) :]
+        reply = node(
+            parent, "assistant", _valid(turn.reply), **_sampled(credited_turn, new)
+        )
+        path_tokens[reply] = ids + list(turn.token_ids or ())
     return nodes
 
 
-def _sampled(found: CreditedTurn, new: Sequence[int]) -> dict[str, Any]:
+def _sampled(credited_turn: CreditedTurn, new: Sequence[int]) -> dict[str, Any]:
     """The fields of a reply's node: its tokens, after those of the prompt that are new."""
-    ids = found.turn.token_ids
+    ids = credited_turn.turn.token_ids
     if ids is None:
         return {"sampled": True}
     return {
         "sampled": True,
         "token_ids": [*map(int, new), *map(int, ids)],
         "mask": [False] * len(new) + [True] * len(ids),
-        "logprobs": [float(x) for x in found.turn.logprobs or ()],
-        "advantages": found.token_advantages,
+        "logprobs": [float(x) for x in credited_turn.turn.logprobs or ()],
+        "advantages": credited_turn.token_advantages,
     }
 
 
@@ -345,7 +359,7 @@ def export(
     recorded = list(episodes)
     if not recorded:
         raise ValueError("want at least one episode, got none")
-    found = credited(
+    credited_trajectories = credited(
         recorded,
         estimator,
         policies=policies,
@@ -353,7 +367,11 @@ def export(
         within_turn=within_turn,
         **options,
     )
-    return [entry for trajectory in found for entry in _FORMS[to](trajectory)]
+    return [
+        entry
+        for trajectory in credited_trajectories
+        for entry in _FORMS[to](trajectory)
+    ]
 
 
 def _as_messages(trajectory: CreditedTrajectory) -> list[dict[str, Any]]:
@@ -361,20 +379,25 @@ def _as_messages(trajectory: CreditedTrajectory) -> list[dict[str, Any]]:
     episode = trajectory.episode
     return [
         {
-            "messages": [*_prompt(found), {"role": "assistant", "content": turn.reply}],
-            "advantage": found.advantage,
-            "token_advantages": found.token_advantages,
-            "reward": found.reward,
+            "messages": [
+                *_prompt(credited_turn),
+                {"role": "assistant", "content": turn.reply},
+            ],
+            "advantage": credited_turn.advantage,
+            "token_advantages": credited_turn.token_advantages,
+            "reward": credited_turn.reward,
             "return": float(episode.returns[trajectory.seat]),
-            **{
-                "prompt_ids": _ints(turn.prompt_ids),
-                "token_ids": _ints(turn.token_ids),
-            },
-            **{"game": episode.game, "seed": episode.seed, "sample": episode.sample},
-            **{"episode": trajectory.number, "seat": turn.seat, "turn": turn.index},
+            "prompt_ids": _ints(turn.prompt_ids),
+            "token_ids": _ints(turn.token_ids),
+            "game": episode.game,
+            "seed": episode.seed,
+            "sample": episode.sample,
+            "episode": trajectory.number,
+            "seat": turn.seat,
+            "turn": turn.index,
         }
-        for found in trajectory.turns
-        for turn in (found.turn,)
+        for credited_turn in trajectory.turns
+        for turn in (credited_turn.turn,)
     ]
 
 
@@ -383,32 +406,39 @@ def _as_steps(trajectory: CreditedTrajectory) -> list[dict[str, Any]]:
     episode, last = trajectory.episode, len(trajectory.turns) - 1
     steps = [
         {
-            "observation": {"messages": _prompt(found), "reply": found.turn.reply},
-            "reward": found.reward,
+            "observation": {
+                "messages": _prompt(credited_turn),
+                "reply": credited_turn.turn.reply,
+            },
+            "reward": credited_turn.reward,
             "done": place == last,
             "metadata": {
-                "advantage": found.advantage,
-                "token_advantages": found.token_advantages,
-                "prompt_token_ids": _ints(found.turn.prompt_ids),
-                "completion_token_ids": _ints(found.turn.token_ids),
+                "advantage": credited_turn.advantage,
+                "token_advantages": credited_turn.token_advantages,
+                "prompt_token_ids": _ints(credited_turn.turn.prompt_ids),
+                "completion_token_ids": _ints(credited_turn.turn.token_ids),
             },
         }
-        for place, found in enumerate(trajectory.turns)
+        for place, credited_turn in enumerate(trajectory.turns)
     ]
     return [
         {
             "steps": steps,
-            "step_rewards": [found.advantage for found in trajectory.turns],
+            "step_rewards": [
+                credited_turn.advantage for credited_turn in trajectory.turns
+            ],
             "reward": float(episode.returns[trajectory.seat]),
             "agent": f"player_{trajectory.seat}",
-            **{"game": episode.game, "seed": episode.seed, "sample": episode.sample},
+            "game": episode.game,
+            "seed": episode.seed,
+            "sample": episode.sample,
             "episode": trajectory.number,
         }
     ]
 
 
-def _prompt(found: CreditedTurn) -> list[dict[str, str]]:
-    return [dict(message) for message in found.turn.messages]
+def _prompt(credited_turn: CreditedTurn) -> list[dict[str, str]]:
+    return [dict(message) for message in credited_turn.turn.messages]
 
 
 def _ints(ids: Sequence[int] | None) -> list[int] | None:
@@ -429,12 +459,14 @@ def _group_credit(
     options: Mapping[str, Any],
 ) -> list[list[float]]:
     """The advantage of each turn, from the turn rewards and the group of each trajectory."""
-    counts = [len(own) for own in rewards]
+    counts = [len(turn_rewards) for turn_rewards in rewards]
     keys = list(dict.fromkeys(groups))
     episode = np.repeat(np.arange(len(counts)), counts)
     turn = np.concatenate([np.arange(count) for count in counts])
     batch = TurnBatch(
-        reward=np.concatenate([np.asarray(own, np.float64) for own in rewards]),
+        reward=np.concatenate(
+            [np.asarray(turn_rewards, np.float64) for turn_rewards in rewards]
+        ),
         game=np.zeros_like(episode),
         episode=episode,
         seat=np.zeros_like(episode),
@@ -443,8 +475,8 @@ def _group_credit(
         terminated=turn == np.array(counts)[episode] - 1,
         truncated=np.zeros(len(episode), bool),
     )
-    found = np.asarray(estimate(estimator, batch, **options).advantage, np.float64)
-    return [part.tolist() for part in np.split(found, np.cumsum(counts)[:-1])]
+    advantages = np.asarray(estimate(estimator, batch, **options).advantage, np.float64)
+    return [part.tolist() for part in np.split(advantages, np.cumsum(counts)[:-1])]
 
 
 def for_trl(estimator: str | Estimator, **options: Any) -> Callable[..., Any]:
@@ -456,8 +488,10 @@ def for_trl(estimator: str | Estimator, **options: Any) -> Callable[..., Any]:
 
     def advantages(rewards: Any, num_generations: int, **_: Any) -> Any:
         groups = [place // num_generations for place in range(len(rewards))]
-        paid = [[value] for value in rewards.tolist()]
-        return rewards.new_tensor(_group_credit(paid, groups, estimator, options))[:, 0]
+        turn_rewards = [[value] for value in rewards.tolist()]
+        return rewards.new_tensor(
+            _group_credit(turn_rewards, groups, estimator, options)
+        )[:, 0]
 
     return advantages
 
@@ -473,19 +507,21 @@ def for_verl(estimator: str | Estimator, **options: Any) -> Callable[..., Any]:
     def advantages(
         token_level_rewards: Any, response_mask: Any, index: Any, **_: Any
     ) -> tuple[Any, Any]:
-        paid = np.asarray(token_level_rewards.detach().cpu(), np.float64)
+        token_rewards = np.asarray(token_level_rewards.detach().cpu(), np.float64)
         mask = np.asarray(response_mask.detach().cpu(), bool)
-        before = np.pad(mask & (paid == 0), ((0, 0), (1, 0)))[:, :-1]
+        before = np.pad(mask & (token_rewards == 0), ((0, 0), (1, 0)))[:, :-1]
         number = np.cumsum(mask & ~before, axis=1) - 1  # of the turn of each token
         rows = [
-            np.bincount(own.clip(0), values, own.max(initial=0) + 1).tolist()
-            for own, values in zip(number, paid, strict=True)
+            np.bincount(
+                turn_of_token.clip(0), values, turn_of_token.max(initial=0) + 1
+            ).tolist()
+            for turn_of_token, values in zip(number, token_rewards, strict=True)
         ]
         credit = _group_credit(rows, list(index), estimator, options)
         of_turns = np.stack(
             [np.array(c)[n.clip(0)] for c, n in zip(credit, number, strict=True)]
         )
-        to_go = paid[:, ::-1].cumsum(1)[:, ::-1]
+        to_go = token_rewards[:, ::-1].cumsum(1)[:, ::-1]
         as_tensor = token_level_rewards.new_tensor
         return as_tensor(of_turns * mask), as_tensor(to_go * mask)
 

@@ -63,12 +63,12 @@ def needs(*columns: str, **more: Any) -> Callable[[F], F]:
     declared = Needs(columns, **more)
 
     def declare(estimator: F) -> F:
-        known = inspect.signature(estimator).parameters
+        parameters = inspect.signature(estimator).parameters
         for option in (declared.paid_part, *(declared.return_bounds or ())):
-            if option is not None and option not in known:
+            if option is not None and option not in parameters:
                 raise ValueError(
                     f"want an option of the estimator, got {option!r}; "
-                    f"it has {', '.join(list(known)[1:]) or 'none'}"
+                    f"it has {', '.join(list(parameters)[1:]) or 'none'}"
                 )
         estimator.__dict__["needs"] = declared
         return estimator

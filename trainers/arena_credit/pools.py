@@ -92,10 +92,10 @@ def pools_by(turns: Trajectories, names: Sequence[str], whole: bool = False) -> 
     Raises:
         ValueError: unknown column, or one that is not constant on trajectories.
     """
-    known = OF_TRAJECTORIES if whole else (*POOL_COLUMNS, "num_turns")
+    allowed_columns = OF_TRAJECTORIES if whole else (*POOL_COLUMNS, "num_turns")
     names = column_names(names)
     for name in names:
-        check_choice("pool columns", name, known)
+        check_choice("pool columns", name, allowed_columns)
     if "group" in names and "game" not in names:
         names = ("game", *names)
     columns = [
@@ -108,12 +108,12 @@ def pools_by(turns: Trajectories, names: Sequence[str], whole: bool = False) -> 
     return Pools(names, key, index)
 
 
-def only(pools: Pools, chosen: Bools) -> Pools:
+def only(pools: Pools, selected: Bools) -> Pools:
     """The pools of the chosen turns; `of` has these turns only, and no pool is empty."""
-    if chosen.all():
+    if selected.all():
         return pools
-    kept, of = np.unique(pools.of[chosen], return_inverse=True)
-    return Pools(pools.names, pools.key[kept], of.ravel().astype(np.int64))
+    pool_numbers, of = np.unique(pools.of[selected], return_inverse=True)
+    return Pools(pools.names, pools.key[pool_numbers], of.ravel().astype(np.int64))
 
 
 def column_names(names: Sequence[str]) -> tuple[str, ...]:
@@ -336,10 +336,10 @@ def with_inner(credit: Credit, inner: Credit) -> Credit:
     return credit._replace(report=replace(credit.report, within=inner.report))
 
 
-def check_choice(name: str, value: str, known: Sequence[str]) -> None:
+def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
     """Raises ValueError unless an option has one of the known values."""
-    if value not in known:
-        raise ValueError(f"want {name} among {', '.join(known)}, got {value!r}")
+    if value not in choices:
+        raise ValueError(f"want {name} among {', '.join(choices)}, got {value!r}")
 
 
 def check_range(name: str, value: float, low: float, high: float) -> None:
@@ -360,8 +360,8 @@ SPREADS = ("none", "std", "rms")
 
 def unit_scale(std: Floats, eps: float) -> Floats:
     """float64[P]: 1 / (std + eps), and 0 where a pool is flat (`beyond_rounding`)."""
-    known = beyond_rounding(std)
-    return 1.0 / (np.where(known > 0, known, np.inf) + eps)
+    spread = beyond_rounding(std)
+    return 1.0 / (np.where(spread > 0, spread, np.inf) + eps)
 
 
 def scaled_credit(
@@ -496,14 +496,16 @@ def mean_of_others(
     >>> mean_of_others(one, np.array([0, 0, 1]), np.array([1.0, 2.0, 6.0]))
     array([6. , 6. , 1.5])
     """
-    own, examples = number([pools.of, whose], len(whose))
-    entered, pool_of, own_of = values[where], pools.of[where], own[where]
+    owner, examples = number([pools.of, whose], len(whose))
+    entered, pool_of, owner_of = values[where], pools.of[where], owner[where]
     stats = moments(entered, pool_of, len(pools.key))
     total = np.bincount(pool_of, entered, len(pools.key))[pools.of[examples]]
-    others = total - np.bincount(own_of, entered, len(examples))
-    size = stats.size[pools.of[examples]] - np.bincount(own_of, minlength=len(examples))
+    others = total - np.bincount(owner_of, entered, len(examples))
+    size = stats.size[pools.of[examples]] - np.bincount(
+        owner_of, minlength=len(examples)
+    )
     mean = np.where(size > 0, others / np.maximum(size, 1), 0.0)
-    return np.asarray(mean[own])
+    return np.asarray(mean[owner])
 
 
 def best_of_others(values: Floats, pool: Ints) -> Floats:
@@ -679,16 +681,18 @@ def warn_of_flat_pools(name: str, report: PoolReport) -> None:
     Pools within pools are only looked at if no outer pool is flat. The text is the same for
     all batches, so that Python shows it once.
     """
-    found = report
+    flat_report = report
     if report.within is not None and not (report.zeros == 1).any():
-        found = report.within
-    if (found.zeros == 1).any():
-        what = (
-            "the advantages are" if found is report else "a part of the advantages is"
+        flat_report = report.within
+    if (flat_report.zeros == 1).any():
+        subject = (
+            "the advantages are"
+            if flat_report is report
+            else "a part of the advantages is"
         )
         warnings.warn(
-            f"estimator {name!r}: a pool by ({', '.join(found.names)}) holds a single "
-            f"value or equal values, so {what} 0 there; `report` of the result lists the "
+            f"estimator {name!r}: a pool by ({', '.join(flat_report.names)}) holds a single "
+            f"value or equal values, so {subject} 0 there; `report` of the result lists the "
             "pools",
             FlatPoolWarning,
             stacklevel=3,

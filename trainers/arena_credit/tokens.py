@@ -21,13 +21,13 @@ NEEDED_WITHIN: Mapping[str, tuple[str, ...]] = {
 WITHIN_TURN = tuple(NEEDED_WITHIN)
 
 
-def credit_within(turns: Trajectories, advantage: Floats, how: str) -> Floats:
+def credit_within(turns: Trajectories, advantage: Floats, within_turn: str) -> Floats:
     """Advantages of tokens from those of their turns, for `within_turn`.
 
     Args:
         turns: the turns that count, with the columns of `NEEDED_WITHIN`.
         advantage: float64[M], of these turns.
-        how: `"entropy"` is `by_token_entropy`, `"values"` is `by_value_differences` with
+        within_turn: `"entropy"` is `by_token_entropy`, `"values"` is `by_value_differences` with
             λ = 1.
 
     Returns:
@@ -37,8 +37,12 @@ def credit_within(turns: Trajectories, advantage: Floats, how: str) -> Floats:
         ValueError: an entropy below 0.
     """
     num_tokens = turns.column("num_tokens")
-    column = turns.column(f"tokens.{'entropy' if how == 'entropy' else 'value'}")
-    redistribute = by_token_entropy if how == "entropy" else by_value_differences
+    column = turns.column(
+        f"tokens.{'entropy' if within_turn == 'entropy' else 'value'}"
+    )
+    redistribute = (
+        by_token_entropy if within_turn == "entropy" else by_value_differences
+    )
     credited = redistribute(advantage, num_tokens, column)
     return np.where(np.repeat(turns.unselected, num_tokens), credited, 0.0)
 

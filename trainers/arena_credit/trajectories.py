@@ -67,9 +67,9 @@ class Trajectories:
         num = self.batch.num_tokens
         if num is None:
             raise ValueError("want the column 'num_tokens' in the turn batch, got None")
-        own = num[self.row]
-        shift = (np.cumsum(num) - num)[self.row] - (np.cumsum(own) - own)
-        return np.repeat(shift, own) + np.arange(int(own.sum()))
+        lengths = num[self.row]
+        shift = (np.cumsum(num) - num)[self.row] - (np.cumsum(lengths) - lengths)
+        return np.repeat(shift, lengths) + np.arange(int(lengths.sum()))
 
     @property
     def unselected(self) -> Bools:
@@ -103,14 +103,14 @@ class Trajectories:
         Raises:
             ValueError: the wrong number of advantages, or no column `num_tokens`.
         """
-        what, rows, size = "turn", self.row, len(self.batch.reward)
+        unit, rows, size = "turn", self.row, len(self.batch.reward)
         if per_token:
             num: Any = self.batch.num_tokens  # token_row raises for None
-            what, rows = "token", self.token_row
+            unit, rows = "token", self.token_row
             size = int(num.sum())
         if len(advantage) != len(rows):
             raise ValueError(
-                f"want {len(rows)} advantages, one per {what}, got {len(advantage)}"
+                f"want {len(rows)} advantages, one per {unit}, got {len(advantage)}"
             )
         column = np.zeros(size)
         column[rows] = advantage
@@ -186,22 +186,22 @@ def discounted_sums(
     array([3., 4., 4., 8.])
     """
     longest = int(left.max(initial=0)) + 1
-    wanted = longest if num_terms is None else min(num_terms, longest)
-    if wanted < longest:
-        return _windows(values, left, discount, wanted)
+    window = longest if num_terms is None else min(num_terms, longest)
+    if window < longest:
+        return _windows(values, left, discount, window)
     total = values.copy()
     span = 1
-    while span < wanted:
+    while span < window:
         _extend(total, total, left, discount, span)
         span *= 2
     return total
 
 
-def _windows(values: Floats, left: Ints, discount: float, wanted: int) -> Floats:
-    """Sums over `wanted` values, or up to the run's end, by digits of `wanted`."""
+def _windows(values: Floats, left: Ints, discount: float, window: int) -> Floats:
+    """Sums over `window` values, or up to the run's end, by digits of `window`."""
     total, power, done, span = np.zeros_like(values), values.copy(), 0, 1
-    while done < wanted:
-        if wanted & span:
+    while done < window:
+        if window & span:
             if done:
                 _extend(total, power, left, discount, done)
             else:
@@ -238,10 +238,10 @@ def values_after(turns: Trajectories, value: Floats) -> Floats:
     after[turns.left == 0] = 0.0
     cut = (turns.left == 0) & turns.column("truncated")
     if cut.any():
-        read = np.zeros(len(turns.batch.reward))
-        read[turns.row[cut]] = turns.column("next_value")[cut]
-        check_size("next_value", read)
-        after[cut] = read[turns.row[cut]]
+        next_value = np.zeros(len(turns.batch.reward))
+        next_value[turns.row[cut]] = turns.column("next_value")[cut]
+        check_size("next_value", next_value)
+        after[cut] = next_value[turns.row[cut]]
     return after
 
 

@@ -280,9 +280,9 @@ def poad(
     pools = pools_by(turns, ("game", "seat"))
     targets = advantage[ends + 1 - num_tokens] + first
     stats = moments(targets, pools.of, len(pools.key))
-    own = np.repeat(np.arange(len(first)), num_tokens)
+    turn_of = np.repeat(np.arange(len(first)), num_tokens)
     largest = np.zeros(len(first))
-    np.maximum.at(largest, own, np.abs(advantage))
+    np.maximum.at(largest, turn_of, np.abs(advantage))
     return with_report(largest, pools, stats)._replace(advantage=advantage)
 
 

@@ -246,8 +246,8 @@ def rloo(turns: Trajectories, *, pool: Sequence[str] = ("group", "seat")) -> Cre
     """
     pools = pools_by(turns, pool, whole=True)
     returns = whole_returns(turns, turns.column("reward"))
-    own = turns.batch.tree[turns.row]  # the episode or tree that is left out
-    advantage = returns - mean_of_others(pools, own, returns, turns.first)
+    tree = turns.batch.tree[turns.row]  # the episode or tree that is left out
+    advantage = returns - mean_of_others(pools, tree, returns, turns.first)
     stats = moments(returns[turns.first], pools.of[turns.first], len(pools.key))
     return with_report(advantage, pools, stats)
 
@@ -310,8 +310,10 @@ def flow_grpo(
     pools = pools_by(turns, pool, whole=True)
     outcomes = returns_to_go(turns, reward)[turns.first]
     sizes = sizes_to_go(turns, reward)[turns.first]
-    own = pools.of[turns.first]
-    advantage, stats = relative(outcomes, own, len(pools.key), "std", ddof, eps, sizes)
+    pool_of = pools.of[turns.first]
+    advantage, stats = relative(
+        outcomes, pool_of, len(pools.key), "std", ddof, eps, sizes
+    )
     return with_report(advantage[turns.index], pools, stats)
 
 
@@ -376,11 +378,11 @@ def grpo_passk(
     """
     pools = pools_by(turns, pool, whole=True)
     returns = returns_to_go(turns, turns.column("reward"))[turns.first]
-    own = pools.of[turns.first]
+    pool_of = pools.of[turns.first]
     sizes = sizes_to_go(turns, turns.column("reward"))[turns.first]
-    _, stats = relative(returns, own, len(pools.key), scale, ddof, eps, sizes)
-    lead = np.maximum(returns - best_of_others(returns, own), 0.0)
-    lead[stats.size[own] == 1] = 0.0
+    _, stats = relative(returns, pool_of, len(pools.key), scale, ddof, eps, sizes)
+    lead = np.maximum(returns - best_of_others(returns, pool_of), 0.0)
+    lead[stats.size[pool_of] == 1] = 0.0
     return scaled_credit(lead[turns.index], pools, stats, scale, eps)
 
 
@@ -459,8 +461,8 @@ def reinforce_plus_plus_baseline(
         np.sqrt(weight @ sizes**2 / max(total, 1)),
     )
     result = centred * unit_scale(std, eps)
-    found = credit.report
-    stats = Moments(found.size, found.mean, found.std)
+    report = credit.report
+    stats = Moments(report.size, report.mean, report.std)
     return with_report(result, pools_by(turns, pool, whole=True), stats)
 
 
@@ -525,15 +527,17 @@ def canon(
     check_choice("metric", metric, METRICS)
     check_range("mu", mu, 0, 1)
     pools = pools_by(turns, pool, whole=True)
-    own = pools.of[turns.first]
+    pool_of = pools.of[turns.first]
     returns = returns_to_go(turns, turns.column("reward"))[turns.first]
-    stats = moments(returns, own, len(pools.key))
+    stats = moments(returns, pool_of, len(pools.key))
     order = np.lexsort(
-        (turns.column("episode")[turns.first], _metric(turns, metric), own)
+        (turns.column("episode")[turns.first], _metric(turns, metric), pool_of)
     )
-    rank = np.empty(len(own), np.int64)
-    rank[order] = np.arange(len(own)) - (np.cumsum(stats.size) - stats.size)[own[order]]
-    half = 2 * own + (rank >= stats.size[own] // 2)
+    rank = np.empty(len(pool_of), np.int64)
+    rank[order] = (
+        np.arange(len(pool_of)) - (np.cumsum(stats.size) - stats.size)[pool_of[order]]
+    )
+    half = 2 * pool_of + (rank >= stats.size[pool_of] // 2)
     halves = moments(returns, half, 2 * len(pools.key))
     opposite = half ^ 1
     mean = np.where(halves.size[opposite] > 0, halves.mean[opposite], returns)
@@ -640,8 +644,8 @@ def rae(
     stats = moments(returns, pools.of[turns.first], len(pools.key))
     rows = [[*key, value] for key, value in sorted(baselines.items())]
     advantage = relative[turns.index] * discount**turns.left
-    found = {"pool": list(pools.names), "baselines": rows}
-    return with_report(advantage, pools, stats, found)
+    next_state = {"pool": list(pools.names), "baselines": rows}
+    return with_report(advantage, pools, stats, next_state)
 
 
 @needs("team")
@@ -755,19 +759,19 @@ def matpo(
     array([-1.,  1.,  1.])
     """
     root = _roots(turns)
-    known = root >= 0
+    has_root = root >= 0
     pools = pools_by(turns, pool, whole=True)
     reward, num = turns.column("reward"), len(turns.first)
     planners = np.flatnonzero(root == np.arange(num))
     whole, sizes = np.zeros((2, num))  # a planner's return and sizes, at its own place
-    for sums, paid in ((whole, reward), (sizes, np.abs(reward))):
-        np.add.at(sums, root[known], np.bincount(turns.index, paid)[known])
-    own = pools.of[turns.first][planners]
+    for sums, values in ((whole, reward), (sizes, np.abs(reward))):
+        np.add.at(sums, root[has_root], np.bincount(turns.index, values)[has_root])
+    pool_of = pools.of[turns.first][planners]
     scaled = ("std", ddof, eps, sizes[planners])
-    advantage, stats = relative(whole[planners], own, len(pools.key), *scaled)
+    advantage, stats = relative(whole[planners], pool_of, len(pools.key), *scaled)
     share = np.zeros(len(root))
     share[planners] = advantage
-    share = np.where(known, share[root], 0.0)
+    share = np.where(has_root, share[root], 0.0)
     return with_report(share[turns.index], pools, stats)
 
 
@@ -795,8 +799,8 @@ def _roots(turns: Trajectories) -> Ints:
             f"episode {parent[several[0]]}"
         )
     root = np.where(sent, -1, np.arange(len(parent)))
-    found = sent & (seats == 1)
-    root[found] = trajectories[at[found]]
+    has_parent = sent & (seats == 1)
+    root[has_parent] = trajectories[at[has_parent]]
     for _ in range(len(root).bit_length()):
         root = np.where(root >= 0, root[root], -1)
     return root
@@ -869,9 +873,9 @@ def aepo(
     check_range("strength", strength, 0, float("inf"))
     base = episode(turns, pool=pool, ddof=ddof, eps=eps)
     entropy = turns.column("tokens.entropy")
-    own, num = _token_pools(turns, entropy_pool)
-    stats = moments(entropy, own, num)
-    z = (entropy - stats.mean[own]) * unit_scale(stats.std, 0.0)[own]
+    pool_of, num = _token_pools(turns, entropy_pool)
+    stats = moments(entropy, pool_of, num)
+    z = (entropy - stats.mean[pool_of]) * unit_scale(stats.std, 0.0)[pool_of]
     advantage = np.repeat(base.advantage, turns.column("num_tokens"))
     return base._replace(advantage=advantage * (1 + strength * z))
 
@@ -980,18 +984,18 @@ def _surprise(
     values: Floats, turns: Trajectories, names: Sequence[str], quantile: float
 ) -> Floats:
     """float64[L]: values minus a quantile of their pool, scaled to [-1, 1]."""
-    own, num = _token_pools(turns, names)
-    order = np.argsort(own, kind="stable")
-    size = np.bincount(own, minlength=num)
+    pool_of, num = _token_pools(turns, names)
+    order = np.argsort(pool_of, kind="stable")
+    size = np.bincount(pool_of, minlength=num)
     starts = np.cumsum(size) - size
     pivot = np.empty(num)
     for i, part in enumerate(np.split(values[order], starts[1:])[:num]):
         nearest = round(quantile * (len(part) - 1))
         pivot[i] = np.partition(part, nearest)[nearest]
-    relative = values - pivot[own]
+    relative = values - pivot[pool_of]
     ranked = relative[order]
-    high = np.maximum.reduceat(ranked, starts)[own]
-    low = np.minimum.reduceat(ranked, starts)[own]
+    high = np.maximum.reduceat(ranked, starts)[pool_of]
+    low = np.minimum.reduceat(ranked, starts)[pool_of]
     span = np.where(relative > 0, high, -low)
     share: Floats = np.divide(
         relative, span, out=np.zeros_like(relative), where=span > 0

@@ -127,8 +127,8 @@ def _reply_means(turns: Trajectories, pool: Sequence[str], to_go: Floats) -> Flo
     names = (*column_names(pool), "state_key")
     states = pools_by(turns, tuple(dict.fromkeys(names)))
     actions = turns.column("action")[turns.unselected]
-    found = reply_values(to_go, states.of[turns.unselected], actions)
-    return found.mean[found.of]
+    reply_pools = reply_values(to_go, states.of[turns.unselected], actions)
+    return reply_pools.mean[reply_pools.of]
 
 
 def _of_all(turns: Trajectories, unselected: Credit) -> Credit:
@@ -428,15 +428,17 @@ def stratified_grpo(
     """
     check_range("blend", blend, 0, 1)
     pools = pools_by(turns, pool, whole=True)
-    own = pools_by(turns, (*pool, *column_names(strata)), whole=True)
+    strata_pools = pools_by(turns, (*pool, *column_names(strata)), whole=True)
     reward = turns.column("reward")
     returns = returns_to_go(turns, reward)[turns.first]
     scaled = ("std", ddof, eps, sizes_to_go(turns, reward)[turns.first])
     whole, stats = relative(returns, pools.of[turns.first], len(pools.key), *scaled)
-    within, own_stats = relative(returns, own.of[turns.first], len(own.key), *scaled)
+    within, strata_stats = relative(
+        returns, strata_pools.of[turns.first], len(strata_pools.key), *scaled
+    )
     advantage = blend * within + (1 - blend) * whole
     result = with_report(advantage[turns.index], pools, stats)
-    strata_credit = with_report(within[turns.index], own, own_stats)
+    strata_credit = with_report(within[turns.index], strata_pools, strata_stats)
     return with_inner(result, strata_credit) if blend > 0 else result
 
 
@@ -513,26 +515,26 @@ def bnpo(
     array([-0.75,  0.25,  0.25,  0.25])
     """
     pools = pools_by(turns, pool, whole=True)
-    own = pools.of[turns.first]
+    pool_of = pools.of[turns.first]
     at = turns.first
     fits, _ = number([turns.column("game")[at], turns.column("seat")[at]], len(at))
     fit = np.zeros(len(pools.key), np.int64)
-    fit[own] = fits
+    fit[pool_of] = fits
     advantage, shares, all_sizes = np.zeros((3, len(at)))
-    for paid, *bounds in _decomposed(parts, min_return, max_return):
-        reward = turns.column(paid)
+    for part, *bounds in _decomposed(parts, min_return, max_return):
+        reward = turns.column(part)
         share, width = _between(turns, returns_to_go(turns, reward)[at], *bounds)
         sizes = share + sizes_to_go(turns, reward)[at] / width
-        centred, stats = relative(share, own, len(pools.key), sizes=sizes)
+        centred, stats = relative(share, pool_of, len(pools.key), sizes=sizes)
         largest = np.zeros(len(pools.key))
-        np.maximum.at(largest, own, sizes)
+        np.maximum.at(largest, pool_of, sizes)
         weight = _weight(stats.mean, largest, fit)
         advantage += (
-            centred * np.where(beyond_rounding(stats.std) > 0, weight, 0.0)[own]
+            centred * np.where(beyond_rounding(stats.std) > 0, weight, 0.0)[pool_of]
         )
         shares += share
         all_sizes += sizes
-    stats = moments(shares, own, len(pools.key), sizes=all_sizes)
+    stats = moments(shares, pool_of, len(pools.key), sizes=all_sizes)
     return with_report(advantage[turns.index], pools, stats)
 
 
@@ -585,10 +587,10 @@ def _between(
 def _weight(p: Floats, sizes: Floats, fit: Ints) -> Floats:
     """float64[P]: 1 / f(p), f the Beta density fitted to all p of the same `fit`."""
     size, m, std = moments(p, fit, int(fit.max(initial=-1)) + 1, sizes=sizes)
-    known = (size > 1) & (beyond_rounding(std) > 0)
-    factor = m * (1 - m) / np.where(known, std**2, 1.0) - 1
-    alpha = np.where(known, np.maximum(1 + factor * m / 3, 1.0), 1.0)
-    beta = np.where(known, np.maximum(1 + factor * (1 - m) / 3, 1.0), 1.0)
+    spreads = (size > 1) & (beyond_rounding(std) > 0)
+    factor = m * (1 - m) / np.where(spreads, std**2, 1.0) - 1
+    alpha = np.where(spreads, np.maximum(1 + factor * m / 3, 1.0), 1.0)
+    beta = np.where(spreads, np.maximum(1 + factor * (1 - m) / 3, 1.0), 1.0)
     gammas = [
         math.lgamma(x) + math.lgamma(y) - math.lgamma(x + y)
         for x, y in zip(alpha.tolist(), beta.tolist(), strict=True)

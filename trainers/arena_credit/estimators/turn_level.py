@@ -160,8 +160,8 @@ def mars_loo(
     averaged = _averaged(turns, baseline)
     pools = pools_by(turns, pool, whole=baseline == "episode_returns")
     to_go = returns_to_go(turns, turns.column("reward"), discount)
-    own = turns.batch.tree[turns.row]  # the episode or tree that is left out
-    advantage = to_go - mean_of_others(pools, own, to_go, averaged)
+    tree = turns.batch.tree[turns.row]  # the episode or tree that is left out
+    advantage = to_go - mean_of_others(pools, tree, to_go, averaged)
     stats = moments(to_go[averaged], pools.of[averaged], len(pools.key))
     return with_report(advantage, pools, stats)
 
@@ -278,9 +278,9 @@ def mars_released(
         values, sizes = values / spread, sizes / spread
     values, sizes = returns_to_go(turns, values), sizes_to_go(turns, sizes)
     if advantage_norm == "mean":
-        for one in SEATS:
-            own = seat == one
-            values[own] = centre_distinct(values[own], sizes[own])
+        for number in SEATS:
+            of_seat = seat == number
+            values[of_seat] = centre_distinct(values[of_seat], sizes[of_seat])
     if whiten_advantages:
         values = values - (num_tokens * values).sum() / max(int(num_tokens.sum()), 1)
         values = values / _token_spread(values, num_tokens)
@@ -416,42 +416,50 @@ def random_effects(
     return scaled_credit(advantage, pools, stats, scale, eps)
 
 
-def _paid_before(turns: Trajectories, pools: Pools, paid: bool) -> list[Floats]:
-    """float64[M] each: rewards before a turn, less their mean in the pool; 0 unless `paid`.
+def _paid_before(turns: Trajectories, pools: Pools, with_paid: bool) -> list[Floats]:
+    """float64[M] each: rewards before a turn, less their mean in the pool; 0 unless `with_paid`.
 
     And the sum of squares that rounding may have made of them in the pool: where all others
     were paid alike, theirs is no more, and depends on the own episode.
     """
-    reward = turns.column("reward") * paid
-    found = whole_returns(turns, reward) - returns_to_go(turns, reward)
+    reward = turns.column("reward") * with_paid
+    earlier = whole_returns(turns, reward) - returns_to_go(turns, reward)
     sizes = sizes_to_go(turns, reward)[turns.first][turns.index]
-    mean = moments(found, pools.of, len(pools.key)).mean
+    mean = moments(earlier, pools.of, len(pools.key)).mean
     rounding = np.bincount(pools.of, (ROUNDED * sizes) ** 2)[pools.of]
-    return [found - mean[pools.of], np.asarray(rounding, np.float64)]
+    return [earlier - mean[pools.of], np.asarray(rounding, np.float64)]
 
 
 def _baseline(
-    turns: Trajectories, pools: Pools, to_go: Floats, centre: Floats, *known: Floats
+    turns: Trajectories,
+    pools: Pools,
+    to_go: Floats,
+    centre: Floats,
+    *before_and_rounding: Floats,
 ) -> Floats:
     """float64[M]: the mean of others, adjusted and shrunk; 0 where there are none."""
     tree = turns.batch.tree[turns.row]  # the episode or tree that is left out
     _, begins, of = np.unique(tree, return_index=True, return_inverse=True)
     group = turns.column("group")[begins][of]  # a tree is in one group
-    own, examples = number([pools.of, tree], len(tree))
+    owner, examples = number([pools.of, tree], len(tree))
     cell, first = number([pools.of, group], len(tree))
-    others = _Others(own, cell[examples], cell, pools.of[first])
+    others = _Others(owner, cell[examples], cell, pools.of[first])
     values = to_go - centre[pools.of]  # small numbers, for the sums of squares
     slope = np.zeros(len(examples))
     products = [others.products(values, values)]
-    before, rounding = known
+    before, rounding = before_and_rounding
     if before.any():
         products += [others.products(values, before), others.products(before, before)]
-        square, product, paid = (total for total, _, _ in products)
-        paid = np.where(paid > rounding[examples], paid, 0.0)
-        slope = _slope(others.freedom, square, product, paid)
+        square, product, before_squares = (total for total, _, _ in products)
+        before_squares = np.where(
+            before_squares > rounding[examples], before_squares, 0.0
+        )
+        slope = _slope(others.freedom, square, product, before_squares)
     powers = (np.ones_like(slope), -2 * slope, slope**2)
     within, between = (
-        np.maximum(sum(p * one[i] for p, one in zip(powers, products, strict=False)), 0)
+        np.maximum(
+            sum(p * sums[i] for p, sums in zip(powers, products, strict=False)), 0
+        )
         for i in (1, 2)
     )
     weight = others.m * np.where(others.known, between, 1.0)
@@ -460,24 +468,26 @@ def _baseline(
     w = np.where(others.other_size > 0, w, 1.0) * (others.m > 0)
     (group_y, rest_y), (group_x, rest_x) = map(others.means, (values, before))
     mean = (1 - w) * (rest_y - slope * rest_x) + w * (group_y - slope * group_x)
-    whole = mean[own] + slope[own] * before + centre[pools.of]
-    return np.where((others.size == 0)[own], 0.0, whole)
+    whole = mean[owner] + slope[owner] * before + centre[pools.of]
+    return np.where((others.size == 0)[owner], 0.0, whole)
 
 
-def _slope(freedom: Floats, square: Floats, product: Floats, paid: Floats) -> Floats:
+def _slope(freedom: Floats, square: Floats, product: Floats, squares: Floats) -> Floats:
     """The slope of the values by what was paid, times max(0, 1 - 1 / F); float64[O].
 
     Args:
         freedom: degrees of freedom that the means leave; the slope takes one more.
         square: sum of value², around the means.
         product: likewise of value · paid.
-        paid: likewise of paid².
+        squares: likewise of paid².
     """
-    has = (paid > 0) & (freedom > 1)
-    slope = np.divide(product, paid, where=has, out=np.zeros_like(paid))
+    has = (squares > 0) & (freedom > 1)
+    slope = np.divide(product, squares, where=has, out=np.zeros_like(squares))
     explained = slope * product
-    rest = np.maximum(square - explained, 0) / np.maximum(freedom - 1, 1)
-    noise = np.divide(rest, explained, where=explained > 0, out=np.ones_like(rest))
+    residual = np.maximum(square - explained, 0) / np.maximum(freedom - 1, 1)
+    noise = np.divide(
+        residual, explained, where=explained > 0, out=np.ones_like(residual)
+    )
     return np.asarray(slope * np.maximum(1 - noise, 0), np.float64)
 
 
@@ -485,7 +495,7 @@ class _Others:
     """Sums over the values of a pool that have another owner; float64[O], by owner in a pool.
 
     Args:
-        own: int64[M], owner of each value in its pool.
+        owner: int64[M], owner of each value in its pool.
         c: int64[O], group in a pool (cell) of each owner.
         cell: int64[M], likewise of each value.
         pool: int64[C], pool of each cell.
@@ -496,10 +506,10 @@ class _Others:
         freedom: degrees of freedom within groups; around one mean if no group has two.
     """
 
-    def __init__(self, own: Ints, c: Ints, cell: Ints, pool: Ints) -> None:
-        self._own, self._c, self._cell, self._pool = own, c, cell, pool
+    def __init__(self, owner: Ints, c: Ints, cell: Ints, pool: Ints) -> None:
+        self._own, self._c, self._cell, self._pool = owner, c, cell, pool
         n = self._n = np.bincount(cell).astype(np.float64)
-        self.m = n[c] - np.bincount(own)
+        self.m = n[c] - np.bincount(owner)
         self.other_size = self._by_pool(n) - n[c]
         self.size = self.other_size + self.m
         groups = self._by_pool(np.ones_like(n)) - (self.m == 0)
@@ -515,10 +525,12 @@ class _Others:
         """Of the others in the own group, and of the other groups; 0 where there are none."""
         total, mine = np.bincount(self._cell, values), np.bincount(self._own, values)
         of_group = (total[self._c] - mine) / np.maximum(self.m, 1)
-        rest = self._by_pool(total) - total[self._c]
+        other_total = self._by_pool(total) - total[self._c]
         return (
             np.where(self.m > 0, of_group, 0.0),
-            np.where(self.other_size > 0, rest / np.maximum(self.other_size, 1), 0.0),
+            np.where(
+                self.other_size > 0, other_total / np.maximum(self.other_size, 1), 0.0
+            ),
         )
 
     def products(self, x: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
@@ -546,8 +558,8 @@ class _Others:
         return total, within, (apart / self._free - within) / self._per_group
 
     def _by_pool(self, of_cell: Floats | Ints) -> Floats:
-        found = np.bincount(self._pool, of_cell)[self._pool[self._c]]
-        return np.asarray(found, np.float64)
+        pool_sums = np.bincount(self._pool, of_cell)[self._pool[self._c]]
+        return np.asarray(pool_sums, np.float64)
 
 
 @needs("rewards.game", paid_part="outcome")
@@ -617,17 +629,17 @@ def mt_grpo(
     """
     check_range("coefficient", coefficient, 0, float("inf"))
     pools = pools_by(turns, pool, whole=True)
-    own, num = pools.of[turns.first], len(pools.key)
-    paid, paid_size, verdict, verdict_size = (
+    pool_of, num = pools.of[turns.first], len(pools.key)
+    total, total_size, verdict, verdict_size = (
         sums(turns, turns.column(name))[turns.first]
         for name in ("reward", f"rewards.{outcome}")
         for sums in (returns_to_go, sizes_to_go)
     )
     scaled = ("std", ddof, eps)
-    whole, stats = relative(paid, own, num, *scaled, paid_size)
-    late, _ = relative(verdict, own, num, *scaled, verdict_size)
-    both = paid_size + verdict_size
-    besides, _ = relative(paid - verdict, own, num, *scaled, both)
+    whole, stats = relative(total, pool_of, num, *scaled, total_size)
+    late, _ = relative(verdict, pool_of, num, *scaled, verdict_size)
+    both = total_size + verdict_size
+    besides, _ = relative(total - verdict, pool_of, num, *scaled, both)
     alone = turns.left[turns.first] == 0
     early = np.where(alone, whole, late + coefficient * besides)
     advantage = late[turns.index]
@@ -718,27 +730,29 @@ def adca(
     stats = _moments(turns, label, pools, count)
     spread = np.sqrt(stats.std**2 + eps)[pools.of]
     relative = label - stats.mean[pools.of]
-    paid = judge_weight * np.divide(
+    turn_credit = judge_weight * np.divide(
         relative,
         spread,
         out=np.zeros_like(label),
         where=(beyond_rounding(stats.std) > 0)[pools.of],
     )
-    paid += np.where((turns.left == 0) | (outcome == "all_turns"), base.advantage, 0.0)
+    turn_credit += np.where(
+        (turns.left == 0) | (outcome == "all_turns"), base.advantage, 0.0
+    )
     compared = Moments(base.report.size, base.report.mean, base.report.std)
-    return with_report(returns_to_go(turns, paid), pools, compared)
+    return with_report(returns_to_go(turns, turn_credit), pools, compared)
 
 
 def _moments(turns: Trajectories, label: Floats, pools: Pools, count: str) -> Moments:
     """Moments of the labels of each pool, ddof 0."""
-    num, own = len(pools.key), pools.of[turns.first]
+    num, pool_of = len(pools.key), pools.of[turns.first]
     if count == "turns":
         return moments(label, pools.of, num, ddof=0)
     length = np.bincount(turns.index)
-    mean = moments(np.bincount(turns.index, label) / length, own, num).mean
+    mean = moments(np.bincount(turns.index, label) / length, pool_of, num).mean
     square = (label - mean[pools.of]) ** 2
     spread, whole = (
-        moments(np.bincount(turns.index, values) / length, own, num)
+        moments(np.bincount(turns.index, values) / length, pool_of, num)
         for values in (square, label**2)
     )
     std = beyond_rounding(np.sqrt(spread.mean), np.sqrt(whole.mean))

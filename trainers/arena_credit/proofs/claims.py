@@ -107,12 +107,12 @@ BIASES = ("bias_two", "bias_infinite", "bias_shared_chance")
 
 def _read() -> dict[str, Claims]:
     """The claims in `claims.toml`, by estimator."""
-    found = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+    document = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
     claims = {}
-    for name, own in found["claims"].items():
-        given = {**found["defaults"].get(own.pop("like", ""), {}), **own}
-        tuples = {k: tuple(v) for k, v in given.items() if isinstance(v, list)}
-        claims[name] = Claims(**given | tuples)
+    for name, entry in document["claims"].items():
+        fields = {**document["defaults"].get(entry.pop("like", ""), {}), **entry}
+        tuples = {k: tuple(v) for k, v in fields.items() if isinstance(v, list)}
+        claims[name] = Claims(**fields | tuples)
     return claims
 
 
@@ -135,10 +135,10 @@ def claims(**claimed: Any) -> Callable[[F], F]:
     >>> claims_of(my_estimator).bias_infinite
     'exact'
     """
-    made = Claims(**claimed)
+    declaration = Claims(**claimed)
 
     def declare(estimator: F) -> F:
-        estimator.__dict__["claims"] = made
+        estimator.__dict__["claims"] = declaration
         return estimator
 
     return declare
@@ -156,5 +156,5 @@ def claims_of(name: str | Estimator) -> Claims:
     """
     if isinstance(name, str) and name_of(name) in CLAIMS:
         return CLAIMS[name_of(name)]
-    found: Claims = getattr(find_estimator(name), "claims", Claims())
-    return found
+    declared: Claims = getattr(find_estimator(name), "claims", Claims())
+    return declared

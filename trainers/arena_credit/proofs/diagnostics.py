@@ -115,8 +115,10 @@ class Diagnostic:
     def apply(self, state: State, action: int) -> State:
         """The state after a branch, with what it pays."""
         branch = _branches(state)[action]
-        paid = _added(_added(state.paid, branch.paid), branch.side_reward)
-        return State(branch.then, paid, _added(state.side_reward, branch.side_reward))
+        payment = _added(_added(state.paid, branch.paid), branch.side_reward)
+        return State(
+            branch.then, payment, _added(state.side_reward, branch.side_reward)
+        )
 
     def returns(self, state: State) -> Sequence[float]:
         """The payments to each seat so far, with side rewards."""
@@ -135,36 +137,36 @@ def _branches(state: State) -> tuple[Branch, ...]:
     return () if state.node is None else state.node.branches
 
 
-def _added(one: tuple[float, ...], other: tuple[float, ...]) -> tuple[float, ...]:
-    return tuple(a + b for a, b in zip(one, other, strict=True))
+def _added(a_terms: tuple[float, ...], b_terms: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(a + b for a, b in zip(a_terms, b_terms, strict=True))
 
 
-def diagnostic(name: str, told: Mapping[str, Any]) -> Diagnostic:
+def diagnostic(name: str, entry: Mapping[str, Any]) -> Diagnostic:
     """The game of an entry of `diagnostics.toml`, whose head explains trees.
 
     >>> told = {"tests": "-", "about": "-", "tree": [0, "arms", {"pay": 1}, {}]}
     >>> diagnostic("arms", told).root.branches[0].paid
     (1.0,)
     """
-    facts = {name: _tuples(value) for name, value in told.items() if name in FACTS}
+    facts = {name: _tuples(value) for name, value in entry.items() if name in FACTS}
     nothing = np.zeros(len(facts.get("teams", (0,))))
 
-    def node(found: Any) -> Node:
-        seat, *rest = told[found] if isinstance(found, str) else found
+    def node(spec: Any) -> Node:
+        seat, *parts = entry[spec] if isinstance(spec, str) else spec
         if seat == "chance":
-            return Node(CHANCE, None, tuple(map(branch, rest)))
-        return Node(seat, _tuples(rest[0]), tuple(map(branch, rest[1:])))
+            return Node(CHANCE, None, tuple(map(branch, parts)))
+        return Node(seat, _tuples(parts[0]), tuple(map(branch, parts[1:])))
 
-    def branch(found: Mapping[str, Any]) -> Branch:
-        parts = (found.get(part, 0.0) for part in ("pay", "side"))
-        paid, side = (tuple((nothing + part).tolist()) for part in parts)
-        then = node(found["then"]) if "then" in found else None
-        return Branch(paid, then, found.get("p", 1.0), side)
+    def branch(spec: Mapping[str, Any]) -> Branch:
+        parts = (spec.get(part, 0.0) for part in ("pay", "side"))
+        payment, side = (tuple((nothing + part).tolist()) for part in parts)
+        then = node(spec["then"]) if "then" in spec else None
+        return Branch(payment, then, spec.get("p", 1.0), side)
 
     for by_key in ("known", "weights"):
         rows = facts.get(by_key, ())
         facts[by_key] = {(seat, knows): value for seat, knows, value in rows}
-    return Diagnostic(name=name, root=node(told["tree"]), **facts)
+    return Diagnostic(name=name, root=node(entry["tree"]), **facts)
 
 
 def _tuples(value: Any) -> Any:

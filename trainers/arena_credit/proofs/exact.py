@@ -35,10 +35,24 @@ Step = tuple[int, int, tuple[float, float]]  # seat, column, its returns before 
 Path = tuple[float, Intervals, tuple[Step, ...]]  # the first fields of a line
 COLUMNS = frozenset(
     {
-        *("team", "state_key", "action", "action_value", "value", "next_value"),
-        *("terminated", "truncated", "parent", "branch", "num_tokens", "row_length"),
-        *("rewards.game", "rewards.side_reward", "rewards.judge"),
-        *("tokens.entropy", "tokens.logprob", "tokens.value"),
+        "team",
+        "state_key",
+        "action",
+        "action_value",
+        "value",
+        "next_value",
+        "terminated",
+        "truncated",
+        "parent",
+        "branch",
+        "num_tokens",
+        "row_length",
+        "rewards.game",
+        "rewards.side_reward",
+        "rewards.judge",
+        "tokens.entropy",
+        "tokens.logprob",
+        "tokens.value",
     }
 )  # of `ExactPlay.batch`, beside the columns that every batch has
 ROUNDING = 1e-9  # numbers that differ by less are equal
@@ -83,32 +97,37 @@ class Flat(NamedTuple):
     last: Bools
     cut: Bools
 
-    def rows(self, drawn: Sequence[int] | Ints) -> Ints:
+    def rows(self, lines: Sequence[int] | Ints) -> Ints:
         """int64: the rows of all turns of some lines, one line after another."""
-        size = self.size[drawn]
-        shift = self.start[drawn] - (np.cumsum(size) - size)
+        size = self.size[lines]
+        shift = self.start[lines] - (np.cumsum(size) - size)
         return np.asarray(np.repeat(shift, size) + np.arange(size.sum()), np.int64)
 
     def probabilities(self, policy: Floats) -> Floats:
         """float64[L]: probability of each line when all seats play by float64[C]."""
-        found = self.chance.copy()
-        whose = np.repeat(np.arange(len(found)), self.size)
-        np.multiply.at(found, whose, policy[self.column])
-        return found
+        probability = self.chance.copy()
+        line_of = np.repeat(np.arange(len(probability)), self.size)
+        np.multiply.at(probability, line_of, policy[self.column])
+        return probability
 
 
 def flatten(lines: Sequence[_Line]) -> Flat:
     """The lines as arrays."""
     rows: list[tuple[Any, ...]] = []
     for line in lines:
-        own, later = [], dict[int, tuple[float, float]]()  # returns at its next turn
+        line_rows, later = (
+            [],
+            dict[int, tuple[float, float]](),
+        )  # returns at its next turn
         for k, (seat, column, before) in reversed([*enumerate(line.steps)]):
-            turn = sum(other == seat for other, *_ in line.steps[:k])
-            paid, side = map(sub, later.get(seat, line.ends[seat]), before)
+            turn = sum(earlier_seat == seat for earlier_seat, *_ in line.steps[:k])
+            reward, side = map(sub, later.get(seat, line.ends[seat]), before)
             to_go, is_last = line.ends[seat][0] - before[0], seat not in later
-            own.append((column, seat, turn, paid, side, to_go, is_last, line.cut))
+            line_rows.append(
+                (column, seat, turn, reward, side, to_go, is_last, line.cut)
+            )
             later[seat] = before
-        rows += own[::-1]
+        rows += line_rows[::-1]
     size = np.array([len(line.steps) for line in lines])
     kinds = (*[np.int64] * 3, *[np.float64] * 3, bool, bool)
     columns = map(np.array, zip(*rows, strict=True), kinds)
@@ -159,14 +178,14 @@ class ExactGame:
         player = game.current_player(state)
         if player == CHANCE:
             for outcome, p in game.chance_outcomes(state):
-                drawn = (chance * p, (*intervals, (low, low + p)), steps)
-                self._visit(game.apply(state, outcome), drawn, begin)
+                path_after = (chance * p, (*intervals, (low, low + p)), steps)
+                self._visit(game.apply(state, outcome), path_after, begin)
                 low += p
             return
         side = getattr(game, "side_reward", lambda state: [0.0] * game.num_players)
-        paid = [*zip(game.returns(state), side(state), strict=True)]
+        payments = [*zip(game.returns(state), side(state), strict=True)]
         is_cut = player >= 0 and len(steps) == self._limit
-        line = _Line(*path, paid, is_cut)
+        line = _Line(*path, payments, is_cut)
         if is_cut or (player < 0 and begin < 0):
             begin = len(self._lines)
             self._lines.append(line)
@@ -186,8 +205,12 @@ class ExactGame:
             self.keys.append(key)
             self._widths.append(len(actions))
         for column, action in enumerate(actions, self._first[key]):
-            taken = chance, intervals, (*steps, (player, column, paid[player]))
-            self._visit(game.apply(state, action), taken, begin)
+            path_after_action = (
+                chance,
+                intervals,
+                (*steps, (player, column, payments[player])),
+            )
+            self._visit(game.apply(state, action), path_after_action, begin)
 
     @cached_property
     def starts(self) -> tuple[Floats, Bools]:
@@ -275,16 +298,16 @@ class ExactPlay:
         weight = np.repeat(chance, num)
         size = len(policy)
         column, to_go = whole.column[turns], whole.to_go[turns]
-        paid = np.bincount(column, weight * to_go, size)
+        weighted_return = np.bincount(column, weight * to_go, size)
         reach = np.bincount(column, weight, size)
-        self.action_value = paid / np.where(reach > 0, reach, 1.0)
+        self.action_value = weighted_return / np.where(reach > 0, reach, 1.0)
         infoset = game.infoset
-        paid_here = np.bincount(infoset, paid)
+        infoset_return = np.bincount(infoset, weighted_return)
         reached = np.bincount(infoset, reach)
-        self.value = (paid_here / np.where(reached > 0, reached, 1.0))[infoset]
+        self.value = (infoset_return / np.where(reached > 0, reached, 1.0))[infoset]
         same = infoset[:, None] == infoset
         self.scores = np.eye(size) - same * policy
-        self.gradient = paid @ self.scores
+        self.gradient = weighted_return @ self.scores
         missing = weight * (to_go - flat.to_go[played])
         line = np.repeat(self.probability, flat.size)
         later = np.bincount(played, missing, len(flat.seat))
@@ -296,7 +319,7 @@ class ExactPlay:
 
     def batch(
         self,
-        drawn: Sequence[int] | Ints,
+        lines: Sequence[int] | Ints,
         groups: Sequence[int] | Ints | None = None,
     ) -> TurnBatch:
         """A batch with one episode per line.
@@ -306,24 +329,24 @@ class ExactPlay:
         other payments) and `judge`.
 
         Args:
-            drawn: int[B], the line of each episode.
+            lines: int[B], the line of each episode.
             groups: int[B], the group of each episode; None for one group.
         """
         flat = self.game.flat
-        rows = flat.rows(drawn)
+        rows = flat.rows(lines)
         column, seat, turn = flat.column[rows], flat.seat[rows], flat.turn[rows]
         last, cut, judge = flat.last[rows], flat.cut[rows], self.judge[column]
-        paid, side = flat.reward[rows], flat.side_reward[rows]
+        reward, side = flat.reward[rows], flat.side_reward[rows]
         zeros = np.zeros(len(rows), np.int64)
-        episode = np.repeat(np.arange(len(drawn)), flat.size[drawn])
+        episode = np.repeat(np.arange(len(lines)), flat.size[lines])
         return TurnBatch(
-            reward=paid,
+            reward=reward,
             game=zeros,
             episode=episode,
             seat=seat,
             turn=turn,
             group=zeros if groups is None else np.asarray(groups)[episode],
-            rewards={"game": paid - side, "side_reward": side, "judge": judge},
+            rewards={"game": reward - side, "side_reward": side, "judge": judge},
             team=np.asarray(self.game.game.teams)[seat],
             state_key=self.game.infoset[column],
             action=column,
@@ -343,17 +366,17 @@ class ExactPlay:
             },
         )
 
-    def summed(self, drawn: Sequence[int] | Ints, advantage: Floats) -> Floats:
+    def summed(self, lines: Sequence[int] | Ints, advantage: Floats) -> Floats:
         """float64[C]: the gradient estimate 1/B Σ A ∇log π of a batch.
 
         Args:
-            drawn: int[B], the line of each episode.
+            lines: int[B], the line of each episode.
             advantage: float64[T], of the turns of `batch(drawn)`.
         """
-        rows = self.game.flat.rows(drawn)
+        rows = self.game.flat.rows(lines)
         column = self.game.flat.column[rows]
         weight = np.bincount(column, advantage, len(self.policy))
-        return np.asarray(weight @ self.scores / len(drawn), np.float64)
+        return np.asarray(weight @ self.scores / len(lines), np.float64)
 
     def population(self, min_episodes: int) -> Ints:
         """int64[B]: lines, shuffled. The share of each is exactly its probability.
@@ -367,8 +390,8 @@ class ExactPlay:
             ValueError: no batch of at most `MAX_POPULATION` episodes has these shares.
         """
         count = self._counts(self.probability, min_episodes)
-        drawn = np.repeat(np.arange(len(count)), count)
-        return np.random.default_rng(0).permutation(drawn)
+        lines = np.repeat(np.arange(len(count)), count)
+        return np.random.default_rng(0).permutation(lines)
 
     def grouped_population(self, min_episodes: int) -> tuple[Ints, Ints]:
         """A population in groups that share the draws of chance, as groups in training do.
@@ -391,10 +414,10 @@ class ExactPlay:
         each = self._counts(likely, min_episodes)  # [S, L]
         groups = np.repeat(np.arange(len(chance)), self._counts(chance, 1))
         lines = np.arange(each.shape[1])
-        drawn = np.concatenate([np.repeat(lines, each[start]) for start in groups])
+        sampled = np.concatenate([np.repeat(lines, each[start]) for start in groups])
         group = np.repeat(np.arange(len(groups)), each[groups].sum(axis=1))
-        order = np.random.default_rng(0).permutation(len(drawn))
-        return drawn[order], group[order]
+        order = np.random.default_rng(0).permutation(len(sampled))
+        return sampled[order], group[order]
 
     def _counts(self, likely: Floats, least: int) -> Ints:
         """int64: a multiple of the probabilities in integers, of sum `least` or more."""

@@ -78,7 +78,7 @@ class Expectation(NamedTuple):
 def gradient_estimate(
     name: str | Estimator,
     play: ExactPlay,
-    drawn: Sequence[int] | Ints,
+    lines: Sequence[int] | Ints,
     turns: TurnBatch | Ints | None = None,
     **options: Any,
 ) -> Floats:
@@ -87,18 +87,18 @@ def gradient_estimate(
     Args:
         name: of the estimator, or `REINFORCE`.
         play: the game and the policy.
-        drawn: int[B], the line of each episode.
+        lines: int[B], the line of each episode.
         turns: the batch, if it is made; or int[B], the group of each episode; None for one.
         **options: of the estimator.
     """
     if not isinstance(turns, TurnBatch):
-        turns = play.batch(drawn, turns)
+        turns = play.batch(lines, turns)
     if name == REINFORCE:
         live = trajectories(turns)
         advantage = live.scatter(returns_to_go(live, live.column("reward")))
     else:
         advantage = estimate(name, turns, **options).advantage
-    return play.summed(drawn, advantage)
+    return play.summed(lines, advantage)
 
 
 @lru_cache(maxsize=16)
@@ -106,7 +106,7 @@ def _all_batches(play: ExactPlay, size: int) -> tuple[tuple[Ints, TurnBatch], ..
     """Every batch of `size` lines, shared by all estimators."""
     lines = range(play.game.num_lines)
     every = map(np.asarray, itertools.product(lines, repeat=size))
-    return tuple((drawn, play.batch(drawn)) for drawn in every)
+    return tuple((batch, play.batch(batch)) for batch in every)
 
 
 def expected_gradient(
@@ -136,32 +136,32 @@ def expected_gradient(
         rng = np.random.default_rng(seed)
         p = play.probability / play.probability.sum()
         lines = rng.choice(num_lines, (num_batches, size), p=p)
-        batches = ((drawn, play.batch(drawn)) for drawn in lines)
-    found, weights = [], []
+        batches = ((batch, play.batch(batch)) for batch in lines)
+    gradients, weights = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FlatPoolWarning)
-        for drawn, turns in batches:
-            found.append(gradient_estimate(name, play, drawn, turns, **options))
-            weights.append(play.probability[drawn].prod() if few else 1 / num_batches)
-    weight, estimates = np.array(weights), np.array(found)
+        for batch, turns in batches:
+            gradients.append(gradient_estimate(name, play, batch, turns, **options))
+            weights.append(play.probability[batch].prod() if few else 1 / num_batches)
+    weight, estimates = np.array(weights), np.array(gradients)
     mean = weight @ estimates
     variance = weight @ (estimates - mean) ** 2
     error = np.zeros_like(mean) if few else np.sqrt(variance / (num_batches - 1))
-    return Expectation(mean, variance, error, len(found))
+    return Expectation(mean, variance, error, len(gradients))
 
 
-def agrees(found: Expectation, truth: Floats) -> bool:
+def agrees(expectation: Expectation, truth: Floats) -> bool:
     """True if an expectation equals the true gradient.
 
     Up to rounding if all batches were enumerated. Otherwise by a z-test of each component,
     |mean - truth| / error, with Bonferroni's correction over the components: a correct
     expectation is refused with probability 0.001.
     """
-    if not found.error.any():
-        return bool(np.allclose(found.mean, truth, atol=1e-9))
+    if not expectation.error.any():
+        return bool(np.allclose(expectation.mean, truth, atol=1e-9))
     wide = -NormalDist().inv_cdf(MISTAKE / 2 / len(truth))
-    slack = wide * found.error + 1e-9
-    return bool((np.abs(found.mean - truth) <= slack).all())
+    slack = wide * expectation.error + 1e-9
+    return bool((np.abs(expectation.mean - truth) <= slack).all())
 
 
 class Verdict(NamedTuple):
@@ -252,10 +252,10 @@ def large_group(
     """One large group; or large groups, each of which shares the draws of chance."""
     play = play_of(game)
     if shared:
-        drawn, groups = play.grouped_population(size)
-        return drawn, play.batch(drawn, groups)
-    drawn = play.population(size)
-    return drawn, play.batch(drawn)
+        lines, groups = play.grouped_population(size)
+        return lines, play.batch(lines, groups)
+    lines = play.population(size)
+    return lines, play.batch(lines)
 
 
 @cache
@@ -298,8 +298,10 @@ def examine(name: str | Estimator, game: str) -> Finding:
         variance = float(small.variance.sum() / _reinforce(game).variance.sum())
         variance /= two.factor**2
     tolerance = ORDER_TOLERANCE if ordered else TOLERANCE
-    one, many = (compare(found, truth, seat, tolerance) for found in (large, shared))
-    return Finding(two, one, many, variance)
+    alone, many = (
+        compare(gradient, truth, seat, tolerance) for gradient in (large, shared)
+    )
+    return Finding(two, alone, many, variance)
 
 
 PAIRS = np.array([0, 0, 1, 1])  # groups of the episodes of a batch
@@ -317,12 +319,18 @@ def _pairs(game: str) -> tuple[tuple[float, Ints, TurnBatch], ...]:
         groups += [
             (start * likely[i] * likely[j] * (1 + (i != j)), [i, j]) for i, j in two
         ]
-    found = []
+    weighted_batches = []
     for a, b in combinations_with_replacement(range(len(groups)), 2):
-        (one, first), (other, second) = groups[a], groups[b]
-        drawn = np.array([*first, *second])
-        found.append((one * other * (1 + (a != b)), drawn, play.batch(drawn, PAIRS)))
-    return tuple(found)
+        (first_chance, first), (second_chance, second) = groups[a], groups[b]
+        lines_of_both = np.array([*first, *second])
+        weighted_batches.append(
+            (
+                first_chance * second_chance * (1 + (a != b)),
+                lines_of_both,
+                play.batch(lines_of_both, PAIRS),
+            )
+        )
+    return tuple(weighted_batches)
 
 
 @cache
@@ -343,17 +351,17 @@ def exact_variance(name: str | Estimator, game: str) -> float:
             "order of the episodes; leave the variance out"
         )
     weight = np.array([chance for chance, _, _ in _pairs(game)])
-    found = np.array(
+    gradients = np.array(
         [
             gradient_estimate(name, play, d, turns, **options)
             for _, d, turns in _pairs(game)
         ]
     )
-    mean = weight @ found
+    mean = weight @ gradients
     factor = float(mean @ play.gradient / (play.gradient @ play.gradient))
     if factor <= 0:
         return math.inf
-    return float((weight @ (found - mean) ** 2).sum() / factor**2)
+    return float((weight @ (gradients - mean) ** 2).sum() / factor**2)
 
 
 def noises(name: str | Estimator) -> dict[str, float]:
@@ -440,7 +448,7 @@ def audit(
     for game in games:
         check_choice("games", game, tuple(DIAGNOSTICS))
     call = partial(_CALLS[signature], function)
-    rows, found = {}, None
+    rows, counterexample = {}, None
     for game in sorted(games, key=lambda game: play_of(game).game.num_lines):
         play = play_of(game)
         try:
@@ -458,15 +466,15 @@ def audit(
                 del verdicts[large]  # one batch, where a median of others jumps
         rows[game] = AuditRow(game, verdicts)
         wrong = [batch for batch, v in verdicts.items() if v.kind == "reversed"]
-        if wrong and found is None:
+        if wrong and counterexample is None:
             lines = []
             for column, infoset in enumerate(play.game.infoset):
                 number = column - int(np.flatnonzero(play.game.infoset == infoset)[0])
                 gradients = (play.gradient, means[wrong[0]][0])
                 true, got = (float(gradient[column]) for gradient in gradients)
                 lines.append((*play.game.keys[infoset], number, true, got))
-            found = Counterexample(game, wrong[0], lines)
-    return Audit([rows[game] for game in games], found)
+            counterexample = Counterexample(game, wrong[0], lines)
+    return Audit([rows[game] for game in games], counterexample)
 
 
 Call = Callable[[Trajectories], Floats]
@@ -482,12 +490,12 @@ def _expected(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FlatPoolWarning)
         for size in sorted(sizes):
-            drawn, batches, weights = _batches(game, size)
-            found = _gradients(call, play, batches)
-            if size > 2 and _by_order(call, play, drawn, found):
+            lines, batches, weights = _batches(game, size)
+            gradients = _gradients(call, play, batches)
+            if size > 2 and _by_order(call, play, lines, gradients):
                 return means  # one order of each batch would not do
             for name, weight in zip(names, weights, strict=False):
-                means[f"{size}{name}"] = weight @ found, OF_FUNCTIONS
+                means[f"{size}{name}"] = weight @ gradients, OF_FUNCTIONS
         for name in names:
             group = trajectories(large_group(game, shared=bool(name))[1])
             means[f"large{name}"] = _gradients(call, play, [group])[0], TOLERANCE
@@ -496,28 +504,28 @@ def _expected(
 
 def _gradients(call: Call, play: ExactPlay, batches: Sequence[Trajectories]) -> Floats:
     """float64[N, C]: the gradient estimates of N batches; an action is the number of its column."""
-    size, paid = len(play.policy), []
+    size, advantages = len(play.policy), []
     for turns in batches:
-        paid.append(advantage := call(turns))
+        advantages.append(advantage := call(turns))
         if advantage.shape != turns.index.shape:
             want = f"an advantage for each of {len(turns.index)} turns"
             raise ValueError(f"want {want}, got an array of shape {advantage.shape}")
         if not np.isfinite(advantage).all():
             raise ValueError("want finite advantages, got NaN or infinity")
     places = [n * size + turns.column("action") for n, turns in enumerate(batches)]
-    flat = np.concatenate(places), np.concatenate(paid), len(batches) * size
+    flat = np.concatenate(places), np.concatenate(advantages), len(batches) * size
     num = [turns.batch.episode.max() + 1 for turns in batches]
     weight = np.bincount(*flat).reshape(-1, size) @ play.scores
     return np.asarray(weight / np.array(num)[:, None], np.float64)
 
 
-def _by_order(call: Call, play: ExactPlay, drawn: Ints, found: Floats) -> bool:
+def _by_order(call: Call, play: ExactPlay, lines: Ints, gradients: Floats) -> bool:
     """True if another order of the episodes gives another gradient, in 50 random batches."""
     rng = np.random.default_rng(0)
-    some = rng.integers(len(drawn), size=50)
-    orders = [trajectories(play.batch(rng.permutation(drawn[i]))) for i in some]
-    near = OF_FUNCTIONS * float(np.abs(found).max())
-    gaps = np.abs(found[some] - _gradients(call, play, orders))
+    some = rng.integers(len(lines), size=50)
+    orders = [trajectories(play.batch(rng.permutation(lines[i]))) for i in some]
+    near = OF_FUNCTIONS * float(np.abs(gradients).max())
+    gaps = np.abs(gradients[some] - _gradients(call, play, orders))
     return bool((gaps > near).any())
 
 
@@ -537,15 +545,15 @@ def _batches(game: str, size: int) -> tuple[Ints, list[Trajectories], Floats]:
         every = combinations_with_replacement(lines, size)
     lots, weights = [], []
     for batch in every:
-        drawn, orders = np.array(batch), 1
+        sample, orders = np.array(batch), 1
         if not ordered:
-            drawn = rng.permutation(drawn)
+            sample = rng.permutation(sample)
             alike = map(math.factorial, Counter(batch).values())
             orders = math.factorial(size) // math.prod(alike)
-        lots.append(drawn)
-        shared = start @ likely[:, drawn].prod(axis=1)
-        weights.append([orders * play.probability[drawn].prod(), orders * shared])
-    turns = [trajectories(play.batch(drawn)) for drawn in lots]
+        lots.append(sample)
+        shared = start @ likely[:, sample].prod(axis=1)
+        weights.append([orders * play.probability[sample].prod(), orders * shared])
+    turns = [trajectories(play.batch(sample)) for sample in lots]
     return np.array(lots), turns, np.transpose(weights)
 
 
@@ -558,7 +566,7 @@ def _groups(turns: Trajectories) -> list[Ints]:
     """The trajectories of each group and seat, as indices."""
     group, seat = (turns.column(name)[turns.first] for name in ("group", "seat"))
     key = group * (seat.max() + 1) + seat
-    return [np.flatnonzero(key == one) for one in np.unique(key)]
+    return [np.flatnonzero(key == value) for value in np.unique(key)]
 
 
 def _by_turns(function: Callable[..., Any], turns: Trajectories) -> Floats:
@@ -569,11 +577,13 @@ def _by_turns(function: Callable[..., Any], turns: Trajectories) -> Floats:
 
 def _by_trl(function: Callable[..., Any], turns: Trajectories) -> Floats:
     torch: Any = importlib.import_module("torch")
-    paid = np.bincount(turns.index, turns.column("reward"))
-    credit = np.zeros(len(paid))
+    returns = np.bincount(turns.index, turns.column("reward"))
+    credit = np.zeros(len(returns))
     for group in _groups(turns):
-        given = function(torch.as_tensor(paid[group]), num_generations=len(group))
-        credit[group] = np.asarray(given, np.float64)
+        advantages = function(
+            torch.as_tensor(returns[group]), num_generations=len(group)
+        )
+        credit[group] = np.asarray(advantages, np.float64)
     return credit[turns.index]
 
 
@@ -587,20 +597,20 @@ def _by_verl(function: Callable[..., Any], turns: Trajectories) -> Floats:
     index = np.empty(num, dtype=object)
     for number, group in enumerate(_groups(turns)):
         index[group] = f"group-{number}"
-    given = function(token_level_rewards=rewards, response_mask=mask, index=index)
-    given = given[0] if isinstance(given, tuple) else given
-    return np.asarray(given, np.float64)[turns.index, place]
+    advantages = function(token_level_rewards=rewards, response_mask=mask, index=index)
+    advantages = advantages[0] if isinstance(advantages, tuple) else advantages
+    return np.asarray(advantages, np.float64)[turns.index, place]
 
 
 def _by_episodes(function: Callable[..., Any], turns: Trajectories) -> Floats:
     order, place = np.argsort(turns.index, kind="stable"), _places(turns)
     ends = np.cumsum(np.bincount(turns.index))[:-1]
     rewards = np.split(turns.column("reward")[order], ends)
-    credit = [np.zeros(len(paid)) for paid in rewards]
+    credit = [np.zeros(len(turn_rewards)) for turn_rewards in rewards]
     for group in _groups(turns):
-        given = function([rewards[i].copy() for i in group])
-        for i, own in zip(group, given, strict=True):
-            credit[i] = np.asarray(own, np.float64)
+        advantages = function([rewards[i].copy() for i in group])
+        for i, turn_advantages in zip(group, advantages, strict=True):
+            credit[i] = np.asarray(turn_advantages, np.float64)
             if credit[i].shape != rewards[i].shape:
                 want = f"{len(rewards[i])} advantages of a trajectory"
                 raise ValueError(f"want {want}, got shape {credit[i].shape}")

@@ -75,32 +75,38 @@ def batch_of(*trajectories: Trajectory, **columns: Any) -> TurnBatch:
     return TurnBatch(**basic | columns)
 
 
-def full_batch(drawn: Iterable[Drawn], needed: Iterable[str] = ()) -> TurnBatch:
+def full_batch(episodes: Iterable[Drawn], needed: Iterable[str] = ()) -> TurnBatch:
     """A batch with all columns, made of the rewards.
 
     Tokens, states and values differ from turn to turn. All turns are unselected. Every
     episode is one rollout. A game has two groups.
 
     Args:
-        drawn: (game, rewards by seat) of every episode.
+        episodes: (game, rewards by seat) of every episode.
         needed: columns that an estimator needs. Unknown parts of the reward and unknown
             token columns among them are filled with numbers.
     """
     rows = [
-        (episode, game, seat, paid)
-        for episode, (game, seats) in enumerate(drawn)
-        for seat, paid in seats.items()
+        (episode, game, seat, rewards)
+        for episode, (game, seats) in enumerate(episodes)
+        for seat, rewards in seats.items()
     ]
-    n: Any = np.arange(sum(len(paid) for *_, paid in rows))
+    n: Any = np.arange(sum(len(rewards) for *_, rewards in rows))
     num = 1 + n % 3
     t: Any = np.arange(num.sum())
     turns = batch_of(*rows, num_tokens=num)
     last = last_turns(turns)
     cut = last & (n % 2 == 0)
-    asked = [name.partition(".") for name in needed]
-    parts = {part: n * 0.625 % 2 - 0.5 for kind, _, part in asked if kind == "rewards"}
-    tokens = {part: t * 0.625 % 2 for kind, _, part in asked if kind == "tokens"}
-    known = {"entropy": t * 0.375 % 2, "value": (t + 1) * 0.25 % 3, "logprob": -(t % 2)}
+    columns = [name.partition(".") for name in needed]
+    parts = {
+        part: n * 0.625 % 2 - 0.5 for kind, _, part in columns if kind == "rewards"
+    }
+    tokens = {part: t * 0.625 % 2 for kind, _, part in columns if kind == "tokens"}
+    token_columns = {
+        "entropy": t * 0.375 % 2,
+        "value": (t + 1) * 0.25 % 3,
+        "logprob": -(t % 2),
+    }
     return replace(
         turns,
         group=2 * turns.game + turns.episode % 2,
@@ -119,7 +125,7 @@ def full_batch(drawn: Iterable[Drawn], needed: Iterable[str] = ()) -> TurnBatch:
         next_value=n * 0.125,
         action_value=n * 0.5 % 2,
         row_length=num + 4,
-        tokens={**tokens, **known},
+        tokens={**tokens, **token_columns},
     )
 
 
@@ -135,8 +141,8 @@ def random_batches(num: int, seed: int, needed: Iterable[str] = ()) -> list[Turn
 
 def _episode(rng: np.random.Generator) -> Drawn:
     seats = rng.permutation(3)[: rng.integers(1, 4)]
-    paid = {int(s): rng.integers(-8, 9, rng.integers(1, 5)) / 4 for s in seats}
-    return int(rng.integers(2)), paid
+    rewards = {int(s): rng.integers(-8, 9, rng.integers(1, 5)) / 4 for s in seats}
+    return int(rng.integers(2)), rewards
 
 
 def last_turns(turns: TurnBatch) -> Bools:
@@ -220,8 +226,8 @@ def raises_broken_claim(check: Checking[P, R]) -> Checking[P, R]:
         except BrokenPromise as error:
             raise BrokenPromise(f"{broken}; {error}") from error
         except Exception as error:  # an author's code may raise anything
-            what = f"{type(error).__name__}: {error}{place_in(name, error)}"
-            raise BrokenPromise(f"{broken}; it raised {what}") from error
+            cause = f"{type(error).__name__}: {error}{place_in(name, error)}"
+            raise BrokenPromise(f"{broken}; it raised {cause}") from error
 
     return named
 
@@ -249,16 +255,16 @@ def check_runs(name: Named, turns: TurnBatch, where: str) -> None:
     except Exception as error:  # an author's code may raise anything
         place = place_in(name, error)
         if place or isinstance(error, TypeError):
-            what = f"{type(error).__name__}: {error}{place}"
+            cause = f"{type(error).__name__}: {error}{place}"
             raise BrokenPromise(
-                f"estimator {name_of(name)!r} raised {what}, on the batch {where}"
+                f"estimator {name_of(name)!r} raised {cause}, on the batch {where}"
             ) from error
 
 
-def demand(kept: Any, wanted: object, got: object) -> None:
-    """Raises `BrokenPromise` unless `kept`."""
-    if not kept:
-        raise BrokenPromise(f"want {wanted}, got {got}")
+def demand(holds: Any, expected: object, got: object) -> None:
+    """Raises `BrokenPromise` unless `holds`."""
+    if not holds:
+        raise BrokenPromise(f"want {expected}, got {got}")
 
 
 def credit_of(name: Named, turns: TurnBatch, **options: Any) -> Credit:
@@ -330,19 +336,19 @@ def check_unwritten(name: Named, turns: TurnBatch, rng: np.random.Generator) -> 
     after = _arrays(mine)
     for column, old in before.items():
         for row in np.flatnonzero(after[column] != old)[:1]:
-            found = f"want {column}[{row}] = {old[row]}, got {after[column][row]}"
-            raise BrokenPromise(found)
+            message = f"want {column}[{row}] = {old[row]}, got {after[column][row]}"
+            raise BrokenPromise(message)
 
 
 def _arrays(turns: TurnBatch) -> dict[str, Any]:
     """Copies of all columns, such as `reward` and `tokens.entropy`."""
-    found = {}
+    copies = {}
     for column, values in vars(turns).items():
         parts = values if isinstance(values, dict) else {"": values}
         for part_of, array in parts.items():
             if isinstance(array, np.ndarray):
-                found[f"{column}.{part_of}".rstrip(".")] = array.copy()
-    return found
+                copies[f"{column}.{part_of}".rstrip(".")] = array.copy()
+    return copies
 
 
 @raises_broken_claim
@@ -366,8 +372,8 @@ def check_numbers(name: Named, turns: TurnBatch, rng: np.random.Generator) -> No
         np.cumsum(rng.integers(1, 9, column.max() + 1))[column]
         for column in (turns.episode, turns.group)
     )
-    other = replace(turns, episode=episode, rollout=episode, group=group)
-    same(turns, advantage(name, other), advantage(name, turns), 1e-12)
+    renumbered = replace(turns, episode=episode, rollout=episode, group=group)
+    same(turns, advantage(name, renumbered), advantage(name, turns), 1e-12)
 
 
 @raises_broken_claim
@@ -400,9 +406,9 @@ def check_masked_trajectories(
     """Masking a trajectory is the same as leaving it out."""
     pairs = np.stack([turns.episode, turns.seat])
     numbers, whose = np.unique(pairs, axis=1, return_inverse=True)
-    kept = rng.integers(2, size=numbers.shape[1]).astype(bool)[whose.ravel()]
-    rows = np.flatnonzero(kept)
-    got = part(turns, advantage(name, replace(turns, mask=kept)), rows)
+    mask = rng.integers(2, size=numbers.shape[1]).astype(bool)[whose.ravel()]
+    rows = np.flatnonzero(mask)
+    got = part(turns, advantage(name, replace(turns, mask=mask)), rows)
     same(turns, got, advantage(name, take(turns, rows)), 1e-8, rows)
 
 
@@ -442,11 +448,14 @@ def check_unselected_only(
         for column in ("state_key", "action")
         if getattr(turns, column) is not None
     }
-    seen = np.cumsum(unselected)
+    num_unselected = np.cumsum(unselected)
     starts = turns.turn == 0
-    before = (seen - unselected)[starts][np.cumsum(starts) - 1]
-    for other in (replace(some, **labels), replace(some, mask=seen > before)):
-        same(turns, part(turns, advantage(name, other), rows), want, 1e-8, rows)
+    before = (num_unselected - unselected)[starts][np.cumsum(starts) - 1]
+    for changed in (
+        replace(some, **labels),
+        replace(some, mask=num_unselected > before),
+    ):
+        same(turns, part(turns, advantage(name, changed), rows), want, 1e-8, rows)
 
 
 @raises_broken_claim
@@ -471,16 +480,16 @@ def check_options(name: Named, turns: TurnBatch, rng: np.random.Generator) -> No
 
 
 def _refused(name: Named, turns: TurnBatch, option: str, value: Any) -> None:
-    shown = str(value[0] if isinstance(value, tuple) else value)
-    wanted = f"a ValueError that shows {option}={value!r}"
+    value_text = str(value[0] if isinstance(value, tuple) else value)
+    expected = f"a ValueError that shows {option}={value!r}"
     try:
         credit_of(name, turns, **{option: value})
     except ValueError as error:
-        demand(shown in str(error), wanted, f"{str(error)!r}")
+        demand(value_text in str(error), expected, f"{str(error)!r}")
     except Exception as error:
-        raise BrokenPromise(f"want {wanted}, got {type(error).__name__}") from error
+        raise BrokenPromise(f"want {expected}, got {type(error).__name__}") from error
     else:
-        raise BrokenPromise(f"want {wanted}, got no error")
+        raise BrokenPromise(f"want {expected}, got no error")
 
 
 CHECKS: tuple[Check, ...] = (
@@ -551,11 +560,11 @@ def held_apart(column: str) -> Check:
 
     def check(name: Named, turns: TurnBatch, rng: np.random.Generator) -> None:
         values = getattr(turns, column)
-        own: Bools = values == rng.choice(values)
-        rows = np.flatnonzero(own)
+        same_column: Bools = values == rng.choice(values)
+        rows = np.flatnonzero(same_column)
         want = part(turns, advantage(name, turns), rows)
-        other = np.where(own, turns.reward, rng.integers(-3, 4) * turns.reward)
-        got = part(turns, advantage(name, paid(turns, other)), rows)
+        scaled = np.where(same_column, turns.reward, rng.integers(-3, 4) * turns.reward)
+        got = part(turns, advantage(name, paid(turns, scaled)), rows)
         same(turns, got, want, 1e-12, rows)
         same(turns, advantage(name, take(turns, rows)), want, 1e-8, rows)
 
@@ -617,8 +626,8 @@ def check_singleton_zero(
             estimate(name, alike)
         flat = [w for w in caught if issubclass(w.category, FlatPoolWarning)]
         demand(np.abs(got).max() <= 1e-8, f"advantages 0 for {num} equal returns", got)
-        told = [str(w.message) for w in caught]
-        demand(len(flat) == len(caught) == 1, "one FlatPoolWarning", told)
+        messages = [str(w.message) for w in caught]
+        demand(len(flat) == len(caught) == 1, "one FlatPoolWarning", messages)
 
 
 @raises_broken_claim
@@ -643,9 +652,9 @@ def _alike(turns: TurnBatch, reward: float, num: int) -> TurnBatch:
     """
     game = np.repeat([0, 1], [num, 2])
     rows = np.append(np.zeros(num + 1, int), len(turns.reward) - 1)
-    own = {name: np.arange(num + 2) for name in ("episode", "rollout")}
+    numbers = {name: np.arange(num + 2) for name in ("episode", "rollout")}
     none = {name: np.zeros(num + 2, int) for name in ("seat", "turn")}
-    alone = take(turns, rows, game=game, group=game, **own, **none)
+    alone = take(turns, rows, game=game, group=game, **numbers, **none)
     return paid(alone, np.append(np.full(num, reward), [1.0, 3.0]))
 
 
@@ -656,8 +665,8 @@ def check_bias(name: Named, claims: Claims) -> Mapping[str, Finding]:
     Returns:
         The findings by diagnostic game.
     """
-    found = {game: examine(name, game) for game in DIAGNOSTICS}
-    for game, finding in found.items():
+    findings = {game: examine(name, game) for game in DIAGNOSTICS}
+    for game, finding in findings.items():
         limited = DIAGNOSTICS[game].max_turns is not None
         if limited and not claims.bootstraps:
             continue
@@ -666,11 +675,11 @@ def check_bias(name: Named, claims: Claims) -> Mapping[str, Finding]:
             if limited and field == "bias_infinite":  # what `bootstraps` claims
                 worst = min(worst, KINDS.index("direction"))
             kind, cosine, factor = getattr(finding, field)
-            wanted = f"{field} {KINDS[worst]!r} or better on the game {game!r}"
+            expected = f"{field} {KINDS[worst]!r} or better on the game {game!r}"
             got = f"{kind!r} (cosine {cosine:.3f}, factor {factor:.3f})"
             advice = "fix the estimator or claim less"
-            demand(KINDS.index(kind) <= worst, wanted, f"{got}; {advice}")
-    return found
+            demand(KINDS.index(kind) <= worst, expected, f"{got}; {advice}")
+    return findings
 
 
 FLAGS: Mapping[str, Check] = {
@@ -799,28 +808,28 @@ def check_estimator(
             with suppress(BrokenPromise):
                 _hold(check_of(field, value), name, batches, "batches")
                 held[field] = value
-    found = replace(claims, **held)
+    measured = replace(claims, **held)
     if undefined(name):
-        return Evidence(name_of(name), claims, found, {}, len(batches), {})
+        return Evidence(name_of(name), claims, measured, {}, len(batches), {})
     findings = check_bias(name, claims)
     bias = found_claims(findings)
     kinds = {field: getattr(bias, field) for field in (*BIASES, "bootstraps")}
     noise = check_noise(name, claims) if variance else {}
     worst = max(noise.values(), default=claims.noise)
-    found = replace(found, **kinds, noise=worst)
-    return Evidence(name_of(name), claims, found, findings, len(batches), noise)
+    measured = replace(measured, **kinds, noise=worst)
+    return Evidence(name_of(name), claims, measured, findings, len(batches), noise)
 
 
 def check_noise(name: Named, claims: Claims) -> dict[str, float]:
     """The variance in each diagnostic game, relative to `rloo`, as claimed or less."""
-    found = noises(name)
-    for game, noise in found.items():
+    noise_by_game = noises(name)
+    for game, noise in noise_by_game.items():
         if noise > claims.noise * (1 + 1e-9):
             raise BrokenPromise(
                 f"{name_of(name)} claims a noise of at most {claims.noise:g} times that of "
                 f"leave-one-out, got {noise:.3f} in {game}; fix the estimator or claim more noise"
             )
-    return found
+    return noise_by_game
 
 
 def _hold(check: Check, name: Named, batches: Sequence[TurnBatch], where: str) -> None:
