@@ -171,12 +171,12 @@ def sold(state: State, winner: int, pricing: str) -> State:
     return state._replace(sales=(*state.sales, Sale(winner, price)))
 
 
-def after_open(state: State, said: Utterance, num_players: int) -> State:
+def after_open(state: State, utterance: Utterance, num_players: int) -> State:
     """The state after a bid or a drop in an ascending auction."""
-    if said.move == "drop":
+    if utterance.move == "drop":
         state = state._replace(dropped=(*state.dropped, state.mover))
     else:
-        state = state._replace(leader=state.mover, price=said.values[0])
+        state = state._replace(leader=state.mover, price=utterance.values[0])
     for step in range(1, num_players + 1):
         seat = (state.mover + step) % num_players
         if seat != state.leader and seat not in state.dropped:
@@ -194,21 +194,21 @@ def checked_points(name: str, rows: object, most: int) -> tuple[tuple[int, ...],
     Raises:
         ValueError: names the parameter and its value.
     """
-    wanted = (
+    requirement = (
         f"want {name} as a list of 1 to {most} lists of {len(ATTRIBUTES)} integers from 0 "
         f"to {MAX_POINTS}, for {', '.join(ATTRIBUTES)}"
     )
     if not isinstance(rows, Sequence) or isinstance(rows, str):
-        raise ValueError(f"{wanted}; got {rows!r:.80}")
+        raise ValueError(f"{requirement}; got {rows!r:.80}")
     if not 1 <= len(rows) <= most:
-        raise ValueError(f"{wanted}; got {len(rows)} lists")
+        raise ValueError(f"{requirement}; got {len(rows)} lists")
     for row in rows:
         if (
             not isinstance(row, Sequence)
             or len(row) != len(ATTRIBUTES)
             or not all(type(x) is int and 0 <= x <= MAX_POINTS for x in row)
         ):
-            raise ValueError(f"{wanted}; got {row!r:.80}")
+            raise ValueError(f"{requirement}; got {row!r:.80}")
     return tuple(map(tuple, rows))
 
 
@@ -392,19 +392,19 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
     def measures(self, state: State) -> dict[str, float]:
         """Efficiency, revenue and overbids, as the page defines them."""
         seats = range(self.num_players)
-        best = had = paid = 0
+        best = realised = revenue = 0
         for item, (seat, price) in enumerate(state.sales):
-            best += max(self.value(state, other, item) for other in seats)
-            had += self.value(state, seat, item) if seat != NOBODY else 0
-            paid += price
+            best += max(self.value(state, bidder, item) for bidder in seats)
+            realised += self.value(state, seat, item) if seat != NOBODY else 0
+            revenue += price
         over = [
             each.said.values[0] > self.value(state, each.seat, each.item)
             for each in state.past
             if each.said.move == "bid" and each.said.values[0]
         ]
         return {
-            "efficiency": had / best if best else 1.0,
-            "revenue": paid / (self.budget * self.num_players),
+            "efficiency": realised / best if best else 1.0,
+            "revenue": revenue / (self.budget * self.num_players),
             "overbids": share_of(over, 0.0),
         }
 
@@ -416,8 +416,8 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
         if len(state.personas) > seat:
             values = enumerate(self.values[state.personas[seat]], 1)
             worth = ", ".join(f"item {number}: {value}" for number, value in values)
-            own = points(self.personas[state.personas[seat]])
-            yield f"Your priorities: {own}. Worth to you: {worth}."
+            priorities = points(self.personas[state.personas[seat]])
+            yield f"Your priorities: {priorities}. Worth to you: {worth}."
         seats = range(self.num_players)
         left = by_player((s, money_left(state, s, self.budget)) for s in seats)
         yield f"Budgets left: {left}."
@@ -427,14 +427,17 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
             yield f"Item {number + 1}: {to}. Bids: {self._bids_text(state, seat, number)}."
         if player != TERMINAL and state.phase != TALK:
             yield from self._running(state, seat)
-        shown = [each for each in state.past if each.said.message]
+        messages = [each for each in state.past if each.said.message]
 
         def told(turn: int) -> str:
-            who = talk.named(shown[turn].seat, seat)
-            return f"Before item {shown[turn].item + 1}, {who} said"
+            speaker = talk.named(messages[turn].seat, seat)
+            return f"Before item {messages[turn].item + 1}, {speaker} said"
 
-        said, latest = [each.said for each in shown], talk.num_in_full(self.max_message)
-        yield from talk.transcript(said, seat, told, latest=latest)
+        utterances, latest = (
+            [each.said for each in messages],
+            talk.num_in_full(self.max_message),
+        )
+        yield from talk.transcript(utterances, seat, told, latest=latest)
 
     def _stage(self, state: State, seat: int, player: int) -> str:
         if player == TERMINAL:
@@ -466,19 +469,21 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
     def _running(self, state: State, seat: int) -> Iterator[str]:
         bids = self._bids_text(state, seat, state.item)
         if self.pricing == ASCENDING:
-            who = "nobody" if state.leader == NOBODY else f"player_{state.leader}"
-            out = ", ".join(f"player_{other}" for other in sorted(state.dropped))
-            yield f"Highest bid: {state.price} by {who}. Dropped: {out or 'nobody'}."
+            leader = "nobody" if state.leader == NOBODY else f"player_{state.leader}"
+            out = ", ".join(
+                f"player_{dropped_seat}" for dropped_seat in sorted(state.dropped)
+            )
+            yield f"Highest bid: {state.price} by {leader}. Dropped: {out or 'nobody'}."
         if self.pricing == ASCENDING or state.phase != BID:
             yield f"Bids: {bids}."
-        elif len(own := sealed_bids(state)) > seat:
-            yield f"Your bid: {own[seat]}."
+        elif len(own_bids := sealed_bids(state)) > seat:
+            yield f"Your bid: {own_bids[seat]}."
 
     def information_state(self, state: State, seat: int) -> Any:
-        own = state.personas[seat : seat + 1]
+        persona = state.personas[seat : seat + 1]
         public = state._replace(personas=(), past=())
         past = known_events(state, seat)
-        return (seat, own, len(state.personas), *public, past)
+        return (seat, persona, len(state.personas), *public, past)
 
     def features(self, state: State, seat: int) -> Vector:
         """Seat, persona, stage, players and the sales of all items.
@@ -550,10 +555,10 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws personas of other seats, and their sealed bids that are not opened."""
         personas = hidden_again(self.drawn, state.personas, seat, rng)
-        kept = set(known_events(state, seat))
+        visible_events = set(known_events(state, seat))
         past = []
         for each in state.past:
-            if each not in kept:
+            if each not in visible_events:
                 high = money_left(state, each.seat, self.budget)
                 bid = Utterance("bid", (rng.randint(0, high),))
                 each = each._replace(said=bid)
@@ -583,9 +588,9 @@ class Bidder(talk.Scripted):
         value = game.value(state, seat, state.item)
         left = money_left(state, seat, game.budget)
         if state.phase == TALK:
-            said = {"honest": value, "greedy": left}.get(self.style)
-            words = f"This is worth {said} to me."
-            speaks = said is not None and len(words) <= game.max_message
+            claimed_value = {"honest": value, "greedy": left}.get(self.style)
+            words = f"This is worth {claimed_value} to me."
+            speaks = claimed_value is not None and len(words) <= game.max_message
             return PASS._replace(message=words) if speaks else PASS
         bid = min(value, left)
         if game.pricing == ASCENDING:
@@ -616,16 +621,18 @@ def scene(game: Auction, state: State, viewer: int | None) -> Shapes:
         money = str(money_left(state, seat, game.budget))
         players.append(cells(seat_cell(seat), worth, money))
     events = state.past if viewer is None else known_events(state, viewer)
-    shown = [each for each in events if each.phase != TALK or each.said.message]
+    visible_events = [
+        each for each in events if each.phase != TALK or each.said.message
+    ]
 
-    def told(turn: int, said: Utterance) -> str:
-        amount = f" {said.values[0]}" if said.values else ""
-        does = "speaks" if said.message else f"{said.move}s{amount}"
-        return f"{does} (item {shown[turn].item + 1})"
+    def told(turn: int, utterance: Utterance) -> str:
+        amount = f" {utterance.values[0]}" if utterance.values else ""
+        does = "speaks" if utterance.message else f"{utterance.move}s{amount}"
+        return f"{does} (item {visible_events[turn].item + 1})"
 
-    said = [each.said for each in shown]
+    utterances = [each.said for each in visible_events]
     return [
         Table("items", ("item", "points", "sale"), items),
         Table("players", ("seat", "worth of the items", "budget left"), players),
-        *talk_of(said, viewer, told, lambda turn: shown[turn].seat),
+        *talk_of(utterances, viewer, told, lambda turn: visible_events[turn].seat),
     ]

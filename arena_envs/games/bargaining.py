@@ -130,7 +130,9 @@ class Bargaining(Haggling):
     @cached_property
     def all_instances(self) -> Sequence[tuple[float, float]]:
         first, second = self.discounts
-        return [(one, other) for one in first for other in second]
+        return [
+            (discount_0, discount_1) for discount_0 in first for discount_1 in second
+        ]
 
     @property
     def unit(self) -> int:
@@ -148,9 +150,13 @@ class Bargaining(Haggling):
         """Share of the pie of each seat, not discounted; None without an agreement."""
         if not state.said or state.said[-1].move != "accept":
             return None
-        given, whole = state.said[-2].values[0], self.unit
-        share, other = (whole - given) / whole, given / whole
-        return (share, other) if len(state.said) % 4 == 2 else (other, share)
+        amount, whole = state.said[-2].values[0], self.unit
+        proposer_share, responder_share = (whole - amount) / whole, amount / whole
+        return (
+            (proposer_share, responder_share)
+            if len(state.said) % 4 == 2
+            else (responder_share, proposer_share)
+        )
 
     def efficiency(self, state: State) -> float:
         """GLEE's efficiency: the sum of the returns. GLEE's self-gain is a seat's return."""
@@ -171,8 +177,12 @@ class Bargaining(Haggling):
         }
 
     def observe(self, state: State, seat: int) -> str:
-        discounts, said = state
-        player, shares, turn = self.current_player(state), self.shares(state), len(said)
+        discounts, utterances = state
+        player, shares, turn = (
+            self.current_player(state),
+            self.shares(state),
+            len(utterances),
+        )
         now = "The discount factors are being drawn."
         if shares is not None:
             first, second = (money(round(share * self.unit)) for share in shares)
@@ -185,36 +195,38 @@ class Bargaining(Haggling):
         lines = [f"You are player_{seat}. {now}"]
         if len(discounts) == 2 and self.num_rounds > 1:
             past = (turn - (player == TERMINAL)) // 2
-            own, its = discounts[seat], discounts[1 - seat]
-            text = f"Money is worth {100 * own**past:.4g}% to you (discount factor {own:.10g})"
+            own_discount, other_discount = discounts[seat], discounts[1 - seat]
+            text = f"Money is worth {100 * own_discount**past:.4g}% to you (discount factor {own_discount:.10g})"
             more = f"; what it is worth to player_{1 - seat} is hidden."
             if self.complete_information:
-                more = f" and {100 * its**past:.4g}% to player_{1 - seat} ({its:.10g})."
+                more = f" and {100 * other_discount**past:.4g}% to player_{1 - seat} ({other_discount:.10g})."
             lines.append(text + more)
-        return "\n".join([*lines, *self._history(said, seat)])
+        return "\n".join([*lines, *self._history(utterances, seat)])
 
-    def _history(self, said: Sequence[Utterance], seat: int) -> Iterator[str]:
+    def _history(self, utterances: Sequence[Utterance], seat: int) -> Iterator[str]:
         """The latest utterances in full, of earlier ones the offers."""
 
         def told(turn: int) -> str:
-            speaker, each = speaker_of(turn), said[turn]
+            speaker, utterance = speaker_of(turn), utterances[turn]
             start = f"Round {turn // 2 + 1}: {talk.named(speaker, seat)}"
-            if each.move != "offer":
-                return f"{start} {each.move}ed"
-            (given,) = each.values
-            whom, kept = talk.named(1 - speaker, seat), money(self.unit - given)
-            return f"{start} offered {whom} {money(given)}, keeping {kept}"
+            if utterance.move != "offer":
+                return f"{start} {utterance.move}ed"
+            (amount,) = utterance.values
+            hearer, remainder = talk.named(1 - speaker, seat), money(self.unit - amount)
+            return f"{start} offered {hearer} {money(amount)}, keeping {remainder}"
 
         def brief(turn: int) -> str:
             if turn % 2:
                 return ""
-            amount = money(said[turn].values[0])
+            amount = money(utterances[turn].values[0])
             return f"player_{speaker_of(turn)} offered {amount} (round {turn // 2 + 1})"
 
-        return talk.transcript(said, seat, told, brief=brief)
+        return talk.transcript(utterances, seat, told, brief=brief)
 
     def rules(self, seat: int) -> str:
-        first, second = (drawn_text(f"{d:.10g}" for d in one) for one in self.discounts)
+        first, second = (
+            drawn_text(f"{d:.10g}" for d in discounts) for discounts in self.discounts
+        )
         end = "bargaining_once" if self.num_rounds == 1 else "bargaining_rejected"
         return filled(
             "bargaining",
@@ -229,22 +241,22 @@ class Bargaining(Haggling):
 
 def scene(game: Bargaining, state: State, viewer: int | None) -> Shapes:
     """The worth of money to each seat, and the talk."""
-    discounts, said = state
-    past, rows = len(said) // 2, []
+    discounts, utterances = state
+    past, rows = len(utterances) // 2, []
     for seat, factor in enumerate(discounts):
-        told = ("hidden", "hidden")
+        worth = ("hidden", "hidden")
         if viewer in (None, seat) or game.complete_information:
-            told = (f"{factor:g}", f"{100 * factor**past:.4g}%")
-        rows.append(cells(seat_cell(seat), *told))
+            worth = (f"{factor:g}", f"{100 * factor**past:.4g}%")
+        rows.append(cells(seat_cell(seat), *worth))
 
-    def done(turn: int, each: talk.Utterance) -> str:
-        action = f"{each.move}s"
-        if each.move == "offer":
-            (given,) = each.values
-            rest = talk.money(game.pie * talk.CENT - given)
-            action = f"offers {talk.money(given)}, keeping {rest}"
+    def done(turn: int, utterance: talk.Utterance) -> str:
+        action = f"{utterance.move}s"
+        if utterance.move == "offer":
+            (amount,) = utterance.values
+            remainder = talk.money(game.pie * talk.CENT - amount)
+            action = f"offers {talk.money(amount)}, keeping {remainder}"
         return f"{action} (round {turn // 2 + 1})"
 
     header = ("seat", "discount factor", "money is worth")
     table = Table(f"{game.pie} to divide", header, rows)
-    return [table, *talk_of(said, viewer, done, speaker_of)]
+    return [table, *talk_of(utterances, viewer, done, speaker_of)]

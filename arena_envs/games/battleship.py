@@ -74,41 +74,45 @@ class Option(NamedTuple):
 
 
 def draw_fleet(
-    board: "Battleship", shots: Sequence[int], told: str, rng: random.Random
+    board: "Battleship", shots: Sequence[int], outcomes: str, rng: random.Random
 ) -> list[int]:
     """Random placements of all ships that fit the outcomes of the shots, about uniform.
 
     One of `NUM_DRAWS`, weighted by how many options there were on the way to it. There
     is one way only to each fleet, so that the weights are right but for dead ends.
     """
-    hits = {1 << s for s, outcome in zip(shots, told, strict=True) if outcome != MISS}
-    search = _Search(board, fitting(board, shots, told), hits, rng)
-    found = [search.complete({}, 0) for _ in range(NUM_DRAWS)]
-    fleets, weights = zip(*(draw for draw in found if draw), strict=True)
+    hits = {
+        1 << s for s, outcome in zip(shots, outcomes, strict=True) if outcome != MISS
+    }
+    search = _Search(board, fitting(board, shots, outcomes), hits, rng)
+    draws = [search.complete({}, 0) for _ in range(NUM_DRAWS)]
+    fleets, weights = zip(*(draw for draw in draws if draw), strict=True)
     fleet: Fleet = rng.choices(fleets, weights)[0]
     return [fleet[ship] for ship in range(len(fleet))]
 
 
-def fitting(board: "Battleship", shots: Sequence[int], told: str) -> list[Option]:
+def fitting(board: "Battleship", shots: Sequence[int], outcomes: str) -> list[Option]:
     """The placements of one ship that fit the outcomes of the shots at their squares.
 
     As ships do not overlap, they fit together if they fit one by one and cover all hits.
     """
     fired = sum({1 << square for square in shots})
-    found = []
+    options = []
     for size, placements in board.placements.items():
         for action, squares in placements.items():
-            if not squares & fired or _fits(board, squares, shots, told):
-                found.append(Option(size, action, squares))
-    return found
+            if not squares & fired or _fits(board, squares, shots, outcomes):
+                options.append(Option(size, action, squares))
+    return options
 
 
-def _fits(board: "Battleship", squares: int, shots: Sequence[int], told: str) -> bool:
+def _fits(
+    board: "Battleship", squares: int, shots: Sequence[int], shot_outcomes: str
+) -> bool:
     here = [i for i, square in enumerate(shots) if squares >> square & 1]
-    if any(told[i] == MISS for i in here):
+    if any(shot_outcomes[i] == MISS for i in here):
         return False
     outcomes = board.outcomes([squares], [shots[i] for i in here])
-    return outcomes == "".join(told[i] for i in here)
+    return outcomes == "".join(shot_outcomes[i] for i in here)
 
 
 class _Search:
@@ -126,28 +130,28 @@ class _Search:
         self.all = options
         self.covering = {h: [o for o in options if o.squares & h] for h in sorted(hits)}
 
-    def complete(self, fleet: Fleet, taken: int) -> tuple[Fleet, float] | None:
+    def complete(self, fleet: Fleet, occupied: int) -> tuple[Fleet, float] | None:
         """A fleet with these ships and its weight; None if there is none."""
         if len(fleet) == len(self.sizes):
-            done = all(hit & taken for hit in self.covering)
+            done = all(hit & occupied for hit in self.covering)
             return (fleet, 1.0) if done else None
-        options = self._options(fleet, taken)
+        options = self._options(fleet, occupied)
         self.rng.shuffle(options)
         for ship, option in options:
             with_ship = {**fleet, ship: option.action}
-            if found := self.complete(with_ship, taken | option.squares):
-                return found[0], found[1] * len(options)
+            if completion := self.complete(with_ship, occupied | option.squares):
+                return completion[0], completion[1] * len(options)
         return None
 
-    def _options(self, fleet: Fleet, taken: int) -> list[tuple[int, Option]]:
+    def _options(self, fleet: Fleet, occupied: int) -> list[tuple[int, Option]]:
         """Ships that can cover a hit next, or without an open hit the next ship."""
 
         def fitting(options: list[Option], sizes: set[int]) -> list[Option]:
-            return [o for o in options if o.size in sizes and not o.squares & taken]
+            return [o for o in options if o.size in sizes and not o.squares & occupied]
 
         free = [ship for ship in range(len(self.sizes)) if ship not in fleet]
         sizes = {self.sizes[ship] for ship in free}
-        still_open = [hit for hit in self.covering if not hit & taken]
+        still_open = [hit for hit in self.covering if not hit & occupied]
         if len(still_open) > sum(self.sizes[ship] for ship in free):
             return []
         if still_open:
@@ -174,19 +178,22 @@ def _now(board: "Battleship", state: State, seat: int) -> str:
 
 def _shots(board: "Battleship", state: State, seat: int) -> Iterator[str]:
     """The shots of both seats, and the outcomes of the own shots."""
-    own, other = state.shots[seat::2], state.shots[1 - seat :: 2]
+    own_shots, other_shots = state.shots[seat::2], state.shots[1 - seat :: 2]
     lost, sunk = (sum(board.is_sunk(state, s)) for s in (seat, 1 - seat))
-    left, others = board.num_shots - len(own), board.num_shots - len(other)
+    shots_left, shots_left_other = (
+        board.num_shots - len(own_shots),
+        board.num_shots - len(other_shots),
+    )
     num_ships = len(board.ship_sizes)
-    yield f"Shots left: you {left}, player_{1 - seat} {others}."
+    yield f"Shots left: you {shots_left}, player_{1 - seat} {shots_left_other}."
     yield (
         f"Ships sunk: yours {lost} of {num_ships}, "
         f"player_{1 - seat}'s {sunk} of {num_ships}."
     )
     yield "Your shots (H hit, S hit that left its ship sunk, M miss):"
     marks, hits = ["."] * board.num_squares, []
-    told = board.outcomes(board.ships(state, 1 - seat), own)
-    for square, outcome in zip(own, told, strict=True):
+    outcomes = board.outcomes(board.ships(state, 1 - seat), own_shots)
+    for square, outcome in zip(own_shots, outcomes, strict=True):
         marks[square] = outcome  # the last shot at a square counts
         if outcome != MISS:
             sinking = " sunk" if outcome == SUNK else ""
@@ -313,28 +320,28 @@ class Battleship(BaseGame[State, int]):
 
     def ships(self, state: State, seat: int) -> list[int]:
         """The squares of each ship that a seat has placed."""
-        own = zip(self.ship_sizes, state.placed[seat::2], strict=False)
-        return [self.placements[size][action] for size, action in own]
+        placements = zip(self.ship_sizes, state.placed[seat::2], strict=False)
+        return [self.placements[size][action] for size, action in placements]
 
-    def can_place(self, sizes: Sequence[int], taken: int) -> bool:
+    def can_place(self, sizes: Sequence[int], occupied: int) -> bool:
         """Whether ships of these sizes fit on the squares that are not taken."""
         if not sizes:
             return True
         return any(
-            self.can_place(sizes[1:], taken | squares)
+            self.can_place(sizes[1:], occupied | squares)
             for squares in self.placements[sizes[0]].values()
-            if not squares & taken
+            if not squares & occupied
         )
 
     def outcomes(self, ships: Sequence[int], shots: Sequence[int]) -> str:
         """The outcomes of shots at these ships, in order, as the other seat hears them."""
-        fired, told = 0, []
+        fired, outcomes = 0, []
         ship_at = {square: ship for ship in ships for square in self.squares[ship]}
         for square in shots:
             fired |= 1 << square
             hit = ship_at.get(square)
-            told.append(MISS if hit is None else HIT if hit & ~fired else SUNK)
-        return "".join(told)
+            outcomes.append(MISS if hit is None else HIT if hit & ~fired else SUNK)
+        return "".join(outcomes)
 
     def is_sunk(self, state: State, seat: int) -> list[bool]:
         """Whether each ship that a seat has placed is lost."""
@@ -412,8 +419,8 @@ class Battleship(BaseGame[State, int]):
         squares = range(self.num_squares)
         if self.allow_repeated_shots:
             return squares
-        own = {*state.shots[len(state.shots) % 2 :: 2]}
-        return [square for square in squares if square not in own]
+        own_shots = {*state.shots[len(state.shots) % 2 :: 2]}
+        return [square for square in squares if square not in own_shots]
 
     def apply(self, state: State, action: int) -> State:
         if len(state.placed) < 2 * len(self.ship_sizes):
@@ -436,8 +443,8 @@ class Battleship(BaseGame[State, int]):
 
     def information_state(self, state: State, seat: int) -> Any:
         """Own placements, number of all placements, all shots, outcomes of the own."""
-        told = self.outcomes(self.ships(state, 1 - seat), state.shots[seat::2])
-        return (state.placed[seat::2], len(state.placed), state.shots, told)
+        outcomes = self.outcomes(self.ships(state, 1 - seat), state.shots[seat::2])
+        return (state.placed[seat::2], len(state.placed), state.shots, outcomes)
 
     def features(self, state: State, seat: int) -> Vector:
         """Planes of squares, then whose turn it is, ships placed and shots fired.
@@ -449,24 +456,25 @@ class Battleship(BaseGame[State, int]):
         planes = np.zeros((num_ships + 5, n), np.float32)
         for plane, ship in zip(planes, self.ships(state, seat), strict=False):
             plane[list(self.squares[ship])] = 1
-        own, other = state.shots[seat::2], state.shots[1 - seat :: 2]
+        own_shots, other_shots = state.shots[seat::2], state.shots[1 - seat :: 2]
         times = np.arange(1, self.num_shots + 1, dtype=np.float32) / self.num_shots
-        planes[num_ships, list(other)] = times[: len(other)]
-        told = self.outcomes(self.ships(state, 1 - seat), own)
-        latest = dict(zip(own, told, strict=True))
+        planes[num_ships, list(other_shots)] = times[: len(other_shots)]
+        outcome = self.outcomes(self.ships(state, 1 - seat), own_shots)
+        latest = dict(zip(own_shots, outcome, strict=True))
         rows = [
-            num_ships + 1 + (MISS, HIT, SUNK).index(told) for told in latest.values()
+            num_ships + 1 + (MISS, HIT, SUNK).index(outcome)
+            for outcome in latest.values()
         ]
         planes[rows, list(latest)] = 1
-        planes[num_ships + 4, list(own)] = times[: len(own)]
+        planes[num_ships + 4, list(own_shots)] = times[: len(own_shots)]
         over = self.is_over(state)
         turn = (len(state.placed) + len(state.shots)) % 2
-        rest = [
+        facts = [
             *(not over and turn == seat, not over and turn != seat, over, seat),
             *(len(state.placed[s::2]) / num_ships for s in (seat, 1 - seat)),
-            *(len(shots) / self.num_shots for shots in (own, other)),
+            *(len(shots) / self.num_shots for shots in (own_shots, other_shots)),
         ]
-        return np.concatenate([planes.ravel(), np.array(rest, np.float32)])
+        return np.concatenate([planes.ravel(), np.array(facts, np.float32)])
 
     def action_text(self, state: State, action: int) -> str:
         if len(state.placed) == 2 * len(self.ship_sizes):
@@ -505,19 +513,19 @@ class Battleship(BaseGame[State, int]):
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Places the other's ships anew, as all shots at them allow."""
         shots, placed = state.shots[seat::2], list(state.placed)
-        told = self.outcomes(self.ships(state, 1 - seat), shots)
+        outcomes = self.outcomes(self.ships(state, 1 - seat), shots)
         num_placed = len(placed[1 - seat :: 2])
-        placed[1 - seat :: 2] = draw_fleet(self, shots, told, rng)[:num_placed]
+        placed[1 - seat :: 2] = draw_fleet(self, shots, outcomes, rng)[:num_placed]
         return State(tuple(placed), state.shots)
 
     def _legal_placements(self, state: State) -> list[int]:
         seat, num_placed = len(state.placed) % 2, len(state.placed) // 2
-        taken = sum(self.ships(state, seat))
+        occupied = sum(self.ships(state, seat))
         return [
             action
             for action, squares in self._next_placements(state).items()
-            if not squares & taken
-            and self.can_place(self.ship_sizes[num_placed + 1 :], taken | squares)
+            if not squares & occupied
+            and self.can_place(self.ship_sizes[num_placed + 1 :], occupied | squares)
         ]
 
     def _next_placements(self, state: State) -> dict[int, int]:
@@ -540,9 +548,9 @@ def _board(game: Battleship, state: State, seat: int, shows_ships: bool) -> Grid
         for name, ship in zip(LETTERS, ships, strict=False):
             for square in game.squares[ship]:
                 squares[square] = seat_cell(seat, name)
-    for square, told in zip(shots, game.outcomes(ships, shots), strict=True):
-        cell = SHOTS[told]
-        name = squares[square].text if shows_ships and told != MISS else ""
+    for square, outcome in zip(shots, game.outcomes(ships, shots), strict=True):
+        cell = SHOTS[outcome]
+        name = squares[square].text if shows_ships and outcome != MISS else ""
         squares[square] = cell._replace(text=name or cell.text)
     sunk, fired = sum(game.is_sunk(state, seat)), len(shots)
     title = f"player_{seat}: {sunk} of {len(game.ship_sizes)} ships sunk, "

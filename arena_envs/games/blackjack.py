@@ -108,10 +108,10 @@ class Blackjack(BaseGame[State, int]):
     def returns(self, state: State) -> Sequence[float]:
         if self.current_player(state) != TERMINAL:
             return (0.0,)
-        own, dealers = total_of(state.player), total_of(state.dealer)
-        if own > HIGHEST or own < dealers <= HIGHEST:
+        player_total, dealer_total = total_of(state.player), total_of(state.dealer)
+        if player_total > HIGHEST or player_total < dealer_total <= HIGHEST:
             return (-1.0,)
-        return (0.0,) if own == dealers else (1.0,)
+        return (0.0,) if player_total == dealer_total else (1.0,)
 
     def observe(self, state: State, seat: int) -> str:
         player = self.current_player(state)
@@ -119,11 +119,11 @@ class Blackjack(BaseGame[State, int]):
         if player == TERMINAL:
             end = {1.0: "you have won", -1.0: "you have lost", 0.0: "a tie"}
             now = f"The game is over: {end[self.returns(state)[0]]}."
-        shown = self._shown(state)
+        dealer_cards = self._shown(state)
         dealers = "Dealer's cards" if self._is_open(state) else "Dealer's open card"
         return (
             f"You are player_0. {now}\nYour cards: {_hand(state.player)}.\n"
-            f"{dealers}: {_hand(shown)}."
+            f"{dealers}: {_hand(dealer_cards)}."
         )
 
     def information_state(self, state: State, seat: int) -> Any:
@@ -160,8 +160,8 @@ class Blackjack(BaseGame[State, int]):
         """Draws the hidden card, uniformly, from those that the player does not see."""
         if not state.dealer or self._is_open(state):
             return state
-        seen = {*state.player, *state.dealer[1:]}
-        hidden = rng.choice([card for card in DECK if card not in seen])
+        visible = {*state.player, *state.dealer[1:]}
+        hidden = rng.choice([card for card in DECK if card not in visible])
         return state._replace(dealer=(hidden, *state.dealer[1:]))
 
     def _is_open(self, state: State) -> bool:
@@ -206,8 +206,8 @@ def scene(game: Blackjack, state: Any, viewer: int | None) -> Shapes:
     hands = state.player, state.dealer if viewer is None else game._shown(state)
     mine, theirs = ([Card(RANKS[card % 13]) for card in hand] for hand in hands)
     hidden = [Card(None)] * (len(state.dealer) - len(theirs))
-    own, dealers = map(total_of, hands)
+    player_total, dealer_total = map(total_of, hands)
     return [
-        Cards(f"player_0: {own}", mine, 0),
-        Cards(f"dealer: {dealers}", [*hidden, *theirs]),
+        Cards(f"player_0: {player_total}", mine, 0),
+        Cards(f"dealer: {dealer_total}", [*hidden, *theirs]),
     ]

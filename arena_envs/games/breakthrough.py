@@ -84,12 +84,14 @@ class Breakthrough(TwoPlayerGame[State]):
         if player == TERMINAL:
             return ()
         moves, pieces = _moves(self.rows, self.columns, player), state[player]
-        own, other = pieces << 1, state[1 - player] << 1
+        own_pieces, other_pieces = pieces << 1, state[1 - player] << 1
         actions: list[int] = []
         while pieces:
             piece = pieces & -pieces
             shift, by_pattern = moves[piece]
-            actions += by_pattern[own >> shift & 7 | (other >> shift & 7) << 3]
+            actions += by_pattern[
+                own_pieces >> shift & 7 | (other_pieces >> shift & 7) << 3
+            ]
             pieces ^= piece
         return actions
 
@@ -99,12 +101,16 @@ class Breakthrough(TwoPlayerGame[State]):
             target = source << self.columns + direction
         else:
             target = source >> self.columns + 5 - direction
-        own = state[state.player] ^ (source | target)
-        other = state[1 - state.player] & ~target
+        own_pieces = state[state.player] ^ (source | target)
+        other_pieces = state[1 - state.player] & ~target
         player = 1 - state.player
-        if target & self._last_rows or not other:
+        if target & self._last_rows or not other_pieces:
             player = TERMINAL
-        return State(other, own, player) if state.player else State(own, other, player)
+        return (
+            State(other_pieces, own_pieces, player)
+            if state.player
+            else State(own_pieces, other_pieces, player)
+        )
 
     def returns(self, state: State) -> Sequence[float]:
         if state.player != TERMINAL:
