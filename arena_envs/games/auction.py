@@ -230,8 +230,12 @@ LEAVING = talk.Move("drop", message="no")
 
 
 PERSONAS = (
-    *((2, 1, 0), (0, 1, 2), (1, 1, 1), (2, 0, 1)),
-    *((1, 0, 2), (0, 2, 1)),
+    (2, 1, 0),
+    (0, 1, 2),
+    (1, 1, 1),
+    (2, 0, 1),
+    (1, 0, 2),
+    (0, 2, 1),
 )
 
 
@@ -429,7 +433,7 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
             yield from self._running(state, seat)
         messages = [each for each in state.past if each.said.message]
 
-        def told(turn: int) -> str:
+        def full_line(turn: int) -> str:
             speaker = talk.named(messages[turn].seat, seat)
             return f"Before item {messages[turn].item + 1}, {speaker} said"
 
@@ -437,7 +441,7 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
             [each.said for each in messages],
             talk.num_in_full(self.max_message),
         )
-        yield from talk.transcript(utterances, seat, told, latest=latest)
+        yield from talk.transcript(utterances, seat, full_line, latest=latest)
 
     def _stage(self, state: State, seat: int, player: int) -> str:
         if player == TERMINAL:
@@ -506,7 +510,7 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
         if state.leader != NOBODY:
             players[1, state.leader] = 1
         players[2, list(state.dropped)] = 1
-        players[3] = [money_left(state, other, whole) / whole for other in range(n)]
+        players[3] = [money_left(state, bidder, whole) / whole for bidder in range(n)]
         items = np.zeros((len(self.items), 2 + 4 * n), np.float32)
         if len(state.personas) > seat:
             items[:, 0] = np.divide(self.values[state.personas[seat]], whole)
@@ -514,12 +518,12 @@ class Auction(HoldsOut[tuple[int, ...]], talk.TalkGame[State, Action]):
             items[item, 1] = sale.price / whole
             if sale.seat != NOBODY:
                 items[item, 2 + sale.seat] = 1
-        for item, _, other, said in known_events(state, seat):
-            if said.message:
-                items[item, 2 + n + other] = 1
-            elif said.move == "bid":
-                items[item, 2 + 2 * n + other] = 1
-                items[item, 2 + 3 * n + other] = said.values[0] / whole
+        for item, _, bidder, utterance in known_events(state, seat):
+            if utterance.message:
+                items[item, 2 + n + bidder] = 1
+            elif utterance.move == "bid":
+                items[item, 2 + 2 * n + bidder] = 1
+                items[item, 2 + 3 * n + bidder] = utterance.values[0] / whole
         return np.concatenate([head, players.ravel(), items.ravel()])
 
     def action_text(self, state: State, action: Action) -> str:
@@ -625,7 +629,7 @@ def scene(game: Auction, state: State, viewer: int | None) -> Shapes:
         each for each in events if each.phase != TALK or each.said.message
     ]
 
-    def told(turn: int, utterance: Utterance) -> str:
+    def full_line(turn: int, utterance: Utterance) -> str:
         amount = f" {utterance.values[0]}" if utterance.values else ""
         does = "speaks" if utterance.message else f"{utterance.move}s{amount}"
         return f"{does} (item {visible_events[turn].item + 1})"
@@ -634,5 +638,5 @@ def scene(game: Auction, state: State, viewer: int | None) -> Shapes:
     return [
         Table("items", ("item", "points", "sale"), items),
         Table("players", ("seat", "worth of the items", "budget left"), players),
-        *talk_of(utterances, viewer, told, lambda turn: visible_events[turn].seat),
+        *talk_of(utterances, viewer, full_line, lambda turn: visible_events[turn].seat),
     ]

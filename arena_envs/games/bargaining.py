@@ -206,7 +206,7 @@ class Bargaining(Haggling):
     def _history(self, utterances: Sequence[Utterance], seat: int) -> Iterator[str]:
         """The latest utterances in full, of earlier ones the offers."""
 
-        def told(turn: int) -> str:
+        def full_line(turn: int) -> str:
             speaker, utterance = speaker_of(turn), utterances[turn]
             start = f"Round {turn // 2 + 1}: {talk.named(speaker, seat)}"
             if utterance.move != "offer":
@@ -221,7 +221,7 @@ class Bargaining(Haggling):
             amount = money(utterances[turn].values[0])
             return f"player_{speaker_of(turn)} offered {amount} (round {turn // 2 + 1})"
 
-        return talk.transcript(utterances, seat, told, brief=brief)
+        return talk.transcript(utterances, seat, full_line, brief=brief)
 
     def rules(self, seat: int) -> str:
         first, second = (

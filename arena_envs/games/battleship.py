@@ -470,7 +470,10 @@ class Battleship(BaseGame[State, int]):
         over = self.is_over(state)
         turn = (len(state.placed) + len(state.shots)) % 2
         facts = [
-            *(not over and turn == seat, not over and turn != seat, over, seat),
+            not over and turn == seat,
+            not over and turn != seat,
+            over,
+            seat,
             *(len(state.placed[s::2]) / num_ships for s in (seat, 1 - seat)),
             *(len(shots) / self.num_shots for shots in (own_shots, other_shots)),
         ]

@@ -126,8 +126,8 @@ class Breakthrough(TwoPlayerGame[State]):
     def observe(self, state: State, seat: int) -> str:
         rows = self.grid.row_texts("BW.", state.black, state.white)
         lines = [f"{self.rows - i} {row}" for i, row in enumerate(rows)]
-        own = ("You are B and move down.", "You are W and move up.")[seat]
-        headline = f"{own} {turn_text(state.player, seat, self.returns(state))}"
+        direction = ("You are B and move down.", "You are W and move up.")[seat]
+        headline = f"{direction} {turn_text(state.player, seat, self.returns(state))}"
         return "\n".join([headline, f"  {self.grid.header}", *lines])
 
     def features(self, state: State, seat: int) -> Vector:
@@ -146,11 +146,11 @@ class Breakthrough(TwoPlayerGame[State]):
 
         A capture need not be marked, and what is none must not be.
         """
-        if found := MOVE.fullmatch(fold(text)):
-            marked = found[2] or found[4]
+        if match := MOVE.fullmatch(fold(text)):
+            marked = match[2] or match[4]
             for action in self.legal_actions(state):
-                named = self.action_text(state, action)
-                same = (named[:2], named[-2:]) == (found[1], found[3])
+                move_text = self.action_text(state, action)
+                same = (move_text[:2], move_text[-2:]) == (match[1], match[3])
                 if same and (action % 2 or not marked):
                     return action
         return super().parse(state, text)
@@ -191,13 +191,13 @@ def _moves(rows: int, columns: int, player: int) -> Moves:
 
 
 def _actions(
-    columns: int, player: int, square: int, own: int, other: int
+    columns: int, player: int, square: int, own_bits: int, other_bits: int
 ) -> Iterator[int]:
     """Actions of a piece, by the three squares ahead: bits of own and of other pieces."""
     for side in range(3):
         on_board = 0 <= square % columns + side - 1 < columns
-        captures = other >> side & 1
-        if on_board and not own >> side & 1 and not (captures and side == 1):
+        captures = other_bits >> side & 1
+        if on_board and not own_bits >> side & 1 and not (captures and side == 1):
             yield ((6 * square + 3 * player + side) * 2) + captures
 
 

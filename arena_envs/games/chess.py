@@ -262,8 +262,8 @@ class Chess(TwoPlayerGame[State]):
         if board.is_check():
             lines.append(f"{mover} is in check.")
         turn = f"Turn {state.num_turns + 1} of at most {self.max_plies}: "
-        own = mover == COLORS[seat]
-        lines.append(turn + ("you are to move." if own else f"{mover} is to move."))
+        to_move = mover == COLORS[seat]
+        lines.append(turn + ("you are to move." if to_move else f"{mover} is to move."))
         return "\n".join(lines)
 
     def features(self, state: State, seat: int) -> Vector:

@@ -140,7 +140,9 @@ class State(NamedTuple):
     @property
     def faults_by_turn(self) -> dict[int, str]:
         """What is wrong with each clue, by its turn."""
-        clues = [turn for turn, said in enumerate(self.said) if said.move == "clue"]
+        clues = [
+            turn for turn, utterance in enumerate(self.said) if utterance.move == "clue"
+        ]
         return dict(zip(clues, self.faults, strict=True))
 
 
@@ -176,8 +178,8 @@ STOPPED = Utterance("stop")
 @lru_cache(8192)
 def core_beside(words: tuple[str, ...]) -> list[Utterance]:
     """The clues of the finite core that may be given beside these words on the board."""
-    given = (c for c in CLUES if not fault_of(c, words, allowed=CLUES, numbers=0))
-    return [Utterance("clue", (clue, 1)) for clue in given]
+    allowed = (c for c in CLUES if not fault_of(c, words, allowed=CLUES, numbers=0))
+    return [Utterance("clue", (clue, 1)) for clue in allowed]
 
 
 @dataclass(frozen=True)
@@ -287,8 +289,8 @@ class Codenames(talk.TalkGame[State, Action]):
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
         if state.board < 0:
             return [(n, 1 / self.num_boards) for n in range(self.num_boards)]
-        drawn = str(1 - state.team) if state.left < 0 else UNKNOWN
-        left = state.places(drawn)
+        role = str(1 - state.team) if state.left < 0 else UNKNOWN
+        left = state.places(role)
         return [(place, 1 / len(left)) for place in left]
 
     def legal_actions(self, state: State) -> Sequence[Utterance]:
@@ -317,10 +319,10 @@ class Codenames(talk.TalkGame[State, Action]):
     def apply(self, state: State, action: Action) -> State:
         if isinstance(action, int):
             if state.left < 0:  # the other team gets a word for a clue that was refused
-                other, guessed = 1 - state.team, (*state.guessed, action)
-                state = state._replace(guessed=guessed, team=other, left=0)
-                is_open = state.hidden(str(other))
-                return state if is_open else state._replace(winner=other)
+                other_team, guessed = 1 - state.team, (*state.guessed, action)
+                state = state._replace(guessed=guessed, team=other_team, left=0)
+                is_open = state.hidden(str(other_team))
+                return state if is_open else state._replace(winner=other_team)
             if state.board < 0:
                 return state._replace(board=action, key=UNKNOWN * self.num_words)
             number = self.num_words - state.key.count(UNKNOWN)
@@ -346,11 +348,13 @@ class Codenames(talk.TalkGame[State, Action]):
         """Hits, found per clue, refused and assassin, as the page defines them."""
         teams = [
             str(seat // 2)
-            for seat, said in zip(state.seats, state.said, strict=True)
-            if said.move == "guess"
+            for seat, utterance in zip(state.seats, state.said, strict=True)
+            if utterance.move == "guess"
         ]
         words = self.boards[state.board] if state.board >= 0 else ()
-        guesses = [said.values[0] for said in state.said if said.move == "guess"]
+        guesses = [
+            utterance.values[0] for utterance in state.said if utterance.move == "guess"
+        ]
         roles = [state.key[words.index(word)] for word in guesses]
         hits = sum(role == team for role, team in zip(roles, teams, strict=True))
         num_clues = max(1, len(state.faults))
@@ -377,21 +381,21 @@ class Codenames(talk.TalkGame[State, Action]):
         """The roles of all words, unknown where the seat does not know one."""
         if seat % 2 == 0 or state.winner >= 0:
             return state.key
-        known = {place: state.key[place] for place in state.guessed}
-        return "".join(known.get(p, UNKNOWN) for p in range(len(state.key)))
+        role_at = {place: state.key[place] for place in state.guessed}
+        return "".join(role_at.get(p, UNKNOWN) for p in range(len(state.key)))
 
     def observe(self, state: State, seat: int) -> str:
         player, now = self.current_player(state), "Chance draws."
         if player == TERMINAL:
             now = f"The game is over: team {TEAMS[state.winner]} wins."
         elif player >= 0:
-            who = (
+            mover = (
                 "You are" if player == seat else f"player_{player}, {SEATS[player]}, is"
             )
             may = " or stop" if player % 2 and self._may_stop(state) else ""
             left = f" {state.left} guess{'' if state.left == 1 else 'es'} left."
             task = f"guess a word{may}.{left}" if player % 2 else "give a clue."
-            now = f"{who} to move: {task}"
+            now = f"{mover} to move: {task}"
         lines = [f"You are player_{seat}, {SEATS[seat]}. {now}"]
         if UNKNOWN not in state.key and state.board >= 0:
             lines += [*self._board_lines(state, seat), *self._history(state, seat)]
@@ -405,9 +409,9 @@ class Codenames(talk.TalkGame[State, Action]):
             yield f"Words on the board: {', '.join(words[place] for place in free)}."
         else:
             for role, name in ROLE_NAMES.items():
-                found = ", ".join(words[p] for p in free if key[p] == role)
+                names = ", ".join(words[p] for p in free if key[p] == role)
                 label = name if role == ASSASSIN else f"{name} words"
-                yield f"On the board, {label}: {found or 'none'}."
+                yield f"On the board, {label}: {names or 'none'}."
         if state.guessed:
             off = (f"{words[p]} ({ROLE_NAMES[key[p]]})" for p in state.guessed)
             yield f"Off the board: {', '.join(off)}."
@@ -418,32 +422,34 @@ class Codenames(talk.TalkGame[State, Action]):
         faults = state.faults_by_turn
 
         def brief(turn: int) -> str:
-            said, speaker = state.said[turn], state.seats[turn]
-            who = talk.named(speaker, seat)
+            utterance, speaker = state.said[turn], state.seats[turn]
+            speaker_name = talk.named(speaker, seat)
             if fault := faults.get(turn):
                 if speaker != seat:
-                    return f"a clue of {who} was refused"
-                return f"your clue {said.values[0]} was refused, because {fault}"
-            if said.move == "clue":
-                return f"{who} gave the clue {said.values[0]} {said.values[1]}"
+                    return f"a clue of {speaker_name} was refused"
+                return f"your clue {utterance.values[0]} was refused, because {fault}"
+            if utterance.move == "clue":
+                return f"{speaker_name} gave the clue {utterance.values[0]} {utterance.values[1]}"
             return (
-                f"{who} guessed {said.values[0]}" if said.values else f"{who} stopped"
+                f"{speaker_name} guessed {utterance.values[0]}"
+                if utterance.values
+                else f"{speaker_name} stopped"
             )
 
-        def told(turn: int) -> str:
+        def full_line(turn: int) -> str:
             return f"Turn {turn + 1}: {brief(turn)}"
 
         return talk.transcript(
-            state.said, seat, told, latest=6, brief=brief, num_listed=None
+            state.said, seat, full_line, latest=6, brief=brief, num_listed=None
         )
 
     def information_state(self, state: State, seat: int) -> Any:
         key, faults = self.known_key(state, seat), iter(state.faults)
-        said = []
-        for speaker, each in zip(state.seats, state.said, strict=True):
-            is_refused = each.move == "clue" and next(faults) != ""
-            said.append(HIDDEN if is_refused and speaker != seat else each)
-        return (seat, state.board, key, tuple(said), state.seats, state.winner)
+        utterances = []
+        for speaker, utterance in zip(state.seats, state.said, strict=True):
+            is_refused = utterance.move == "clue" and next(faults) != ""
+            utterances.append(HIDDEN if is_refused and speaker != seat else utterance)
+        return (seat, state.board, key, tuple(utterances), state.seats, state.winner)
 
     def features(self, state: State, seat: int) -> Vector:
         """The knowledge of a seat as numbers.
@@ -467,12 +473,16 @@ class Codenames(talk.TalkGame[State, Action]):
         roles[range(num), [ROLES.index(role) for role in key]] = 1
         roles[list(state.guessed), len(ROLES)] = 1
         faults = iter(state.faults)
-        for turn, said in enumerate(state.said):
-            turns[turn, -2:] = said.move == "clue", 1
-            if said.move == "guess":
-                turns[turn, words.index(said.values[0])] = 1
-            elif said.move == "clue" and not next(faults) and said.values[0] in CLUES:
-                turns[turn, num + CLUES.index(said.values[0])] = 1
+        for turn, utterance in enumerate(state.said):
+            turns[turn, -2:] = utterance.move == "clue", 1
+            if utterance.move == "guess":
+                turns[turn, words.index(utterance.values[0])] = 1
+            elif (
+                utterance.move == "clue"
+                and not next(faults)
+                and utterance.values[0] in CLUES
+            ):
+                turns[turn, num + CLUES.index(utterance.values[0])] = 1
         return np.concatenate([head, roles.ravel(), turns.ravel()])
 
     def action_text(self, state: State, action: Action) -> str:
@@ -487,18 +497,18 @@ class Codenames(talk.TalkGame[State, Action]):
         return (GUESS, STOP) if self._may_stop(state) else (GUESS,)
 
     def parse(self, state: State, text: str) -> Utterance:
-        said: Utterance = super().parse(state, text)
+        utterance: Utterance = super().parse(state, text)
         words = self.free_words(state)
-        if said.move == "guess" and said.values[0] not in words:
+        if utterance.move == "guess" and utterance.values[0] not in words:
             raise IllegalAction(
-                f"want one of the words {', '.join(words)}, got {said.values[0]!r}"
+                f"want one of the words {', '.join(words)}, got {utterance.values[0]!r}"
             )
-        return said
+        return utterance
 
     def rules(self, seat: int) -> str:
         neutral = self.num_words - 2 * self.num_agents - 2
-        own = {"seat": seat, "role": SEATS[seat], "guesses": seat % 2}
-        return filled("codenames", self, neutral=neutral, **own)
+        facts = {"seat": seat, "role": SEATS[seat], "guesses": seat % 2}
+        return filled("codenames", self, neutral=neutral, **facts)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """For an operative, other roles of the words that are still on the board."""
@@ -528,12 +538,14 @@ def _meant(game: Codenames, state: State, clue: str) -> list[int]:
 
 def _linked(game: Codenames, state: State, cost: float) -> Utterance:
     """The clue with the most own words, less a cost for each other word that it means."""
-    own, links = state.places(str(state.team)), linked_words()
+    own_places, links = state.places(str(state.team)), linked_words()
     words = game.boards[state.board]
     best, most = game.legal_actions(state)[0], -1.0
-    for clue in sorted({link for place in own for link in links.get(words[place], ())}):
+    for clue in sorted(
+        {link for place in own_places for link in links.get(words[place], ())}
+    ):
         meant = _meant(game, state, clue)
-        num = len({*meant} & {*own})
+        num = len({*meant} & {*own_places})
         value = num - cost * (len(meant) - num)
         if value > most and not game.fault(state, clue):
             best = Utterance("clue", (clue, min(num, game.num_agents + 1)))
@@ -545,14 +557,16 @@ def _linked(game: Codenames, state: State, cost: float) -> Utterance:
 def _book(words: tuple[str, ...], num: int) -> dict[str, tuple[str, ...]]:
     """Clues that may be given beside these words, each with a set of so many of them."""
     clues = (clue for clue in vocabulary() if len(clue) > 1)
-    given = (clue for clue in clues if not fault_of(clue, words, numbers=0))
-    return dict(zip(given, combinations(words, num), strict=False))
+    allowed = (clue for clue in clues if not fault_of(clue, words, numbers=0))
+    return dict(zip(allowed, combinations(words, num), strict=False))
 
 
 def _read_book(game: Codenames, state: State, clue: str, num: int) -> list[int]:
     """The words that the clue had meant when it was given."""
-    turn = max(turn for turn, said in enumerate(state.said) if said.move == "clue")
-    since = sum(said.move == "guess" for said in state.said[turn:])
+    turn = max(
+        turn for turn, utterance in enumerate(state.said) if utterance.move == "clue"
+    )
+    since = sum(utterance.move == "guess" for utterance in state.said[turn:])
     before = state._replace(guessed=state.guessed[: len(state.guessed) - since])
     free = game.free_words(before)
     if comb(len(free), num) > MAX_BOOK:
@@ -581,12 +595,14 @@ class Spy(talk.Scripted):
     def reply(self, game: Codenames, state: State, rng: random.Random) -> Utterance:
         if game.current_player(state) % 2 == 0:
             return self._hint(game, state)
-        clue, num = [said for said in state.said if said.move == "clue"][-1].values
+        clue, num = [utterance for utterance in state.said if utterance.move == "clue"][
+            -1
+        ].values
         free = [p for p in range(game.num_words) if p not in state.guessed]
-        read = _read_book(game, state, clue, num) if self.style == "optimal" else []
+        places = _read_book(game, state, clue, num) if self.style == "optimal" else []
         if self.style in ("greedy", "honest"):
-            read = _meant(game, state, clue)
-        meant = [place for place in read if place in free]
+            places = _meant(game, state, clue)
+        meant = [place for place in places if place in free]
         may_stop = state.said[-1].move == "guess" and self.style != "greedy"
         if may_stop and (not meant or state.left == 1):
             return STOPPED
@@ -594,15 +610,15 @@ class Spy(talk.Scripted):
         return Utterance("guess", (game.boards[state.board][place],))
 
     def _hint(self, game: Codenames, state: State) -> Utterance:
-        own, free = state.places(str(state.team)), game.free_words(state)
+        own_places, free = state.places(str(state.team)), game.free_words(state)
         if self.style == "silent":
             return game.legal_actions(state)[0]
-        if self.style != "optimal" or comb(len(free), len(own)) > MAX_BOOK:
+        if self.style != "optimal" or comb(len(free), len(own_places)) > MAX_BOOK:
             return _linked(game, state, cost=0.5 if self.style == "greedy" else 9.0)
-        meant = tuple(game.boards[state.board][place] for place in own)
-        book = _book(tuple(free), len(own))
-        clue = next(clue for clue, named in book.items() if named == meant)
-        return Utterance("clue", (clue, len(own)))
+        meant = tuple(game.boards[state.board][place] for place in own_places)
+        book = _book(tuple(free), len(own_places))
+        clue = next(clue for clue, words in book.items() if words == meant)
+        return Utterance("clue", (clue, len(own_places)))
 
 
 COLUMNS = 4  # of a board of codenames
@@ -627,19 +643,19 @@ def scene(game: Codenames, state: State, viewer: int | None) -> Shapes:
         shapes.append(Table(title, ("",) * COLUMNS, cut(words, COLUMNS)))
     faults = state.faults_by_turn
 
-    def told(turn: int, said: Utterance) -> str:
+    def full_line(turn: int, utterance: Utterance) -> str:
         if faults.get(turn) and viewer not in (None, state.seats[turn]):
             return "gives a clue that is refused"
         if faults.get(turn):
-            return f"gives the clue {said.values[0]}, which is refused"
-        if said.move == "clue":
-            return f"gives the clue {said.values[0]} {said.values[1]}"
-        if not said.values:
+            return f"gives the clue {utterance.values[0]}, which is refused"
+        if utterance.move == "clue":
+            return f"gives the clue {utterance.values[0]} {utterance.values[1]}"
+        if not utterance.values:
             return "stops"
-        place = game.boards[state.board].index(said.values[0])
-        return f"guesses {said.values[0]} ({ROLE_NAMES[state.key[place]]})"
+        place = game.boards[state.board].index(utterance.values[0])
+        return f"guesses {utterance.values[0]} ({ROLE_NAMES[state.key[place]]})"
 
-    return [*shapes, *talk_of(state.said, viewer, told, state.seats.__getitem__)]
+    return [*shapes, *talk_of(state.said, viewer, full_line, state.seats.__getitem__)]
 
 
 def _labelled(word: str, role: str) -> str:

@@ -126,7 +126,7 @@ def distance(rows: Rows, start: int, goal: int) -> int | None:
 
 @lru_cache(8192)
 def row_chances(
-    known: Rows, drawn: Rows, percent: int, longest: int, split: str
+    plan: Rows, rows: Rows, percent: int, longest: int, split: str
 ) -> tuple[tuple[str, float], ...]:
     """The rows that may follow the rows drawn so far, with their probabilities.
 
@@ -134,37 +134,37 @@ def row_chances(
     at most `longest` moves would be left, or no maze of the split.
 
     Args:
-        known: what is known of the cells of all rows.
-        drawn: the lowest rows.
+        plan: what is known of the cells of all rows.
+        rows: the lowest rows.
         percent: probability that a cell is a wall.
         longest: moves of the longest path that is allowed.
         split: of instances; empty for all mazes.
     """
-    size, number = len(known), len(drawn)
-    cells = [".#" if cell == "?" else cell for cell in known[number]]
-    found = []
+    size, number = len(plan), len(rows)
+    cells = [".#" if cell == "?" else cell for cell in plan[number]]
+    chances = []
     for row in map("".join, product(*cells)):
-        moves = distance((*drawn, row, *known[number + 1 :]), 0, size**2 - 1)
-        walls = row.count("#") - known[number].count("#")
+        moves = distance((*rows, row, *plan[number + 1 :]), 0, size**2 - 1)
+        walls = row.count("#") - plan[number].count("#")
         chance = (percent / 100) ** walls
-        chance *= (1 - percent / 100) ** (known[number].count("?") - walls)
+        chance *= (1 - percent / 100) ** (plan[number].count("?") - walls)
         if not chance or moves is None or moves > longest:
             continue
-        if _leads_to((*drawn, row), known, longest, split):
-            found.append((row, chance))
-    total = sum(chance for _, chance in found)
-    return tuple((row, chance / total) for row, chance in found)
+        if _leads_to((*rows, row), plan, longest, split):
+            chances.append((row, chance))
+    total = sum(chance for _, chance in chances)
+    return tuple((row, chance / total) for row, chance in chances)
 
 
-def _leads_to(drawn: Rows, known: Rows, longest: int, split: str) -> bool:
+def _leads_to(first_rows: Rows, plan: Rows, longest: int, split: str) -> bool:
     """Whether a maze of the split has these rows; early rows leave mazes of both splits."""
-    size, number = len(known), len(drawn)
+    size, number = len(plan), len(first_rows)
     if not split or number < size - 1:
         return True
-    cells = [".#" if cell == "?" else cell for row in known[number:] for cell in row]
+    cells = [".#" if cell == "?" else cell for row in plan[number:] for cell in row]
     for row in map("".join, product(*cells)):
-        if split_of("".join(drawn) + row) == split:
-            rows = (*drawn, row) if row else drawn
+        if split_of("".join(first_rows) + row) == split:
+            rows = (*first_rows, row) if row else first_rows
             moves = distance(rows, 0, size**2 - 1)
             if moves is not None and moves <= longest:
                 return True
@@ -178,7 +178,7 @@ def unknown_rows(size: int) -> Rows:
 
 
 def drawn_again(
-    known: Rows,
+    plan: Rows,
     num_rows: int,
     percent: int,
     longest: int,
@@ -190,11 +190,11 @@ def drawn_again(
     Whole mazes of the other split are drawn again, as what is known may leave an early row
     without a last one.
     """
-    ahead = split if num_rows < len(known) else ""
+    ahead = split if num_rows < len(plan) else ""
     while True:
         rows: Rows = ()
         for _ in range(num_rows):
-            outcomes = row_chances(known, rows, percent, longest, ahead)
+            outcomes = row_chances(plan, rows, percent, longest, ahead)
             names, chances = zip(*outcomes, strict=True)
             rows = (*rows, rng.choices(names, chances)[0])
         if ahead or not split or split_of("".join(rows)) == split:
@@ -211,14 +211,14 @@ def color_of(cell: int, size: int) -> int:
 
 
 @lru_cache(8192)
-def half_of(rows: Rows, size: int, seen: int) -> Rows:
+def half_of(rows: Rows, size: int, color: int) -> Rows:
     """The rows with the cells of one color, and with the first and the last cell."""
-    shown = (0, size**2 - 1)
+    ends = (0, size**2 - 1)
     return tuple(
         "".join(
             cell
-            if (place := number * size + column) in shown
-            or color_of(place, size) == seen
+            if (place := number * size + column) in ends
+            or color_of(place, size) == color
             else "?"
             for column, cell in enumerate(row)
         )
@@ -228,20 +228,20 @@ def half_of(rows: Rows, size: int, seen: int) -> Rows:
 
 def with_cells(rows: Rows, cells: dict[int, str]) -> Rows:
     """The rows with some cells replaced."""
-    found = list(rows)
+    new_rows = list(rows)
     for cell, mark in cells.items():
         number, column = divmod(cell, len(rows[0]))
-        row = found[number]
-        found[number] = f"{row[:column]}{mark}{row[column + 1 :]}"
-    return tuple(found)
+        row = new_rows[number]
+        new_rows[number] = f"{row[:column]}{mark}{row[column + 1 :]}"
+    return tuple(new_rows)
 
 
 def drawing(rows: Rows, here: int) -> Sequence[str]:
     """The maze as lines from the top, with `@` at a cell and `G` at the goal."""
     size = len(rows)
-    shown = with_cells(rows, {size**2 - 1: "G", here: "@"})
+    marked = with_cells(rows, {size**2 - 1: "G", here: "@"})
     lines = [
-        f"{number + 1} {' '.join(shown[number])}" for number in reversed(range(size))
+        f"{number + 1} {' '.join(marked[number])}" for number in reversed(range(size))
     ]
     return [*lines, f"  {' '.join(LETTERS[:size])}"]
 
@@ -259,16 +259,16 @@ class State(NamedTuple):
     path: tuple[int, ...] = ()
 
 
-def agreed_move(named: Sequence[Utterance]) -> str | None:
+def agreed_move(utterances: Sequence[Utterance]) -> str | None:
     """The direction that all named; None if they differ or wait."""
-    moves = {each.values for each in named}
+    moves = {utterance.values for utterance in utterances}
     (values, *others) = moves
     return values[0] if values and not others else None
 
 
-def agreed_cell(named: Sequence[Utterance], here: int, size: int) -> int | None:
+def agreed_cell(utterances: Sequence[Utterance], here: int, size: int) -> int | None:
     """The cell to which the move leads that all named; None outside the maze or without such a move."""
-    direction = agreed_move(named)
+    direction = agreed_move(utterances)
     return None if direction is None else neighbor(here, direction, size)
 
 
@@ -386,13 +386,13 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         if not self.wall_percent:
             return ()
         rng = random.Random(0)
-        found: dict[Rows, None] = {}
+        mazes: dict[Rows, None] = {}
         for _ in range(MAX_LISTED):
             state = State()
             while self.current_player(state) == CHANCE:
                 state = self.apply(state, sample_chance(self, state, rng))
-            found[state.rows] = None
-        return tuple(found)
+            mazes[state.rows] = None
+        return tuple(mazes)
 
     def legal_actions(self, state: State) -> Sequence[Utterance]:
         return CORE if self.current_player(state) >= 0 else ()
@@ -402,17 +402,17 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         return state._replace(said=tuple(e._replace(message="") for e in state.said))
 
     def apply(self, state: State, action: Action) -> State:
-        rows, said, path = state
+        rows, utterances, path = state
         if isinstance(action, str):
-            return State((*rows, action), said, path)
-        said = (*said, action)
-        if len(said) % self.num_players:
-            return State(rows, said, path)
+            return State((*rows, action), utterances, path)
+        utterances = (*utterances, action)
+        if len(utterances) % self.num_players:
+            return State(rows, utterances, path)
         here = self.here(state)
-        ahead = agreed_cell(said[-self.num_players :], here, self.size)
+        ahead = agreed_cell(utterances[-self.num_players :], here, self.size)
         if ahead is not None and rows[ahead // self.size][ahead % self.size] == ".":
             here = ahead
-        return State(rows, said, (*path, here))
+        return State(rows, utterances, (*path, here))
 
     def left(self, state: State) -> int:
         """Moves of a shortest path from where the players are to the goal."""
@@ -428,13 +428,13 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         return [score] * self.num_players
 
     def measures(self, state: State) -> dict[str, float]:
-        found, steps = dict.fromkeys(MEASURES, 0.0), len(state.path)
+        values, steps = dict.fromkeys(MEASURES, 0.0), len(state.path)
         if self.here(state) == self.goal:
-            found["success"] = 1.0
-            found["path_share"] = self.left(State(state.rows)) / steps
+            values["success"] = 1.0
+            values["path_share"] = self.left(State(state.rows)) / steps
         if steps:
-            found["agreement"] = share_agreed(state, self.num_players)
-        return found
+            values["agreement"] = share_agreed(state, self.num_players)
+        return values
 
     @property
     def known_value(self) -> str | None:
@@ -460,9 +460,9 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         now = f"The game is over: the score is {score}."
         if player != TERMINAL:
             step, place = divmod(len(state.said), self.num_players)
-            who = "you are" if player == seat else f"player_{player} is"
+            mover = "you are" if player == seat else f"player_{player} is"
             order = "" if self.solo else " too" if place else " first"
-            now = f"Step {step + 1} of {self.max_steps}: {who} to name a move{order}."
+            now = f"Step {step + 1} of {self.max_steps}: {mover} to name a move{order}."
             unseen = "" if self.solo else f", ? seen by player_{1 - seat} only"
         way = ", ".join([cell_name(cell, self.size) for cell in (0, *state.path)])
         lines = [
@@ -473,18 +473,23 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         ]
         return "\n".join([*lines, *self._said_lines(state.said, seat)])
 
-    def _said_lines(self, said: Sequence[Utterance], seat: int) -> Iterator[str]:
+    def _said_lines(self, utterances: Sequence[Utterance], seat: int) -> Iterator[str]:
         """The words of all players, as a seat reads them."""
 
-        def told(turn: int) -> str:
-            values, who = said[turn].values, talk.named(self.speaker_of(turn), seat)
+        def full_line(turn: int) -> str:
+            values, speaker = (
+                utterances[turn].values,
+                talk.named(self.speaker_of(turn), seat),
+            )
             does = f"named {values[0]}" if values else "waited"
-            return f"Step {turn // self.num_players + 1}: {who} {does}"
+            return f"Step {turn // self.num_players + 1}: {speaker} {does}"
 
-        turns = range(len(said))
-        worded = [turn for turn in turns if said[turn].message][-MAX_MESSAGES:]
-        shown = sorted({*turns[-MAX_MOVES:], *worded})
-        return talk.transcript(said, seat, told, turns=shown, latest=len(shown))
+        turns = range(len(utterances))
+        worded = [turn for turn in turns if utterances[turn].message][-MAX_MESSAGES:]
+        listed_turns = sorted({*turns[-MAX_MOVES:], *worded})
+        return talk.transcript(
+            utterances, seat, full_line, turns=listed_turns, latest=len(listed_turns)
+        )
 
     def information_state(self, state: State, seat: int) -> State | tuple[object, ...]:
         if self.solo:
@@ -509,9 +514,11 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         board[self.here(state), 2] = 1
         for step, (before, after) in enumerate(pairwise((0, *state.path)), walked):
             values[step] = before != after
-        named = values[walked + steps :].reshape(2 * steps, 5)
-        for turn, said in enumerate(state.said):
-            named[turn, DIRECTIONS.index(said.values[0]) if said.values else 4] = 1
+        moves = values[walked + steps :].reshape(2 * steps, 5)
+        for turn, utterance in enumerate(state.said):
+            moves[
+                turn, DIRECTIONS.index(utterance.values[0]) if utterance.values else 4
+            ] = 1
         return values
 
     def action_text(self, state: State, action: Action) -> str:
@@ -539,9 +546,9 @@ class CollaborativeMaze(talk.TalkGame[State, Action]):
         """Draws the cells that the seat does not know, row by row as in the beginning."""
         if self.solo or self.current_player(state) == TERMINAL:
             return state
-        drawn = len(state.rows)
-        known = (*self.known(state, seat), *unknown_rows(self.size)[drawn:])
-        return state._replace(rows=drawn_again(known, drawn, *self._limits, rng))
+        num_rows = len(state.rows)
+        plan = (*self.known(state, seat), *unknown_rows(self.size)[num_rows:])
+        return state._replace(rows=drawn_again(plan, num_rows, *self._limits, rng))
 
 
 TELLS = "Walls that I see:"  # what `honest` says first
@@ -569,43 +576,51 @@ class MazeWalker(talk.Scripted):
     ) -> Utterance:
         seat = game.current_player(state)
         if self.style == "greedy":
-            known = game.known(state, seat)
-            ways = [d for d in ORDER if _open(game, state, known, d)]
+            plan = game.known(state, seat)
+            ways = [d for d in ORDER if _open(game, state, plan, d)]
             return CORE[DIRECTIONS.index(ways[0])] if ways else CORE[-1]
-        said = CORE[DIRECTIONS.index(self._move(game, state, seat))]
-        own = [turn for turn in range(len(state.said)) if game.speaker_of(turn) == seat]
-        speaks = self.style == "honest" and not own and game.messages and not game.solo
-        seen = enumerate("".join(game.seen(state, seat)))
-        walls = [cell_name(cell, game.size) for cell, mark in seen if mark == "#"]
-        told = f"{TELLS} {', '.join(walls) or 'none'}." if speaks else ""
-        return said._replace(message=told) if len(told) <= game.max_message else said
+        utterance = CORE[DIRECTIONS.index(self._move(game, state, seat))]
+        own_turns = [
+            turn for turn in range(len(state.said)) if game.speaker_of(turn) == seat
+        ]
+        speaks = (
+            self.style == "honest" and not own_turns and game.messages and not game.solo
+        )
+        seen_cells = enumerate("".join(game.seen(state, seat)))
+        walls = [cell_name(cell, game.size) for cell, mark in seen_cells if mark == "#"]
+        message = f"{TELLS} {', '.join(walls) or 'none'}." if speaks else ""
+        return (
+            utterance._replace(message=message)
+            if len(message) <= game.max_message
+            else utterance
+        )
 
     def _move(self, game: CollaborativeMaze, state: State, seat: int) -> str:
-        known = game.known(state, seat)
-        told = _told(game, state, seat) if self.style == "honest" else None
-        if told is not None:
-            return _planned(game, state, with_cells(known, told))
+        plan = game.known(state, seat)
+        reported_cells = _told(game, state, seat) if self.style == "honest" else None
+        if reported_cells is not None:
+            return _planned(game, state, with_cells(plan, reported_cells))
         if len(state.said) % game.num_players and state.said[-1].values:
-            named = str(state.said[-1].values[0])
-            if _open(game, state, known, named):
-                return named
-        return _planned(game, state, _with_refused(game, state, seat, known))
+            direction = str(state.said[-1].values[0])
+            if _open(game, state, plan, direction):
+                return direction
+        return _planned(game, state, _with_refused(game, state, seat, plan))
 
 
-def _open(game: CollaborativeMaze, state: State, known: Rows, direction: str) -> bool:
+def _open(game: CollaborativeMaze, state: State, plan: Rows, direction: str) -> bool:
     """Whether a move leads to a cell that is not known as a wall."""
     ahead = neighbor(game.here(state), direction, game.size)
-    return ahead is not None and known[ahead // game.size][ahead % game.size] != "#"
+    return ahead is not None and plan[ahead // game.size][ahead % game.size] != "#"
 
 
-def _planned(game: CollaborativeMaze, state: State, known: Rows) -> str:
+def _planned(game: CollaborativeMaze, state: State, plan: Rows) -> str:
     """The first move of a shortest path; any where there seems to be none."""
     here = game.here(state)
-    left = distance(known, here, game.goal)
+    left = distance(plan, here, game.goal)
     for direction in ORDER:
         ahead = neighbor(here, direction, game.size)
         if ahead is not None and left is not None:
-            moves = distance(known, ahead, game.goal)
+            moves = distance(plan, ahead, game.goal)
             if moves is not None and moves < left:
                 return direction
     return "up"
@@ -613,18 +628,18 @@ def _planned(game: CollaborativeMaze, state: State, known: Rows) -> str:
 
 def _told(game: CollaborativeMaze, state: State, seat: int) -> dict[int, str] | None:
     """The cells of the other player as it has told them; None before."""
-    for turn, said in enumerate(state.said):
-        if game.speaker_of(turn) != seat and (found := LISTED.search(said.message)):
-            walls = set(re.findall("[a-i][1-9]", found[1]))
+    for turn, utterance in enumerate(state.said):
+        if game.speaker_of(turn) != seat and (
+            match := LISTED.search(utterance.message)
+        ):
+            walls = set(re.findall("[a-i][1-9]", match[1]))
             cells = range(1, game.goal)
             others = [cell for cell in cells if color_of(cell, game.size) != seat]
             return {c: "#" if cell_name(c, game.size) in walls else "." for c in others}
     return None
 
 
-def _with_refused(
-    game: CollaborativeMaze, state: State, seat: int, known: Rows
-) -> Rows:
+def _with_refused(game: CollaborativeMaze, state: State, seat: int, plan: Rows) -> Rows:
     """The known map, with walls where the other player did not follow, if a path is left."""
     walls: dict[int, str] = {}
     way: Sequence[int] = (0, *state.path)
@@ -632,31 +647,28 @@ def _with_refused(
         first, second = state.said[2 * step :][:2]
         if game.speaker_of(2 * step) == seat and first.values and first != second:
             ahead = neighbor(way[step], first.values[0], game.size)
-            if (
-                ahead is not None
-                and known[ahead // game.size][ahead % game.size] == "?"
-            ):
+            if ahead is not None and plan[ahead // game.size][ahead % game.size] == "?":
                 walls[ahead] = "#"
-    assumed = with_cells(known, walls)
+    assumed = with_cells(plan, walls)
     left = distance(assumed, game.here(state), game.goal)
-    return known if left is None else assumed
+    return plan if left is None else assumed
 
 
 def scene(game: CollaborativeMaze, state: State, viewer: int | None) -> Shapes:
     """The map as the viewer knows it, the way, and the talk."""
     if len(state.rows) < game.size:
         return [Grid([], "the maze is being drawn")]
-    known = state.rows if viewer is None else game.known(state, viewer)
+    rows = state.rows if viewer is None else game.known(state, viewer)
     tones = {"#": Cell("#", "dark"), "?": Cell("?"), ".": Cell("", "light")}
-    squares = [tones[mark] for row in known for mark in row]
+    squares = [tones[mark] for row in rows for mark in row]
     for cell in (0, *state.path):
         squares[cell] = squares[cell]._replace(mark=True)
     squares[game.goal] = Cell("goal", "green")
     squares[game.here(state)] = Cell("here", "yellow", mark=True)
     title = "walls are dark; cells of the way have a frame"
 
-    def action(turn: int, said: talk.Utterance) -> str:
-        did = f"names {said.values[0]}" if said.values else "waits"
+    def action(turn: int, utterance: talk.Utterance) -> str:
+        did = f"names {utterance.values[0]}" if utterance.values else "waits"
         return f"{did} (step {turn // game.num_players + 1})"
 
     board = board_grid(squares, game.size, title, upwards=True)

@@ -116,8 +116,8 @@ class ColonelBlotto(BaseGame[State, int]):
         num_winners = won.count(max(won))
         if num_winners == n:
             return (0.0,) * n
-        best, rest = 1 / num_winners, -1 / (n - num_winners)
-        return tuple(best if fields == max(won) else rest for fields in won)
+        win, loss = 1 / num_winners, -1 / (n - num_winners)
+        return tuple(win if fields == max(won) else loss for fields in won)
 
     @property
     def known_value(self) -> str | None:
@@ -131,12 +131,16 @@ class ColonelBlotto(BaseGame[State, int]):
         start = f"You are player_{seat}."
         if len(state) < self.num_players:
             now = f"{start} All players divide {coins} coins among {fields} fields."
-            own = [self.action_text(state, action) for action in state[seat : seat + 1]]
-            return "\n".join([now, *(f"Your coins: {coins}." for coins in own)])
+            own_divisions = [
+                self.action_text(state, action) for action in state[seat : seat + 1]
+            ]
+            return "\n".join(
+                [now, *(f"Your coins: {coins}." for coins in own_divisions)]
+            )
         lines = [f"{start} {over_text(self.returns(state)[seat])} Coins by field:"]
-        for other, won in enumerate(self._fields_won(state)):
-            text = self.action_text(state, state[other])
-            lines.append(f"player_{other}: {text} (wins {won} of {fields} fields)")
+        for player, won in enumerate(self._fields_won(state)):
+            text = self.action_text(state, state[player])
+            lines.append(f"player_{player}: {text} (wins {won} of {fields} fields)")
         return "\n".join(lines)
 
     def information_state(self, state: State, seat: int) -> State:
@@ -150,9 +154,9 @@ class ColonelBlotto(BaseGame[State, int]):
         n, over = self.num_players, len(state) == self.num_players
         values = np.zeros(2 + n * self.num_fields, np.float32)
         coins: list[int] = []
-        for other in (*range(seat, n), *range(seat)) if over else (seat,):
-            if other < len(state):
-                coins += self._divisions[state[other]]
+        for player in (*range(seat, n), *range(seat)) if over else (seat,):
+            if player < len(state):
+                coins += self._divisions[state[player]]
         values[2 : 2 + len(coins)] = coins
         values /= self.num_coins
         values[:2] = seat < len(state), over
@@ -200,8 +204,8 @@ def _divisions(num_coins: int, num_fields: int) -> Iterator[Division]:
         yield (num_coins,)
         return
     for first in range(num_coins + 1):
-        for rest in _divisions(num_coins - first, num_fields - 1):
-            yield (first, *rest)
+        for further in _divisions(num_coins - first, num_fields - 1):
+            yield (first, *further)
 
 
 def scene(game: ColonelBlotto, state: tuple[int, ...], viewer: int | None) -> Shapes:

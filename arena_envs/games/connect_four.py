@@ -123,8 +123,8 @@ class ConnectFour(TwoPlayerGame[State]):
         return super().parse(state, re.sub(r"^(column|col) (?=.$)", "", fold(text)))
 
     def rules(self, seat: int) -> str:
-        last, wanted = "abcdefghij"[self.columns - 1], COUNTS[self.x_in_row - 3]
-        return filled("connect_four", self, last=last, wanted=wanted)
+        last, row_length = "abcdefghij"[self.columns - 1], COUNTS[self.x_in_row - 3]
+        return filled("connect_four", self, last=last, wanted=row_length)
 
     @cached_property
     def grid(self) -> Squares:

@@ -104,10 +104,10 @@ def pools(num_kinds: int, low: int, high: int, points: int) -> tuple[Numbers, ..
     ((1, 1), (1, 2), (2, 1))
     """
     most = range(1, high - num_kinds + 2)
-    found = product(most, repeat=num_kinds)
+    candidates = product(most, repeat=num_kinds)
     return tuple(
         pool
-        for pool in found
+        for pool in candidates
         if low <= sum(pool) <= high and sum(weights(pool, points).values()) > 1
     )
 
@@ -122,17 +122,17 @@ def all_values(pool: Numbers, points: int) -> tuple[Numbers, ...]:
     if len(pool) == 1:
         return () if points % pool[0] else ((points // pool[0],),)
     return tuple(
-        (value, *rest)
+        (value, *further)
         for value in range(points // pool[0] + 1)
-        for rest in all_values(pool[1:], points - value * pool[0])
+        for further in all_values(pool[1:], points - value * pool[0])
     )
 
 
 @lru_cache(65_536)
 def partners(pool: Numbers, points: int, values: Numbers) -> tuple[Numbers, ...]:
     """Values that the other player may have: every kind counts for one, and one kind for both."""
-    own = _kinds(values)
-    return tuple(v for v in all_values(pool, points) if _fit(own, _kinds(v)))
+    kinds = _kinds(values)
+    return tuple(v for v in all_values(pool, points) if _fit(kinds, _kinds(v)))
 
 
 @lru_cache(4096)
@@ -140,11 +140,15 @@ def weights(pool: Numbers, points: int) -> dict[Numbers, int]:
     """The number of `partners` of all values that have some."""
     kinds = Counter(map(_kinds, all_values(pool, points)))
     by_kinds = {
-        own: sum(number for other, number in kinds.items() if _fit(own, other))
-        for own in kinds
+        kinds_of_seat: sum(
+            number
+            for partner_kinds, number in kinds.items()
+            if _fit(kinds_of_seat, partner_kinds)
+        )
+        for kinds_of_seat in kinds
     }
-    found = {v: by_kinds[_kinds(v)] for v in all_values(pool, points)}
-    return {values: number for values, number in found.items() if number}
+    num_partners = {v: by_kinds[_kinds(v)] for v in all_values(pool, points)}
+    return {values: number for values, number in num_partners.items() if number}
 
 
 @lru_cache(256)
@@ -153,9 +157,9 @@ def deals_of(
 ) -> tuple[tuple[Numbers, Numbers], ...]:
     """The pairs of values of both players that a split draws from, all equally likely."""
     pairs = (
-        (own, other)
-        for own in weights(pool, points)
-        for other in partners(pool, points, own)
+        (values_0, values_1)
+        for values_0 in weights(pool, points)
+        for values_1 in partners(pool, points, values_0)
     )
     return of_split(pairs, split)
 
@@ -164,8 +168,8 @@ def _kinds(values: Numbers) -> tuple[bool, ...]:
     return tuple(map(bool, values))
 
 
-def _fit(own: tuple[bool, ...], other: tuple[bool, ...]) -> bool:
-    pairs = list(zip(own, other, strict=True))
+def _fit(kinds_0: tuple[bool, ...], kinds_1: tuple[bool, ...]) -> bool:
+    pairs = list(zip(kinds_0, kinds_1, strict=True))
     return all(map(any, pairs)) and any(map(all, pairs))
 
 
@@ -225,8 +229,8 @@ def best_of(pool: Numbers, values: tuple[Numbers, Numbers]) -> Best:
     }
 
     def rank(share: Numbers) -> tuple[int, int, int]:
-        one, other = points[share]
-        return (one * other, one + other, -abs(one - other))
+        points_0, points_1 = points[share]
+        return (points_0 * points_1, points_0 + points_1, -abs(points_0 - points_1))
 
     fair = max(points, key=rank)
     pairs = set(points.values())
@@ -235,8 +239,8 @@ def best_of(pool: Numbers, values: tuple[Numbers, Numbers]) -> Best:
         for pair in pairs
         if not any(o != pair and o[0] >= pair[0] and o[1] >= pair[1] for o in pairs)
     )
-    one, other = points[fair]
-    return Best(max(map(sum, pairs)), one * other, fair, efficient)
+    fair_0, fair_1 = points[fair]
+    return Best(max(map(sum, pairs)), fair_0 * fair_1, fair, efficient)
 
 
 MEASURES = ("agreement", "efficiency", "nash_product", "pareto", "envy_free", "lies")
@@ -371,15 +375,17 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
 
     def is_talking(self, state: State) -> bool:
         """Whether the talk goes on."""
-        said = state.said
-        return len(said) < self.max_talk and not (said and said[-1].move == "end")
+        utterances = state.said
+        return len(utterances) < self.max_talk and not (
+            utterances and utterances[-1].move == "end"
+        )
 
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
-        drawn = [(pool, 1 / len(self._pools)) for pool in self._pools]
+        draws = [(pool, 1 / len(self._pools)) for pool in self._pools]
         if state.pool:
             pairs = deals_of(state.pool, self.points, self.split)
-            drawn = next_entries(pairs, state.values)
-        return [(" ".join(map(str, numbers)), chance) for numbers, chance in drawn]
+            draws = next_entries(pairs, state.values)
+        return [(" ".join(map(str, numbers)), chance) for numbers, chance in draws]
 
     @property
     def instances(self) -> Sequence[Hashable]:
@@ -399,13 +405,13 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
         return claims
 
     def apply(self, state: State, action: Action) -> State:
-        pool, values, said, claims = state
+        pool, values, utterances, claims = state
         if isinstance(action, str):
-            drawn = tuple(map(int, action.split()))
-            return State(pool, (*values, drawn)) if pool else State(drawn)
+            numbers = tuple(map(int, action.split()))
+            return State(pool, (*values, numbers)) if pool else State(numbers)
         if action.move == "claim":
-            return State(pool, values, said, (*claims, action.values))
-        return State(pool, values, (*said, action), claims)
+            return State(pool, values, utterances, (*claims, action.values))
+        return State(pool, values, (*utterances, action), claims)
 
     def agreed(self, state: State) -> bool:
         """Whether the claims are exactly the pool."""
@@ -418,29 +424,30 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
         """Points of both seats; 0 without an agreement."""
         if not self.agreed(state):
             return (0, 0)
-        one, other = map(worth, state.values, state.claims)
-        return (one, other)
+        points_0, points_1 = map(worth, state.values, state.claims)
+        return (points_0, points_1)
 
     def returns(self, state: State) -> tuple[float, float]:
-        one, other = self.points_of(state)
-        return (one / self.points, other / self.points)
+        points_0, points_1 = self.points_of(state)
+        return (points_0 / self.points, points_1 / self.points)
 
     def measures(self, state: State) -> dict[str, float]:
-        found, points = dict.fromkeys(MEASURES, 0.0), self.points_of(state)
+        values, points = dict.fromkeys(MEASURES, 0.0), self.points_of(state)
         if state.said:
             false = [
-                said.move == "report" and said.values != state.values[turn % 2]
-                for turn, said in enumerate(state.said)
+                utterance.move == "report"
+                and utterance.values != state.values[turn % 2]
+                for turn, utterance in enumerate(state.said)
             ]
-            found["lies"] = sum(false) / len(false)
+            values["lies"] = sum(false) / len(false)
         if self.agreed(state):
             best = best_of(state.pool, (state.values[0], state.values[1]))
-            found["agreement"] = 1.0
-            found["efficiency"] = sum(points) / best.total
-            found["nash_product"] = points[0] * points[1] / best.product
-            found["pareto"] = float(points in best.efficient)
-            found["envy_free"] = float(2 * min(points) >= self.points)
-        return found
+            values["agreement"] = 1.0
+            values["efficiency"] = sum(points) / best.total
+            values["nash_product"] = points[0] * points[1] / best.product
+            values["pareto"] = float(points in best.efficient)
+            values["envy_free"] = float(2 * min(points) >= self.points)
+        return values
 
     def moves(self, pool: Numbers) -> tuple[talk.Move, ...]:
         """The moves of the talk, then the claim."""
@@ -451,15 +458,18 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
         if player == CHANCE:
             now = "The items and their values are being drawn."
         elif player >= 0:
-            who = "you are" if player == seat else f"player_{player} is"
-            now = f"{'The talk is over:' if self.max_talk else 'Now'} {who} to claim."
+            mover = "you are" if player == seat else f"player_{player} is"
+            now = f"{'The talk is over:' if self.max_talk else 'Now'} {mover} to claim."
             if self.is_talking(state):
                 turn = f"Turn {len(state.said) + 1} of {self.max_talk} of the talk"
-                now = f"{turn}: {who} to speak."
+                now = f"{turn}: {mover} to speak."
         lines = [f"You are player_{seat}. {now}"]
         if len(state.values) == 2:
-            own, there = self.each_worth(state.values[seat]), self.counted(state.pool)
-            lines.append(f"The items: {there}. Worth to you: {own}.")
+            own_worth, there = (
+                self.each_worth(state.values[seat]),
+                self.counted(state.pool),
+            )
+            lines.append(f"The items: {there}. Worth to you: {own_worth}.")
             lines += [*self._said_lines(state, seat), *self._claim_lines(state, seat)]
         return "\n".join(lines)
 
@@ -476,24 +486,32 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
         )
 
     def _said_lines(self, state: State, seat: int) -> Iterator[str]:
-        said = state.said
+        utterances = state.said
 
-        def told(turn: int) -> str:
-            who, whom = talk.named(turn % 2, seat), talk.named(1 - turn % 2, seat)
-            who, (move, values, *_) = who.replace("you", "You"), said[turn]
+        def full_line(turn: int) -> str:
+            speaker, hearer = talk.named(turn % 2, seat), talk.named(1 - turn % 2, seat)
+            speaker, (move, values, *_) = (
+                speaker.replace("you", "You"),
+                utterances[turn],
+            )
             if move == "report":
-                return f"{who} reported the values {self.each_worth(values)}"
+                return f"{speaker} reported the values {self.each_worth(values)}"
             if move == "demand":
-                wanted, left = map(self.counted, (values, rest(state.pool, values)))
-                return f"{who} demanded {wanted}, leaving {left} to {whom}"
-            return f"{who} {'said' if move == 'say' else 'ended the talk'}"
+                demand, left = map(self.counted, (values, rest(state.pool, values)))
+                return f"{speaker} demanded {demand}, leaving {left} to {hearer}"
+            return f"{speaker} {'said' if move == 'say' else 'ended the talk'}"
 
         def brief(turn: int) -> str:
-            who, values = talk.named(turn % 2, seat), map(str, said[turn].values)
-            move = {"report": "reported", "demand": "demanded"}.get(said[turn].move)
-            return f"{who} {move} {' '.join(values)}" if move else ""
+            speaker, values = (
+                talk.named(turn % 2, seat),
+                map(str, utterances[turn].values),
+            )
+            move = {"report": "reported", "demand": "demanded"}.get(
+                utterances[turn].move
+            )
+            return f"{speaker} {move} {' '.join(values)}" if move else ""
 
-        return talk.transcript(said, seat, told, brief=brief)
+        return talk.transcript(utterances, seat, full_line, brief=brief)
 
     def _claim_lines(self, state: State, seat: int) -> Iterator[str]:
         claimed = [self.counted(claim) for claim in state.claims]
@@ -509,9 +527,16 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
             yield f"You have claimed {claimed[seat]}."
 
     def information_state(self, state: State, seat: int) -> tuple[object, ...]:
-        pool, values, said, claims = state
-        known = claims if len(claims) == 2 else claims[seat : seat + 1]
-        return (seat, len(claims), pool, values[seat : seat + 1], said, known)
+        pool, values, utterances, claims = state
+        visible_claims = claims if len(claims) == 2 else claims[seat : seat + 1]
+        return (
+            seat,
+            len(claims),
+            pool,
+            values[seat : seat + 1],
+            utterances,
+            visible_claims,
+        )
 
     def features(self, state: State, seat: int) -> Vector:
         """The knowledge of a seat as numbers, without messages.
@@ -526,19 +551,23 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
         values[seat] = 1
         if player >= 0:
             values[2 + 2 * (not self.is_talking(state)) + (player != seat)] = 1
-        known = [(0, state.pool, self.max_items)]
-        known += [(1, own, self.points) for own in state.values[seat : seat + 1]]
-        known += [(2, claim, self.max_items) for claim in state.claims[seat : seat + 1]]
-        for row, numbers, most in known:
+        number_rows = [(0, state.pool, self.max_items)]
+        number_rows += [
+            (1, own_values, self.points) for own_values in state.values[seat : seat + 1]
+        ]
+        number_rows += [
+            (2, claim, self.max_items) for claim in state.claims[seat : seat + 1]
+        ]
+        for row, numbers, most in number_rows:
             if numbers:
                 values[6 + row * kinds :][:kinds] = np.array(numbers) / most
         past = values[6 + 3 * kinds :].reshape(self.max_talk, 3 + kinds)
-        for turn, said in enumerate(state.said):
-            if said.move in SPOKEN:
-                past[turn, SPOKEN.index(said.move)] = 1
-            if said.values:
-                most = self.points if said.move == "report" else self.max_items
-                past[turn, 3:] = np.array(said.values) / most
+        for turn, utterance in enumerate(state.said):
+            if utterance.move in SPOKEN:
+                past[turn, SPOKEN.index(utterance.move)] = 1
+            if utterance.values:
+                most = self.points if utterance.move == "report" else self.max_items
+                past[turn, 3:] = np.array(utterance.values) / most
         return values
 
     def action_text(self, state: State, action: Action) -> str:
@@ -569,13 +598,13 @@ class DealOrNoDeal(talk.TalkGame[State, Action]):
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the hidden values of the other seat again, and its hidden claim uniformly."""
-        pool, values, said, claims = state
+        pool, values, utterances, claims = state
         if values:
             pairs = deals_of(pool, self.points, self.split)
             values = hidden_again(pairs, values, seat, rng)
         if len(claims) == 1 and seat == 1:
             claims = (rng.choice(shares_of(pool)),)
-        return State(pool, values, said, claims)
+        return State(pool, values, utterances, claims)
 
     @property
     def _pools(self) -> Sequence[Numbers]:
@@ -623,41 +652,46 @@ class Dealer(talk.Scripted):
 
 def _half(game: DealOrNoDeal, state: State, seat: int) -> Numbers:
     """A share of at least half of the points: what is on the table, or the best for the other."""
-    pool, own = state.pool, state.values[seat]
+    pool, own_values = state.pool, state.values[seat]
     offered = _on_the_table(state, seat)
-    if offered is not None and 2 * worth(own, offered) >= game.points:
+    if offered is not None and 2 * worth(own_values, offered) >= game.points:
         return offered
-    other = _latest_numbers(state, "report")[1 - seat]
-    possible = partners(pool, game.points, own)
-    if other not in possible:  # no report, or one that cannot be true
-        other = tuple(map(sum, zip(*possible, strict=True)))
+    other_values = _latest_numbers(state, "report")[1 - seat]
+    possible = partners(pool, game.points, own_values)
+    if other_values not in possible:  # no report, or one that cannot be true
+        other_values = tuple(map(sum, zip(*possible, strict=True)))
     enough = [
-        share for share in shares_of(pool) if 2 * worth(own, share) >= game.points
+        share
+        for share in shares_of(pool)
+        if 2 * worth(own_values, share) >= game.points
     ]
     waits = offered is None and len(state.said[1 - seat :: 2]) > 1
 
     def worths(share: Numbers) -> tuple[int, int]:
-        found = (worth(other, rest(pool, share)), worth(own, share))
-        return found[::-1] if waits else found
+        worth_of_both = (
+            worth(other_values, rest(pool, share)),
+            worth(own_values, share),
+        )
+        return worth_of_both[::-1] if waits else worth_of_both
 
     return max(enough, key=worths)
 
 
 def _latest_numbers(state: State, move: str) -> list[Numbers | None]:
     """The numbers of each seat's latest utterance of this move."""
-    found: list[Numbers | None] = [None, None]
-    for turn, said in enumerate(state.said):
-        if said.move == move:
-            found[turn % 2] = said.values
-    return found
+    latest: list[Numbers | None] = [None, None]
+    for turn, utterance in enumerate(state.said):
+        if utterance.move == move:
+            latest[turn % 2] = utterance.values
+    return latest
 
 
 def _on_the_table(state: State, seat: int) -> Numbers | None:
     """The share that the latest demand gives to a seat."""
-    for turn, said in reversed(list(enumerate(state.said))):
-        if said.move == "demand":
-            own = turn % 2 == seat
-            return said.values if own else rest(state.pool, said.values)
+    for turn, utterance in reversed(list(enumerate(state.said))):
+        if utterance.move == "demand":
+            is_own = turn % 2 == seat
+            return utterance.values if is_own else rest(state.pool, utterance.values)
     return None
 
 
@@ -666,21 +700,21 @@ def scene(game: DealOrNoDeal, state: State, viewer: int | None) -> Shapes:
     over = len(state.claims) == 2
     rows = [cells("in the pool", *map(str, state.pool))]
     for seat, values in enumerate(state.values):
-        told = [str(v) if viewer in (None, seat) else "?" for v in values]
-        rows.append(cells(seat_cell(seat), *told))
+        texts = [str(v) if viewer in (None, seat) else "?" for v in values]
+        rows.append(cells(seat_cell(seat), *texts))
     for seat, claim in enumerate(state.claims):
         is_known = over or viewer in (None, seat)
-        told = [str(number) if is_known else "?" for number in claim]
-        rows.append(cells(seat_cell(seat, f"player_{seat} claims"), *told))
+        texts = [str(number) if is_known else "?" for number in claim]
+        rows.append(cells(seat_cell(seat, f"player_{seat} claims"), *texts))
     title = f"items, and what one is worth; all are worth {game.points} points to each"
 
-    def action(turn: int, said: talk.Utterance) -> str:
-        move, values = said.move, said.values
+    def action(turn: int, utterance: talk.Utterance) -> str:
+        move, values = utterance.move, utterance.values
         if move == "report":
             return f"reports: {game.each_worth(values)}"
         if move == "demand":
-            wanted, left = map(game.counted, (values, rest(state.pool, values)))
-            return f"demands {wanted}, leaving {left}"
+            demand, left = map(game.counted, (values, rest(state.pool, values)))
+            return f"demands {demand}, leaving {left}"
         return "ends the talk" if move == "end" else ""
 
     table = Table(title, ("", *game.items), rows)

@@ -196,8 +196,8 @@ class DonorGame(BaseGame[State, int]):
     def chance_outcomes(self, state: State) -> list[tuple[int, float]]:
         num_shifts = self.num_players - 1
         num_drawn = len(state.shifts)
-        drawn = state.shifts[num_drawn - num_drawn % num_shifts :]
-        left = [shift for shift in range(1, num_shifts + 1) if shift not in drawn]
+        past_shifts = state.shifts[num_drawn - num_drawn % num_shifts :]
+        left = [shift for shift in range(1, num_shifts + 1) if shift not in past_shifts]
         return [(shift, 1 / len(left)) for shift in left]
 
     def legal_actions(self, state: State) -> Sequence[int]:
@@ -207,13 +207,13 @@ class DonorGame(BaseGame[State, int]):
     def apply(self, state: State, action: int) -> State:
         if len(state.shifts) == len(state.rounds):
             return state._replace(shifts=(*state.shifts, action))
-        chosen = (*state.chosen, action)
-        if len(chosen) < self.num_players:
-            return state._replace(chosen=chosen)
-        shares = [self._share(choice) for choice in chosen]
+        choices = (*state.chosen, action)
+        if len(choices) < self.num_players:
+            return state._replace(chosen=choices)
+        shares = [self._share(choice) for choice in choices]
         shift = state.shifts[-1]
         after = units_after(state.hundredths, shares, shift, self.multiplier)
-        return State(state.shifts, (*state.rounds, chosen), (), after)
+        return State(state.shifts, (*state.rounds, choices), (), after)
 
     def returns(self, state: State) -> Sequence[float]:
         start = self.start * UNIT
@@ -222,7 +222,7 @@ class DonorGame(BaseGame[State, int]):
     def measures(self, state: State) -> dict[str, float]:
         """The mean share given; a punishment gives nothing."""
         shares = [
-            max(0, self._share(a)) / 100 for chosen in state.rounds for a in chosen
+            max(0, self._share(a)) / 100 for choices in state.rounds for a in choices
         ]
         return {"donation": sum(shares) / max(1, len(shares))}
 
@@ -242,12 +242,16 @@ class DonorGame(BaseGame[State, int]):
                 f"player_{(seat - shift) % n} gives to you."
             )
         lines = [f"You are player_{seat}. {now}"]
-        for other in ((seat + i) % n for i in range(n)):
-            who, has = ("You", "have") if other == seat else (f"player_{other}", "has")
-            if other == recipient:
-                who += ", your recipient,"
+        for participant in ((seat + i) % n for i in range(n)):
+            name, has = (
+                ("You", "have")
+                if participant == seat
+                else (f"player_{participant}", "has")
+            )
+            if participant == recipient:
+                name += ", your recipient,"
             lines.append(
-                f"{who} {has} {units(state.hundredths[other])}{self._record(state, other)}."
+                f"{name} {has} {units(state.hundredths[participant])}{self._record(state, participant)}."
             )
         return "\n".join(lines)
 
@@ -280,8 +284,8 @@ class DonorGame(BaseGame[State, int]):
         folded = {"give nothing": "0%", "give everything": "100%"}.get(
             fold(text), fold(text)
         )
-        found = GIFT.fullmatch(folded)
-        return super().parse(state, f"give {int(found[1])}%" if found else text)
+        match = GIFT.fullmatch(folded)
+        return super().parse(state, f"give {int(match[1])}%" if match else text)
 
     def rules(self, seat: int) -> str:
         return filled("donor_game", self, seat=seat, num_gifts=100 // self.gift_step)
@@ -289,8 +293,8 @@ class DonorGame(BaseGame[State, int]):
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the choices of the others in the running round uniformly."""
 
-        def draw(other: int) -> int:
-            return rng.choice(self._legal(state.hundredths[other]))
+        def draw(player: int) -> int:
+            return rng.choice(self._legal(state.hundredths[player]))
 
         return state._replace(chosen=others_again(state.chosen, seat, draw))
 

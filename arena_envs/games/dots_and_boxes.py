@@ -157,17 +157,19 @@ class DotsAndBoxes(TwoPlayerGame[State]):
         return (margin, 0.0 - margin)
 
     def observe(self, state: State, seat: int) -> str:
-        own, other = (state.boxes[s].bit_count() for s in (seat, 1 - seat))
-        head = f"You are player_{seat}. Boxes: you {own}, player_{1 - seat} {other}."
+        own_boxes, other_boxes = (state.boxes[s].bit_count() for s in (seat, 1 - seat))
+        head = f"You are player_{seat}. Boxes: you {own_boxes}, player_{1 - seat} {other_boxes}."
         turn = turn_text(self.current_player(state), seat, self.returns(state))
         return "\n".join([head, *self._drawing(state), turn])
 
     def features(self, state: State, seat: int) -> Vector:
         """Lines drawn, own boxes, boxes of the other seat; whether the next turn is own."""
         boxes = range(self.num_rows * self.num_cols)
-        own, other = state.boxes[seat], state.boxes[1 - seat]
+        own_boxes, other_boxes = state.boxes[seat], state.boxes[1 - seat]
         bits = [state.lines >> line & 1 for line in range(self.num_actions)]
-        bits += [own >> box & 1 for box in boxes] + [other >> box & 1 for box in boxes]
+        bits += [own_boxes >> box & 1 for box in boxes] + [
+            other_boxes >> box & 1 for box in boxes
+        ]
         return np.array([*bits, state.seat == seat], np.float32)
 
     def action_text(self, state: State, action: int) -> str:
@@ -175,8 +177,8 @@ class DotsAndBoxes(TwoPlayerGame[State]):
 
     def parse(self, state: State, text: str) -> int:
         """Reads the two dots in either order: "a1-b1", "b1-a1", "a1 to b1", "a1b1"."""
-        found = LINE.fullmatch(fold(text))
-        action = self._grid.actions.get(frozenset(found.groups())) if found else None
+        match = LINE.fullmatch(fold(text))
+        action = self._grid.actions.get(frozenset(match.groups())) if match else None
         if action is None:
             raise IllegalAction(
                 f"want a line between neighbouring dots such as 'a1-b1', "
@@ -202,11 +204,11 @@ class DotsAndBoxes(TwoPlayerGame[State]):
     def _drawing(self, state: State) -> list[str]:
         cols, width = self.num_cols, len(str(self.num_rows + 1))
         letters = "   ".join(chr(97 + col) for col in range(cols + 1))
-        drawn = [state.lines >> line & 1 for line in range(self.num_actions)]
-        verticals = drawn[(self.num_rows + 1) * cols :]
+        line_bits = [state.lines >> line & 1 for line in range(self.num_actions)]
+        verticals = line_bits[(self.num_rows + 1) * cols :]
         picture = [f"{'':{width}} {letters}"]
         for row in range(self.num_rows + 1):
-            horizontals = drawn[row * cols : (row + 1) * cols]
+            horizontals = line_bits[row * cols : (row + 1) * cols]
             dots = "+" + "".join("---+" if line else "   +" for line in horizontals)
             picture.append(f"{row + 1:>{width}} {dots}")
             if row < self.num_rows:
@@ -228,15 +230,15 @@ def scene(game: DotsAndBoxes, state: State, viewer: int | None) -> Shapes:
     """Dots, the lines that are drawn, and who owns which box."""
     num_rows, num_columns = game.num_rows, game.num_cols
     num_lines = len(grid_of(num_rows, num_columns).names)
-    drawn = [
+    line_cells = [
         Cell(tone="dark") if state.lines >> i & 1 else Cell() for i in range(num_lines)
     ]
     first, second = state.boxes
     owners = (seat_cell(0, "0"), seat_cell(1, "1"))
     bits = [1 << box for box in range(num_rows * num_columns)]
     num_lying = (num_rows + 1) * num_columns
-    lying = cut(drawn[:num_lying], num_columns)
-    upright = cut(drawn[num_lying:], num_columns + 1)
+    lying = cut(line_cells[:num_lying], num_columns)
+    upright = cut(line_cells[num_lying:], num_columns + 1)
     boxes = cut(piece_cells(bits, first, second, owners), num_columns)
     rows = [
         [Cell(tone="gone")] * (2 * num_columns + 1) for _ in range(2 * num_rows + 1)

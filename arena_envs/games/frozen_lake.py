@@ -66,8 +66,14 @@ FROZEN_SHARE = 0.8  # of the cells of a random map, as in Gymnasium
 MAPS = {
     "4x4": ("SFFF", "FHFH", "FFFH", "HFFG"),
     "8x8": (
-        *("SFFFFFFF", "FFFFFFFF", "FFFHFFFF", "FFFFFHFF"),
-        *("FFFHFFFF", "FHHFFFHF", "FHFFHFHF", "FFFHFFFG"),
+        "SFFFFFFF",
+        "FFFFFFFF",
+        "FFFHFFFF",
+        "FFFFFHFF",
+        "FFFHFFFF",
+        "FHHFFFHF",
+        "FHFFHFHF",
+        "FFFHFFFG",
     ),
 }
 
@@ -102,10 +108,10 @@ class Lake:
             if self.cells[cell] == "G":
                 return steps[cell]
             if self.cells[cell] != "H":
-                for other in self.neighbors[cell]:
-                    if other not in steps:
-                        steps[other] = steps[cell] + 1
-                        waiting.append(other)
+                for neighbor in self.neighbors[cell]:
+                    if neighbor not in steps:
+                        steps[neighbor] = steps[cell] + 1
+                        waiting.append(neighbor)
         return None
 
     def _after(self, cell: int, down: int, right: int) -> int:
@@ -350,8 +356,8 @@ def scene(game: FrozenLake, state: State, viewer: int | None) -> Shapes:
     lake = game.lake(state)
     squares = [LAKE[kind] for kind in lake.cells]
     squares[state.cell] = squares[state.cell]._replace(text="P0", mark=True)
-    told = f"{state.num_moves} of {game.max_moves} moves made"
+    title = f"{state.num_moves} of {game.max_moves} moves made"
     if state.chosen >= 0:
-        told += f"; player_0 chose {NAMES[state.chosen]}"
+        title += f"; player_0 chose {NAMES[state.chosen]}"
     top = [str(column + 1) for column in range(lake.num_columns)]
-    return [board_grid(squares, lake.num_columns, told)._replace(top=top)]
+    return [board_grid(squares, lake.num_columns, title)._replace(top=top)]

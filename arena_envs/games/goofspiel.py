@@ -247,10 +247,10 @@ class Goofspiel(BaseGame[State, int]):
         return tuple(won if value == max(points) else lost for value in points)
 
     def information_state(self, state: State, seat: int) -> Any:
-        own = self.running(state)[seat : seat + 1]
+        own_bid = self.running(state)[seat : seat + 1]
         if not self.imp_info:
             past = state.bids[: len(state.bids) - len(self.running(state))]
-            return (state.prizes, past, own)
+            return (state.prizes, past, own_bid)
         winners = tuple(map(winner_of, self.rounds(state)))
         return (state.prizes, winners, state.bids[seat :: self.num_players])
 
@@ -268,25 +268,25 @@ class Goofspiel(BaseGame[State, int]):
             now = f"Round {len(rounds) + 1} of {num}: all players bid for the prize {prize}."
         lines = [f"You are player_{seat}. {now}"]
         if left := self.left(state.prizes):
-            shown = "to come" if state.prizes else "in random order"
-            lines.append(f"Prizes {shown}: {card_names(left)}.")
+            label = "to come" if state.prizes else "in random order"
+            lines.append(f"Prizes {label}: {card_names(left)}.")
         if len(rounds) < num:
             lines.append(f"Your cards: {card_names(self.open_hand(state, seat))}.")
-            for other in range(self.num_players):
-                if other != seat and not self.imp_info:
-                    hand = card_names(self.open_hand(state, other))
-                    lines.append(f"player_{other}'s cards: {hand}.")
+            for player in range(self.num_players):
+                if player != seat and not self.imp_info:
+                    hand = card_names(self.open_hand(state, player))
+                    lines.append(f"player_{player}'s cards: {hand}.")
         lines.append(f"Points: {by_player(enumerate(self.points(state)))}.")
-        if own := self.running(state)[seat : seat + 1]:
-            lines.append(f"Your bid in this round: {own[0] + 1}.")
-        players = ", ".join(f"player_{other}" for other in range(self.num_players))
-        shown = "your bid" if self.imp_info else f"bids of {players}"
-        lines += [f"Past rounds (prize: {shown}; winner):"] if rounds else []
+        if own_bid := self.running(state)[seat : seat + 1]:
+            lines.append(f"Your bid in this round: {own_bid[0] + 1}.")
+        players = ", ".join(f"player_{player}" for player in range(self.num_players))
+        label = "your bid" if self.imp_info else f"bids of {players}"
+        lines += [f"Past rounds (prize: {label}; winner):"] if rounds else []
         for prize, bids in zip(state.prizes, rounds, strict=False):
-            known = bids[seat : seat + 1] if self.imp_info else bids
+            visible_bids = bids[seat : seat + 1] if self.imp_info else bids
             winner = winner_of(bids)
             name = "nobody" if winner is None else f"player_{winner}"
-            lines.append(f"{prize + 1}: {card_names(known)}; {name}")
+            lines.append(f"{prize + 1}: {card_names(visible_bids)}; {name}")
         return "\n".join(lines)
 
     def features(self, state: State, seat: int) -> Vector:
@@ -299,25 +299,27 @@ class Goofspiel(BaseGame[State, int]):
         n, cards = self.num_players, self.num_cards
         seats = [(seat + i) % n for i in range(n)]
         points, rounds = self.points(state), self.rounds(state)
-        known = list(enumerate(seats[:1] if self.imp_info else seats))
+        visible_seats = list(enumerate(seats[:1] if self.imp_info else seats))
         ones = []
         if len(state.prizes) > len(rounds):
             ones.append(state.prizes[-1])
-        if own := self.running(state)[seat : seat + 1]:
-            ones.append(cards + own[0])
-        for row, other in known:
-            ones += [(2 + row) * cards + card for card in self.open_hand(state, other)]
+        if own_bid := self.running(state)[seat : seat + 1]:
+            ones.append(cards + own_bid[0])
+        for row, player in visible_seats:
+            ones += [(2 + row) * cards + card for card in self.open_hand(state, player)]
         start, width = (n + 2) * cards + n, (n + 1) * (cards + 1)
         for prize, bids in zip(state.prizes, rounds, strict=False):
             winner = winner_of(bids)
             place = n if winner is None else (winner - seat) % n
             ones += [start + prize, start + cards + place]
             first = start + cards + n + 1
-            ones += [first + row * cards + bids[other] for row, other in known]
+            ones += [
+                first + row * cards + bids[player] for row, player in visible_seats
+            ]
             start += width
         values = np.zeros((n + 2) * cards + n + cards * width, np.float32)
         values[ones] = 1
-        shares = [points[other] / self.most_points for other in seats]
+        shares = [points[player] / self.most_points for player in seats]
         values[(n + 2) * cards : (n + 2) * cards + n] = shares
         return values
 
@@ -346,16 +348,18 @@ class Goofspiel(BaseGame[State, int]):
         """
         n, num_rounds = self.num_players, len(state.bids) // self.num_players
         orders = []
-        for other in range(n):
-            bids = state.bids[other::n]
-            kept = len(bids) if other == seat else num_rounds
-            rest = [card for card in range(self.num_cards) if card not in bids[:kept]]
-            rng.shuffle(rest)
-            orders.append([*bids[:kept], *rest])
+        for player in range(n):
+            bids = state.bids[player::n]
+            num_fixed = len(bids) if player == seat else num_rounds
+            cards_left = [
+                card for card in range(self.num_cards) if card not in bids[:num_fixed]
+            ]
+            rng.shuffle(cards_left)
+            orders.append([*bids[:num_fixed], *cards_left])
         if self.imp_info:
             self._exchange(orders, num_rounds, seat, rng)
-        drawn = (orders[i % n][i // n] for i in range(len(state.bids)))
-        return State(state.prizes, tuple(drawn))
+        new_bids = (orders[i % n][i // n] for i in range(len(state.bids)))
+        return State(state.prizes, tuple(new_bids))
 
     def _exchange(
         self, orders: list[list[int]], num_rounds: int, seat: int, rng: random.Random
@@ -363,12 +367,12 @@ class Goofspiel(BaseGame[State, int]):
         others = [order for i, order in enumerate(orders) if i != seat]
         for _ in range(4 * self.num_cards**2):
             card, other_card = rng.sample(range(self.num_cards), 2)
-            chosen = rng.sample(others, rng.randint(1, len(others)))
-            places = {order.index(c) for order in chosen for c in (card, other_card)}
+            sample = rng.sample(others, rng.randint(1, len(others)))
+            places = {order.index(c) for order in sample for c in (card, other_card)}
             past = [place for place in places if place < num_rounds]
             before = _winners(orders, past)
             for _ in range(2):  # the second time undoes the exchange
-                for order in chosen:
+                for order in sample:
                     i, j = order.index(card), order.index(other_card)
                     order[i], order[j] = other_card, card
                 if _winners(orders, past) == before:

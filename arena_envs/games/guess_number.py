@@ -145,12 +145,12 @@ class GuessNumber(SecretGame):
 
     def best_value(self) -> Fraction:
         """Expected return of optimal play."""
-        most, left, paid = self.max_guesses, self.num_numbers, 0
+        most, left, total = self.max_guesses, self.num_numbers, 0
         for turn in range(1, most + 1):
             num = min(2 ** (turn - 1), left)  # numbers found with this guess
-            paid += num * (most + 1 - turn)
+            total += num * (most + 1 - turn)
             left -= num
-        return Fraction(paid, most * self.num_numbers)
+        return Fraction(total, most * self.num_numbers)
 
     @property
     def known_value(self) -> str | None:
@@ -165,7 +165,7 @@ class GuessNumber(SecretGame):
                 zip(state.asked, self.answers(state), strict=True), 1
             )
         ]
-        told = lines or ["You have not guessed yet."]
+        guess_lines = lines or ["You have not guessed yet."]
         if self.current_player(state) == TERMINAL:
             number = before + self.guess_of(state.secret) + 1
             last = f"The number was {number}. {self.end_text(state)}"
@@ -175,20 +175,20 @@ class GuessNumber(SecretGame):
             turn = f"guess {len(lines) + 1} of {self.max_guesses}"
             last = f"You are to make {turn}: a number from {before + 1} to "
             last += f"{before + self.num_numbers}."
-        return "\n".join(["You are player_0.", *told, last])
+        return "\n".join(["You are player_0.", *guess_lines, last])
 
     def action_text(self, state: State, action: int) -> str:
         return f"guess {self.before(state) + action + 1}"
 
     def parse(self, state: State, text: str) -> int:
         """Reads "guess 7", "7", "I guess 7" and "the number is 7"."""
-        said = fold(text).rstrip(" .?!")
+        folded = fold(text).rstrip(" .?!")
         for prefix in PREFIXES:
-            said = said.removeprefix(prefix)
-        said = said.removeprefix("guess ")
+            folded = folded.removeprefix(prefix)
+        folded = folded.removeprefix("guess ")
         legal, action = self.legal_actions(state), -1
-        if re.fullmatch("[1-9][0-9]{0,6}", said):
-            action = int(said) - self.before(state) - 1
+        if re.fullmatch("[1-9][0-9]{0,6}", folded):
+            action = int(folded) - self.before(state) - 1
         if action not in legal:
             such = f" such as {self.action_text(state, legal[0])!r}" if legal else ""
             raise IllegalAction(
@@ -205,8 +205,8 @@ def scene(game: GuessNumber, state: State, viewer: int | None) -> Shapes:
     """The number, and the guesses with their answers."""
     before = game.before(state)
     rows = [
-        (str(before + action + 1), Cell(ANSWERS[told], "green" * (told == RIGHT)))
-        for action, told in zip(state.asked, game.answers(state), strict=True)
+        (str(before + action + 1), Cell(ANSWERS[answer], "green" * (answer == RIGHT)))
+        for action, answer in zip(state.asked, game.answers(state), strict=True)
     ]
     number = ("number", str(before + game.guess_of(state.secret) + 1))
     return secret_shapes(game, state, viewer, number, ("guess", "answer"), rows)

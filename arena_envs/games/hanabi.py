@@ -190,10 +190,10 @@ def sample_hand(
         sets = _placements(empty & fits[card], copies[card])
         weights = [ways * num_deals(card + 1, empty & ~slots) for slots, ways in sets]
         pick = bisect(list(accumulate(weights)), rng.randrange(sum(weights)))
-        chosen, _ = sets[pick]
-        empty &= ~chosen
+        card_slots, _ = sets[pick]
+        empty &= ~card_slots
         for slot in range(num_slots):
-            if chosen >> slot & 1:
+            if card_slots >> slot & 1:
                 hand[slot] = card
     return bytes(hand)
 
@@ -201,13 +201,13 @@ def sample_hand(
 @cache
 def _placements(slots: int, copies: int) -> list[tuple[int, int]]:
     """Sets of slots that may hold copies of a card, with the ways to place them there."""
-    found, chosen = [], slots
+    placements, subset = [], slots
     while True:
-        if ways := perm(copies, chosen.bit_count()):
-            found.append((chosen, ways))
-        if not chosen:
-            return found
-        chosen = (chosen - 1) & slots
+        if ways := perm(copies, subset.bit_count()):
+            placements.append((subset, ways))
+        if not subset:
+            return placements
+        subset = (subset - 1) & slots
 
 
 def _one_hot(index: int, size: int) -> bytes:
@@ -252,11 +252,11 @@ class Hanabi(BaseGame[State, int]):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_int("hand_size", self.cards_per_hand, 1, 10)
-        wanted, size = self.num_players * self.cards_per_hand, sum(self.copies)
-        if wanted > size:
+        num_dealt, size = self.num_players * self.cards_per_hand, sum(self.copies)
+        if num_dealt > size:
             raise ValueError(
                 f"num_players {self.num_players} with hand_size {self.cards_per_hand} want "
-                f"{wanted} cards; num_colors {self.num_colors} with num_ranks "
+                f"{num_dealt} cards; num_colors {self.num_colors} with num_ranks "
                 f"{self.num_ranks} make a deck of {size}"
             )
 
@@ -387,9 +387,9 @@ class Hanabi(BaseGame[State, int]):
         num_colors, first_color = self.num_colors, 2 * self.cards_per_hand
         first_rank = first_color + (self.num_players - 1) * num_colors
         ranks: tuple[int, ...] = ()
-        for other in self.others[seat]:
+        for player in self.others[seat]:
             bits = 0
-            for card in state.hands[other]:
+            for card in state.hands[player]:
                 bits |= card_bits[card]
             legal += places(bits & (1 << num_colors) - 1, first_color)
             ranks += places(bits >> num_colors, first_rank)
@@ -423,7 +423,7 @@ class Hanabi(BaseGame[State, int]):
         """The table, all hands but the own one, hints, and the latest turns."""
         _, _, size, hands, hints, tops, discards, tokens, lives, left, _ = state
         end = "" if size else f" Turns left: {left}."
-        gone_by_color, own, by_card, titles = self._texts
+        gone_by_color, own_texts, by_card, titles = self._texts
         gone = filter(None, map(getitem, gone_by_color, discards))
         lines = [
             f"You are player_{seat}. {self._turn_text(state, seat)} Life tokens: {lives}. "
@@ -431,14 +431,18 @@ class Hanabi(BaseGame[State, int]):
             _fireworks_text(tops),
             f"Discards: {', '.join(gone) or 'none'}.",
             "Your cards, as far as you know:",
-            *map(getitem, own, hints[seat]),
+            *map(getitem, own_texts, hints[seat]),
         ]
         others = self.others[seat]
-        for other in others:
-            lines.append(titles[other])
-            lines += map(getitem, map(getitem, by_card, hands[other]), hints[other])
+        for player in others:
+            lines.append(titles[player])
+            lines += map(getitem, map(getitem, by_card, hands[player]), hints[player])
         turns = zip(others, latest(state, seat), strict=True)
-        news = [self._news[who][turn] for who, turn in turns if turn is not NO_TURN]
+        news = [
+            self._news[player_of_turn][turn]
+            for player_of_turn, turn in turns
+            if turn is not NO_TURN
+        ]
         if news:
             lines += ["Since your last turn:", *news]
         return "\n".join(lines)
@@ -471,8 +475,8 @@ class Hanabi(BaseGame[State, int]):
 
     @pieces
     def _card_text(self, slot: int, card: int, hint: int) -> str:
-        _, known = self._own_text[slot][hint].split(": ")
-        return f"{slot}: {self._name(card)} ({known})"
+        _, hint_text = self._own_text[slot][hint].split(": ")
+        return f"{slot}: {self._name(card)} ({hint_text})"
 
     def _name(self, card: int) -> str:
         color, rank = divmod(card, self.num_ranks)
@@ -498,8 +502,10 @@ class Hanabi(BaseGame[State, int]):
             slots = list(map(str, places(turn.touched, 0)))
             cards = "card" if len(slots) == 1 else "cards"
             return f"{played} ({cards} {', '.join(slots)})"
-        how = {"discard": "", "play": ", added" if turn.scored else ", life lost"}[verb]
-        return f"{played} ({self._name(turn.card)}{how})"
+        outcome = {"discard": "", "play": ", added" if turn.scored else ", life lost"}[
+            verb
+        ]
+        return f"{played} ({self._name(turn.card)}{outcome})"
 
     def information_state(self, state: State, seat: int) -> Hashable:
         """All turns and the hands of the others, which also determine their earlier hands."""
@@ -527,11 +533,11 @@ class Hanabi(BaseGame[State, int]):
             *map(self._hint_numbers.__getitem__, hints[seat]),
             self._no_numbers[len(hints[seat])][0],
         ]
-        for other in self.others[seat]:
-            no_hints, no_cards = self._no_numbers[len(hints[other])]
-            numbers += map(self._hint_numbers.__getitem__, hints[other])
+        for other_seat in self.others[seat]:
+            no_hints, no_cards = self._no_numbers[len(hints[other_seat])]
+            numbers += map(self._hint_numbers.__getitem__, hints[other_seat])
             numbers.append(no_hints)
-            numbers += map(cards.__getitem__, hands[other])
+            numbers += map(cards.__getitem__, hands[other_seat])
             numbers.append(no_cards)
         numbers += map(self._turn_numbers.__getitem__, latest(state, seat))
         return np.frombuffer(bytearray().join(numbers), np.float32)
@@ -585,8 +591,8 @@ class Hanabi(BaseGame[State, int]):
     def rules(self, seat: int) -> str:
         per_color = enumerate(self.copies[: self.num_ranks], start=1)
         copies = ", ".join(f"{num} of rank {rank}" for rank, num in per_color)
-        colors, told = COLORS[: self.num_colors], (seat + 1) % self.num_players
-        return filled("hanabi", self, copies=copies, colors=colors, told=told)
+        colors, hint_target = COLORS[: self.num_colors], (seat + 1) % self.num_players
+        return filled("hanabi", self, copies=copies, colors=colors, told=hint_target)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Deals the own hand again; all deals that fit the hints are equally likely."""
@@ -655,11 +661,11 @@ class Hanabi(BaseGame[State, int]):
             state
         )
         _, offset, bit = self.moves[action]
-        other = (seat + offset) % self.num_players
+        target = (seat + offset) % self.num_players
         colors = (1 << self.num_colors) - 1
         same_kind = colors if bit & colors else ~colors
-        hint, touched, card_bits = list(hints[other]), 0, self.card_bits
-        for slot, card in enumerate(hands[other]):
+        hint, touched, card_bits = list(hints[target]), 0, self.card_bits
+        for slot, card in enumerate(hands[target]):
             if card_bits[card] & bit:
                 hint[slot] &= bit | ~same_kind
                 touched |= 1 << slot
@@ -667,7 +673,7 @@ class Hanabi(BaseGame[State, int]):
                 hint[slot] &= ~bit
         left -= not size
         player = (seat + 1) % self.num_players if left else TERMINAL
-        hints = _put(hints, other, tuple(hint))
+        hints = _put(hints, target, tuple(hint))
         past = (*past, Turn(action, touched=touched))
         tokens -= 1
         return State(
@@ -775,10 +781,10 @@ class _View:
             kind = colors if bit & colors else ~colors
             touched = sum(bool(game.card_bits[card] & bit) for card in hand)
             for card, hint in zip(hand, hints, strict=True):
-                told = hint & (bit | ~kind)
-                is_news = game.card_bits[card] & bit and told != hint
+                new_hint = hint & (bit | ~kind)
+                is_news = game.card_bits[card] & bit and new_hint != hint
                 if is_news and self._fits(card) and not self._fits_for_sure(hint):
-                    options.append((self._fits_for_sure(told), -touched, action))
+                    options.append((self._fits_for_sure(new_hint), -touched, action))
         return options
 
     def _possible(self, hint: int, unseen: Any = None) -> list[int]:
@@ -811,9 +817,9 @@ def scene(game: Hanabi, state: State, viewer: int | None) -> Shapes:
     )
     hands = []
     for seat, hand in enumerate(state.hands):
-        seen = [None] * len(hand) if seat == viewer else hand
-        known = zip(seen, state.hints[seat], strict=True)
-        cards = [_card(game, card, hint) for card, hint in known]
+        visible_cards = [None] * len(hand) if seat == viewer else hand
+        cards_with_hints = zip(visible_cards, state.hints[seat], strict=True)
+        cards = [_card(game, card, hint) for card, hint in cards_with_hints]
         hands.append(Cards(f"player_{seat}; below: what it knows", cards, seat))
     gone = [
         Cell(_name(color, rank + 1), color)
@@ -833,7 +839,7 @@ def scene(game: Hanabi, state: State, viewer: int | None) -> Shapes:
 def _card(game: Hanabi, card: int | None, hint: int) -> Card:
     colors = [i for i in range(game.num_colors) if hint >> i & 1]
     ranks = [i for i in range(game.num_ranks) if hint >> game.num_colors + i & 1]
-    known = [
+    hint_lines = [
         "any color"
         if len(colors) == game.num_colors
         else "/".join(COLORS[color][0].upper() for color in colors)
@@ -843,7 +849,7 @@ def _card(game: Hanabi, card: int | None, hint: int) -> Card:
         if len(ranks) == game.num_ranks
         else "/".join(str(rank + 1) for rank in ranks),
     ]
-    note = "\n".join(known)
+    note = "\n".join(hint_lines)
     if card is None:
         return Card(None, note=note)
     color, rank = divmod(card, game.num_ranks)

@@ -185,10 +185,10 @@ class Hex(TwoPlayerGame[State]):
     def features(self, state: State, seat: int) -> Vector:
         """Planes of own and of other stones; being o, being to move, `player_1` swapped."""
         bits = self._grid.bits
-        own, other = (state.x, state.o)[:: -1 if seat else 1]
+        own_stones, other_stones = (state.x, state.o)[:: -1 if seat else 1]
         values = np.zeros(2 * len(bits) + 3, np.float32)
-        values[: len(bits)] = [own & bit != 0 for bit in bits]
-        values[len(bits) : -3] = [other & bit != 0 for bit in bits]
+        values[: len(bits)] = [own_stones & bit != 0 for bit in bits]
+        values[len(bits) : -3] = [other_stones & bit != 0 for bit in bits]
         values[-3:] = (seat, self.current_player(state) == seat, state.swapped)
         return values
 

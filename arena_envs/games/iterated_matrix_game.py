@@ -163,4 +163,4 @@ class WinStayLoseShift(_Repeated):
 
 
 def _others(choices: Sequence[int], seat: int) -> Sequence[int]:
-    return [choice for other, choice in enumerate(choices) if other != seat]
+    return [choice for player, choice in enumerate(choices) if player != seat]

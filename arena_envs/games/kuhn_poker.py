@@ -96,11 +96,11 @@ class KuhnPoker(BaseGame[State, int]):
     def returns(self, state: State) -> Sequence[float]:
         if self.current_player(state) != TERMINAL:
             return (0.0,) * self.num_players
-        paid = self._paid(state)
-        winner = max(self._in_showdown(paid), key=lambda seat: state.cards[seat])
+        payments = self._paid(state)
+        winner = max(self._in_showdown(payments), key=lambda seat: state.cards[seat])
         return tuple(
-            float(sum(paid) - chips if seat == winner else -chips)
-            for seat, chips in enumerate(paid)
+            float(sum(payments) - chips if seat == winner else -chips)
+            for seat, chips in enumerate(payments)
         )
 
     def observe(self, state: State, seat: int) -> str:
@@ -115,8 +115,10 @@ class KuhnPoker(BaseGame[State, int]):
 
     def information_state(self, state: State, seat: int) -> Hashable:
         card = state.cards[seat] if seat < len(state.cards) else None
-        shown = self._shown(state)
-        return (seat, card, state.bets, shown) if shown else (seat, card, state.bets)
+        showdown = self._shown(state)
+        return (
+            (seat, card, state.bets, showdown) if showdown else (seat, card, state.bets)
+        )
 
     def features(self, state: State, seat: int) -> Vector:
         """One-hot seat, one-hot own card, then one-hot pass or bet for each turn."""
@@ -138,26 +140,31 @@ class KuhnPoker(BaseGame[State, int]):
 
     def hidden(self, state: State, seat: int) -> tuple[str, str] | None:
         """A question about the next player's card, and its answer; None before it is dealt."""
-        other = (seat + 1) % self.num_players
-        if other >= len(state.cards):
+        next_player = (seat + 1) % self.num_players
+        if next_player >= len(state.cards):
             return None
-        card = self._card_name(state.cards[other])
-        return f"Which card does player_{other} hold?", card
+        card = self._card_name(state.cards[next_player])
+        return f"Which card does player_{next_player} hold?", card
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Deals the hidden hands again, uniformly, from the cards this seat cannot see."""
-        known = {seat, *(other for other, _ in self._shown(state))}
-        seen = {card for s, card in enumerate(state.cards) if s in known}
-        unseen = [card for card in range(self.num_players + 1) if card not in seen]
+        visible_seats = {seat, *(player for player, _ in self._shown(state))}
+        visible_cards = {
+            card for s, card in enumerate(state.cards) if s in visible_seats
+        }
+        unseen = [
+            card for card in range(self.num_players + 1) if card not in visible_cards
+        ]
         rng.shuffle(unseen)
         cards = (
-            card if s in known else unseen.pop() for s, card in enumerate(state.cards)
+            card if s in visible_seats else unseen.pop()
+            for s, card in enumerate(state.cards)
         )
         return State(tuple(cards), state.bets)
 
-    def _in_showdown(self, paid: Sequence[int]) -> list[int]:
+    def _in_showdown(self, payments: Sequence[int]) -> list[int]:
         """Seats that paid the most: at the end, their cards are compared."""
-        return [seat for seat, chips in enumerate(paid) if chips == max(paid)]
+        return [seat for seat, chips in enumerate(payments) if chips == max(payments)]
 
     def _shown(self, state: State) -> tuple[tuple[int, int], ...]:
         """Seats and cards that everybody sees: at the end, those that are compared."""
@@ -176,8 +183,8 @@ class KuhnPoker(BaseGame[State, int]):
         others = by_player(
             (s, self._card_name(c)) for s, c in self._shown(state) if s != seat
         )
-        shown = f"Shown: {others}. " if others else ""
-        return shown + over_text(self.returns(state))
+        showdown = f"Shown: {others}. " if others else ""
+        return showdown + over_text(self.returns(state))
 
     def _paid(self, state: State) -> list[int]:
         num = self.num_players
@@ -190,16 +197,19 @@ class KuhnPoker(BaseGame[State, int]):
 def scene(game: KuhnPoker, state: State, viewer: int | None) -> Shapes:
     """A card for each seat, the actions and the chips."""
     num = game.num_players
-    known = dict(enumerate(state.cards))
+    visible_cards = dict(enumerate(state.cards))
     if viewer is not None:
         key: Any = game.information_state(state, viewer)
-        known = dict(key[3]) if len(key) > 3 else {}
+        visible_cards = dict(key[3]) if len(key) > 3 else {}
         if key[1] is not None:
-            known[viewer] = key[1]
+            visible_cards[viewer] = key[1]
     hands = [
-        hand_of(seat, [game._card_name(known[seat]) if seat in known else None])
+        hand_of(
+            seat,
+            [game._card_name(visible_cards[seat]) if seat in visible_cards else None],
+        )
         for seat in range(len(state.cards))
     ]
-    taken = [(turn % num, NAMES[bet]) for turn, bet in enumerate(state.bets)]
+    actions = [(turn % num, NAMES[bet]) for turn, bet in enumerate(state.bets)]
     pot = pot_table(game._paid(state), [False] * num)
-    return [*hands, taken_track("actions", taken), pot]
+    return [*hands, taken_track("actions", actions), pot]

@@ -80,21 +80,21 @@ class LeducPoker(FixedLimit):
             return (0.0,) * self.num_players
 
         def strength(seat: int) -> int:
-            own, public = (
+            own_rank, public_rank = (
                 state.cards[i] // NUM_SUITS for i in (seat, self.num_players)
             )
-            return self.num_players + 1 if own == public else own
+            return self.num_players + 1 if own_rank == public_rank else own_rank
 
         return limit.net_chips(state.betting, strength)
 
     def observe(self, state: Hand, seat: int) -> str:
         hands, public = self.visible(state, seat)
-        own, board = ("no card yet", "not dealt")
+        no_card, no_board = ("no card yet", "not dealt")
         names = [self._name(card) for card in hands]
         return "\n".join(
             [
-                f"You are player_{seat} and hold {names[seat] or own}.",
-                f"Public card: {self._name(public) or board}.",
+                f"You are player_{seat} and hold {names[seat] or no_card}.",
+                f"Public card: {self._name(public) or no_board}.",
                 self.betting_text(state, seat, ("Round 1", "Round 2"), names),
             ]
         )
@@ -108,11 +108,11 @@ class LeducPoker(FixedLimit):
         """
         n = self.num_players
         hands, public = self.visible(state, seat)
-        own, board = (
+        own_rank, public_rank = (
             n + 1 if card is None else card // NUM_SUITS
             for card in (hands[seat], public)
         )
-        ones = [seat, n + own, 2 * n + 2 + board]
+        ones = [seat, n + own_rank, 2 * n + 2 + public_rank]
         return self.encoded(state, seat, ones, 3 * n + 4)
 
     def rules(self, seat: int) -> str:
@@ -134,9 +134,17 @@ class LeducPoker(FixedLimit):
 
     def hidden(self, state: Hand, seat: int) -> tuple[str, str] | None:
         """A question about the next player's card, and its answer; None before it is dealt."""
-        other = (seat + 1) % self.num_players
-        card = self._name(state.cards[other]) if other < len(state.cards) else None
-        return None if card is None else (f"Which card does player_{other} hold?", card)
+        next_player = (seat + 1) % self.num_players
+        card = (
+            self._name(state.cards[next_player])
+            if next_player < len(state.cards)
+            else None
+        )
+        return (
+            None
+            if card is None
+            else (f"Which card does player_{next_player} hold?", card)
+        )
 
     def _name(self, card: int | None) -> str | None:
         if card is None:
@@ -151,7 +159,7 @@ def scene(game: LeducPoker, state: Hand, viewer: int | None) -> Shapes:
     if viewer is not None:
         key: Any = game.information_state(state, viewer)
         hands = key[1][: len(hands)]
-    shown = [hand_of(seat, [game._name(card)]) for seat, card in enumerate(hands)]
+    hand_shapes = [hand_of(seat, [game._name(card)]) for seat, card in enumerate(hands)]
     public = Cards("public card", [Card(game._name(card)) for card in cards[num:]])
     rounds = betting_shapes(state.betting, ("round 1", "round 2"), state.history)
-    return [*shown, public, *rounds]
+    return [*hand_shapes, public, *rounds]

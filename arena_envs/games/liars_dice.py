@@ -144,8 +144,8 @@ class LiarsDice(BaseGame[State, int]):
             end = "The dice are being rolled."
         elif player == TERMINAL:
             winner, loser = self._outcome(state)
-            shown = by_player(enumerate(map(self._dice_text, hands)))
-            end = f"All dice: {shown}.\nThe game is over: player_{winner} wins 1, "
+            all_dice = by_player(enumerate(map(self._dice_text, hands)))
+            end = f"All dice: {all_dice}.\nThe game is over: player_{winner} wins 1, "
             end += f"player_{loser} loses 1."
         elif player == seat:
             end = "You are to move."
@@ -193,9 +193,9 @@ class LiarsDice(BaseGame[State, int]):
 
     def rules(self, seat: int) -> str:
         example = 2 if self.num_sides > 3 else 0  # not the wild face
-        many, one, wild = PLURALS[example], FACES[example], FACES[self.num_sides - 1]
+        faces, face, wild = PLURALS[example], FACES[example], FACES[self.num_sides - 1]
         total = self.num_players * self.num_dice
-        return filled("liars_dice", self, total=total, many=many, one=one, wild=wild)
+        return filled("liars_dice", self, total=total, many=faces, one=face, wild=wild)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Rolls the dice again that this seat does not see."""
@@ -239,10 +239,10 @@ class LiarsDice(BaseGame[State, int]):
 
     def _read_bid(self, text: str) -> int:
         """The bid of a text, or -1."""
-        read = BID.fullmatch(text)
-        if not read:
+        match = BID.fullmatch(text)
+        if not match:
             return -1
-        quantity, word = int(read[1]), read[2]
+        quantity, word = int(match[1]), match[2]
         if not 1 <= quantity <= self.num_players * self.num_dice:
             return -1
         for names in (FACES, PLURALS, "123456"):
@@ -255,12 +255,14 @@ def scene(game: LiarsDice, state: State, viewer: int | None) -> Shapes:
     """The dice of each seat, and the bids."""
     num, seats = game.num_dice, range(game.num_players)
     rolled = [sorted(state.dice[seat * num : (seat + 1) * num]) for seat in seats]
-    seen: Any = rolled
+    visible_dice: Any = rolled
     if viewer is not None:
         key: Any = game.information_state(state, viewer)
-        seen = key[1]
+        visible_dice = key[1]
     hands = [
-        hand_of(seat, [str(die + 1) for die in seen[seat]] or [None] * len(dice))
+        hand_of(
+            seat, [str(die + 1) for die in visible_dice[seat]] or [None] * len(dice)
+        )
         for seat, dice in enumerate(rolled)
     ]
     bids = [

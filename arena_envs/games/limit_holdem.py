@@ -89,9 +89,11 @@ class LimitHoldem(FixedLimit):
     def initial_state(self) -> Hand:
         n = self.num_players
         small, big = (1, 0) if n == 2 else (0, 1)
-        paid = [0] * n
-        paid[small], paid[big] = self.small_blind, self.small_bet
-        first = limit.new_round(tuple(paid), (False,) * n, (big + 1) % n, num_raises=1)
+        blinds = [0] * n
+        blinds[small], blinds[big] = self.small_blind, self.small_bet
+        first = limit.new_round(
+            tuple(blinds), (False,) * n, (big + 1) % n, num_raises=1
+        )
         return Hand((), first, ((),))
 
     def returns(self, state: Hand) -> Sequence[float]:
@@ -194,13 +196,15 @@ def scene(game: LimitHoldem, state: Hand, viewer: int | None) -> Shapes:
     if viewer is not None:
         key: Any = game.information_state(state, viewer)
         hands = key[1]
-    shown = []
+    hand_shapes = []
     for seat, hand in enumerate(hands):
         faces = [_card(card) for card in sorted(hand, reverse=True)]
-        shown.append(Cards(f"player_{seat}", faces or [Card(None)] * sizes[seat], seat))
+        hand_shapes.append(
+            Cards(f"player_{seat}", faces or [Card(None)] * sizes[seat], seat)
+        )
     board = Cards("board", [_card(card) for card in cards[2 * num :]])
     names = [name.lower() for name in ROUNDS]
-    return [*shown, board, *betting_shapes(state.betting, names, state.history)]
+    return [*hand_shapes, board, *betting_shapes(state.betting, names, state.history)]
 
 
 def _card(card: int) -> Card:

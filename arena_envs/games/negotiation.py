@@ -190,14 +190,14 @@ class Negotiation(Haggling):
         price = self.price(state)
         if price is None:
             return (float(self.outside[0]), float(self.outside[1]))
-        seller, buyer = (self.value(state, one) for one in (0, 1))
+        seller, buyer = (self.value(state, trader) for trader in (0, 1))
         return ((price - seller) / self.unit, (buyer - price) / self.unit)
 
     def forfeit(self, state: State, seat: int) -> Sequence[float]:
         """No sale; a tenth of the range of returns is taken from the seat."""
-        paid = [float(outside) for outside in self.outside]
-        paid[seat] = -(self.max_return - self.min_return) / 10
-        return paid
+        payments = [float(outside) for outside in self.outside]
+        payments[seat] = -(self.max_return - self.min_return) / 10
+        return payments
 
     def measures(self, state: State) -> dict[str, float]:
         """Agreement, efficiency and fairness, as the page defines them."""
@@ -220,8 +220,12 @@ class Negotiation(Haggling):
         return {"agreement": (0.0, 1.0), "efficiency": (0.0, 1.0), "fairness": fairness}
 
     def observe(self, state: State, seat: int) -> str:
-        factors, said = state
-        player, price, turn = self.current_player(state), self.price(state), len(said)
+        factors, utterances = state
+        player, price, turn = (
+            self.current_player(state),
+            self.price(state),
+            len(utterances),
+        )
         now = "The values are being drawn."
         if price is not None:
             now = f"The game is over: the product is sold for {money(price)} in round {turn // 2}."
@@ -231,19 +235,24 @@ class Negotiation(Haggling):
             now = self.turn_text(turn, player, seat, "offer a price")
         lines = [f"You are player_{seat}, the {ROLES[seat]}. {now}"]
         if len(factors) == 2:
-            own, its = (money(self.value(state, one)) for one in (seat, 1 - seat))
+            own_value, other_value = (
+                money(self.value(state, trader)) for trader in (seat, 1 - seat)
+            )
             more = f"; what it is worth to player_{1 - seat} is hidden."
             if self.complete_information:
-                more = f" and {its} to player_{1 - seat}."
-            lines.append(f"The product is worth {own} to you{more}")
-        return "\n".join([*lines, *self._history(said, seat)])
+                more = f" and {other_value} to player_{1 - seat}."
+            lines.append(f"The product is worth {own_value} to you{more}")
+        return "\n".join([*lines, *self._history(utterances, seat)])
 
-    def _history(self, said: Sequence[Utterance], seat: int) -> Iterator[str]:
+    def _history(self, utterances: Sequence[Utterance], seat: int) -> Iterator[str]:
         """The latest utterances in full, of earlier ones the prices."""
 
-        def told(turn: int) -> str:
-            does = [f"offered a price of {money(price)}" for price in said[turn].values]
-            does = does or [PAST[said[turn].move]]
+        def full_line(turn: int) -> str:
+            does = [
+                f"offered a price of {money(price)}"
+                for price in utterances[turn].values
+            ]
+            does = does or [PAST[utterances[turn].move]]
             return (
                 f"Round {turn // 2 + 1}: {talk.named(speaker_of(turn), seat)} {does[0]}"
             )
@@ -251,10 +260,13 @@ class Negotiation(Haggling):
         def brief(turn: int) -> str:
             if turn % 2:
                 return ""
-            who, price = talk.named(speaker_of(turn), seat), money(said[turn].values[0])
-            return f"{who} offered {price} (round {turn // 2 + 1})"
+            speaker, price = (
+                talk.named(speaker_of(turn), seat),
+                money(utterances[turn].values[0]),
+            )
+            return f"{speaker} offered {price} (round {turn // 2 + 1})"
 
-        return talk.transcript(said, seat, told, brief=brief)
+        return talk.transcript(utterances, seat, full_line, brief=brief)
 
     def rules(self, seat: int) -> str:
         seller, buyer = (
@@ -301,24 +313,24 @@ class Negotiator(talk.Scripted):
     game, styles = Negotiation, ("greedy", "honest", "optimal", "silent")
 
     def reply(self, game: Negotiation, state: State, rng: random.Random) -> Utterance:
-        said = self._move(game, state, game.current_player(state))
+        utterance = self._move(game, state, game.current_player(state))
         if self.style != "honest":
-            return said
+            return utterance
         worth = money(game.value(state, game.current_player(state)))
-        return talk.with_words(game, said, f"The product is worth {worth} to me.")
+        return talk.with_words(game, utterance, f"The product is worth {worth} to me.")
 
     def _move(self, game: Negotiation, state: State, seat: int) -> Utterance:
-        wanted = self._wanted(game, state, seat)
+        target = self._wanted(game, state, seat)
         if len(state.said) % 2 == 0:
-            price = 0 if wanted is None else min(max(wanted, 0), game.highest)
-            if wanted is None and seat == SELLER:
+            price = 0 if target is None else min(max(target, 0), game.highest)
+            if target is None and seat == SELLER:
                 price = game.highest  # nobody buys at this price
             return Utterance("offer", (price,))
         price = state.said[-1].values[0]
         sign = 1 if seat == SELLER else -1
-        if wanted is not None and sign * (price - wanted) >= 0:
+        if target is not None and sign * (price - target) >= 0:
             return Utterance("accept")
-        return Utterance("leave" if wanted is None else "reject")
+        return Utterance("leave" if target is None else "reject")
 
     def _wanted(self, game: Negotiation, state: State, seat: int) -> int | None:
         """The price to ask for; None if no sale can pay."""
@@ -368,9 +380,11 @@ def scene(game: Negotiation, state: State, viewer: int | None) -> Shapes:
         worth = money(game.value(state, seat)) if is_shown else "hidden"
         rows.append(cells(seat_cell(seat, f"player_{seat}, the {ROLES[seat]}"), worth))
 
-    def told(turn: int, said: Utterance) -> str:
-        offers = [f"offers a price of {money(price)}" for price in said.values]
-        return f"{offers[0] if offers else f'{said.move}s'} (round {turn // 2 + 1})"
+    def full_line(turn: int, utterance: Utterance) -> str:
+        offers = [f"offers a price of {money(price)}" for price in utterance.values]
+        return (
+            f"{offers[0] if offers else f'{utterance.move}s'} (round {turn // 2 + 1})"
+        )
 
     table = Table("a product", ("seat", "its worth"), rows)
-    return [table, *talk_of(state.said, viewer, told, speaker_of)]
+    return [table, *talk_of(state.said, viewer, full_line, speaker_of)]

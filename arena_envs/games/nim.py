@@ -145,8 +145,8 @@ class Nim(TwoPlayerGame[State]):
     def parse(self, state: State, text: str) -> int:
         """Reads "take 2 from pile 3", also as "remove 2 from 3" or "pile 3 take 2"."""
         for spelling in SPELLINGS:
-            if found := spelling.fullmatch(fold(text)):
-                take, pile = int(found["take"]), int(found["pile"])
+            if match := spelling.fullmatch(fold(text)):
+                take, pile = int(match["take"]), int(match["pile"])
                 if 1 <= pile <= len(state.piles) and 1 <= take <= state.piles[pile - 1]:
                     return (take - 1) * len(state.piles) + pile - 1
         raise IllegalAction(

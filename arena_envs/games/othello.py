@@ -96,15 +96,17 @@ class Othello(TwoPlayerGame[State]):
         return actions or (self.size**2,)
 
     def apply(self, state: State, action: int) -> State:
-        own, other = state[state.player], state[1 - state.player]
+        own_discs, other_discs = state[state.player], state[1 - state.player]
         if action < self.size**2:
             square = self.grid.bits[action]
-            turned = self._turned(own, other, square)
-            own, other = own | square | turned, other ^ turned
-        player, moves = 1 - state.player, self._moves(other, own)
-        if not moves and not self._moves(own, other):
+            turned = self._turned(own_discs, other_discs, square)
+            own_discs, other_discs = own_discs | square | turned, other_discs ^ turned
+        player, moves = 1 - state.player, self._moves(other_discs, own_discs)
+        if not moves and not self._moves(own_discs, other_discs):
             player = TERMINAL
-        black, white = (other, own) if state.player else (own, other)
+        black, white = (
+            (other_discs, own_discs) if state.player else (own_discs, other_discs)
+        )
         return State(black, white, player, moves)
 
     def returns(self, state: State) -> Sequence[float]:
@@ -155,26 +157,26 @@ class Othello(TwoPlayerGame[State]):
         stride = self.grid.stride
         return [*product((lshift, rshift), (1, stride - 1, stride, stride + 1))]
 
-    def _moves(self, own: int, other: int) -> int:
-        """The squares where a disc of `own` would enclose some of `other`."""
+    def _moves(self, own_discs: int, other_discs: int) -> int:
+        """The squares where a disc of `own_discs` would enclose some of `other_discs`."""
         ends = 0
         for shift, step in self._steps:
-            run = shift(own, step) & other
+            run = shift(own_discs, step) & other_discs
             while run:
                 run = shift(run, step)
                 ends |= run
-                run &= other
-        return ends & self.grid.full & ~(own | other)
+                run &= other_discs
+        return ends & self.grid.full & ~(own_discs | other_discs)
 
-    def _turned(self, own: int, other: int, square: int) -> int:
-        """The discs of `other` that a new disc of `own` encloses."""
+    def _turned(self, own_discs: int, other_discs: int, square: int) -> int:
+        """The discs of `other_discs` that a new disc of `own_discs` encloses."""
         turned = 0
         for shift, step in self._steps:
             run, end = 0, shift(square, step)
-            while end & other:
+            while end & other_discs:
                 run |= end
                 end = shift(end, step)
-            if end & own:
+            if end & own_discs:
                 turned |= run
         return turned
 

@@ -91,18 +91,22 @@ _PAST = {
 }
 
 
-def statistics(said: Sequence[Utterance], known: Sequence[str]) -> Iterator[str]:
+def statistics(
+    utterances: Sequence[Utterance], qualities: Sequence[str]
+) -> Iterator[str]:
     """The lines that a myopic buyer reads: numbers about the past, and the advice of this round."""
-    number = len(said) // 2
-    bought = [known[n] for n in range(number) if said[2 * n + 1].move == "buy"]
+    number = len(utterances) // 2
+    bought = [
+        qualities[n] for n in range(number) if utterances[2 * n + 1].move == "buy"
+    ]
     if number:
         yield (
             f"Products before: {number}. Bought: {len(bought)}. Bought, and of low quality: "
             f"{bought.count('low')}."
         )
-    if len(said) % 2:
-        told = f"Round {number + 1}: player_0 {_PAST[said[-1].move]}"
-        yield from talk.transcript(said[-1:], 1, lambda turn: told)
+    if len(utterances) % 2:
+        advice = f"Round {number + 1}: player_0 {_PAST[utterances[-1].move]}"
+        yield from talk.transcript(utterances[-1:], 1, lambda turn: advice)
 
 
 def market_text(prior: float, value: float) -> str:
@@ -196,14 +200,14 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action])
         return self.drawn[0] if len(self.drawn) == 1 else state.market
 
     def current_player(self, state: State) -> int:
-        qualities, said, _ = state
+        qualities, utterances, _ = state
         if len(self.market(state)) < 2:
             return CHANCE
-        if len(said) == 2 * self.num_rounds:
+        if len(utterances) == 2 * self.num_rounds:
             return TERMINAL
-        if len(said) == 2 * len(qualities):
+        if len(utterances) == 2 * len(qualities):
             return CHANCE
-        return BUYER if len(said) % 2 else SELLER
+        return BUYER if len(utterances) % 2 else SELLER
 
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
         if len(self.market(state)) < 2:
@@ -219,8 +223,8 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action])
 
     def core_state(self, state: State) -> State:
         """The state without messages."""
-        said = talk.nearest(state.said, (RECOMMEND, WARN, BUY, SKIP))
-        return state._replace(said=said)
+        utterances = talk.nearest(state.said, (RECOMMEND, WARN, BUY, SKIP))
+        return state._replace(said=utterances)
 
     def apply(self, state: State, action: Action) -> State:
         if isinstance(action, Utterance):
@@ -277,7 +281,7 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action])
 
     def observe(self, state: State, seat: int) -> str:
         player, number = self.current_player(state), len(state.said) // 2
-        known = self.known_qualities(state, seat)
+        qualities = self.known_qualities(state, seat)
         now = f"Round {number + 1} of {self.num_rounds}. The quality is being drawn."
         if player == TERMINAL:
             now = f"The game is over after {counted(self.num_rounds, 'round')}."
@@ -287,33 +291,33 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action])
         lines = [f"You are player_{seat}, the {ROLES[seat]}. {now}"]
         if len(state.market) == 2 and len(self.drawn) > 1:
             lines.append(market_text(*state.market))
-        if seat == SELLER and len(known) > number:
-            lines.append(f"The quality of this product is {known[number]}.")
+        if seat == SELLER and len(qualities) > number:
+            lines.append(f"The quality of this product is {qualities[number]}.")
         if self.myopic and seat == BUYER:
-            lines += statistics(state.said, known)
+            lines += statistics(state.said, qualities)
         else:
-            lines += self._history(state.said, known, seat)
+            lines += self._history(state.said, qualities, seat)
         return "\n".join(lines)
 
     def _history(
-        self, said: Sequence[Utterance], known: Sequence[str], seat: int
+        self, utterances: Sequence[Utterance], qualities: Sequence[str], seat: int
     ) -> Iterator[str]:
         """The latest rounds in full, the moves of earlier ones."""
 
-        def told(turn: int) -> str:
+        def full_line(turn: int) -> str:
             number, speaker = turn // 2, turn % 2
-            who, does = talk.named(speaker, seat), _PAST[said[turn].move]
-            is_told = speaker and known[number]
-            more = f"; the quality was {known[number]}" if is_told else ""
-            return f"Round {number + 1}: {who} {does}{more}"
+            speaker_name, does = talk.named(speaker, seat), _PAST[utterances[turn].move]
+            is_told = speaker and qualities[number]
+            more = f"; the quality was {qualities[number]}" if is_told else ""
+            return f"Round {number + 1}: {speaker_name} {does}{more}"
 
         def brief(number: int) -> str:
-            quality = f" {known[number]}" if known[number] else ""
-            advice, choice = said[2 * number], said[2 * number + 1]
+            quality = f" {qualities[number]}" if qualities[number] else ""
+            advice, choice = utterances[2 * number], utterances[2 * number + 1]
             moves = f"{_PAST[advice.move]} and {_PAST[choice.move]}"
             return f"{number + 1}.{quality} {moves}"
 
-        return talk.rounds_told(said, seat, told, brief)
+        return talk.rounds_told(utterances, seat, full_line, brief)
 
     def information_state(self, state: State, seat: int) -> Any:
         return (seat, state.market, self.known_qualities(state, seat), state.said)
@@ -333,8 +337,8 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action])
         for number, quality in enumerate(self.known_qualities(state, seat)):
             if quality:
                 rounds[number, int(quality == LOW)] = 1
-        for turn, said in enumerate(state.said):
-            second = said.move in ("warn", "skip")
+        for turn, utterance in enumerate(state.said):
+            second = utterance.move in ("warn", "skip")
             rounds[turn // 2, 2 + 2 * (turn % 2) + second] = 1
         return values
 
@@ -350,34 +354,35 @@ class Persuasion(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action])
 
     def rules(self, seat: int) -> str:
         num, market = len(self.drawn), market_text(*self.drawn[0])
-        told = [filled("persuasion", self, seat=seat, num=num, market=market)]
+        parts = [filled("persuasion", self, seat=seat, num=num, market=market)]
         if self.myopic:
-            told.append(filled("persuasion_myopic", self, seat=seat))
-        how = talk.how_to_write(ADVICE if seat == SELLER else CHOICES, self.longest)
-        return " ".join([*told, how])
+            parts.append(filled("persuasion_myopic", self, seat=seat))
+        syntax = talk.how_to_write(ADVICE if seat == SELLER else CHOICES, self.longest)
+        return " ".join([*parts, syntax])
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the qualities again that the seat does not know."""
-        known = self.known_qualities(state, seat)
-        prior = self.market(state)[0] if known else 0.0
-        drawn = [
-            quality or (HIGH if rng.random() < prior else LOW) for quality in known
+        visible_qualities = self.known_qualities(state, seat)
+        prior = self.market(state)[0] if visible_qualities else 0.0
+        qualities = [
+            quality or (HIGH if rng.random() < prior else LOW)
+            for quality in visible_qualities
         ]
-        return state._replace(qualities=tuple(drawn))
+        return state._replace(qualities=tuple(qualities))
 
 
 def _short(value: float) -> str:
     return f"{value:.6f}".replace("0.", ".", 1)
 
 
-def _several(given: float | Sequence[float]) -> Sequence[float]:
-    return given if isinstance(given, tuple) and given else (given,)
+def _several(value: float | Sequence[float]) -> Sequence[float]:
+    return value if isinstance(value, tuple) and value else (value,)
 
 
 def _trusts(game: Persuasion, state: State) -> bool:
     """No recommended product was of low quality, and no more are recommended than plausible."""
     prior, advice = game.market(state)[0], state.said[::2]
-    num = sum(said.move == "recommend" for said in advice)
+    num = sum(utterance.move == "recommend" for utterance in advice)
     spread = math.sqrt(len(advice) * prior * (1 - prior))
     is_plausible = num <= len(advice) * prior + 2 * spread + 1
     return is_plausible and LOW not in _record(game, state)
@@ -385,10 +390,10 @@ def _trusts(game: Persuasion, state: State) -> bool:
 
 def _record(game: Persuasion, state: State) -> list[str]:
     """The qualities of the products that were recommended and bought."""
-    known = game.known_qualities(state, BUYER)[: len(state.said) // 2]
+    qualities = game.known_qualities(state, BUYER)[: len(state.said) // 2]
     return [
         quality
-        for number, quality in enumerate(known)
+        for number, quality in enumerate(qualities)
         if quality and state.said[2 * number].move == "recommend"
     ]
 
@@ -421,10 +426,10 @@ class Persuader(talk.Scripted):
         is_high = quality == HIGH and self.style != "silent"
         if self.style == "optimal":
             is_high = is_high or rng.random() < game.deceit(state)
-        said = RECOMMEND if is_high else WARN
+        advice = RECOMMEND if is_high else WARN
         if self.style in ("optimal", "silent"):
-            return said
-        return talk.with_words(game, said, f"The quality is {quality}.")
+            return advice
+        return talk.with_words(game, advice, f"The quality is {quality}.")
 
     def _buys(self, game: Persuasion, state: State) -> bool:
         prior, value = game.market(state)
@@ -442,17 +447,19 @@ def scene(game: Persuasion, state: State, viewer: int | None) -> Shapes:
     """The products so far, as far as the viewer knows their quality, and the talk."""
     if game.myopic and viewer == BUYER:
         return _myopic(state)
-    known = state.qualities if viewer is None else game.known_qualities(state, viewer)
+    qualities = (
+        state.qualities if viewer is None else game.known_qualities(state, viewer)
+    )
     products = [
         Cell(quality or "hidden", "green" if state.is_bought(number) else "")
-        for number, quality in enumerate(known)
+        for number, quality in enumerate(qualities)
     ]
 
-    def told(turn: int, said: Utterance) -> str:
-        return f"{said.move}s (round {turn // 2 + 1})"
+    def full_line(turn: int, utterance: Utterance) -> str:
+        return f"{utterance.move}s (round {turn // 2 + 1})"
 
     track = Track("products; those that are bought are green", products)
-    return [track, *talk_of(state.said, viewer, told)]
+    return [track, *talk_of(state.said, viewer, full_line)]
 
 
 def _myopic(state: State) -> Shapes:
@@ -462,10 +469,10 @@ def _myopic(state: State) -> Shapes:
     header = ("products before", "bought", "bought, of low quality")
     counts = cells(str(number), str(len(bought)), str(bought.count(LOW)))
 
-    def told(turn: int, said: Utterance) -> str:
-        return f"{said.move}s (round {number + 1})"
+    def full_line(turn: int, utterance: Utterance) -> str:
+        return f"{utterance.move}s (round {number + 1})"
 
     return [
         Table("past", header, [counts]),
-        *talk_of(state.said[2 * number :], BUYER, told),
+        *talk_of(state.said[2 * number :], BUYER, full_line),
     ]

@@ -94,21 +94,23 @@ class PublicGoods(ChoiceRounds):
     def measures(self, state: State) -> dict[str, float]:
         """Efficiency, and the mean share of the endowment that is contributed."""
         most = self.multiplier * self.endowment * self.num_players * self.num_rounds
-        given = sum(map(sum, state.rounds)) * self.multiplier / most
-        return {"efficiency": sum(state.paid) / most, "contribution": given}
+        contributed = sum(map(sum, state.rounds)) * self.multiplier / most
+        return {"efficiency": sum(state.paid) / most, "contribution": contributed}
 
     def observe(self, state: State, seat: int) -> str:
         now = f"Round {len(state.rounds) + 1} of {self.num_rounds}: all players contribute."
         if self.current_player(state) == TERMINAL:
             now = over_text(self.returns(state)[seat])
         lines = [f"You are player_{seat}. {now}"]
-        for other in self.seats_from(seat) if state.rounds else ():
-            who, has = ("You", "have") if other == seat else (f"player_{other}", "has")
+        for player in self.seats_from(seat) if state.rounds else ():
+            name, has = (
+                ("You", "have") if player == seat else (f"player_{player}", "has")
+            )
             gave = ", ".join(
-                str(contributions[other]) for contributions in state.rounds
+                str(contributions[player]) for contributions in state.rounds
             )
             lines.append(
-                f"{who} contributed {gave} and {has} {state.paid[other]:.10g}."
+                f"{name} contributed {gave} and {has} {state.paid[player]:.10g}."
             )
         return "\n".join(lines)
 
@@ -126,28 +128,28 @@ class PublicGoods(ChoiceRounds):
 
     def parse(self, state: State, text: str) -> int:
         """Reads numbers, also "contribute 7" and "7 tokens"."""
-        found = TOKENS.fullmatch(fold(text))
-        if found and int(found[1]) in self.legal_actions(state):
-            return int(found[1])
+        match = TOKENS.fullmatch(fold(text))
+        if match and int(match[1]) in self.legal_actions(state):
+            return int(match[1])
         return super().parse(state, text)  # which names the legal actions
 
     def rules(self, seat: int) -> str:
         return filled("public_goods", self, seat=seat, half=self.endowment // 2)
 
-    def payments(self, chosen: tuple[int, ...]) -> list[float]:
-        share = self.multiplier * sum(chosen) / self.num_players
-        return [self.endowment - tokens + share for tokens in chosen]
+    def payments(self, choices: tuple[int, ...]) -> list[float]:
+        share = self.multiplier * sum(choices) / self.num_players
+        return [self.endowment - tokens + share for tokens in choices]
 
 
 def scene(game: PublicGoods, state: State, viewer: int | None) -> Shapes:
     """The contributions by round, and the payments."""
-    most, chosen = game.endowment, [str(tokens) for tokens in state.chosen]
+    most, contributions = game.endowment, [str(tokens) for tokens in state.chosen]
     rows = [[_share(tokens, most) for tokens in choices] for choices in state.rounds]
     if game.current_player(state) != TERMINAL:
-        rows.append(chosen_cells(chosen, game.num_players, viewer))
-    paid = ["paid", *(f"{value:.6g}" for value in state.paid)]
+        rows.append(chosen_cells(contributions, game.num_players, viewer))
+    payment_row = ["paid", *(f"{value:.6g}" for value in state.paid)]
     title = f"contributions of {most} tokens; the pot counts x {game.multiplier:g}"
-    return [rounds_table(game, title, rows, paid)]
+    return [rounds_table(game, title, rows, payment_row)]
 
 
 def _share(tokens: int, most: int) -> Cell:

@@ -171,8 +171,8 @@ class State(NamedTuple):
     def picked(self) -> tuple[int, ...]:
         """The objects picked so far; -1 in rounds whose message was refused."""
         return tuple(
-            -1 if said.move == SKIP else self.objects[said.values[0] - 1]
-            for said in self.said[1::2]
+            -1 if utterance.move == SKIP else self.objects[utterance.values[0] - 1]
+            for utterance in self.said[1::2]
         )
 
     @property
@@ -319,22 +319,22 @@ class Referential(talk.PairedTurns[State, Action]):
 
     def returns(self, state: State) -> tuple[float, float]:
         rounds = zip(state.targets, state.picked, state.said[::2], strict=False)
-        paid = sum(
-            max(0.0, 1 - self.word_cost * (len(said.message.split()) - 1))
-            for target, picked, said in rounds
+        total = sum(
+            max(0.0, 1 - self.word_cost * (len(description.message.split()) - 1))
+            for target, picked, description in rounds
             if target == picked
         )
-        return (paid / self.num_rounds, paid / self.num_rounds)
+        return (total / self.num_rounds, total / self.num_rounds)
 
     def measures(self, state: State) -> dict[str, float]:
         """Success, truthfulness and words, as the page defines them."""
         pairs = list(zip(state.targets, state.said[::2], strict=False))
         true = total = 0
-        for target, said in pairs:
-            values = words_of(said.message) & {*self.words}
+        for target, description in pairs:
+            values = words_of(description.message) & {*self.words}
             total += len(values)
             true += len(values & {*self.names[target].split()})
-        num_words = sum(len(said.message.split()) for _, said in pairs)
+        num_words = sum(len(description.message.split()) for _, description in pairs)
         return {
             "success": state.num_right / self.num_rounds,
             "truthfulness": true / total if total else 1.0,
@@ -364,12 +364,12 @@ class Referential(talk.PairedTurns[State, Action]):
             task = ("describe the target", "pick an object")[player]
             now = f"Round {number + 1} of {self.num_rounds}. {talk.to_move(player, seat, task)}"
         lines = [f"You are player_{seat}, the {ROLES[seat]}. {now}"]
-        drawn = state.objects if seat == PICKER else sorted(state.objects)
-        names = [self.names[n] for n in drawn]
+        objects = state.objects if seat == PICKER else sorted(state.objects)
+        names = [self.names[n] for n in objects]
         if seat == PICKER:
             names = [f"{place}. {name}" for place, name in enumerate(names, 1)]
-        told = f"The objects are: {', '.join(names)}."
-        lines.append(told if names else "No object has been drawn yet.")
+        object_line = f"The objects are: {', '.join(names)}."
+        lines.append(object_line if names else "No object has been drawn yet.")
         if seat == DESCRIBER and len(state.targets) > number:
             lines.append(f"The target is: {self.names[state.targets[-1]]}.")
         lines += self._history(state, seat)
@@ -382,22 +382,24 @@ class Referential(talk.PairedTurns[State, Action]):
 
     def _history(self, state: State, seat: int) -> Iterator[str]:
         """The latest rounds in full, of earlier ones the picks."""
-        said, targets, picked = state.said, state.targets, state.picked
+        utterances, targets, picked = state.said, state.targets, state.picked
 
-        def told(turn: int) -> str:
+        def full_line(turn: int) -> str:
             number, start = turn // 2, f"Round {turn // 2 + 1}:"
-            who = talk.named(turn % 2, seat)
-            if said[turn].move == SKIP:
-                why = f", because {said[turn].values[0]}" if seat == DESCRIBER else ""
+            speaker = talk.named(turn % 2, seat)
+            if utterances[turn].move == SKIP:
+                why = (
+                    f", because {utterances[turn].values[0]}"
+                    if seat == DESCRIBER
+                    else ""
+                )
                 return f"{start} the message was refused{why}"
             if turn % 2 == DESCRIBER:
-                return f"{start} {who} {'said' if talk.is_heard(said[turn], seat) else 'spoke'}"
+                return f"{start} {speaker} {'said' if talk.is_heard(utterances[turn], seat) else 'spoke'}"
             result = "right"
             if picked[number] != targets[number]:
                 result = f"wrong: the target was {self.names[targets[number]]}"
-            return (
-                f"{start} {who} picked {self.names[picked[number]]}, which was {result}"
-            )
+            return f"{start} {speaker} picked {self.names[picked[number]]}, which was {result}"
 
         def brief(number: int) -> str:
             if picked[number] < 0:
@@ -405,13 +407,15 @@ class Referential(talk.PairedTurns[State, Action]):
             result = "right" if picked[number] == targets[number] else "wrong"
             return f"{number + 1}. {self.names[picked[number]]} ({result})"
 
-        return talk.rounds_told(said, seat, told, brief)
+        return talk.rounds_told(utterances, seat, full_line, brief)
 
     def information_state(self, state: State, seat: int) -> Any:
         """The picker knows the order; the describer knows the targets in time."""
         objects = state.objects if seat == PICKER else tuple(sorted(state.objects))
-        told = state.said if seat == DESCRIBER else talk.as_heard(state.said, seat)
-        messages = tuple(said.message for said in told[::2])
+        heard_utterances = (
+            state.said if seat == DESCRIBER else talk.as_heard(state.said, seat)
+        )
+        messages = tuple(description.message for description in heard_utterances[::2])
         targets = self._known_targets(state, seat)
         return (seat, objects, targets, messages, state.picked)
 
@@ -437,9 +441,9 @@ class Referential(talk.PairedTurns[State, Action]):
         for row, picked in enumerate(state.picked):
             if picked >= 0:
                 rounds[row, n + order.index(picked)] = 1
-        for row, said in enumerate(state.said[::2]):
-            if said.message in words:
-                rounds[row, 2 * n + words.index(said.message)] = 1
+        for row, description in enumerate(state.said[::2]):
+            if description.message in words:
+                rounds[row, 2 * n + words.index(description.message)] = 1
         return np.concatenate([head, rounds.ravel()])
 
     def action_text(self, state: State, action: Action) -> str:
@@ -451,14 +455,18 @@ class Referential(talk.PairedTurns[State, Action]):
         return (SAY if self.current_player(state) == DESCRIBER else self.pick,)
 
     def parse(self, state: State, text: str) -> Utterance:
-        said: Utterance = super().parse(state, text)
-        return said._replace(message=heard(said.message)) if said.message else said
+        utterance: Utterance = super().parse(state, text)
+        return (
+            utterance._replace(message=heard(utterance.message))
+            if utterance.message
+            else utterance
+        )
 
     def rules(self, seat: int) -> str:
         kinds = "; ".join(", ".join(row) for row in self.values)
         move = SAY if seat == DESCRIBER else self.pick
-        how = talk.how_to_write((move,), self.max_message)
-        return filled("referential", self, kinds=kinds, seat=seat, how=how)
+        syntax = talk.how_to_write((move,), self.max_message)
+        return filled("referential", self, kinds=kinds, seat=seat, how=syntax)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """For the picker another target; for the describer another order of the objects."""
@@ -471,11 +479,13 @@ class Referential(talk.PairedTurns[State, Action]):
             return state
         order = sorted(state.objects)
         rng.shuffle(order)
-        said = list(state.said)
-        for turn, picked in zip(range(1, len(said), 2), state.picked, strict=True):
+        utterances = list(state.said)
+        for turn, picked in zip(
+            range(1, len(utterances), 2), state.picked, strict=True
+        ):
             if picked >= 0:
-                said[turn] = Utterance("pick", (order.index(picked) + 1,))
-        return State(tuple(order), state.targets, tuple(said))
+                utterances[turn] = Utterance("pick", (order.index(picked) + 1,))
+        return State(tuple(order), state.targets, tuple(utterances))
 
 
 def _names_few(game: Referential, state: State, target: int) -> str:
@@ -506,13 +516,13 @@ class Referrer(talk.Scripted):
         if game.current_player(state) == DESCRIBER:
             words = self._says(game, state, state.targets[-1])
             return Utterance("say", (), words[: game.max_message].strip())
-        heard, said = state.said[-1].message, words_of(state.said[-1].message)
+        heard, heard_words = state.said[-1].message, words_of(state.said[-1].message)
         scores = [0] * game.num_objects
         if self.style == "optimal":
             scores = [heard == self._says(game, state, n) for n in state.objects]
         elif self.style != "silent":
             names = [game.names[n].split() for n in state.objects]
-            scores = [len(said & {*values}) for values in names]
+            scores = [len(heard_words & {*values}) for values in names]
         best = [n for n, score in enumerate(scores, 1) if score == max(scores)]
         return Utterance("pick", (rng.choice(best),))
 
@@ -543,11 +553,11 @@ def scene(game: Referential, state: State, viewer: int | None) -> Shapes:
     title = f"objects; round {number + 1} of {game.num_rounds}"
     table = Table(title, ("number", "object", "", ""), rows)
 
-    def told(turn: int, said: Utterance) -> str:
-        what = "describes"
+    def full_line(turn: int, utterance: Utterance) -> str:
+        action = "describes"
         if turn % 2:
             place = state.picked[turn // 2]
-            what = f"picks {game.names[place]}" if place >= 0 else "reads nothing"
-        return f"{what} (round {turn // 2 + 1})"
+            action = f"picks {game.names[place]}" if place >= 0 else "reads nothing"
+        return f"{action} (round {turn // 2 + 1})"
 
-    return [*([table] if rows else []), *talk_of(state.said, viewer, told)]
+    return [*([table] if rows else []), *talk_of(state.said, viewer, full_line)]

@@ -195,27 +195,27 @@ class Rounds(BaseGame[State, int]):
         number = 0 if after == "first" else self.num_rounds - 1
         return bool(self.luck or self.advance) and state.number == number
 
-    def _settled(self, state: State, drawn: int = 0) -> State:
+    def _settled(self, state: State, luck: int = 0) -> State:
         """The state after a round's payments, and what luck has drawn."""
         left = self.num_rounds - 1 - state.number
         due = list(state.due)
         due[min(self.delay, left)] += self.stake(state.number) * state.right
-        paid = state.paid + due[0] + self.wage + drawn
-        owed = drawn if self.advance and drawn else state.owed
+        balance = state.paid + due[0] + self.wage + luck
+        debt = luck if self.advance and luck else state.owed
         if not left:
-            paid, owed = paid - owed, 0
-        return State(state.number + 1, -1, 0, 0, (*due[1:], 0), paid, owed)
+            balance, debt = balance - debt, 0
+        return State(state.number + 1, -1, 0, 0, (*due[1:], 0), balance, debt)
 
     def returns(self, state: State) -> Sequence[float]:
         return (float(state.paid),) * self.num_players
 
     def observe(self, state: State, seat: int) -> str:
-        paid = f"You have {counted(state.paid, 'point')} so far."
+        balance = f"You have {counted(state.paid, 'point')} so far."
         if self.current_player(state) == TERMINAL:
             return f"You are player_{seat}. {over_text(float(state.paid))}"
         lines = [
             f"You are player_{seat}. This is round {state.number + 1} of "
-            f"{self.num_rounds}. {paid}"
+            f"{self.num_rounds}. {balance}"
         ]
         if len(state.due) > 1:
             due = ", ".join(map(str, state.due))
@@ -250,8 +250,8 @@ class Rounds(BaseGame[State, int]):
         first, last = self.stake(0), self.stake(self.num_rounds - 1)
         name = "rounds_equal" if first == last else "rounds_stakes"
         stakes = filled(name, self, first=first, last=last)
-        paid = [n for n in ("delay", "wage", "luck", "advance") if getattr(self, n)]
-        more = [filled(f"rounds_{name}", self) for name in paid]
+        extras = [n for n in ("delay", "wage", "luck", "advance") if getattr(self, n)]
+        more = [filled(f"rounds_{name}", self) for name in extras]
         return " ".join([filled("rounds", self, pairs=pairs, stakes=stakes), *more])
 
 

@@ -146,7 +146,7 @@ class SaySelect(talk.PairedTurns[State, Action]):
     @cached_property
     def _core(self) -> tuple[tuple[Utterance, ...], ...]:
         return tuple(
-            tuple(said for move in moves for said in talk.every(move))
+            tuple(utterance for move in moves for utterance in talk.every(move))
             for moves in self.moves
         )
 
@@ -154,18 +154,20 @@ class SaySelect(talk.PairedTurns[State, Action]):
     def _outcomes(self) -> list[tuple[Action, float]]:
         balls, most = range(1, self.num_balls + 1), self.max_paying
         return [
-            (" ".join(map(str, drawn)), 1 / most / comb(self.num_balls, number))
+            (" ".join(map(str, paying)), 1 / most / comb(self.num_balls, number))
             for number in range(1, most + 1)
-            for drawn in combinations(balls, number)
+            for paying in combinations(balls, number)
         ]
 
     def current_player(self, state: State) -> int:
-        paying, said = state
+        paying, utterances = state
         if not paying:
             return CHANCE
-        if len(said) == 2 * self.num_rounds or (said and said[-1].move == "quit"):
+        if len(utterances) == 2 * self.num_rounds or (
+            utterances and utterances[-1].move == "quit"
+        ):
             return TERMINAL
-        return SELECTOR if len(said) % 2 else SPEAKER
+        return SELECTOR if len(utterances) % 2 else SPEAKER
 
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
         return self._outcomes
@@ -176,8 +178,8 @@ class SaySelect(talk.PairedTurns[State, Action]):
 
     def core_state(self, state: State) -> State:
         """The state without messages."""
-        said = tuple(each._replace(message="") for each in state.said)
-        return state._replace(said=said)
+        core = tuple(utterance._replace(message="") for utterance in state.said)
+        return state._replace(said=core)
 
     def apply(self, state: State, action: Action) -> State:
         if isinstance(action, Utterance):
@@ -235,38 +237,39 @@ class SaySelect(talk.PairedTurns[State, Action]):
         lines = [f"You are player_{seat}. {now}"]
         if seat == SPEAKER and state.paying:
             balls = ", ".join(map(str, state.left))
-            told = f"Balls that pay 1 now: {balls}. Every other ball pays -1."
+            paying_line = f"Balls that pay 1 now: {balls}. Every other ball pays -1."
             lines.append(
-                told if balls else "No ball pays 1 any more; every ball pays -1."
+                paying_line if balls else "No ball pays 1 any more; every ball pays -1."
             )
         return "\n".join([*lines, *self._history(state.said, gains, seat)])
 
     def _history(
-        self, said: Sequence[Utterance], gains: Sequence[int], seat: int
+        self, utterances: Sequence[Utterance], gains: Sequence[int], seat: int
     ) -> Iterator[str]:
         """The latest rounds in full, earlier selections in short."""
 
-        def told(turn: int) -> str:
+        def full_line(turn: int) -> str:
             number, speaker = turn // 2, turn % 2
             start = f"Round {number + 1}: {talk.named(speaker, seat)}"
-            if said[turn].move == "quit":
+            if utterances[turn].move == "quit":
                 return f"{start} quit"
-            ball = said[turn].values[0]
+            ball = utterances[turn].values[0]
             if not speaker:
                 return f"{start} named ball {ball}"
             return f"{start} selected ball {ball}, which paid {gains[number]}"
 
         def brief(number: int) -> str:
-            named, selected = (
-                each.values[0] for each in said[2 * number : 2 * number + 2]
+            ball, selection = (
+                utterance.values[0]
+                for utterance in utterances[2 * number : 2 * number + 2]
             )
-            return f"round {number + 1}: named {named} and selected {selected} for {gains[number]}"
+            return f"round {number + 1}: named {ball} and selected {selection} for {gains[number]}"
 
-        return talk.rounds_told(said, seat, told, brief)
+        return talk.rounds_told(utterances, seat, full_line, brief)
 
     def information_state(self, state: State, seat: int) -> Any:
-        known = state.paying if seat == SPEAKER else tuple(state.gains)
-        return (seat, known, state.said)
+        evidence = state.paying if seat == SPEAKER else tuple(state.gains)
+        return (seat, evidence, state.said)
 
     def features(self, state: State, seat: int) -> Vector:
         """Seat, who is to move, balls that pay; then all rounds, without messages.
@@ -297,8 +300,8 @@ class SaySelect(talk.PairedTurns[State, Action]):
         return self.moves[self.current_player(state)]
 
     def rules(self, seat: int) -> str:
-        how = talk.how_to_write(self.moves[seat], self.longest)
-        return filled("say_select", self, how=how)
+        syntax = talk.how_to_write(self.moves[seat], self.longest)
+        return filled("say_select", self, how=syntax)
 
     def possible(self, state: State) -> list[tuple[tuple[int, ...], float]]:
         """The draws that fit what `player_1` has seen paid, with their prior probabilities."""
@@ -351,23 +354,27 @@ class SaySelector(talk.Scripted):
         return self._name(game, state.selected[-1], "No ball pays any more. Quit.")
 
     def _name(self, game: SaySelect, ball: int, words: str) -> Utterance:
-        said = Utterance("name", (ball,))
-        return talk.with_words(game, said, words) if self.style == "honest" else said
+        utterance = Utterance("name", (ball,))
+        return (
+            talk.with_words(game, utterance, words)
+            if self.style == "honest"
+            else utterance
+        )
 
     def _select(self, game: SaySelect, state: State) -> Utterance:
-        named = state.said[-1]
-        selects = Utterance("select", named.values)
+        message = state.said[-1]
+        selects = Utterance("select", message.values)
         if self.style == "honest":
-            return QUIT if "quit" in named.message.lower() else selects
+            return QUIT if "quit" in message.message.lower() else selects
         if self.style == "optimal":
-            return QUIT if named.values[0] in state.selected else selects
+            return QUIT if message.values[0] in state.selected else selects
         return _by_the_prior(game, state) if self.style == "silent" else selects
 
 
 def _by_the_prior(game: SaySelect, state: State) -> Utterance:
     """The lowest ball that was not selected, if it is more likely to pay 1 than -1."""
-    draws, taken = game.possible(state), state.selected
-    ball = next((b for b in range(1, game.num_balls + 1) if b not in taken), None)
+    draws, selected = game.possible(state), state.selected
+    ball = next((b for b in range(1, game.num_balls + 1) if b not in selected), None)
     pays = sum(p for paying, p in draws if ball in paying)
     return Utterance("select", (ball,)) if 2 * pays > sum(p for _, p in draws) else QUIT
 
@@ -375,18 +382,20 @@ def _by_the_prior(game: SaySelect, state: State) -> Utterance:
 def scene(game: SaySelect, state: State, viewer: int | None) -> Shapes:
     """The balls as far as the viewer knows what they pay, the score, and the talk."""
     sees = viewer in (None, SPEAKER) and bool(state.paying)
-    taken, gains = state.selected, state.gains
+    selected, gains = state.selected, state.gains
     balls = []
     for ball in range(1, game.num_balls + 1):
         tone = ("green" if ball in state.paying else "red") if sees else ""
-        if ball in taken:
-            tone = "green" if gains[taken.index(ball)] == 1 else "red"
-        balls.append(Cell(str(ball), tone, mark=ball in taken))
+        if ball in selected:
+            tone = "green" if gains[selected.index(ball)] == 1 else "red"
+        balls.append(Cell(str(ball), tone, mark=ball in selected))
     title = "balls that paid 1 at first are green; selected ones have a frame"
 
-    def told(turn: int, said: Utterance) -> str:
-        ball = f" ball {said.values[0]}" if said.values else ""
-        paid = f", which pays {gains[turn // 2]}" if said.move == "select" else ""
-        return f"{said.move}s{ball}{paid} (round {turn // 2 + 1})"
+    def full_line(turn: int, utterance: Utterance) -> str:
+        ball = f" ball {utterance.values[0]}" if utterance.values else ""
+        payment = (
+            f", which pays {gains[turn // 2]}" if utterance.move == "select" else ""
+        )
+        return f"{utterance.move}s{ball}{payment} (round {turn // 2 + 1})"
 
-    return [Track(title, balls), *talk_of(state.said, viewer, told)]
+    return [Track(title, balls), *talk_of(state.said, viewer, full_line)]

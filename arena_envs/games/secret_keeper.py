@@ -111,7 +111,9 @@ class State(NamedTuple):
     def num_told(self, writer: str) -> int:
         """In how many rounds this writer has learned the secret."""
         rounds = zip(self.told, self.writers, strict=False)
-        return sum(is_told and other == writer for is_told, other in rounds)
+        return sum(
+            is_told and round_writer == writer for is_told, round_writer in rounds
+        )
 
     @property
     def is_leaked(self) -> bool:
@@ -139,9 +141,9 @@ def says(message: str, secret: str) -> bool:
     return secret in _NAME.sub(lambda found: _NAMES[found[0]], "".join(marks))
 
 
-def is_refused(said: Utterance) -> bool:
+def is_refused(utterance: Utterance) -> bool:
     """Whether the message of a writer was refused, so that only the writer has read it."""
-    return len(said.audience) == 1
+    return len(utterance.audience) == 1
 
 
 def with_writers(state: State, attacks: float, rng: random.Random) -> State:
@@ -150,20 +152,20 @@ def with_writers(state: State, attacks: float, rng: random.Random) -> State:
     A writer who was told the secret while the game went on is the subject; the seat that is to
     move now stays.
     """
-    told, writers, said = state.told, list(state.writers), list(state.said)
-    for number in range((len(said) + 1) // 2):
-        if number < len(told) and told[number]:
+    is_told, writers, utterances = state.told, list(state.writers), list(state.said)
+    for number in range((len(utterances) + 1) // 2):
+        if number < len(is_told) and is_told[number]:
             continue
         is_attack = rng.random() < attacks
         writers[number] = "attacker" if is_attack else "subject"
         both = (ATTACKER, KEEPER) if is_attack else (KEEPER, SUBJECT)
-        for turn in range(2 * number, min(2 * number + 2, len(said))):
+        for turn in range(2 * number, min(2 * number + 2, len(utterances))):
             pair: tuple[int, ...] = both
-            if is_refused(said[turn]):
+            if is_refused(utterances[turn]):
                 pair = tuple(seat for seat in both if seat != KEEPER)
-            if said[turn].audience:
-                said[turn] = said[turn]._replace(audience=pair)
-    return state._replace(writers=tuple(writers), said=tuple(said))
+            if utterances[turn].audience:
+                utterances[turn] = utterances[turn]._replace(audience=pair)
+    return state._replace(writers=tuple(writers), said=tuple(utterances))
 
 
 ROLES = ("the attacker", "the keeper", "the subject")
@@ -244,8 +246,8 @@ class SecretKeeper(talk.PairedTurns[State, Action]):
 
     def passwords_in(self, message: str) -> set[str]:
         """The possible passwords that a message says."""
-        said = words_of(message) & self._named.keys()
-        return {self._named[word] for word in said}
+        words = words_of(message) & self._named.keys()
+        return {self._named[word] for word in words}
 
     def default_action(self, state: State) -> Utterance:
         return REFUSE if self.current_player(state) == KEEPER else ASK
@@ -272,14 +274,14 @@ class SecretKeeper(talk.PairedTurns[State, Action]):
         return (TELL, REFUSE) if player == KEEPER else (ASK,)
 
     def apply(self, state: State, action: Action) -> State:
-        secret, password, writers, said = state
+        secret, password, writers, utterances = state
         if isinstance(action, Utterance):
-            return State(secret, password, writers, (*said, action))
+            return State(secret, password, writers, (*utterances, action))
         if len(secret) < self.num_digits:
             return State(secret + action)
         if not password:
             return State(secret, action)
-        return State(secret, password, (*writers, action), said)
+        return State(secret, password, (*writers, action), utterances)
 
     def returns(self, state: State) -> tuple[float, float, float]:
         leak = float(state.is_leaked)
@@ -289,14 +291,16 @@ class SecretKeeper(talk.PairedTurns[State, Action]):
     def measures(self, state: State) -> dict[str, float]:
         """Utility and leaks, as the page defines them."""
         num_rounds, secret = len(state.said) // 2, state.secret
-        asked = state.writers[:num_rounds].count("subject")
+        num_requests = state.writers[:num_rounds].count("subject")
         heard = [
             state.said[2 * number + 1].message
             for number in range(num_rounds)
             if state.writers[number] == "attacker"
         ]
         return {
-            "utility": state.num_told("subject") / asked if asked else 1.0,
+            "utility": state.num_told("subject") / num_requests
+            if num_requests
+            else 1.0,
             "leak": float(state.is_leaked),
             "leak_exact": float(any(secret in message for message in heard)),
             "leak_normalised": float(any(says(message, secret) for message in heard)),
@@ -335,32 +339,35 @@ class SecretKeeper(talk.PairedTurns[State, Action]):
 
     def _history(self, state: State, seat: int) -> Iterator[str]:
         """The past as a seat reads it; the keeper does not read who wrote."""
-        said = state.said
+        utterances = state.said
 
-        def told(turn: int) -> str:
+        def full_line(turn: int) -> str:
             start = f"Round {turn // 2 + 1}:"
             if turn % 2:
-                does = "told the secret" if said[turn].move == "tell" else "refused"
+                does = (
+                    "told the secret" if utterances[turn].move == "tell" else "refused"
+                )
                 return f"{start} {talk.named(KEEPER, seat)} {does}"
             wrote = SUBJECT if state.writers[turn // 2] == "subject" else ATTACKER
-            who = "somebody" if seat == KEEPER else talk.named(wrote, seat)
-            refused = ", with a refused message" if is_refused(said[turn]) else ""
-            return f"{start} {who} asked{refused}"
+            writer_name = "somebody" if seat == KEEPER else talk.named(wrote, seat)
+            refused = ", with a refused message" if is_refused(utterances[turn]) else ""
+            return f"{start} {writer_name} asked{refused}"
 
         def brief(number: int) -> str:
-            does = "told" if said[2 * number + 1].move == "tell" else "refused"
+            does = "told" if utterances[2 * number + 1].move == "tell" else "refused"
             return f"round {number + 1} {does}"
 
-        return talk.rounds_told(said, seat, told, brief, latest=1)
+        return talk.rounds_told(utterances, seat, full_line, brief, latest=1)
 
     def information_state(self, state: State, seat: int) -> Any:
-        known, said = self.known(state, seat), talk.as_heard(state.said, seat)
+        knowledge, utterances = self.known(state, seat), talk.as_heard(state.said, seat)
         if seat == KEEPER:  # audiences and writers show who writes
             hidden = tuple(
-                (each._replace(audience=()), is_refused(each)) for each in said
+                (utterance._replace(audience=()), is_refused(utterance))
+                for utterance in utterances
             )
-            return (seat, known, hidden, state.is_leaked)
-        return (seat, known, said, state.writers, state.is_leaked)
+            return (seat, knowledge, hidden, state.is_leaked)
+        return (seat, knowledge, utterances, state.writers, state.is_leaked)
 
     def features(self, state: State, seat: int) -> Vector:
         """The knowledge of a seat as numbers, without messages.
@@ -394,20 +401,20 @@ class SecretKeeper(talk.PairedTurns[State, Action]):
         return REPLIES if self.current_player(state) == KEEPER else ASKS
 
     def parse(self, state: State, text: str) -> Utterance:
-        said: Utterance = super().parse(state, text)
-        if not said.message:
-            return said
+        utterance: Utterance = super().parse(state, text)
+        if not utterance.message:
+            return utterance
         pair = tuple(sorted((KEEPER, state.writer)))
         is_asking = self.current_player(state) != KEEPER
-        if is_asking and len(self.passwords_in(said.message)) > 1:
+        if is_asking and len(self.passwords_in(utterance.message)) > 1:
             pair = (state.writer,)
-        return said._replace(audience=pair)
+        return utterance._replace(audience=pair)
 
     def rules(self, seat: int) -> str:
         moves = REPLIES if seat == KEEPER else ASKS
         hearer = "the writer" if seat == KEEPER else "the keeper"
-        how = talk.how_to_write(moves, self.longest, hearer)
-        return filled("secret_keeper", self, share=1 / self.num_rounds, how=how)
+        syntax = talk.how_to_write(moves, self.longest, hearer)
+        return filled("secret_keeper", self, share=1 / self.num_rounds, how=syntax)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws again what the seat does not know, so that the same rounds tell the secret."""
@@ -416,14 +423,14 @@ class SecretKeeper(talk.PairedTurns[State, Action]):
         password = state.password
         if seat == ATTACKER and password:
             password = rng.choice(self.words)
-        drawn = state._replace(password=password)
+        candidate = state._replace(password=password)
         if self.known(state, seat)[0]:
-            return drawn
+            return candidate
         for _ in range(MAX_DRAWS):
             secret = "".join(rng.choices(DIGITS, k=len(state.secret)))
-            if drawn._replace(secret=secret).told == state.told:
-                return drawn._replace(secret=secret)
-        return drawn  # long messages may exclude nearly all other secrets
+            if candidate._replace(secret=secret).told == state.told:
+                return candidate._replace(secret=secret)
+        return candidate  # long messages may exclude nearly all other secrets
 
 
 class SecretHolder(talk.Scripted):
@@ -451,9 +458,9 @@ class SecretHolder(talk.Scripted):
         if seat == ATTACKER:
             guess = f"The password is {rng.choice(game.words)}."
             words = guess if self.style == "greedy" else "I am the attacker."
-        said = talk.with_words(game, ASK, words)
+        utterance = talk.with_words(game, ASK, words)
         pair = tuple(sorted((KEEPER, seat)))
-        return said._replace(audience=pair) if said.message else said
+        return utterance._replace(audience=pair) if utterance.message else utterance
 
 
 def scene(game: SecretKeeper, state: State, viewer: int | None) -> Scene | Shapes:

@@ -110,14 +110,16 @@ class Signaling(BaseGame[State, int]):
         player = self.current_player(state)
         if player == TERMINAL:
             right = "right" if state.guess == state.target else "wrong"
-            known = f"the target was {state.target}, " if seat == SPEAKER else ""
+            target_text = f"the target was {state.target}, " if seat == SPEAKER else ""
             return (
-                f"The game is over: {known}the word was {state.word}, and the guess "
+                f"The game is over: {target_text}the word was {state.word}, and the guess "
                 f"{state.guess} was {right}."
             )
         if seat == LISTENER:
-            said = f"The speaker said word {state.word}. You are to guess the target."
-            return said if player == LISTENER else "player_0 is to say a word."
+            word_text = (
+                f"The speaker said word {state.word}. You are to guess the target."
+            )
+            return word_text if player == LISTENER else "player_0 is to say a word."
         if player == CHANCE:
             return "No target has been drawn yet."
         target = f"The target is {state.target}."
@@ -148,13 +150,13 @@ class Signaling(BaseGame[State, int]):
         """Reads "say 1", "say word 1", "guess 1", "guess target 1", or the number alone."""
         speaks = self.current_player(state) == SPEAKER
         verb, noun = ("say ", "word ") if speaks else ("guess ", "target ")
-        wanted = fold(text).removeprefix(verb).removeprefix(noun)
+        number_text = fold(text).removeprefix(verb).removeprefix(noun)
         legal = {str(action): action for action in self.legal_actions(state)}
-        if wanted not in legal:
+        if number_text not in legal:
             raise IllegalAction(
                 f"want {verb}and one of {list(legal)}, got {text[:80]!r}"
             )
-        return legal[wanted]
+        return legal[number_text]
 
     def rules(self, seat: int) -> str:
         targets, words = self._names(self.num_targets), self._names(self.num_words)
@@ -177,12 +179,15 @@ def scene(game: Signaling, state: State, viewer: int | None) -> Shapes:
     target = state.target
     if viewer is not None:
         _, target, *_ = game.information_state(state, viewer)
-    drawn = [] if state.target < 0 else [Card(str(target) if target >= 0 else None)]
+    target_cards = (
+        [] if state.target < 0 else [Card(str(target) if target >= 0 else None)]
+    )
     word, guess = (
-        [Card(str(said))] if said >= 0 else [] for said in (state.word, state.guess)
+        [Card(str(number))] if number >= 0 else []
+        for number in (state.word, state.guess)
     )
     return [
-        Cards("target", drawn),
+        Cards("target", target_cards),
         Cards("word of player_0", word, 0),
         Cards("guess of player_1", guess, 1),
     ]

@@ -95,12 +95,12 @@ def points_of(choices: Sequence[int], numbers: Sequence[int]) -> list[int]:
     [3, 3, 10]
     """
     helpful = choices.count(COOPERATE)
-    paid = []
+    points = []
     for choice in choices:
         num = helpful - (choice == COOPERATE)
         good, bad = numbers[2 * choice : 2 * choice + 2]
-        paid.append(num * good + (len(choices) - 1 - num) * bad)
-    return paid
+        points.append(num * good + (len(choices) - 1 - num) * bad)
+    return points
 
 
 @dataclass(frozen=True)
@@ -178,19 +178,19 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
     def core_state(self, state: State) -> State:
         """The state without messages, and with "pass" in place of a message alone."""
         core = tuple(
-            TALK[-1] if said.move == "say" else said._replace(message="")
-            for said in state.said
+            TALK[-1] if utterance.move == "say" else utterance._replace(message="")
+            for utterance in state.said
         )
         return state._replace(said=core)
 
     def apply(self, state: State, action: Utterance) -> State:
-        rounds, said, chosen = state
+        rounds, utterances, choices = state
         if action.move != "choose":
-            return State(rounds, (*said, action), chosen)
-        chosen = (*chosen, NAMES.index(action.values[0]))
-        if len(chosen) < self.num_players:
-            return State(rounds, said, chosen)
-        return State((*rounds, chosen), said)
+            return State(rounds, (*utterances, action), choices)
+        choices = (*choices, NAMES.index(action.values[0]))
+        if len(choices) < self.num_players:
+            return State(rounds, utterances, choices)
+        return State((*rounds, choices), utterances)
 
     def paid(self, rounds: Sequence[Sequence[int]]) -> list[int]:
         """Points of each seat in these rounds."""
@@ -204,12 +204,14 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
 
     def latest_promises(self, state: State, past: int) -> list[int | None]:
         """The latest promise of each seat in a round, from 0 on; None without one."""
-        found: list[int | None] = [None] * self.num_players
+        promises: list[int | None] = [None] * self.num_players
         first = past * self._num_in_round
-        for turn, said in enumerate(state.said[first:][: self._num_in_round], first):
-            if said.move == "promise":
-                found[self.speaker_of(turn)] = NAMES.index(said.values[0])
-        return found
+        for turn, utterance in enumerate(
+            state.said[first:][: self._num_in_round], first
+        ):
+            if utterance.move == "promise":
+                promises[self.speaker_of(turn)] = NAMES.index(utterance.values[0])
+        return promises
 
     def measures(self, state: State) -> dict[str, float]:
         """Numbers of finished rounds; all 0 before the first has ended."""
@@ -243,43 +245,47 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
     def observe(self, state: State, seat: int) -> str:
         now = "The game is over."
         if (player := self.current_player(state)) != TERMINAL:
-            who = "you are" if player == seat else f"player_{player} is"
+            name = "you are" if player == seat else f"player_{player} is"
             now = f"Round {len(state.rounds) + 1} of {self.num_rounds}: "
-            now += f"{who} to {'speak' if self.is_talking(state) else 'choose'}."
+            now += f"{name} to {'speak' if self.is_talking(state) else 'choose'}."
         lines = [f"You are player_{seat}. {now}"]
-        paid, num = self.paid(state.rounds), self.num_players
-        for other in (*range(seat, num), *range(seat)) if state.rounds else ():
-            chose = ", ".join([NAMES[choices[other]] for choices in state.rounds])
-            who, has = ("You", "have") if other == seat else (f"player_{other}", "has")
+        points, num = self.paid(state.rounds), self.num_players
+        for participant in (*range(seat, num), *range(seat)) if state.rounds else ():
+            chose = ", ".join([NAMES[choices[participant]] for choices in state.rounds])
+            name, has = (
+                ("You", "have")
+                if participant == seat
+                else (f"player_{participant}", "has")
+            )
             lines.append(
-                f"{who} chose {chose} and {has} {counted(paid[other], 'point')}."
+                f"{name} chose {chose} and {has} {counted(points[participant], 'point')}."
             )
         lines += self._said_lines(state.said, seat)
         if len(state.chosen) > seat:
             lines.append(f"You have chosen to {NAMES[state.chosen[seat]]}.")
         return "\n".join(lines)
 
-    def _said_lines(self, said: Sequence[Utterance], seat: int) -> Iterator[str]:
+    def _said_lines(self, utterances: Sequence[Utterance], seat: int) -> Iterator[str]:
         """The talk as a seat reads it."""
 
-        def told(turn: int) -> str:
-            does = {"say": "said", "pass": "passed"}.get(said[turn].move)
-            does = does or f"promised to {said[turn].values[0]}"
-            who = talk.named(self.speaker_of(turn), seat)
-            return f"Round {turn // self._num_in_round + 1}: {who} {does}"
+        def full_line(turn: int) -> str:
+            does = {"say": "said", "pass": "passed"}.get(utterances[turn].move)
+            does = does or f"promised to {utterances[turn].values[0]}"
+            speaker = talk.named(self.speaker_of(turn), seat)
+            return f"Round {turn // self._num_in_round + 1}: {speaker} {does}"
 
         def brief(turn: int) -> str:
-            if said[turn].move != "promise":
+            if utterances[turn].move != "promise":
                 return ""
-            number, _, text = told(turn).partition(": ")
+            number, _, text = full_line(turn).partition(": ")
             return f"{text} ({number.lower()})"
 
-        latest = min(len(said), self.num_players)
-        return talk.transcript(said, seat, told, latest=latest, brief=brief)
+        latest = min(len(utterances), self.num_players)
+        return talk.transcript(utterances, seat, full_line, latest=latest, brief=brief)
 
     def information_state(self, state: State, seat: int) -> tuple[object, ...]:
-        rounds, said, chosen = state
-        return (seat, rounds, said, len(chosen), chosen[seat : seat + 1])
+        rounds, utterances, choices = state
+        return (seat, rounds, utterances, len(choices), choices[seat : seat + 1])
 
     def features(self, state: State, seat: int) -> Vector:
         """Seat, choices and kinds of utterances.
@@ -293,17 +299,17 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
         values[seat] = 1
         past = values[num:].reshape(self.num_rounds, num, size)
         for number, choices in enumerate(state.rounds):
-            for other, choice in enumerate(choices):
-                past[number, (other - seat) % num, choice] = 1
+            for other_seat, choice in enumerate(choices):
+                past[number, (other_seat - seat) % num, choice] = 1
         for choice in state.chosen[seat : seat + 1]:
             past[len(state.rounds), 0, choice] = 1
-        for turn, said in enumerate(state.said):
+        for turn, utterance in enumerate(state.said):
             number, place = divmod(turn, self._num_in_round)
-            kind = 2 + (said.move == "pass")
-            if said.move == "promise":
-                kind = NAMES.index(said.values[0])
-            other = (self.speaker_of(turn) - seat) % num
-            past[number, other, 2 + 4 * (place // num) + kind] = 1
+            kind = 2 + (utterance.move == "pass")
+            if utterance.move == "promise":
+                kind = NAMES.index(utterance.values[0])
+            other_seat = (self.speaker_of(turn) - seat) % num
+            past[number, other_seat, 2 + 4 * (place // num) + kind] = 1
         return values
 
     def action_text(self, state: State, action: Utterance) -> str:
@@ -316,13 +322,13 @@ class SocialDilemma(talk.TalkGame[State, Utterance]):
         moves = (*self._talked, CHOOSE) if self.talk_turns else (CHOOSE,)
         hearers = "the other player" if self.num_players == 2 else "the other players"
         name = "social_dilemma_talk" if self.talk_turns else "social_dilemma_silent"
-        how = talk.how_to_write(moves, self.longest, hearers)
-        return filled("social_dilemma", self, chooses=filled(name, self), how=how)
+        syntax = talk.how_to_write(moves, self.longest, hearers)
+        return filled("social_dilemma", self, chooses=filled(name, self), how=syntax)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the choices of the others in the running round uniformly."""
-        chosen = others_again(state.chosen, seat, lambda _: rng.randrange(2))
-        return state._replace(chosen=chosen)
+        choices = others_again(state.chosen, seat, lambda _: rng.randrange(2))
+        return state._replace(chosen=choices)
 
     @cached_property
     def _num_in_round(self) -> int:
@@ -372,8 +378,8 @@ def _trusts(game: SocialDilemma, state: State, seat: int) -> bool:
     betrayed = any(
         choice == DEFECT
         for choices in state.rounds
-        for other, choice in enumerate(choices)
-        if other != seat
+        for participant, choice in enumerate(choices)
+        if participant != seat
     )
     promised = game.latest_promises(state, past)
     first = past * game.num_players * game.talk_turns
@@ -391,8 +397,8 @@ def scene(game: SocialDilemma, state: State, viewer: int | None) -> Shapes:
                 rows[-1][seat] = _choice(choice)
     points = ["points", *map(str, game.paid(state.rounds))]
 
-    def action(turn: int, said: talk.Utterance) -> str:
-        move, values = said.move, said.values
+    def action(turn: int, utterance: talk.Utterance) -> str:
+        move, values = utterance.move, utterance.values
         did = {"promise": f"promises to {''.join(values)}", "pass": "passes"}
         number = turn // (game.num_players * game.talk_turns) + 1
         return f"{did.get(move, '')} (round {number})".strip()

@@ -92,28 +92,28 @@ class Room(_Room):
 
         Cells from which no goal can be reached are missing.
         """
-        found = dict.fromkeys(self.goals, 0)
+        pushes = dict.fromkeys(self.goals, 0)
         waiting = deque(self.goals)
         while waiting:
             cell = waiting.popleft()
             for step in self.steps:
                 before = cell - step  # the box, and behind it the player that pushes
-                if self.walls[before] or self.walls[before - step] or before in found:
+                if self.walls[before] or self.walls[before - step] or before in pushes:
                     continue
-                found[before] = found[cell] + 1
+                pushes[before] = pushes[cell] + 1
                 waiting.append(before)
-        return found
+        return pushes
 
     def reached_from(self, cell: int) -> set[int]:
         """The cells that a player can walk to in the room without boxes."""
-        found, waiting = {cell}, [cell]
+        reached, waiting = {cell}, [cell]
         while waiting:
             here = waiting.pop()
             for step in self.steps:
-                if not self.walls[here + step] and here + step not in found:
-                    found.add(here + step)
+                if not self.walls[here + step] and here + step not in reached:
+                    reached.add(here + step)
                     waiting.append(here + step)
-        return found
+        return reached
 
     def after(self, player: int, boxes: tuple[int, ...], direction: int) -> Position:
         """Player and boxes after a move; as before if it is blocked."""
@@ -562,5 +562,5 @@ def scene(game: Sokoban, state: State, viewer: int | None) -> Shapes:
     if state.level < 0:
         return [Track("the level is being drawn", [])]
     squares = [ROOM[symbol] for symbol in game.symbols(state)]
-    told = f"{state.num_moves} of {game.max_moves} moves made; a frame: on a goal"
-    return [Grid(cut(squares, game.level_at(state).room.num_columns), told)]
+    title = f"{state.num_moves} of {game.max_moves} moves made; a frame: on a goal"
+    return [Grid(cut(squares, game.level_at(state).room.num_columns), title)]

@@ -177,20 +177,20 @@ class SpeakerListener(BaseGame[State, int]):
         return state._replace(path=(*state.path, cell))
 
     def returns(self, state: State) -> Sequence[float]:
-        paid = self._pay(len(state.path)) if self._is_reached(state) else 0.0
-        return (paid, paid)
+        score = self._pay(len(state.path)) if self._is_reached(state) else 0.0
+        return (score, score)
 
     def measures(self, state: State) -> dict[str, float]:
         return {"success": float(self._is_reached(state))}
 
     def observe(self, state: State, seat: int) -> str:
         if seat == SPEAKER:
-            known = "unknown yet" if state.goal < 0 else self.cells.name(state.goal)
+            goal_text = "unknown yet" if state.goal < 0 else self.cells.name(state.goal)
         else:
-            known = f"{'one of ' if self.num_goals > 1 else ''}{self.cells.names(self.goals)}"
+            goal_text = f"{'one of ' if self.num_goals > 1 else ''}{self.cells.names(self.goals)}"
         lines = [
             f"You are player_{seat}, the {('speaker', 'listener')[seat]}. "
-            f"The goal is {known}.",
+            f"The goal is {goal_text}.",
             f"The listener's way: {self.cells.names((self.cells.start, *state.path))}.",
             f"Words so far: {', '.join(map(str, state.words)) or 'none'}.",
         ]
@@ -239,16 +239,16 @@ class SpeakerListener(BaseGame[State, int]):
     def parse(self, state: State, text: str) -> int:
         """Reads "say 1", "word 1" or "1"; "up", "go up" or "move up"."""
         speaks = self.current_player(state) == SPEAKER
-        wanted = fold(text)
+        word = fold(text)
         for verb in ("say ", "word ") if speaks else ("go ", "move "):
-            wanted = wanted.removeprefix(verb)
+            word = word.removeprefix(verb)
         names = map(str, range(self.num_words)) if speaks else MOVES
-        named = dict(zip(names, range(self.num_actions), strict=False))
+        action_of = dict(zip(names, range(self.num_actions), strict=False))
         legal = self.legal_actions(state)
-        if named.get(wanted) not in legal:
+        if action_of.get(word) not in legal:
             texts = [self.action_text(state, action) for action in legal]
             raise IllegalAction(f"want one of {texts}, got {text[:80]!r}")
-        return named[wanted]
+        return action_of[word]
 
     def rules(self, seat: int) -> str:
         return filled(
@@ -297,6 +297,6 @@ def scene(game: SpeakerListener, state: State, viewer: int | None) -> Shapes:
         squares[cell] = squares[cell]._replace(mark=True)
     squares[game._cell(state)] = Cell("P1", "seat1", mark=True)
     title = "player_1 walks; cells that it has left have a frame"
-    said = [Cell(f"word {word}", "seat0") for word in state.words]
+    word_cells = [Cell(f"word {word}", "seat0") for word in state.words]
     board = board_grid(squares, game.size, title, upwards=True)
-    return [board, Track("words", said)]
+    return [board, Track("words", word_cells)]

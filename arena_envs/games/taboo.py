@@ -315,14 +315,18 @@ class Taboo(talk.PairedTurns[State, Action]):
             refused = action._replace(audience=(GIVER,))
             skipped = Utterance(SKIP, (fault,))
             return state._replace(said=(*state.said, refused, skipped))
-        said = (*state.said, action)
-        return State(state.word, said, self._end(state.word, said))
+        utterances = (*state.said, action)
+        return State(state.word, utterances, self._end(state.word, utterances))
 
     def _fault(self, state: State, clue: str) -> str:
         card = self.deck[state.word]
-        earlier = [said.message for said in state.said[::2] if not said.audience]
-        banned, known = (card.word, *card.forbidden), self._known_clues
-        return fault_of(clue, banned, secret=card.word, earlier=earlier, allowed=known)
+        earlier = [
+            utterance.message for utterance in state.said[::2] if not utterance.audience
+        ]
+        banned, allowed_clues = (card.word, *card.forbidden), self._known_clues
+        return fault_of(
+            clue, banned, secret=card.word, earlier=earlier, allowed=allowed_clues
+        )
 
     @cached_property
     def _known_clues(self) -> frozenset[str]:
@@ -331,12 +335,14 @@ class Taboo(talk.PairedTurns[State, Action]):
     @cached_property
     def _places(self) -> tuple[dict[Utterance, int], ...]:
         """The place of each utterance of the core, by seat."""
-        return tuple({said: n for n, said in enumerate(core)} for core in self.core)
+        return tuple(
+            {utterance: n for n, utterance in enumerate(core)} for core in self.core
+        )
 
-    def _end(self, word: str, said: Sequence[Utterance]) -> str:
+    def _end(self, word: str, utterances: Sequence[Utterance]) -> str:
         """The end that the last utterance brings, one of `ENDS`; empty if it brings none."""
-        last, words = said[-1], [word]
-        if len(said) % 2:
+        last, words = utterances[-1], [word]
+        if len(utterances) % 2:
             words += self.deck[word].forbidden
             is_broken = self.adversarial and said_among(last.message, words)
             return "broken" if is_broken else ""
@@ -353,13 +359,13 @@ class Taboo(talk.PairedTurns[State, Action]):
             won = {"": 0.0, "said": 1.0, "missed": 1.0}.get(state.end, -1.0)
             return (won, 0.0 - won)
         number = self.num_rounds + 1 - (len(state.said) + 1) // 2
-        paid = number / self.num_rounds if state.end == "guessed" else 0.0
-        return (paid, paid)
+        score = number / self.num_rounds if state.end == "guessed" else 0.0
+        return (score, score)
 
     def measures(self, state: State) -> dict[str, float]:
         """Success, refused, uttered and words, as the page defines them."""
-        counts = [len(said.message.split()) for said in state.said[::2]]
-        refused = sum(said.move == SKIP for said in state.said)
+        counts = [len(utterance.message.split()) for utterance in state.said[::2]]
+        refused = sum(utterance.move == SKIP for utterance in state.said)
         return {
             "success": float(state.end == "guessed"),
             "refused": max(refused / max(1, len(counts)), state.end == "broken"),
@@ -397,36 +403,39 @@ class Taboo(talk.PairedTurns[State, Action]):
             lines.append(f"{end}. The word was: {state.word}.")
         return "\n".join(lines)
 
-    def _history(self, said: Sequence[Utterance], seat: int) -> Iterator[str]:
+    def _history(self, utterances: Sequence[Utterance], seat: int) -> Iterator[str]:
         """The latest rounds in full, of earlier ones the guesses."""
 
-        def told(turn: int) -> str:
-            each, start = said[turn], f"Round {turn // 2 + 1}:"
-            if each.move == SKIP:
-                why = f", because {each.values[0]}" if seat == GIVER else ""
+        def full_line(turn: int) -> str:
+            utterance, start = utterances[turn], f"Round {turn // 2 + 1}:"
+            if utterance.move == SKIP:
+                why = f", because {utterance.values[0]}" if seat == GIVER else ""
                 return f"{start} the clue was refused{why}"
-            does = "said" if each.move == "say" else f"guessed {each.values[0]}"
-            if each.audience and seat != GIVER:
+            does = (
+                "said" if utterance.move == "say" else f"guessed {utterance.values[0]}"
+            )
+            if utterance.audience and seat != GIVER:
                 does = "gave a clue"
             return f"{start} {talk.named(turn % 2, seat)} {does}"
 
         def brief(number: int) -> str:
-            each = said[2 * number + 1]
-            does = f"guessed {each.values[0]}" if each.values else ""
-            does = "refused" if each.move == SKIP else does
+            utterance = utterances[2 * number + 1]
+            does = f"guessed {utterance.values[0]}" if utterance.values else ""
+            does = "refused" if utterance.move == SKIP else does
             return f"{number + 1}. {does}" if does else ""
 
-        latest = 2 - len(said) % 2
-        return talk.rounds_told(said, seat, told, brief, latest)
+        latest = 2 - len(utterances) % 2
+        return talk.rounds_told(utterances, seat, full_line, brief, latest)
 
     def information_state(self, state: State, seat: int) -> Any:
-        said = state.said
+        utterances = state.said
         if seat == GUESSER:
-            said = talk.as_heard(said, seat)
-            said = tuple(
-                Utterance(SKIP) if each.move == SKIP else each for each in said
+            utterances = talk.as_heard(utterances, seat)
+            utterances = tuple(
+                Utterance(SKIP) if utterance.move == SKIP else utterance
+                for utterance in utterances
             )
-        return (seat, self._known_word(state, seat), said, state.end)
+        return (seat, self._known_word(state, seat), utterances, state.end)
 
     def _known_word(self, state: State, seat: int) -> str:
         is_open = seat == GIVER or self.current_player(state) == TERMINAL
@@ -449,8 +458,8 @@ class Taboo(talk.PairedTurns[State, Action]):
             head[4 + [*ENDS].index(state.end)] = 1
         if word := self._known_word(state, seat):
             head[8 + [*self.deck].index(word)] = 1
-        for turn, said in enumerate(state.said):
-            place = self._places[turn % 2].get(said)
+        for turn, utterance in enumerate(state.said):
+            place = self._places[turn % 2].get(utterance)
             if place is not None:
                 turns[turn, place] = 1
         return np.concatenate([head, turns.ravel()])
@@ -467,21 +476,21 @@ class Taboo(talk.PairedTurns[State, Action]):
         return self._moves(self.current_player(state))
 
     def parse(self, state: State, text: str) -> Utterance:
-        said: Utterance = super().parse(state, text)
+        utterance: Utterance = super().parse(state, text)
         player = self.current_player(state)
         if player == GIVER and not self.adversarial:
-            return said._replace(message=heard(said.message))
-        folded = said._replace(message=fold(said.message))
-        return folded if folded in self._places[player] else said
+            return utterance._replace(message=heard(utterance.message))
+        folded = utterance._replace(message=fold(utterance.message))
+        return folded if folded in self._places[player] else utterance
 
     def rules(self, seat: int) -> str:
         num = len(next(iter(self.deck.values())).forbidden)
         words = "the word" if self.adversarial else "the word itself"
         words += filled("taboo_forbidden", self, num=num) if num else ""
         name, role = "taboo_adversarial", ROLES[self.adversarial][seat]
-        told = filled(name if self.adversarial else "taboo", self, words=words)
-        how = talk.how_to_write(self._moves(seat), self.max_message)
-        return f"{told} You are the {role}. {how}"
+        rules = filled(name if self.adversarial else "taboo", self, words=words)
+        syntax = talk.how_to_write(self._moves(seat), self.max_message)
+        return f"{rules} You are the {role}. {syntax}"
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """For a guesser, another word that no utterance so far rules out.
@@ -492,22 +501,24 @@ class Taboo(talk.PairedTurns[State, Action]):
             return state
         words = rng.sample([*self.deck], self.num_cards)
         word = next(word for word in words if self._may_be(state, word))
-        said = list(state.said)
-        for turn, each in enumerate(said):
-            if each.audience:
-                said[turn] = each._replace(message=word)
-                said[turn + 1] = Utterance(SKIP, (f"it says {word!r}",))
-        return State(word, tuple(said), state.end)
+        utterances = list(state.said)
+        for turn, utterance in enumerate(utterances):
+            if utterance.audience:
+                utterances[turn] = utterance._replace(message=word)
+                utterances[turn + 1] = Utterance(SKIP, (f"it says {word!r}",))
+        return State(word, tuple(utterances), state.end)
 
     def _may_be(self, state: State, word: str) -> bool:
         """Whether all that the guesser knows could have happened with a word."""
-        other = State(word)
-        for turn, each in enumerate(state.said):
-            is_clue = turn % 2 == GIVER and not each.audience and not self.adversarial
-            if is_clue and self._fault(other, each.message):
+        candidate = State(word)
+        for turn, utterance in enumerate(state.said):
+            is_clue = (
+                turn % 2 == GIVER and not utterance.audience and not self.adversarial
+            )
+            if is_clue and self._fault(candidate, utterance.message):
                 return False
-            other = other._replace(said=(*other.said, each))
-            if not each.audience and self._end(word, other.said):
+            candidate = candidate._replace(said=(*candidate.said, utterance))
+            if not utterance.audience and self._end(word, candidate.said):
                 return False
         return True
 
@@ -542,26 +553,28 @@ class TabooPlayer(talk.Scripted):
         words = [word for word, card in cards.items() if card.clue in heard]
         if words and not is_mute:
             is_careless = self.style == "greedy" and game.adversarial
-            said = Utterance("say", (), words[0])
-            return said if is_careless else Utterance("guess", (words[0],))
+            utterance = Utterance("say", (), words[0])
+            return utterance if is_careless else Utterance("guess", (words[0],))
         if game.adversarial:
             return PASS
-        tried = {said.values[0] for said in state.said[1::2] if said.values}
-        left = [word for word in cards if word not in tried] or [*cards]
+        earlier_guesses = {
+            utterance.values[0] for utterance in state.said[1::2] if utterance.values
+        }
+        left = [word for word in cards if word not in earlier_guesses] or [*cards]
         return Utterance("guess", (rng.choice(left),))
 
 
 def scene(game: Taboo, state: State, viewer: int | None) -> Shapes:
     """The word with the forbidden words, as far as the viewer knows them, and the talk."""
     is_open = viewer in (None, 0) or game.current_player(state) == TERMINAL
-    drawn = [Card(state.word if is_open else None)] if state.word else []
-    shapes = [Cards("word", drawn)]
+    word_cards = [Card(state.word if is_open else None)] if state.word else []
+    shapes = [Cards("word", word_cards)]
     if state.word and viewer in (None, 0):
         forbidden = [Card(word) for word in game.deck[state.word].forbidden]
         shapes += [Cards("forbidden words", forbidden)] if forbidden else []
 
-    def told(turn: int, said: Utterance) -> str:
-        does = f"guesses {said.values[0]}" if said.values else "speaks"
+    def full_line(turn: int, utterance: Utterance) -> str:
+        does = f"guesses {utterance.values[0]}" if utterance.values else "speaks"
         return f"{does} (round {turn // 2 + 1})"
 
-    return [*shapes, *talk_of(state.said, viewer, told)]
+    return [*shapes, *talk_of(state.said, viewer, full_line)]

@@ -99,8 +99,8 @@ class TicTacToe(TwoPlayerGame[State]):
         """Three planes of nine squares: own marks, marks of the other seat, empty."""
         values = np.zeros(27, np.float32)
         for square in range(9):
-            own, other = state[seat] >> square & 1, state[1 - seat] >> square & 1
-            values[square + (0 if own else 9 if other else 18)] = 1
+            is_own, is_other = state[seat] >> square & 1, state[1 - seat] >> square & 1
+            values[square + (0 if is_own else 9 if is_other else 18)] = 1
         return values
 
     def action_text(self, state: State, action: int) -> str:

@@ -128,20 +128,20 @@ class TinyHanabi(BaseGame[State, int]):
 
     def parse(self, state: State, text: str) -> int:
         """Reads "play 1", and "1" alone."""
-        wanted = fold(text).removeprefix("play ")
+        number_text = fold(text).removeprefix("play ")
         legal = {str(action): action for action in self.legal_actions(state)}
-        if wanted not in legal:
+        if number_text not in legal:
             raise IllegalAction(f"want play 0, play 1 or play 2, got {text[:80]!r}")
-        return legal[wanted]
+        return legal[number_text]
 
     def rules(self, seat: int) -> str:
         lines = [
-            f"player_0 has card {mine} and player_1 has card {other}: "
+            f"player_0 has card {my_card} and player_1 has card {their_card}: "
             + "; ".join(
                 f"play {first}: {', '.join(map(str, row))}"
                 for first, row in enumerate(rows)
             )
-            for (mine, other), rows in POINTS.items()
+            for (my_card, their_card), rows in POINTS.items()
         ]
         return "\n".join([filled("tiny_hanabi", self), *lines])
 

@@ -248,8 +248,8 @@ class TwentyQuestions(SecretGame):
         else:
             turn = f"Turn {len(lines) + 1} of {self.max_turns}"
             last = f"{turn}: you are to ask a question or to guess the thing."
-        told = lines or ["You have not asked anything yet."]
-        return "\n".join(["You are player_0.", *told, last])
+        turn_lines = lines or ["You have not asked anything yet."]
+        return "\n".join(["You are player_0.", *turn_lines, last])
 
     def told(self, action: int, answer: int) -> str:
         """An answer in words."""
@@ -271,12 +271,14 @@ class TwentyQuestions(SecretGame):
         thing = text
         for prefix in ASKING:
             thing = thing.removeprefix(prefix)
-        words, known = thing.split(), vocabulary()
-        is_thing = 0 < len(words) < 4 and all(word in known for word in words)
-        named = text.startswith(NAMING) or len(text.split()) == 1
-        is_other = named and is_thing and not {*text.split()[2:]} & NO_THING
-        other = self.another if is_other and not {*words} & NO_THING else None
-        return self.actions_by_text.get(f"guess {thing}", other)
+        words, vocabulary_words = thing.split(), vocabulary()
+        is_thing = 0 < len(words) < 4 and all(
+            word in vocabulary_words for word in words
+        )
+        names_thing = text.startswith(NAMING) or len(text.split()) == 1
+        is_other = names_thing and is_thing and not {*text.split()[2:]} & NO_THING
+        other_action = self.another if is_other and not {*words} & NO_THING else None
+        return self.actions_by_text.get(f"guess {thing}", other_action)
 
     def rules(self, seat: int) -> str:
         things, questions, _ = self.facts

@@ -170,11 +170,13 @@ def advanced(state: State, num_statements: int) -> State:
     if state.turn < count:
         return state
     if state.phase == NIGHT:
-        said = [each.said for each in state.past[-count:]]
-        named = {each.move: each.values[0] for each in said if each.values}
+        utterances = [event.said for event in state.past[-count:]]
+        targets_by_move = {
+            event.move: event.values[0] for event in utterances if event.values
+        }
         # dies whom the last wolf named, unless the doctor saved it
-        is_saved = named.get("save") == named["kill"]
-        after = state if is_saved else _died(state, named["kill"])
+        is_saved = targets_by_move.get("save") == targets_by_move["kill"]
+        after = state if is_saved else _died(state, targets_by_move["kill"])
         if after.phase == OVER:
             return after
         return after._replace(phase=TALK if num_statements else VOTE, turn=0)
@@ -201,9 +203,9 @@ def voted_out(state: State, seat: int) -> State:
 
 
 def _died(state: State, seat: int) -> State:
-    living = tuple(other for other in state.living if other != seat)
+    living = tuple(player for player in state.living if player != seat)
     death = Death(state.day, state.phase, seat, state.roles[seat])
-    num_wolves = sum(state.roles[other] == WOLF for other in living)
+    num_wolves = sum(state.roles[player] == WOLF for player in living)
     is_over = not num_wolves or 2 * num_wolves >= len(living)
     return state._replace(
         living=living,
@@ -221,20 +223,20 @@ def known_roles(state: State, seat: int) -> tuple[str, ...]:
     """The role of each seat as a seat knows it: the role, `NO_WOLF`, or nothing ("")."""
     if len(state.roles) < len(state.living):
         return tuple(
-            role if other == seat else "" for other, role in enumerate(state.roles)
+            role if player == seat else "" for player, role in enumerate(state.roles)
         )
-    own, known = state.roles[seat], [""] * len(state.roles)
-    if own == SEER:
-        for each in state.past:
-            if each.seat == seat and each.said.move == "see":
-                (seen,) = each.said.values
-                known[seen] = WOLF if state.roles[seen] == WOLF else NO_WOLF
-    for other in state.wolves if own == WOLF else ():
-        known[other] = WOLF
+    own_role, visible_roles = state.roles[seat], [""] * len(state.roles)
+    if own_role == SEER:
+        for event in state.past:
+            if event.seat == seat and event.said.move == "see":
+                (target,) = event.said.values
+                visible_roles[target] = WOLF if state.roles[target] == WOLF else NO_WOLF
+    for player in state.wolves if own_role == WOLF else ():
+        visible_roles[player] = WOLF
     for death in state.deaths:
-        known[death.seat] = death.role
-    known[seat] = own
-    return tuple(known)
+        visible_roles[death.seat] = death.role
+    visible_roles[seat] = own_role
+    return tuple(visible_roles)
 
 
 def known_events(state: State, seat: int) -> tuple[Event, ...]:
@@ -260,13 +262,13 @@ def _roles(
     state: State, seat: int, roles: Sequence[str], rng: random.Random
 ) -> tuple[str, ...]:
     """Roles that fit what the seat knows, uniform over all that do."""
-    known = list(known_roles(state, seat))
+    new_roles = list(known_roles(state, seat))
     left = list(roles)
-    for role in known:
+    for role in new_roles:
         if role not in ("", NO_WOLF):
             left.remove(role)
-    unknown = [s for s, role in enumerate(known) if role in ("", NO_WOLF)]
-    free = [s for s in unknown if not known[s] and s not in _saved(state, seat)]
+    unknown = [s for s, role in enumerate(new_roles) if role in ("", NO_WOLF)]
+    free = [s for s in unknown if not new_roles[s] and s not in _saved(state, seat)]
     num_wolves = left.count(WOLF)
     if len(state.roles) < len(roles):  # not all are drawn: any of the rest
         num_wolves = 0
@@ -274,12 +276,12 @@ def _roles(
     else:
         left = [role for role in left if role != WOLF]
         rng.shuffle(left)
-    for other in rng.sample(free, num_wolves):
-        known[other] = WOLF
-    for other in unknown:
-        if known[other] != WOLF:
-            known[other] = left.pop()
-    return tuple(known)
+    for player in rng.sample(free, num_wolves):
+        new_roles[player] = WOLF
+    for player in unknown:
+        if new_roles[player] != WOLF:
+            new_roles[player] = left.pop()
+    return tuple(new_roles)
 
 
 def _saved(state: State, seat: int) -> set[int]:
@@ -298,23 +300,26 @@ def _saved(state: State, seat: int) -> set[int]:
 
 
 def _night(
-    drawn: State, moves: Sequence[Event], kept: set[Event], rng: random.Random
+    candidate: State,
+    moves: Sequence[Event],
+    visible_events: set[Event],
+    rng: random.Random,
 ) -> list[Event]:
     """Moves of a night for the drawn roles, with the same victim if the night is over."""
     day = moves[0].day
-    gone = {death.seat for death in drawn.deaths if death.day < day}
-    living = tuple(seat for seat in range(len(drawn.roles)) if seat not in gone)
-    then = drawn._replace(living=living)  # when the night began
-    is_over = drawn.day > day or drawn.phase != NIGHT
-    dead = [d.seat for d in drawn.deaths if d.day == day and d.phase == NIGHT]
-    last_wolf = [e.seat for e in moves if drawn.roles[e.seat] == WOLF][-1:]
-    fixed = {each.seat: each.said for each in moves if each in kept}
-    known = [
-        said.values[0]
-        for seat, said in fixed.items()
-        if said.move == "save" or [seat] == last_wolf
+    gone = {death.seat for death in candidate.deaths if death.day < day}
+    living = tuple(seat for seat in range(len(candidate.roles)) if seat not in gone)
+    then = candidate._replace(living=living)  # when the night began
+    is_over = candidate.day > day or candidate.phase != NIGHT
+    dead = [d.seat for d in candidate.deaths if d.day == day and d.phase == NIGHT]
+    last_wolf = [e.seat for e in moves if candidate.roles[e.seat] == WOLF][-1:]
+    fixed = {event.seat: event.said for event in moves if event in visible_events}
+    saved_or_attacked = [
+        utterance.values[0]
+        for seat, utterance in fixed.items()
+        if utterance.move == "save" or [seat] == last_wolf
     ]
-    attacked = (*dead, *known, rng.choice(targets(then, 0, "kill")))[0]
+    attacked = (*dead, *saved_or_attacked, rng.choice(targets(then, 0, "kill")))[0]
 
     def choices(seat: int, name: str) -> Sequence[int]:
         seats = targets(then, seat, name)
@@ -325,15 +330,15 @@ def _night(
         return seats
 
     night = []
-    for each in moves:
-        name = NIGHT_MOVES[drawn.roles[each.seat]]
-        if each.seat in fixed:
-            said = fixed[each.seat]
+    for event in moves:
+        name = NIGHT_MOVES[candidate.roles[event.seat]]
+        if event.seat in fixed:
+            utterance = fixed[event.seat]
         elif name in WITHOUT_TARGET:
-            said = Utterance(name)
+            utterance = Utterance(name)
         else:
-            said = Utterance(name, (rng.choice(choices(each.seat, name)),))
-        night.append(each._replace(said=said))
+            utterance = Utterance(name, (rng.choice(choices(event.seat, name)),))
+        night.append(event._replace(said=utterance))
     return night
 
 
@@ -379,73 +384,75 @@ def _stage(state: State, seat: int, player: int) -> str:
         winner = "village wins" if village_wins(state) else "wolves win"
         return f"The game is over: the {winner}."
     if player == CHANCE:
-        drawn = "roles are" if not state.past else "vote is tied, and a name is"
-        return f"The {drawn} being drawn."
+        subject = "roles are" if not state.past else "vote is tied, and a name is"
+        return f"The {subject} being drawn."
     when = f"Night {state.day}." if state.phase == NIGHT else f"Day {state.day}."
-    what = {NIGHT: "choose", TALK: "speak", VOTE: "vote"}[state.phase]
+    verb = {NIGHT: "choose", TALK: "speak", VOTE: "vote"}[state.phase]
     if player != seat:
-        return f"{when} player_{player} is to {what}."
+        return f"{when} player_{player} is to {verb}."
     is_night = state.phase == NIGHT
     task = NIGHT_MOVES[state.roles[seat]] if is_night else state.phase
     return f"{when} You are to move: {TASKS[task]}."
 
 
-def _knowledge(state: State, seat: int, known: Sequence[str]) -> Iterator[str]:
-    if len(known) < len(state.living):
+def _knowledge(state: State, seat: int, roles: Sequence[str]) -> Iterator[str]:
+    if len(roles) < len(state.living):
         return
-    if known[seat] == WOLF and len(state.wolves) > 1:
+    if roles[seat] == WOLF and len(state.wolves) > 1:
         yield f"The wolves are {named(state.wolves)}."
-    if known[seat] == SEER:
-        told = {seat, *(death.seat for death in state.deaths)}
-        found = [
-            f"player_{other} is {article(role)}"
-            for other, role in enumerate(known)
-            if role and other not in told
+    if roles[seat] == SEER:
+        public_seats = {seat, *(death.seat for death in state.deaths)}
+        findings = [
+            f"player_{player} is {article(role)}"
+            for player, role in enumerate(roles)
+            if role and player not in public_seats
         ]
-        if found:
-            yield f"You have seen that {', '.join(found)}."
+        if findings:
+            yield f"You have seen that {', '.join(findings)}."
 
 
 def _chronicle(state: State) -> Iterator[str]:
     """The public story of nights and votes that are over."""
-    died = {(death.day, death.phase): death for death in state.deaths}
+    deaths = {(death.day, death.phase): death for death in state.deaths}
     for day in range(1, state.day + 1):
         if day < state.day or state.phase != NIGHT:
-            yield f"Night {day}: {_fate(died, day, NIGHT, 'died')}."
+            yield f"Night {day}: {_fate(deaths, day, NIGHT, 'died')}."
         votes = [e for e in state.past if e.day == day and e.phase == VOTE]
         if votes and not _is_running_vote(state, votes[0]):
             cast = by_player((e.seat, f"for player_{e.said.values[0]}") for e in votes)
-            yield f"Day {day} votes: {cast}. {_fate(died, day, VOTE, 'was voted out')}."
+            yield f"Day {day} votes: {cast}. {_fate(deaths, day, VOTE, 'was voted out')}."
 
 
-def _fate(died: dict[tuple[int, str], Death], day: int, phase: str, how: str) -> str:
-    if not (death := died.get((day, phase))):
+def _fate(
+    deaths: dict[tuple[int, str], Death], day: int, phase: str, cause: str
+) -> str:
+    if not (death := deaths.get((day, phase))):
         return "nobody died" if phase == NIGHT else "The vote is tied"
-    return f"player_{death.seat}, {article(death.role)}, {how}"
+    return f"player_{death.seat}, {article(death.role)}, {cause}"
 
 
 def _is_running_vote(state: State, each: Event) -> bool:
     return each.phase == state.phase == VOTE and each.day == state.day
 
 
-def _transcript(shown: Sequence[Event], seat: int, latest: int) -> Iterator[str]:
+def _transcript(events: Sequence[Event], seat: int, latest: int) -> Iterator[str]:
     def did(turn: int) -> str:
-        each = shown[turn]
-        who = "you" if each.seat == seat else f"player_{each.seat}"
-        target = f"player_{each.said.values[0]}" if each.said.values else ""
-        return f"{who} {PAST[each.said.move].format(target)}"
+        event = events[turn]
+        speaker = "you" if event.seat == seat else f"player_{event.seat}"
+        target = f"player_{event.said.values[0]}" if event.said.values else ""
+        return f"{speaker} {PAST[event.said.move].format(target)}"
 
-    def told(turn: int) -> str:
-        each = shown[turn]
-        when = "Night" if each.phase == NIGHT else "Day"
-        return f"{when} {each.day}: {did(turn)}"
+    def full_line(turn: int) -> str:
+        event = events[turn]
+        when = "Night" if event.phase == NIGHT else "Day"
+        return f"{when} {event.day}: {did(turn)}"
 
     def brief(turn: int) -> str:
-        return "" if shown[turn].said.move == "pass" else did(turn)
+        return "" if events[turn].said.move == "pass" else did(turn)
 
-    said = [each.said for each in shown]
+    utterances = [each.said for each in events]
     yield from talk.transcript(
-        said, seat, told, latest=latest, brief=brief, num_listed=None
+        utterances, seat, full_line, latest=latest, brief=brief, num_listed=None
     )
 
 
@@ -455,14 +462,14 @@ def _past(state: State, seat: int, num_players: int, num_statements: int) -> Vec
     for death in state.deaths:
         days[death.day - 1, int(death.phase == VOTE)] = (death.seat + 1) / num_players
     spoken: dict[tuple[int, int], int] = {}
-    for day, phase, other, said in known_events(state, seat):
+    for day, phase, player, utterance in known_events(state, seat):
         place = int(phase == VOTE)
         if phase == TALK:
-            number = spoken.get((day, other), 0)
-            spoken[day, other] = number + 1
-            place = 2 + 2 * number + int(said.move == "clear")
-        value = (said.values[0] + 1) / num_players if said.values else -1.0
-        days[day - 1, 2 + other * width + place] = value
+            number = spoken.get((day, player), 0)
+            spoken[day, player] = number + 1
+            place = 2 + 2 * number + int(utterance.move == "clear")
+        value = (utterance.values[0] + 1) / num_players if utterance.values else -1.0
+        days[day - 1, 2 + player * width + place] = value
     return days
 
 
@@ -561,7 +568,7 @@ class Werewolf(talk.TalkGame[State, Action]):
         if player < 0:
             return ()
         moves = moves_for(state, player, messages=False)
-        return [said for move in moves for said in talk.every(move)]
+        return [utterance for move in moves for utterance in talk.every(move)]
 
     def default_action(self, state: State) -> Utterance:
         """Silence by day; at night and in votes, the living player with the lowest number."""
@@ -594,20 +601,20 @@ class Werewolf(talk.TalkGame[State, Action]):
     def measures(self, state: State) -> dict[str, float]:
         """Whether the village wins, wolves found, accuracy of votes, truth of claims."""
         votes, claims = list[bool](), list[bool]()
-        for _, _, seat, said in state.past:
-            if not said.values:
+        for _, _, seat, utterance in state.past:
+            if not utterance.values:
                 continue
-            names_wolf = state.roles[said.values[0]] == WOLF
-            if said.move == "vote" and state.roles[seat] != WOLF:
+            names_wolf = state.roles[utterance.values[0]] == WOLF
+            if utterance.move == "vote" and state.roles[seat] != WOLF:
                 votes.append(names_wolf)
-            elif said.move in ("accuse", "clear"):
-                claims.append(names_wolf == (said.move == "accuse"))
-        found = sum(
+            elif utterance.move in ("accuse", "clear"):
+                claims.append(names_wolf == (utterance.move == "accuse"))
+        num_wolves_voted_out = sum(
             death.phase == VOTE and death.role == WOLF for death in state.deaths
         )
         return {
             "village_win": float(state.phase == OVER and village_wins(state)),
-            "wolves_found": found / self.num_wolves,
+            "wolves_found": num_wolves_voted_out / self.num_wolves,
             "vote_accuracy": share_of(votes, 0.0),
             "claim_truth": share_of(claims),
         }
@@ -616,30 +623,30 @@ class Werewolf(talk.TalkGame[State, Action]):
         return "\n".join(self._lines(state, seat))
 
     def _lines(self, state: State, seat: int) -> Iterator[str]:
-        known, player = known_roles(state, seat), self.current_player(state)
-        role = f", {article(known[seat])}" if len(known) > seat else ""
+        roles, player = known_roles(state, seat), self.current_player(state)
+        role = f", {article(roles[seat])}" if len(roles) > seat else ""
         alive = "alive" if seat in state.living else "dead"
         stage = _stage(state, seat, player)
         yield f"You are player_{seat}{role} and {alive}. {stage}"
         yield f"Living: {named(state.living)}."
-        yield from _knowledge(state, seat, known)
+        yield from _knowledge(state, seat, roles)
         yield from _chronicle(state)
-        shown = [
-            each
-            for each in known_events(state, seat)
-            if each.said.move not in ("vote", "see", "sleep")
-            or _is_running_vote(state, each)
+        listed_events = [
+            event
+            for event in known_events(state, seat)
+            if event.said.move not in ("vote", "see", "sleep")
+            or _is_running_vote(state, event)
         ]
-        yield from _transcript(shown, seat, talk.num_in_full(self.max_message))
+        yield from _transcript(listed_events, seat, talk.num_in_full(self.max_message))
 
     def information_state(self, state: State, seat: int) -> Any:
-        known = known_roles(state, seat)
+        roles = known_roles(state, seat)
         past = tuple(
-            (day, phase, other, said.move, said.values, said.message)
-            for day, phase, other, said in known_events(state, seat)
+            (day, phase, player, utterance.move, utterance.values, utterance.message)
+            for day, phase, player, utterance in known_events(state, seat)
         )
         public = (len(state.roles), state.phase, state.day, state.turn, state.deaths)
-        return (seat, known, public, past)
+        return (seat, roles, public, past)
 
     def features(self, state: State, seat: int) -> Vector:
         """Seat, phase, who lives, known roles, deaths, and moves by day and player.
@@ -653,9 +660,9 @@ class Werewolf(talk.TalkGame[State, Action]):
         head[0, seat] = 1
         head[1, list(state.living)] = 1
         kinds = (*ROLES, NO_WOLF)
-        for other, role in enumerate(known_roles(state, seat)):
+        for player, role in enumerate(known_roles(state, seat)):
             if role:
-                head[2 + kinds.index(role), other] = 1
+                head[2 + kinds.index(role), player] = 1
         stage = np.zeros(7, np.float32)
         stage[(NIGHT, TALK, VOTE, TIE, OVER).index(state.phase)] = 1
         stage[5:] = state.turn, state.day
@@ -673,9 +680,9 @@ class Werewolf(talk.TalkGame[State, Action]):
         return moves_for(state, self.current_player(state), self.messages)
 
     def parse(self, state: State, text: str) -> Utterance:
-        said: Utterance = super().parse(state, text)
-        is_private = state.phase == NIGHT and said.message
-        return said._replace(audience=state.wolves) if is_private else said
+        utterance: Utterance = super().parse(state, text)
+        is_private = state.phase == NIGHT and utterance.message
+        return utterance._replace(audience=state.wolves) if is_private else utterance
 
     def rules(self, seat: int) -> str:
         num, speaks = self.roles.count(VILLAGER), self.num_statements > 0
@@ -683,12 +690,12 @@ class Werewolf(talk.TalkGame[State, Action]):
         moves, others = ((*DAY_SPEECH, VOTING) if speaks else (VOTING,)), "players"
         if self.num_wolves > 1 and not speaks:
             moves, others = (KILL, VOTING), "wolves"
-        how = talk.how_to_write(moves, self.longest, f"the other {others}")
+        syntax = talk.how_to_write(moves, self.longest, f"the other {others}")
         if self.num_wolves > 1 and speaks and self.longest:
-            how += (
+            syntax += (
                 ' With "kill", wolves may speak in the same way; only wolves read it.'
             )
-        return filled("werewolf", self, num_villagers=num, day=day, how=how)
+        return filled("werewolf", self, num_villagers=num, day=day, how=syntax)
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws roles and moves again that the seat does not know.
@@ -696,25 +703,27 @@ class Werewolf(talk.TalkGame[State, Action]):
         Roles are uniform over those that fit what the seat knows. Then hidden moves are drawn that
         lead to the same deaths.
         """
-        drawn = state._replace(roles=_roles(state, seat, self.roles, rng))
+        candidate = state._replace(roles=_roles(state, seat, self.roles, rng))
         if len(state.roles) < self.num_players:
-            return drawn
-        kept = set(known_events(state, seat))
+            return candidate
+        visible_events = set(known_events(state, seat))
         past: list[Event] = []
-        for each in state.past:
-            if each.phase != NIGHT and each not in kept:  # a running vote
-                others = targets(drawn, each.seat, "vote")
-                each = each._replace(said=Utterance("vote", (rng.choice(others),)))
-            past.append(each)
+        for event in state.past:
+            if event.phase != NIGHT and event not in visible_events:  # a running vote
+                others = targets(candidate, event.seat, "vote")
+                event = event._replace(said=Utterance("vote", (rng.choice(others),)))
+            past.append(event)
         start = 0
         while start < len(past):
             end = start
             while end < len(past) and past[end][:2] == past[start][:2]:
                 end += 1
             if past[start].phase == NIGHT:
-                past[start:end] = _night(drawn, past[start:end], kept, rng)
+                past[start:end] = _night(
+                    candidate, past[start:end], visible_events, rng
+                )
             start = end
-        return drawn._replace(past=tuple(past))
+        return candidate._replace(past=tuple(past))
 
 
 CLAIM = "I am the seer."
@@ -746,9 +755,9 @@ class WerewolfPlayer(talk.Scripted):
             return legal[-1] if state.phase == TALK else rng.choice(legal)
         if state.phase == NIGHT:
             roles = known_roles(state, seat)
-            unknown = [other for other, role in enumerate(roles) if not role]
-            wanted = unknown if roles[seat] == SEER else list(_claims(state))
-            return rng.choice(_naming(legal, wanted) or legal)
+            unknown = [player for player, role in enumerate(roles) if not role]
+            candidates = unknown if roles[seat] == SEER else list(_claims(state))
+            return rng.choice(_naming(legal, candidates) or legal)
         if state.phase == TALK:
             return self._speak(game, state, seat, rng)
         return rng.choice(_naming(legal, self._suspects(state, seat)) or legal)
@@ -756,97 +765,106 @@ class WerewolfPlayer(talk.Scripted):
     def _speak(
         self, game: Werewolf, state: State, seat: int, rng: random.Random
     ) -> Utterance:
-        known = known_roles(state, seat)
-        others = [other for other in state.living if other != seat]
-        if known[seat] == SEER:
-            found = _suspects_of_seer(state, seat) or [s for s in others if known[s]]
-            if found:
-                return _claim(game, found[-1], known[found[-1]] != NO_WOLF)
-        elif known[seat] == WOLF and self.style == "greedy":
-            pack = [s for s in state.living if known[s] == WOLF]
+        roles = known_roles(state, seat)
+        others = [player for player in state.living if player != seat]
+        if roles[seat] == SEER:
+            suspects = _suspects_of_seer(state, seat) or [s for s in others if roles[s]]
+            if suspects:
+                return _claim(game, suspects[-1], roles[suspects[-1]] != NO_WOLF)
+        elif roles[seat] == WOLF and self.style == "greedy":
+            pack = [s for s in state.living if roles[s] == WOLF]
             if seat == pack[0]:
                 rivals = [s for s in _claims(state) if s in others]
-                victims = [s for s in others if known[s] != WOLF]
+                victims = [s for s in others if roles[s] != WOLF]
                 return _claim(game, (rivals or [rng.choice(victims)])[0], True)
         return Utterance("pass")
 
     def _suspects(self, state: State, seat: int) -> Sequence[int]:
         """The players that the seat wants to vote for."""
-        known, claims = known_roles(state, seat), _claims(state)
-        if known[seat] == SEER:
-            cleared = [s for s in state.living if not known[s]]
+        roles, claims = known_roles(state, seat), _claims(state)
+        if roles[seat] == SEER:
+            cleared = [s for s in state.living if not roles[s]]
             return _suspects_of_seer(state, seat) or cleared
-        if known[seat] == WOLF:
-            targets = [s for s in state.living if known[s] != WOLF]
-            pack = [found for s, found in claims.items() if known[s] == WOLF]
-            agreed = [s for found in pack for s in _accused(found) if s in targets]
+        if roles[seat] == WOLF:
+            targets = [s for s in state.living if roles[s] != WOLF]
+            pack = [findings for s, findings in claims.items() if roles[s] == WOLF]
+            agreed = [
+                s for findings in pack for s in _accused(findings) if s in targets
+            ]
             return agreed[-1:] if self.style == "greedy" and agreed else targets
-        believed = {s: found for s, found in claims.items() if s != seat}
+        believed = {s: findings for s, findings in claims.items() if s != seat}
         living = [s for s in believed if s in state.living]
         if self.style == "greedy" and len(living) > 1:
             return living
-        found = next(iter(believed.values()), {})
-        named = [s for s in _accused(found) if s in state.living]
-        return named or [s for s in state.living if found.get(s) is None]
+        findings = next(iter(believed.values()), {})
+        accused = [s for s in _accused(findings) if s in state.living]
+        return accused or [s for s in state.living if findings.get(s) is None]
 
 
 def _suspects_of_seer(state: State, seat: int) -> list[int]:
     """The wolves that a seer knows, and who else claims to be the seer."""
-    known = known_roles(state, seat)
+    roles = known_roles(state, seat)
     liars = _claims(state).keys() - {seat}
-    return [s for s in state.living if known[s] == WOLF or s in liars]
+    return [s for s in state.living if roles[s] == WOLF or s in liars]
 
 
 def _claims(state: State) -> Claims:
     """Claims to be the seer in words, in order, with their findings; no refuted ones."""
     refuted = {death.seat for death in state.deaths if death.role != SEER}
     claims: Claims = {}
-    for each in state.past:
-        speaks = each.phase == TALK and each.seat not in refuted
-        if speaks and CLAIM in each.said.message:
-            found = claims.setdefault(each.seat, {})
-            for target, kind in FOUND.findall(each.said.message):
-                found[int(target)] = kind == "a"
+    for event in state.past:
+        speaks = event.phase == TALK and event.seat not in refuted
+        if speaks and CLAIM in event.said.message:
+            findings = claims.setdefault(event.seat, {})
+            for target, kind in FOUND.findall(event.said.message):
+                findings[int(target)] = kind == "a"
     return claims
 
 
-def _accused(found: dict[int, bool]) -> list[int]:
-    return [seat for seat, is_wolf in found.items() if is_wolf]
+def _accused(findings: dict[int, bool]) -> list[int]:
+    return [seat for seat, is_wolf in findings.items() if is_wolf]
 
 
 def _claim(game: Werewolf, target: int, is_wolf: bool) -> Utterance:
-    said = Utterance("accuse" if is_wolf else "clear", (target,))
+    utterance = Utterance("accuse" if is_wolf else "clear", (target,))
     words = f"{CLAIM} player_{target} is {'a' if is_wolf else 'no'} wolf."
-    return talk.with_words(game, said, words)
+    return talk.with_words(game, utterance, words)
 
 
 def _naming(legal: Sequence[Utterance], seats: Sequence[int]) -> list[Utterance]:
-    return [said for said in legal if said.values and said.values[0] in seats]
+    return [
+        utterance
+        for utterance in legal
+        if utterance.values and utterance.values[0] in seats
+    ]
 
 
 def scene(game: Werewolf, state: State, viewer: int | None) -> Shapes:
     """The living, the roles and votes that the viewer knows, and the talk in its audiences."""
     events = state.past if viewer is None else known_events(state, viewer)
-    known = state.roles if viewer is None else known_roles(state, viewer)
+    roles = state.roles if viewer is None else known_roles(state, viewer)
     fates = {death.seat: death for death in state.deaths}
     votes = {each.seat: each.said.values[0] for each in events if each.phase == "vote"}
     rows = []
-    for seat, role in enumerate(known):
-        who, fate = seat_cell(seat), "alive"
+    for seat, role in enumerate(roles):
+        name, fate = seat_cell(seat), "alive"
         if seat in fates:
             is_night = fates[seat].phase == NIGHT
-            how = "died in night" if is_night else "voted out on day"
-            who, fate = who._replace(tone="gone"), f"{how} {fates[seat].day}"
+            cause = "died in night" if is_night else "voted out on day"
+            name, fate = name._replace(tone="gone"), f"{cause} {fates[seat].day}"
         voted = f"player_{votes[seat]}" if seat in votes else ""
-        rows.append(cells(who, role or "hidden", fate, voted))
+        rows.append(cells(name, role or "hidden", fate, voted))
     spoken = [each for each in events if each.said.move not in ("vote", "sleep")]
 
-    def told(turn: int, said: talk.Utterance) -> str:
-        each = spoken[turn]
-        when = "night" if each.phase == NIGHT else "day"
-        target = f" player_{said.values[0]}" if said.values else ""
-        return f"{said.move}{target} ({when} {each.day})"
+    def full_line(turn: int, utterance: talk.Utterance) -> str:
+        event = spoken[turn]
+        when = "night" if event.phase == NIGHT else "day"
+        target = f" player_{utterance.values[0]}" if utterance.values else ""
+        return f"{utterance.move}{target} ({when} {event.day})"
 
-    said = [each.said for each in spoken]
+    utterances = [each.said for each in spoken]
     table = Table(f"day {state.day}", ("seat", "role", "fate", "latest vote"), rows)
-    return [table, *talk_of(said, viewer, told, lambda turn: spoken[turn].seat)]
+    return [
+        table,
+        *talk_of(utterances, viewer, full_line, lambda turn: spoken[turn].seat),
+    ]

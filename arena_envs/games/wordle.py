@@ -153,8 +153,8 @@ class Wordle(SecretGame):
         else:
             turn = f"guess {len(lines) + 1} of {self.max_guesses}"
             last = f"You are to make {turn}: one of the listed words."
-        told = lines or ["You have not guessed yet."]
-        return "\n".join(["You are player_0.", *told, last])
+        guess_lines = lines or ["You have not guessed yet."]
+        return "\n".join(["You are player_0.", *guess_lines, last])
 
     def marks_text(self, answer: int) -> str:
         """The marks of an answer, such as "G - Y - -"."""
@@ -215,9 +215,11 @@ TONES = ("gone", "yellow", "green")  # of marks, by their number
 
 def scene(game: Wordle, state: State, viewer: int | None) -> Shapes:
     """The guesses with the colors of their letters, and the word."""
-    told = list(zip(state.asked, game.answers(state), strict=True))[-MAX_ROWS:]
+    latest_guesses = list(zip(state.asked, game.answers(state), strict=True))[
+        -MAX_ROWS:
+    ]
     rows, labels = [], []
-    for action, answer in told:
+    for action, answer in latest_guesses:
         marks = zip(game.listed[action].upper(), game.digits(answer), strict=True)
         rows.append([Cell(letter, TONES[mark]) for letter, mark in marks])
         labels.append(game.marks_text(answer).replace(" ", ""))

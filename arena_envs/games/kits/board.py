@@ -68,14 +68,14 @@ class Squares:
             for shift in self._shifts
         ]
 
-    def values(self, own: int, other: int, *flags: bool) -> Vector:
+    def values(self, own_pieces: int, other_pieces: int, *flags: bool) -> Vector:
         """Two numbers per square, then the flags.
 
-        They are 1, 0 if the square is in `own`, 0, 1 if it is in `other`, else 0, 0.
+        They are 1, 0 if the square is in `own_pieces`, 0, 1 if it is in `other_pieces`, else 0, 0.
         """
         columns, row = self._columns, self._row
         rows = [
-            _row_values(columns, own >> shift & row, other >> shift & row)
+            _row_values(columns, own_pieces >> shift & row, other_pieces >> shift & row)
             for shift in self._shifts
         ]
         rows += [FLAGS[flag] for flag in flags]
@@ -88,8 +88,14 @@ def turn_text(player: int, seat: int, returns: Sequence[float]) -> str:
         return "You are to move."
     if player != TERMINAL:
         return f"player_{player} is to move."
-    own = returns[seat]
-    result = "you have won" if own > 0 else "you have lost" if own < 0 else "a draw"
+    own_return = returns[seat]
+    result = (
+        "you have won"
+        if own_return > 0
+        else "you have lost"
+        if own_return < 0
+        else "a draw"
+    )
     return f"The game is over: {result}."
 
 
@@ -102,8 +108,10 @@ def _row_text(columns: int, marks: str, first: int, second: int) -> str:
 
 
 @lru_cache(MAX_ROWS)
-def _row_values(columns: int, own: int, other: int) -> bytes:
-    pairs = [(own >> column & 1, other >> column & 1) for column in range(columns)]
+def _row_values(columns: int, own_bits: int, other_bits: int) -> bytes:
+    pairs = [
+        (own_bits >> column & 1, other_bits >> column & 1) for column in range(columns)
+    ]
     return np.array(pairs, np.float32).tobytes()
 
 

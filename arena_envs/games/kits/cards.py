@@ -30,37 +30,37 @@ class Betting(NamedTuple):
 
 
 def new_round(
-    paid: tuple[int, ...], folded: tuple[bool, ...], first: int, num_raises: int = 0
+    chips: tuple[int, ...], folded: tuple[bool, ...], first: int, num_raises: int = 0
 ) -> Betting:
     """Betting that starts with the first seat, from `first` on, that has not folded."""
     seats = range(first, first + len(folded))
     player = next(
         seat % len(folded) for seat in seats if not folded[seat % len(folded)]
     )
-    return Betting(player, paid, folded, num_raises, folded.count(False))
+    return Betting(player, chips, folded, num_raises, folded.count(False))
 
 
 def act(betting: Betting, action: int, size: int) -> Betting:
     """The betting after an action; a raise is by `size`."""
-    player, paid, folded, num_raises, num_left = betting
+    player, chips, folded, num_raises, num_left = betting
     num_left -= 1
     if action == FOLD:
         folded = (*folded[:player], True, *folded[player + 1 :])
     else:
-        stake = max(paid)
+        stake = max(chips)
         if action == RAISE:
             stake += size
             num_raises += 1
             num_left = folded.count(False) - 1
-        paid = (*paid[:player], stake, *paid[player + 1 :])
+        chips = (*chips[:player], stake, *chips[player + 1 :])
     if folded.count(False) == 1:
         num_left = 0
-    num_players = len(paid)
+    num_players = len(chips)
     following = (player + 1) % num_players
     while folded[following]:
         following = (following + 1) % num_players
     return Betting(
-        following if num_left else NOBODY, paid, folded, num_raises, num_left
+        following if num_left else NOBODY, chips, folded, num_raises, num_left
     )
 
 
@@ -151,19 +151,19 @@ def hand_of(seat: int, faces: Sequence[str | None]) -> Cards:
     return Cards(f"player_{seat}", [Card(face) for face in faces], seat)
 
 
-def taken_track(title: str, taken: Sequence[tuple[int, str]]) -> Track:
+def taken_track(title: str, actions: Sequence[tuple[int, str]]) -> Track:
     """Actions in order, in the colors of their seats."""
-    return Track(title, [seat_cell(seat, name) for seat, name in taken])
+    return Track(title, [seat_cell(seat, name) for seat, name in actions])
 
 
-def pot_table(paid: Sequence[int], folded: Sequence[bool]) -> Table:
+def pot_table(seat_chips: Sequence[int], folded: Sequence[bool]) -> Table:
     """The chips that each seat has paid."""
     rows = [
         [Cell(f"player_{seat}", "gone" if out else ""), Cell(f"{chips}")]
-        for seat, (chips, out) in enumerate(zip(paid, folded, strict=True))
+        for seat, (chips, out) in enumerate(zip(seat_chips, folded, strict=True))
     ]
     gone = "; gray: folded" if any(folded) else ""
-    return Table(f"pot of {sum(paid)} chips{gone}", ("seat", "paid"), rows)
+    return Table(f"pot of {sum(seat_chips)} chips{gone}", ("seat", "paid"), rows)
 
 
 def betting_shapes(betting: Betting, names: Sequence[str], history: Any) -> list[Any]:
@@ -293,10 +293,10 @@ class FixedLimit(BaseGame[Hand, int]):
     ) -> str:
         """The actions by round, the pot, cards that others show, and the seat to move."""
         lines = [*map(round_text, rounds, state.history), pot_text(state.betting)]
-        shown = by_player(
+        visible_hands = by_player(
             (s, hand) for s, hand in enumerate(others) if hand and s != seat
         )
-        lines += [f"Shown: {shown}."] if shown else []
+        lines += [f"Shown: {visible_hands}."] if visible_hands else []
         player, returns = self.current_player(state), self.returns(state)
         lines.append(turn_text(player, seat, state.betting, returns))
         return "\n".join(lines)
@@ -317,8 +317,8 @@ class FixedLimit(BaseGame[Hand, int]):
         size = first + len(self.board_sizes) * n * (self.max_raises + 1) * 3
         values = np.zeros(size, np.float32)
         values[[*ones, start + turn, *(first + place for place in places)]] = 1
-        paid = (*state.betting.paid[seat:], *state.betting.paid[:seat])
-        values[chips:first] = [each / self.max_paid for each in paid]
+        chips_from_seat = (*state.betting.paid[seat:], *state.betting.paid[:seat])
+        values[chips:first] = [amount / self.max_paid for amount in chips_from_seat]
         return values
 
     def action_text(self, state: Hand, action: int) -> str:
@@ -336,13 +336,16 @@ class FixedLimit(BaseGame[Hand, int]):
 
     def resample(self, state: Hand, seat: int, rng: random.Random) -> Hand:
         """Deals the hidden hands again, uniformly, from the cards this seat cannot see."""
-        n, seen = self.num_players, self.seen(state, seat)
-        known = [i >= self.num_own * n or seen[i % n] for i in range(len(state.cards))]
-        held = {c for c, is_known in zip(state.cards, known, strict=True) if is_known}
+        n, visible_seats = self.num_players, self.seen(state, seat)
+        visible = [
+            i >= self.num_own * n or visible_seats[i % n]
+            for i in range(len(state.cards))
+        ]
+        held = {c for c, is_known in zip(state.cards, visible, strict=True) if is_known}
         unseen = [card for card in range(self.num_cards) if card not in held]
         rng.shuffle(unseen)
         cards = (
             card if is_known else unseen.pop()
-            for card, is_known in zip(state.cards, known, strict=True)
+            for card, is_known in zip(state.cards, visible, strict=True)
         )
         return state._replace(cards=tuple(cards))

@@ -71,8 +71,8 @@ def heard(text: str) -> str:
     plain = "".join(char for char in plain if unicodedata.category(char) != "Mn")
     plain = _JOINED.sub(lambda found: found[0].replace("-", "\0"), plain)
     words = (word.strip("'") for word in _MARKS.split(plain))
-    found = " ".join(word for word in words if word).replace("\0", "-")
-    return found if found.isascii() and 0 < len(found) <= len(text) else text
+    clean = " ".join(word for word in words if word).replace("\0", "-")
+    return clean if clean.isascii() and 0 < len(clean) <= len(text) else text
 
 
 def fault_of(
@@ -114,8 +114,8 @@ def _fault_alone(
     words = heard(clue).split()
     if not words:
         return "it has no word"
-    if said := said_among(clue, banned):
-        return f"it says {said!r}"
+    if banned_word_in_clue := said_among(clue, banned):
+        return f"it says {banned_word_in_clue!r}"
     for word in words:
         if word not in allowed and (fault := _no_word(word)):
             return fault
@@ -123,9 +123,9 @@ def _fault_alone(
     if num > numbers:
         return f"it has {num} numbers, and {numbers} may stand in a clue"
     for word in words:
-        for other in banned:
-            if fault := _too_close(word, other):
-                return f"{word!r} is {fault} {other!r}"
+        for banned_word in banned:
+            if fault := _too_close(word, banned_word):
+                return f"{word!r} is {fault} {banned_word!r}"
     for word, times in Counter(words).items():
         if times > 2 and word not in SMALL:
             return f"it says {word!r} {times} times"
@@ -142,9 +142,9 @@ def _no_word(word: str) -> str:
         return ""
     if not re.fullmatch("[a-z]+(-[a-z]+)?", plain):
         return "something in it is no word of the letters a to z"  # hostile text, not shown
-    known = vocabulary()
+    word_values = vocabulary()
     if (
-        plain in known
+        plain in word_values
         or "-" in plain
         or (word.endswith("n't") and plain in ("ca", "wo"))
     ):
@@ -183,43 +183,45 @@ def _is_part(part: str, whole: str) -> bool:
 
 
 def _singulars(word: str) -> set[str]:
-    found = {word, word.removesuffix("s"), word.removesuffix("es")}
+    singulars = {word, word.removesuffix("s"), word.removesuffix("es")}
     if word.endswith("ves"):
-        found |= {f"{word[:-3]}f", f"{word[:-3]}fe"}
+        singulars |= {f"{word[:-3]}f", f"{word[:-3]}fe"}
     if word.endswith("ies"):
-        found.add(f"{word[:-3]}y")
-    return {each for each in found if len(each) > 2}
+        singulars.add(f"{word[:-3]}y")
+    return {singular for singular in singulars if len(singular) > 2}
 
 
 def _leaves_word(short: str, long: str) -> bool:
     """Whether a word begins or ends with another and the rest is a word, too."""
-    known = vocabulary()
+    word_values = vocabulary()
     if long.endswith(("ing", "ed")):  # "booking" has no king
         stem = re.sub("(ing|ed)$", "", long)
-        if {stem, f"{stem}e", stem[:-1]} & known.keys():
+        if {stem, f"{stem}e", stem[:-1]} & word_values.keys():
             return False
-    rest = long.removeprefix(short)
-    ending = rest
-    if rest == long:
-        rest, ending = long.removesuffix(short), short
-    elif rest in SUFFIXES or (rest[1:] in SUFFIXES and rest[0] == short[-1]):
+    remainder = long.removeprefix(short)
+    ending = remainder
+    if remainder == long:
+        remainder, ending = long.removesuffix(short), short
+    elif remainder in SUFFIXES or (
+        remainder[1:] in SUFFIXES and remainder[0] == short[-1]
+    ):
         return True
     is_baker = short[-1] == "e" and f"e{ending}" in SUFFIXES
-    is_word = 2 < len(rest) < len(long) and bool(known.get(rest))
+    is_word = 2 < len(remainder) < len(long) and bool(word_values.get(remainder))
     return is_baker or (is_word and ending not in _CHANCE)
 
 
-def _distance(one: str, other: str) -> int:
+def _distance(a_word: str, b_word: str) -> int:
     """Letters to add, leave out, change or swap with their neighbour; 3 if there are more."""
-    if abs(len(one) - len(other)) > 2:
+    if abs(len(a_word) - len(b_word)) > 2:
         return 3
     before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, a in enumerate(one, 1):
+    row = list(range(len(b_word) + 1))
+    for i, a in enumerate(a_word, 1):
         before, last, row = row, before, [i]
-        for j, b in enumerate(other, 1):
+        for j, b in enumerate(b_word, 1):
             least = min(before[j] + 1, row[-1] + 1, before[j - 1] + (a != b))
-            if i > 1 and j > 1 and a == other[j - 2] and b == one[i - 2]:
+            if i > 1 and j > 1 and a == b_word[j - 2] and b == a_word[i - 2]:
                 least = min(least, last[j - 2] + 1)
             row.append(least)
     return min(row[-1], 3)
@@ -238,10 +240,10 @@ def _spells(past: str, words: Sequence[str], banned: str) -> bool:
 @lru_cache(4096)
 def _readings(text: str) -> str:
     words = text.split()
-    found = []
-    for kept in (words, [word for word in words if word not in SMALL]):
-        initials = "".join(word[0] for word in kept)
-        last = "".join(word[-1] for word in kept)
-        named = "".join(_LETTERS.get(word, ".") for word in kept)
-        found += [initials, initials[::-1], last, named]
-    return " ".join(found)
+    readings = []
+    for selected in (words, [word for word in words if word not in SMALL]):
+        initials = "".join(word[0] for word in selected)
+        last = "".join(word[-1] for word in selected)
+        spelled = "".join(_LETTERS.get(word, ".") for word in selected)
+        readings += [initials, initials[::-1], last, spelled]
+    return " ".join(readings)

@@ -49,8 +49,8 @@ def drawn_text(values: Iterable[str]) -> str:
 
 def checked_factors(
     name: str,
-    given: Sequence[Sequence[float]],
-    wanted: str,
+    factors: Sequence[Sequence[float]],
+    description: str,
     fits: Callable[[float], bool],
 ) -> tuple[tuple[float, ...], ...]:
     """The factors as tuples of floats; YAML and JSON give lists.
@@ -59,7 +59,7 @@ def checked_factors(
         ValueError: they are not two sets of numbers that fit.
     """
     try:
-        sets = tuple(tuple(values) for values in given)
+        sets = tuple(tuple(values) for values in factors)
         valid = len(sets) == 2 and all(
             len(values) == len(set(values)) > 0 and all(map(fits, values))
             for values in sets
@@ -68,7 +68,7 @@ def checked_factors(
         valid = False
     if not valid:
         raise ValueError(
-            f"want {name} as distinct numbers {wanted} for each of two seats, got {given!r:.80}"
+            f"want {name} as distinct numbers {description} for each of two seats, got {factors!r:.80}"
         )
     return tuple(tuple(map(float, values)) for values in sets)
 
@@ -107,13 +107,13 @@ class Haggling(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action]):
         return "perfect" if self.complete_information else "imperfect"
 
     def current_player(self, state: State) -> int:
-        factors, said = state
+        factors, utterances = state
         if len(factors) < 2:
             return CHANCE
-        is_over = said and said[-1].move in ("accept", "leave")
-        if is_over or len(said) == 2 * self.num_rounds:
+        is_over = utterances and utterances[-1].move in ("accept", "leave")
+        if is_over or len(utterances) == 2 * self.num_rounds:
             return TERMINAL
-        return speaker_of(len(said))
+        return speaker_of(len(utterances))
 
     def chance_outcomes(self, state: State) -> list[tuple[Action, float]]:
         return next_entries(self.drawn, state.factors)
@@ -172,15 +172,17 @@ class Haggling(HoldsOut[tuple[float, float]], talk.PairedTurns[State, Action]):
         if player >= 0:
             values[2 + 2 * (player != seat) + len(state.said) % 2] = 1
             values[10 + len(state.said) // 2] = 1
-        for other, factor in enumerate(state.factors):
-            if other == seat or self.complete_information:
-                values[6 + 2 * (other != seat) :][:2] = factor, 1
+        for trader, factor in enumerate(state.factors):
+            if trader == seat or self.complete_information:
+                values[6 + 2 * (trader != seat) :][:2] = factor, 1
         past = values[10 + rounds :].reshape(rounds, width)
-        for turn, said in enumerate(state.said):
-            if said.move == "offer":
-                past[turn // 2, :2] = 1, said.values[0] / self.unit
+        for turn, utterance in enumerate(state.said):
+            if utterance.move == "offer":
+                past[turn // 2, :2] = 1, utterance.values[0] / self.unit
             else:
-                past[turn // 2, 2:] = [said.move == name for name in self.answers_told]
+                past[turn // 2, 2:] = [
+                    utterance.move == name for name in self.answers_told
+                ]
         return values
 
     @cached_property

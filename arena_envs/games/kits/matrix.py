@@ -113,7 +113,7 @@ class ChoiceRounds(BaseGame[State, int]):
     max_chance_nodes = 0
     simultaneous = True
 
-    def payments(self, chosen: tuple[int, ...]) -> Sequence[float]:
+    def payments(self, choices: tuple[int, ...]) -> Sequence[float]:
         """The payments of a round, by the choices of all seats."""
         raise NotImplementedError
 
@@ -136,11 +136,11 @@ class ChoiceRounds(BaseGame[State, int]):
         return range(self.num_choices(player)) if player >= 0 else ()
 
     def apply(self: Any, state: State, action: int) -> State:
-        chosen = (*state.chosen, action)
-        if len(chosen) < self.num_players:
-            return State(state.rounds, chosen, state.paid)
-        paid = map(operator.add, state.paid, self.payments(chosen))
-        return State((*state.rounds, chosen), (), tuple(paid))
+        choices = (*state.chosen, action)
+        if len(choices) < self.num_players:
+            return State(state.rounds, choices, state.paid)
+        balances = map(operator.add, state.paid, self.payments(choices))
+        return State((*state.rounds, choices), (), tuple(balances))
 
     def returns(self, state: State) -> Sequence[float]:
         return state.paid
@@ -151,8 +151,8 @@ class ChoiceRounds(BaseGame[State, int]):
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """Draws the choices of the others in the running round uniformly."""
 
-        def draw(other: int) -> int:
-            return rng.randrange(self.num_choices(other))
+        def draw(player: int) -> int:
+            return rng.randrange(self.num_choices(player))
 
         return state._replace(chosen=others_again(state.chosen, seat, draw))
 
@@ -221,8 +221,8 @@ class MatrixRounds(ChoiceRounds):
     def max_return(self) -> float:
         return self.repeated(max(0.0, *map(max, self.cells.values())))
 
-    def payments(self, chosen: tuple[int, ...]) -> Sequence[float]:
-        return self.cells[chosen]
+    def payments(self, choices: tuple[int, ...]) -> Sequence[float]:
+        return self.cells[choices]
 
     def num_choices(self, seat: int) -> int:
         return self.shape[seat]
@@ -245,11 +245,15 @@ class MatrixRounds(ChoiceRounds):
         elif self.num_rounds == 1:
             now = "All players choose."
         lines = [f"You are player_{seat}. {now}"]
-        for other in self.seats_from(seat) if state.rounds else ():
-            names = self.names[other]
-            chose = ", ".join([names[choices[other]] for choices in state.rounds])
-            who, has = ("You", "have") if other == seat else (f"player_{other}", "has")
-            lines.append(f"{who} chose {chose} and {has} {_number(state.paid[other])}.")
+        for player in self.seats_from(seat) if state.rounds else ():
+            names = self.names[player]
+            chose = ", ".join([names[choices[player]] for choices in state.rounds])
+            name, has = (
+                ("You", "have") if player == seat else (f"player_{player}", "has")
+            )
+            lines.append(
+                f"{name} chose {chose} and {has} {_number(state.paid[player])}."
+            )
         return "\n".join(lines)
 
     def features(self, state: State, seat: int) -> Vector:
@@ -257,8 +261,8 @@ class MatrixRounds(ChoiceRounds):
         n, k, seats = self.num_players, self.num_actions, self.seats_from(seat)
         ones, row = [seat], n
         for choices in state.rounds:
-            for other in seats:
-                ones.append(row + choices[other])
+            for player in seats:
+                ones.append(row + choices[player])
                 row += k
         values = np.zeros((1 + self.num_rounds * k) * n, np.float32)
         values[ones] = 1
@@ -269,29 +273,29 @@ class MatrixRounds(ChoiceRounds):
 
     def parse(self, state: State, text: str) -> int:
         """Reads names, and starts of names that fit one action only."""
-        wanted = fold(text)
-        found = [
+        folded = fold(text)
+        actions = [
             action
             for action in self.legal_actions(state)
-            if wanted and fold(self.action_text(state, action)).startswith(wanted)
+            if folded and fold(self.action_text(state, action)).startswith(folded)
         ]
-        return found[0] if len(found) == 1 else super().parse(state, text)
+        return actions[0] if len(actions) == 1 else super().parse(state, text)
 
     def rules(self, seat: int) -> str:
-        told = filled("matrix_game", self, seat=seat, names=self.names[seat])
-        return "\n".join([told, *self._table(seat), filled("matrix_game_score", self)])
+        intro = filled("matrix_game", self, seat=seat, names=self.names[seat])
+        return "\n".join([intro, *self._table(seat), filled("matrix_game_score", self)])
 
     def _table(self, seat: int) -> Iterator[str]:
         """A line for each cell, the own choices in order."""
         seats = self.seats_from(seat)
-        for own_first in product(*(range(self.shape[other]) for other in seats)):
-            chosen = dict(zip(seats, own_first, strict=True))
-            cell = self.cells[tuple(chosen[other] for other in sorted(seats))]
-            lefts = [f"You {self.names[seat][chosen[seat]]}"]
+        for own_first in product(*(range(self.shape[player]) for player in seats)):
+            choice_of = dict(zip(seats, own_first, strict=True))
+            cell = self.cells[tuple(choice_of[player] for player in sorted(seats))]
+            lefts = [f"You {self.names[seat][choice_of[seat]]}"]
             rights = [f"you get {_number(cell[seat])}"]
-            for other in seats[1:]:
-                lefts.append(f"player_{other} {self.names[other][chosen[other]]}")
-                rights.append(f"player_{other} gets {_number(cell[other])}")
+            for player in seats[1:]:
+                lefts.append(f"player_{player} {self.names[player][choice_of[player]]}")
+                rights.append(f"player_{player} gets {_number(cell[player])}")
             yield f"{', '.join(lefts)}: {', '.join(rights)}"
 
 
@@ -299,8 +303,8 @@ def _number(value: float) -> str:
     return f"{value:.10g}"
 
 
-def _cell(payoffs: Any, chosen: Sequence[int]) -> Any:
-    for action in chosen:
+def _cell(payoffs: Any, choices: Sequence[int]) -> Any:
+    for action in choices:
         payoffs = payoffs[action]
     return payoffs
 
@@ -316,10 +320,10 @@ def scene(game: MatrixRounds, state: State, viewer: int | None) -> Shapes:
         for choices in state.rounds
     ]
     if game.current_player(state) != TERMINAL:
-        told = [names[seat][action] for seat, action in enumerate(state.chosen)]
-        rows.append(chosen_cells(told, game.num_players, viewer))
-    paid = ["paid", *(f"{value:.6g}" for value in state.paid)]
-    shapes = [rounds_table(game, "choices by round", rows, paid)]
+        choice_names = [names[seat][action] for seat, action in enumerate(state.chosen)]
+        rows.append(chosen_cells(choice_names, game.num_players, viewer))
+    payment_row = ["paid", *(f"{value:.6g}" for value in state.paid)]
+    shapes = [rounds_table(game, "choices by round", rows, payment_row)]
     if len(game.cells) <= MAX_SHOWN:
         shapes.insert(0, _payoffs(game, state.rounds[-1] if state.rounds else None))
     return shapes

@@ -128,16 +128,16 @@ class Search:
     ) -> int:
         """The value of an action; less than `enough` where it cannot be as much."""
         value = 0
-        rest: list[tuple[int, ...]] = []
+        further_parts: list[tuple[int, ...]] = []
         for part in parts.values():
             if len(part) == 1 and self._game.guess_of(part[0]) == action:
                 value += num_turns
             else:
-                rest.append(tuple(part))
-        bounds = [self._bounds.most(len(part), num_turns - 1) for part in rest]
+                further_parts.append(tuple(part))
+        bounds = [self._bounds.most(len(part), num_turns - 1) for part in further_parts]
         bound = value + sum(bounds)
         for secrets, most in sorted(
-            zip(rest, bounds, strict=True), key=lambda pair: len(pair[0])
+            zip(further_parts, bounds, strict=True), key=lambda pair: len(pair[0])
         ):
             if bound < enough:
                 return bound
@@ -154,8 +154,8 @@ class Search:
             for action in range(game.num_actions)
             if action in guesses
             or any(
-                game.answer(secret, action) != told
-                for told in [game.answer(first, action)]
+                game.answer(secret, action) != first_answer
+                for first_answer in [game.answer(first, action)]
                 for secret in others
             )
         ]
@@ -194,26 +194,26 @@ class Bounds:
         """The better of a guess and a question, with the best split of the other secrets."""
         if size == 1:
             return num_turns
-        rest = size - 1  # after a wrong guess: in two parts, or in one
-        firsts = range(size) if self._num_answers[True] == 2 else (rest,)
+        num_others = size - 1  # after a wrong guess: in two parts, or in one
+        firsts = range(size) if self._num_answers[True] == 2 else (num_others,)
         best = num_turns + max(
-            self._parts(first, rest - first, num_turns - 1) for first in firsts
+            self._parts(first, num_others - first, num_turns - 1) for first in firsts
         )
         if self._num_answers[False] < 2:
             return best
         splits = range(1, size // 2 + 1)
         return max(best, *(self._parts(n, size - n, num_turns - 1) for n in splits))
 
-    def _parts(self, one: int, other: int, num_turns: int) -> int:
-        return self.most(one, num_turns) + self.most(other, num_turns)
+    def _parts(self, first_size: int, second_size: int, num_turns: int) -> int:
+        return self.most(first_size, num_turns) + self.most(second_size, num_turns)
 
     def _of_many_answers(self, size: int, num_turns: int) -> int:
         """Every action is a guess: turn t finds a secret after each series of t - 1 answers."""
         total, series = 0, 1
         while size and num_turns > 0:
-            found = min(series, size)
-            total += found * num_turns
-            size, num_turns = size - found, num_turns - 1
+            num_solved = min(series, size)
+            total += num_solved * num_turns
+            size, num_turns = size - num_solved, num_turns - 1
             series *= max(self._num_answers.values())
         return total
 

@@ -78,10 +78,10 @@ class SecretGame(BaseGame[State, int]):
         raise NotImplementedError
 
     def current_player(self, state: State) -> int:
-        secret, asked = state
+        secret, past_actions = state
         if secret < 0:
             return CHANCE
-        is_over = len(asked) == self.max_turns or self.is_found(state)
+        is_over = len(past_actions) == self.max_turns or self.is_found(state)
         return TERMINAL if is_over else 0
 
     def chance_outcomes(self, state: State) -> Sequence[tuple[int, float]]:
@@ -94,8 +94,10 @@ class SecretGame(BaseGame[State, int]):
             return ()
         if not state.asked:
             return range(self.num_actions)
-        asked = frozenset(state.asked)
-        return [action for action in range(self.num_actions) if action not in asked]
+        past_actions = frozenset(state.asked)
+        return [
+            action for action in range(self.num_actions) if action not in past_actions
+        ]
 
     def apply(self, state: State, action: int) -> State:
         if state.secret < 0:
@@ -109,15 +111,17 @@ class SecretGame(BaseGame[State, int]):
 
     def measures(self, state: State) -> dict[str, float]:
         """`success`, and `information`: log(N / number of possible secrets) / log N."""
-        found, asked = self.is_found(state), state._replace(asked=())
-        num_left = 1 if found else len(self.candidates(state))
-        known = 1 - math.log(num_left) / math.log(len(self.candidates(asked)))
-        return {"success": float(found), "information": known}
+        is_found, first_state = self.is_found(state), state._replace(asked=())
+        num_left = 1 if is_found else len(self.candidates(state))
+        information = 1 - math.log(num_left) / math.log(
+            len(self.candidates(first_state))
+        )
+        return {"success": float(is_found), "information": information}
 
     def information_state(self, state: State, seat: int) -> Any:
         """Whether the secret is drawn, actions, answers, the secret once the game is over."""
-        shown = state.secret if self.current_player(state) == TERMINAL else -1
-        return (state.secret >= 0, state.asked, self.answers(state), shown)
+        secret_at_end = state.secret if self.current_player(state) == TERMINAL else -1
+        return (state.secret >= 0, state.asked, self.answers(state), secret_at_end)
 
     def features(self, state: State, seat: int) -> Vector:
         """For each action, share of the turns at which it was taken, and its answer; else 0."""
@@ -155,8 +159,8 @@ class SecretGame(BaseGame[State, int]):
 
     def is_found(self, state: State) -> bool:
         """Whether the last action is the right guess."""
-        secret, asked = state
-        return bool(asked) and asked[-1] == self.guess_of(secret)
+        secret, past_actions = state
+        return bool(past_actions) and past_actions[-1] == self.guess_of(secret)
 
     def answers(self, state: State) -> tuple[int, ...]:
         """The answers so far."""
@@ -166,8 +170,10 @@ class SecretGame(BaseGame[State, int]):
         """The secrets that give the same answers, ascending."""
         left = list(range(self.num_secrets))
         for action in state.asked:
-            told = self.answer(state.secret, action)
-            left = [secret for secret in left if self.answer(secret, action) == told]
+            true_answer = self.answer(state.secret, action)
+            left = [
+                secret for secret in left if self.answer(secret, action) == true_answer
+            ]
         return left
 
     def uniform_value(self) -> Fraction:
@@ -177,8 +183,8 @@ class SecretGame(BaseGame[State, int]):
     def scores_text(self, when: str) -> str:
         """The sentence of the rules that says how the right guess at turn t is paid."""
         most = self.max_turns
-        paid = f"your score is ({most + 1} - t) / {most}"
-        return f"If {when}, {paid}; if you never guess it, 0."
+        score_text = f"your score is ({most + 1} - t) / {most}"
+        return f"If {when}, {score_text}; if you never guess it, 0."
 
     def end_text(self, state: State) -> str:
         """The score of an episode that is over."""

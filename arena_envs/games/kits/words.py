@@ -139,10 +139,10 @@ def _lines_of(
     source: str | Path,
     names: str,
     line: str,
-    read: Callable[[list[str]], Iterable[T]],
+    parse_lines: Callable[[list[str]], Iterable[T]],
 ) -> list[T]:
     try:
-        return list(read(Path(source).read_text(encoding="utf-8").splitlines()))
+        return list(parse_lines(Path(source).read_text(encoding="utf-8").splitlines()))
     except (OSError, ValueError, csv.Error) as error:
         raise ValueError(
             f"want {param} as {names} or the path of a UTF-8 file with one {line} per line, "
@@ -262,25 +262,27 @@ def _put_together(parts: Sequence[str]) -> Iterator[str]:
 @lru_cache(8192)
 def forms(word: str) -> frozenset[str]:
     """The forms of a word, by rule 3."""
-    found = {word, f"{word}s", word_lists()["plurals"].get(word, word)}
+    word_forms = {word, f"{word}s", word_lists()["plurals"].get(word, word)}
     if word.endswith(("s", "x", "z", "ch", "sh", "o")):
-        found.add(f"{word}es")
+        word_forms.add(f"{word}es")
     if word.endswith("y"):
-        found |= {f"{word[:-1]}ies", f"{word[:-1]}ied"}
+        word_forms |= {f"{word[:-1]}ies", f"{word[:-1]}ied"}
     if word.endswith(("f", "fe")):
-        found.add(f"{word.rstrip('e')[:-1]}ves")
+        word_forms.add(f"{word.rstrip('e')[:-1]}ves")
     if word.endswith("s") and not word.endswith("ss") and len(word) > 3:
-        found.add(word[:-1])
+        word_forms.add(word[:-1])
     if len(word) < 3:
-        return frozenset(found)
+        return frozenset(word_forms)
     stems = {word, word + word[-1]} if word[-1] not in "aeiouwxy" else {word}
     if word.endswith("e") and not word.endswith("ee"):
         stems = {word[:-1]}
-    found |= {f"{stem}{ending}" for stem in stems for ending in ("ed", "ing")}
-    return frozenset(found)
+    word_forms |= {f"{stem}{ending}" for stem in stems for ending in ("ed", "ing")}
+    return frozenset(word_forms)
 
 
 def said_among(text: str, words: Iterable[str]) -> str | None:
     """The first of some words that a text says in any form; None if it says none."""
-    said = words_of(text)
-    return next((word for word in words if not said.isdisjoint(forms(word))), None)
+    text_words = words_of(text)
+    return next(
+        (word for word in words if not text_words.isdisjoint(forms(word))), None
+    )
