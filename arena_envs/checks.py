@@ -46,7 +46,7 @@ def short(value: Any) -> str:
     return f"{text[:80]} ({type(value).__name__})"
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """A clause that names the nearest known word, or all known words.
 
     >>> did_you_mean("khun", ["kuhn", "leduc"])
@@ -54,7 +54,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     >>> did_you_mean("TABU", ["leduc_poker-v0", "taboo-v1"])
     "did you mean 'taboo-v1'?"
     """
-    names = {re.sub(r"-v\d+$", "", name.lower()): name for name in known}
+    names = {re.sub(r"-v\d+$", "", name.lower()): name for name in candidates}
     word = re.sub(r"-v\d+$", "", word.lower())
     near = difflib.get_close_matches(word, names, n=1)
     if not near and len(word) > 2:
@@ -64,10 +64,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"known are {', '.join(names.values())}"
 
 
-def check_known(name: Any, known: Iterable[str], told: str) -> None:
-    """Raises ValueError for an unknown name; the error begins with `told` and names the nearest."""
-    if name not in (words := tuple(known)):
-        raise ValueError(f"{told}; {did_you_mean(str(name), words)}")
+def check_known(name: Any, candidates: Iterable[str], problem: str) -> None:
+    """Raises ValueError for an unknown name; the error begins with `problem` and names the nearest."""
+    if name not in (words := tuple(candidates)):
+        raise ValueError(f"{problem}; {did_you_mean(str(name), words)}")
 
 
 def _integer(value: Any) -> int | None:

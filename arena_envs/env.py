@@ -69,20 +69,20 @@ def make_spaces(
 ) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
     """The observation space and the action space of every agent of a game."""
     num_actions = game.num_actions
-    played: spaces.Space[Any] = AnyText(MAX_TEXT)
+    action_space: spaces.Space[Any] = AnyText(MAX_TEXT)
     if num_actions is not None:
-        played = spaces.Discrete(num_actions)
+        action_space = spaces.Discrete(num_actions)
     if content == "text":
-        return AnyText(MAX_TEXT), played
+        return AnyText(MAX_TEXT), action_space
     shape = game.features(game.initial_state(), 0).shape
-    seen: dict[str, spaces.Space[Any]] = {
+    parts: dict[str, spaces.Space[Any]] = {
         "observation": spaces.Box(-np.inf, np.inf, shape, np.float32)
     }
     if content == "all":
-        seen["text"] = AnyText(MAX_TEXT)
+        parts["text"] = AnyText(MAX_TEXT)
     if num_actions is not None:
-        seen["action_mask"] = spaces.Box(0, 1, (num_actions,), np.int8)
-    return spaces.Dict(seen), played
+        parts["action_mask"] = spaces.Box(0, 1, (num_actions,), np.int8)
+    return spaces.Dict(parts), action_space
 
 
 class GameEnv(AECEnv[str, Any, Any]):
@@ -141,9 +141,9 @@ class GameEnv(AECEnv[str, Any, Any]):
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
         self._chance = Chance()
         self._graph = graph_of(game)
-        seen, played = make_spaces(game, observation)
-        self.observation_spaces = dict.fromkeys(self.possible_agents, seen)
-        self.action_spaces = dict.fromkeys(self.possible_agents, played)
+        observation_space, action_space = make_spaces(game, observation)
+        self.observation_spaces = dict.fromkeys(self.possible_agents, observation_space)
+        self.action_spaces = dict.fromkeys(self.possible_agents, action_space)
         self._start([], self._graph.root, [])
 
     @property
@@ -178,15 +178,15 @@ class GameEnv(AECEnv[str, Any, Any]):
                 `SeatEnv` takes. The environment is unchanged.
         """
         seed = None if seed is None else checked_seed(seed)
-        given = given_outcomes(options)
-        chance = self._chance.copy() if given else self._chance
+        fixed_outcomes = given_outcomes(options)
+        chance = self._chance.copy() if fixed_outcomes else self._chance
         if seed is not None:
             chance.seed(seed)
-        chance.given = given
-        node, drawn = chance.settle(self._graph, self._graph.root)
-        check_surplus(self.game, node.state, len(drawn), len(chance.given))
+        chance.given = fixed_outcomes
+        node, drawn_outcomes = chance.settle(self._graph, self._graph.root)
+        check_surplus(self.game, node.state, len(drawn_outcomes), len(chance.given))
         self._chance = chance
-        self._start(self.possible_agents[:], node, drawn)
+        self._start(self.possible_agents[:], node, drawn_outcomes)
         self._enter(node)
         if self.render_mode == "human":
             self.render()
@@ -229,13 +229,13 @@ class GameEnv(AECEnv[str, Any, Any]):
     def play(self, action: Any) -> None:
         """Plays an action of the rules for `agent_selection`; unlike `step`, checks nothing."""
         node = self._graph.child(self._node, action)
-        drawn: Sequence[Any] = ()
+        outcomes: Sequence[Any] = ()
         if node.player == CHANCE:
             chance = self._chance.copy() if self._chance.given else self._chance
-            node, drawn = chance.settle(self._graph, node)
+            node, outcomes = chance.settle(self._graph, node)
             self._chance = chance
         self.actions.append(action)
-        self.actions.extend(drawn)
+        self.actions.extend(outcomes)
         self.num_turns += 1
         self._cumulative_rewards[self.agent_selection] = 0.0
         self._enter(node)
@@ -294,19 +294,19 @@ class GameEnv(AECEnv[str, Any, Any]):
         Args:
             seed: of the copy's generator, for other chance outcomes from here on.
         """
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other._chance = self._chance.copy()
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._chance = self._chance.copy()
         if seed is not None:
-            other._chance.seed(checked_seed(seed))
-        other.actions = self.actions.copy()
-        other.agents = self.agents.copy()
-        other.rewards = self.rewards.copy()
-        other._cumulative_rewards = self._cumulative_rewards.copy()
-        other.terminations = self.terminations.copy()
-        other.truncations = self.truncations.copy()
-        other.infos = {agent: info.copy() for agent, info in self.infos.items()}
-        return other
+            twin._chance.seed(checked_seed(seed))
+        twin.actions = self.actions.copy()
+        twin.agents = self.agents.copy()
+        twin.rewards = self.rewards.copy()
+        twin._cumulative_rewards = self._cumulative_rewards.copy()
+        twin.terminations = self.terminations.copy()
+        twin.truncations = self.truncations.copy()
+        twin.infos = {agent: info.copy() for agent, info in self.infos.items()}
+        return twin
 
     def render(self) -> Any:
         """The scene that the agent to move sees, see `arena_envs.scenes`; None if printed."""
@@ -320,16 +320,16 @@ class GameEnv(AECEnv[str, Any, Any]):
         pass
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = self.__dict__.copy()
-        del kept["_graph"]
-        return {**kept, "_node": self._node.state}
+        attributes = self.__dict__.copy()
+        del attributes["_graph"]
+        return {**attributes, "_node": self._node.state}
 
-    def __setstate__(self, kept: dict[str, Any]) -> None:
-        self.__dict__.update(kept)
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        self.__dict__.update(attributes)
         self._graph = graph_of(self.game)
-        self._node = self._graph.visit(kept["_node"])
+        self._node = self._graph.visit(attributes["_node"])
 
-    def _start(self, agents: list[str], node: Node, drawn: list[Any]) -> None:
+    def _start(self, agents: list[str], node: Node, outcomes: list[Any]) -> None:
         self.agents = agents
         self.rewards = dict.fromkeys(agents, 0.0)
         self._cumulative_rewards = self.rewards.copy()
@@ -338,17 +338,17 @@ class GameEnv(AECEnv[str, Any, Any]):
         self.infos = {agent: {} for agent in agents}
         self._node = node
         self._returns: tuple[float, ...] = (0.0,) * self.game.num_players
-        self.actions = drawn
+        self.actions = outcomes
         self.num_turns = 0
         self.forfeited_by = None
         self.num_bad = (0,) * self.game.num_players
 
     def _enter(self, node: Node) -> None:
         self._node = node
-        paid = node.returns
+        returns = node.returns
         if any(self.num_bad):
-            paid = penalized(self.game, paid, self.num_bad)
-        self._pay(paid)
+            returns = penalized(self.game, returns, self.num_bad)
+        self._pay(returns)
         if node.player == TERMINAL:
             self._end(self.terminations)
         else:

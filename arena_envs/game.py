@@ -48,9 +48,9 @@ else:
         """numpy, imported when it is first used: only features, masks and solvers need it."""
 
         def __getattr__(self, name: str) -> Any:
-            found = getattr(import_module("numpy"), name)
-            setattr(self, name, found)  # asked once
-            return found
+            attribute = getattr(import_module("numpy"), name)
+            setattr(self, name, attribute)  # asked once
+            return attribute
 
     np = _Numpy()
     ArrayLike = Floats = Ints = Mask = Vector = Any
@@ -306,27 +306,37 @@ class BaseGame(Generic[S, A]):
         Raises:
             ValueError: a parameter is no bool, none of the values of a `Literal`, or out of range.
         """
-        for each in fields(self):  # type: ignore[arg-type] # games are dataclasses
-            object.__setattr__(self, each.name, as_tuples(getattr(self, each.name)))
+        for parameter in fields(self):  # type: ignore[arg-type] # games are dataclasses
+            object.__setattr__(
+                self, parameter.name, as_tuples(getattr(self, parameter.name))
+            )
         params = [
-            (each, getattr(self, each.name), each.metadata.get("limits", ()))
-            for each in fields(self)  # type: ignore[arg-type] # games are dataclasses
+            (
+                parameter,
+                getattr(self, parameter.name),
+                parameter.metadata.get("limits", ()),
+            )
+            for parameter in fields(self)  # type: ignore[arg-type] # games are dataclasses
         ]
         # limits that are functions last: they rely on other parameters
-        for each, value, limits in sorted(
+        for parameter, value, limits in sorted(
             params, key=lambda p: any(map(callable, p[2]))
         ):
-            if each.type in (bool, "bool"):
-                check_bool(each.name, value)
-            elif get_origin(each.type) is Literal:
-                if value not in (known := get_args(each.type)):
+            if parameter.type in (bool, "bool"):
+                check_bool(parameter.name, value)
+            elif get_origin(parameter.type) is Literal:
+                if value not in (choices := get_args(parameter.type)):
                     raise ValueError(
-                        f"want {each.name} among {', '.join(known)}, got {value!r:.80}"
+                        f"want {parameter.name} among {', '.join(choices)}, got {value!r:.80}"
                     )
-            elif limits and not value is each.default is None:
-                low, high = (one(self) if callable(one) else one for one in limits)
-                check = check_number if each.type in (float, "float") else check_int
-                check(each.name, value, low, high)
+            elif limits and not value is parameter.default is None:
+                low, high = (
+                    limit(self) if callable(limit) else limit for limit in limits
+                )
+                check = (
+                    check_number if parameter.type in (float, "float") else check_int
+                )
+                check(parameter.name, value, low, high)
 
     first_state: S
     kind: ClassVar[Kind]
@@ -360,13 +370,13 @@ class BaseGame(Generic[S, A]):
 
     def parse(self: Game[S, A], state: S, text: str) -> A:
         """Reads canonical texts, whatever their case and white space, also after `verbs`."""
-        wanted = fold(text)
+        folded = fold(text)
         for verb in getattr(self, "verbs", ()):
-            wanted = wanted.removeprefix(f"{verb} ")
+            folded = folded.removeprefix(f"{verb} ")
         legal = {fold(self.action_text(state, a)): a for a in self.legal_actions(state)}
-        if wanted not in legal:
+        if folded not in legal:
             raise IllegalAction(f"want one of {list(legal)}, got {text[:80]!r}")
-        return legal[wanted]
+        return legal[folded]
 
     def resample(self: Game[S, A], state: S, seat: int, rng: random.Random) -> S:
         """A draw by enumeration; `state` itself where information is perfect.
@@ -380,15 +390,15 @@ class BaseGame(Generic[S, A]):
         if self.information == "perfect":
             return state
         key = (self.current_player(state), seat, self.information_state(state, seat))
-        if key not in (found := _alike(self)):  # type: ignore[arg-type] # games hash
+        if key not in (by_view := _alike(self)):  # type: ignore[arg-type] # games hash
             raise NotImplementedError(
                 f"{self!r} lacks `resample`, which a game that hides information needs, unless "
                 f"all its states can be enumerated (up to {MAX_ENUMERATED:,}). Write it: a "
                 "random state among those that the seat cannot tell from this one."
             )
-        states, weights = found[key]
-        drawn: S = rng.choices(states, weights)[0]
-        return drawn
+        states, weights = by_view[key]
+        alike: S = rng.choices(states, weights)[0]
+        return alike
 
     def shown_actions(self: Game[S, A], state: S) -> Sequence[A]:
         """All legal actions, which is right where their list gives nothing away."""
@@ -399,12 +409,15 @@ class BaseGame(Generic[S, A]):
 
         In a zero-sum game the others get what it loses; else they keep what they have.
         """
-        kept = self.returns(state)
+        returns = self.returns(state)
         if self.zero_sum:
-            kept = (-self.min_return,) * self.num_players
-        pairs = zip(self.teams, kept, strict=True)
-        lost = self.teams[seat]
-        return [self.min_return if team == lost else paid for team, paid in pairs]
+            returns = (-self.min_return,) * self.num_players
+        pairs = zip(self.teams, returns, strict=True)
+        losing_team = self.teams[seat]
+        return [
+            self.min_return if team == losing_team else team_return
+            for team, team_return in pairs
+        ]
 
     def default_action(self: Game[S, A], state: S) -> A:
         """The first legal action."""
@@ -423,21 +436,23 @@ class BaseGame(Generic[S, A]):
 
     @property
     def known_value(self) -> str | None:
-        told = self.default_value
-        return told if told and self == type(self)() else None
+        value = self.default_value
+        return value if value and self == type(self)() else None
 
     @property
     def knobs(self) -> Mapping[str, tuple[Any, ...]]:
         """The knobs of the parameters, see `param`, as far as they build this game."""
         params = getattr(self, "__dataclass_fields__", {}).items()
-        found = {
+        knob_values = {
             name: tuple(
-                value for value in each.metadata["knob"] if _fits(self, name, value)
+                value
+                for value in parameter.metadata["knob"]
+                if _fits(self, name, value)
             )
-            for name, each in params
-            if "knob" in each.metadata
+            for name, parameter in params
+            if "knob" in parameter.metadata
         }
-        return {name: values for name, values in found.items() if values}
+        return {name: values for name, values in knob_values.items() if values}
 
     @property
     def instances(self) -> Sequence[Hashable]:
@@ -467,7 +482,7 @@ def _fits(game: Any, name: str, value: Any) -> bool:
 @lru_cache(4)
 def _alike(game: Any) -> dict[Any, tuple[list[Any], list[float]]]:
     """States and their weights by seat to move, seat and information state; empty for large games."""
-    found: dict[Any, dict[Any, float]] = {}
+    by_view: dict[Any, dict[Any, float]] = {}
     layer, num = {game.initial_state(): 1.0}, 0
     while layer:
         after: dict[Any, float] = {}
@@ -475,16 +490,18 @@ def _alike(game: Any) -> dict[Any, tuple[list[Any], list[float]]]:
             player = game.current_player(state)
             for seat in range(game.num_players):
                 key = (player, seat, game.information_state(state, seat))
-                known = found.setdefault(key, {})
-                known[state] = known.get(state, 0.0) + weight
+                weights = by_view.setdefault(key, {})
+                weights[state] = weights.get(state, 0.0) + weight
             chances = dict(game.chance_outcomes(state)) if player == CHANCE else {}
             for action in possible_actions(game, state):
-                other = game.apply(state, action)
-                after[other] = after.get(other, 0.0) + weight * chances.get(action, 1.0)
+                next_state = game.apply(state, action)
+                after[next_state] = after.get(next_state, 0.0) + weight * chances.get(
+                    action, 1.0
+                )
         layer, num = after, num + len(layer)
         if num + len(layer) > MAX_ENUMERATED:
             return {}
-    return {key: (list(w), list(w.values())) for key, w in found.items()}
+    return {key: (list(w), list(w.values())) for key, w in by_view.items()}
 
 
 def fold(text: str) -> str:
@@ -520,15 +537,21 @@ def penalized(
     `max_return` for each member, so the first costs a tenth, and every further one something.
     In a zero-sum game the other seats get equal shares of it.
     """
-    paid, spread = list(returns), game.max_return - game.min_return
+    net_returns, spread = list(returns), game.max_return - game.min_return
     for team in {game.teams[seat] for seat, n in enumerate(num_bad) if n}:
-        own = [seat for seat in range(len(paid)) if game.teams[seat] == team]
-        num = sum(num_bad[seat] for seat in own)
+        team_seats = [
+            seat for seat in range(len(net_returns)) if game.teams[seat] == team
+        ]
+        num = sum(num_bad[seat] for seat in team_seats)
         cost = spread * num / (num + 9)
-        share = cost * len(own) / (len(paid) - len(own)) if game.zero_sum else 0.0
-        for seat in range(len(paid)):
-            paid[seat] += -cost if seat in own else share
-    return tuple(paid)
+        share = (
+            cost * len(team_seats) / (len(net_returns) - len(team_seats))
+            if game.zero_sum
+            else 0.0
+        )
+        for seat in range(len(net_returns)):
+            net_returns[seat] += -cost if seat in team_seats else share
+    return tuple(net_returns)
 
 
 def bounds_of(game: AnyGame) -> tuple[float, float]:
@@ -585,15 +608,15 @@ def of_split(instances: Iterable[T], split: str) -> tuple[T, ...]:
     """
     if split not in SPLITS:
         raise ValueError(f"want split 'train' or 'test', got {split!r:.80}")
-    drawn = list(instances)
-    random.Random(0).shuffle(drawn)
-    middle = (len(drawn) + 1) // 2
-    found = tuple(drawn[:middle] if split == "train" else drawn[middle:])
-    if not found:
+    shuffled = list(instances)
+    random.Random(0).shuffle(shuffled)
+    middle = (len(shuffled) + 1) // 2
+    half = tuple(shuffled[:middle] if split == "train" else shuffled[middle:])
+    if not half:
         raise ValueError(
-            f"want at least 2 instances for split={split!r}, got {len(drawn)}"
+            f"want at least 2 instances for split={split!r}, got {len(shuffled)}"
         )
-    return found
+    return half
 
 
 def split_of(instance: str) -> str:
@@ -617,34 +640,40 @@ def check_split(split: object, is_drawn: bool) -> None:
 
 
 def next_entries(
-    instances: Sequence[tuple[T, ...]], drawn: tuple[T, ...]
+    instances: Sequence[tuple[T, ...]], prefix: tuple[T, ...]
 ) -> list[tuple[T, float]]:
     """The chance outcomes of an instance that is drawn entry by entry, all equally likely.
 
     Args:
         instances: all of one length.
-        drawn: the entries so far.
+        prefix: the entries so far.
 
     >>> next_entries([(0, 1), (0, 2), (3, 1), (3, 1)], (0,))
     [(1, 0.5), (2, 0.5)]
     """
-    num = len(drawn)
-    counts = Counter(one[num] for one in instances if one[:num] == drawn)
+    num = len(prefix)
+    counts = Counter(
+        instance[num] for instance in instances if instance[:num] == prefix
+    )
     total = sum(counts.values())
     return [(entry, count / total) for entry, count in sorted(counts.items())]
 
 
 def hidden_again(
     instances: Sequence[tuple[T, ...]],
-    drawn: tuple[T, ...],
+    entries: tuple[T, ...],
     seat: int,
     rng: random.Random,
 ) -> tuple[T, ...]:
     """The entries drawn so far, one a seat, with those of the other seats drawn again."""
-    own = drawn[seat : seat + 1]
+    own_entry = entries[seat : seat + 1]
     return rng.choice(
-        [one for one in instances if one[seat : seat + 1] == own or not own]
-    )[: len(drawn)]
+        [
+            instance
+            for instance in instances
+            if instance[seat : seat + 1] == own_entry or not own_entry
+        ]
+    )[: len(entries)]
 
 
 MIN_HELD_OUT = 100  # instances; fewer are all drawn, as in small games that are solved
@@ -683,25 +712,25 @@ def as_tuples(value: Any) -> Any:
     return tuple(map(as_tuples, value)) if type(value) in (list, tuple) else value
 
 
-def by_player(told: Iterable[tuple[int, object]]) -> str:
+def by_player(facts: Iterable[tuple[int, object]]) -> str:
     """What is told of seats.
 
     >>> by_player([(0, "bets"), (1, "folds")])
     'player_0 bets, player_1 folds'
     """
-    return ", ".join([f"player_{seat} {what}" for seat, what in told])
+    return ", ".join([f"player_{seat} {fact}" for seat, fact in facts])
 
 
 def others_again(
-    chosen: Sequence[int], seat: int, draw: Callable[[int], int]
+    choices: Sequence[int], seat: int, draw: Callable[[int], int]
 ) -> tuple[int, ...]:
     """Choices by seat with those of all other seats drawn again, by their seat."""
-    return tuple(c if s == seat else draw(s) for s, c in enumerate(chosen))
+    return tuple(c if s == seat else draw(s) for s, c in enumerate(choices))
 
 
-def share_of(kept: Sequence[bool], default: float = 1.0) -> float:
+def share_of(flags: Sequence[bool], default: float = 1.0) -> float:
     """The share of True; the default if there is nothing."""
-    return sum(kept) / len(kept) if kept else default
+    return sum(flags) / len(flags) if flags else default
 
 
 def counted(number: int, noun: str) -> str:
@@ -741,8 +770,8 @@ def _shown(value: Any) -> Any:
 @cache
 def _templates() -> dict[str, str]:
     texts = Path(__file__).with_name("games") / "rules.toml"
-    found = tomllib.loads(texts.read_text("utf-8"))
-    return {name: " ".join(text.split()) for name, text in found.items()}
+    document = tomllib.loads(texts.read_text("utf-8"))
+    return {name: " ".join(text.split()) for name, text in document.items()}
 
 
 def filled(name: str, game: Any, /, **parts: object) -> str:

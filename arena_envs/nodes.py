@@ -133,8 +133,8 @@ class Graph:
             game, state = self.game, node.state
             mask = None
             if game.num_actions is not None:
-                own = seat == node.player
-                legal = node.legal if own else legal_actions_of(game, state, seat)
+                is_own = seat == node.player
+                legal = node.legal if is_own else legal_actions_of(game, state, seat)
                 mask = action_mask(game.num_actions, tuple(legal))
             view = node.views[seat] = (game.features(state, seat), mask)
         return view
@@ -169,29 +169,31 @@ class Graph:
         if content == "text":
             return self.text(node, seat)
         features, mask = node.views[seat] or self.view(node, seat)
-        seen: dict[str, Any] = {"observation": features.copy()}
+        content_arrays: dict[str, Any] = {"observation": features.copy()}
         if mask is not None:
-            seen["action_mask"] = mask.copy() if may_act else np.zeros_like(mask)
+            content_arrays["action_mask"] = (
+                mask.copy() if may_act else np.zeros_like(mask)
+            )
         if content == "all":
-            seen["text"] = self.text(node, seat)
-        return seen
+            content_arrays["text"] = self.text(node, seat)
+        return content_arrays
 
 
-def parsed_action(game: AnyGame, node: Node, said: Any) -> Any:
+def parsed_action(game: AnyGame, node: Node, reply: Any) -> Any:
     """The action that a text names in a language game; a legal action is returned as it is.
 
     Raises:
         IllegalAction: the text names no action or has more than `MAX_TEXT` characters.
-        ValueError: `said` is neither a text nor a legal action.
+        ValueError: `reply` is neither a text nor a legal action.
     """
-    if not isinstance(said, str):
+    if not isinstance(reply, str):
         for action in node.legal:
-            if type(said) is type(action) and said == action:
+            if type(reply) is type(action) and reply == action:
                 return action
-        raise ValueError(f"want a text as action, got {short(said)}")
-    if len(said) > MAX_TEXT:
-        raise IllegalAction(f"want at most {MAX_TEXT} characters, got {len(said)}")
-    return game.parse(node.state, said)
+        raise ValueError(f"want a text as action, got {short(reply)}")
+    if len(reply) > MAX_TEXT:
+        raise IllegalAction(f"want at most {MAX_TEXT} characters, got {len(reply)}")
+    return game.parse(node.state, reply)
 
 
 @lru_cache(MAX_NODES)
@@ -265,19 +267,19 @@ class Chance:
 
     def settle(self, graph: Graph, node: Node) -> tuple[Node, list[Any]]:
         """Plays chance until an agent is to move or the game is over."""
-        drawn: list[Any] = []
+        outcomes: list[Any] = []
         while node.player == CHANCE:
             outcome = self.draw(node)
-            drawn.append(outcome)
+            outcomes.append(outcome)
             node = graph.child(node, outcome)
-        return node, drawn
+        return node, outcomes
 
     def copy(self) -> "Chance":
         """A copy that draws the same outcomes; the first draw of either copies the generator."""
-        other = Chance.__new__(Chance)
-        other.given, other._rng = self.given, self._rng
-        other._shared = self._shared = True
-        return other
+        chance = Chance.__new__(Chance)
+        chance.given, chance._rng = self.given, self._rng
+        chance._shared = self._shared = True
+        return chance
 
 
 def given_outcomes(options: Mapping[str, Any] | None) -> tuple[Any, ...]:
@@ -302,14 +304,16 @@ def given_outcomes(options: Mapping[str, Any] | None) -> tuple[Any, ...]:
             raise ValueError(
                 f"unknown option {short(name)} of reset; did you mean 'chance'?"
             )
-    given = (options or {}).get("chance", ())
-    is_list = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)
+    outcomes = (options or {}).get("chance", ())
+    is_list = isinstance(outcomes, Sequence | np.ndarray) and not isinstance(
+        outcomes, str
+    )
     if not is_list:
         raise ValueError(
-            f"want options['chance'] as a list of outcomes, got {short(given)}; a single "
+            f"want options['chance'] as a list of outcomes, got {short(outcomes)}; a single "
             "outcome is a list of one"
         )
-    return tuple(given)
+    return tuple(outcomes)
 
 
 def check_surplus(game: AnyGame, state: Any, num_drawn: int, num_left: int) -> None:
@@ -342,15 +346,15 @@ def check_surplus(game: AnyGame, state: Any, num_drawn: int, num_left: int) -> N
 
 def _most_draws(game: AnyGame, state: Any) -> int | None:
     """The most chance nodes between a state and the end; None in large games."""
-    seen, most = set[Any](), 0
+    visited, most = set[Any](), 0
     ahead: list[tuple[Any, int]] = [(state, 0)]
     while ahead:
         state, num_draws = ahead.pop()
-        if (state, num_draws) in seen:
+        if (state, num_draws) in visited:
             continue
-        if len(seen) == MAX_SEARCHED:
+        if len(visited) == MAX_SEARCHED:
             return None
-        seen.add((state, num_draws))
+        visited.add((state, num_draws))
         num_draws += game.current_player(state) == CHANCE
         most = max(most, num_draws)
         for action in possible_actions(game, state):

@@ -167,8 +167,8 @@ class OneOf(_Field):
         )
 
     def read(self, text: str) -> str | None:
-        wanted = " ".join(text.split()).lower()
-        return next((item for item in self.items if item.lower() == wanted), None)
+        folded = " ".join(text.split()).lower()
+        return next((item for item in self.items if item.lower() == folded), None)
 
     @property
     def example(self) -> str:
@@ -280,15 +280,15 @@ def read(
     """
     text = text.strip()
     before, after = _patterns(moves)
-    if found := before.match(text):
-        message = text[found.end() :]
-    elif found := after.search(text, max(0, len(text) - MAX_MOVE)):
-        message = text[: max(0, found.end("mark"))]
+    if match := before.match(text):
+        message = text[match.end() :]
+    elif match := after.search(text, max(0, len(text) - MAX_MOVE)):
+        message = text[: max(0, match.end("mark"))]
     else:
         raise IllegalAction(f"want {_wanted(moves, max_message)}, got {text[-80:]!r}")
     # half a surrogate pair cannot be written to a record
     message = message.strip().encode("utf-8", "replace").decode("utf-8")
-    groups = found.groupdict()
+    groups = match.groupdict()
     index = next(i for i in range(len(moves)) if groups.get(f"m{i}"))
     move = moves[index]
     _check_message(move, message, max_message)
@@ -339,12 +339,12 @@ def natural(moves: tuple[Move, ...]) -> str:
     return "|".join(forms)
 
 
-def restated(found: re.Match[str], moves: tuple[Move, ...]) -> tuple[Move, str]:
+def restated(match: re.Match[str], moves: tuple[Move, ...]) -> tuple[Move, str]:
     """The move of a match of `natural`, and its canonical text.
 
     The values are as they were written, also those that are out of range.
     """
-    groups = found.groupdict()
+    groups = match.groupdict()
     index = next(i for i in range(len(moves)) if groups[f"m{i}"])
     move, texts = moves[index], []
     for number, field in enumerate(move.fields):
@@ -372,10 +372,10 @@ def _values(move: Move, texts: Sequence[str]) -> tuple[Any, ...]:
     for field, text in zip(move.fields, texts, strict=True):
         value = field.read(text)
         if value is None:
-            what = (
+            noun = (
                 move.noun if len(move.fields) == 1 else f"{field.label} of {move.noun}"
             )
-            raise IllegalAction(f"want {what} {field.limits}, got {text}")
+            raise IllegalAction(f"want {noun} {field.limits}, got {text}")
         values.append(value)
     return tuple(values)
 
@@ -398,15 +398,15 @@ def _wanted(moves: Sequence[Move], max_message: int) -> str:
     return " or ".join(parts) + where
 
 
-def written(said: Utterance, moves: Sequence[Move]) -> str:
+def written(utterance: Utterance, moves: Sequence[Move]) -> str:
     """The canonical text of an utterance, which `read` reads; `moves` has its move."""
-    move = next(move for move in moves if move.name == said.move)
-    text = _written_move(move, said.values)
-    if not said.message:
+    move = next(move for move in moves if move.name == utterance.move)
+    text = _written_move(move, utterance.values)
+    if not utterance.message:
         return text
     if move.message == "must":
-        return f"{text}: {said.message}"
-    return f"{said.message}\n{text}"
+        return f"{text}: {utterance.message}"
+    return f"{utterance.message}\n{text}"
 
 
 def _written_move(move: Move, values: Sequence[Any]) -> str:
@@ -441,7 +441,7 @@ def every(move: Move) -> list[Utterance]:
 
 
 def nearest(
-    said: Sequence[Utterance], core: Sequence[Utterance]
+    utterances: Sequence[Utterance], core: Sequence[Utterance]
 ) -> tuple[Utterance, ...]:
     """For each utterance the one of a finite core with the same move and the closest values.
 
@@ -451,33 +451,36 @@ def nearest(
     (Utterance(move='bid', values=(50,), message='', audience=()),)
     """
 
-    def distance(one: Utterance, other: Utterance) -> float:
-        if one.move != other.move:
+    def distance(a: Utterance, b: Utterance) -> float:
+        if a.move != b.move:
             return inf
-        pairs = zip(one.values, other.values, strict=True)
+        pairs = zip(a.values, b.values, strict=True)
         return sum(
             float(abs(x - y) if isinstance(x, int) else x != y) for x, y in pairs
         )
 
-    return tuple(min(core, key=partial(distance, each)) for each in said)
+    return tuple(
+        min(core, key=partial(distance, utterance)) for utterance in utterances
+    )
 
 
-def is_heard(said: Utterance, seat: int) -> bool:
+def is_heard(utterance: Utterance, seat: int) -> bool:
     """Whether a seat reads the message of an utterance."""
-    return not said.audience or seat in said.audience
+    return not utterance.audience or seat in utterance.audience
 
 
-def as_heard(said: Sequence[Utterance], seat: int) -> tuple[Utterance, ...]:
+def as_heard(utterances: Sequence[Utterance], seat: int) -> tuple[Utterance, ...]:
     """The utterances without the messages that a seat does not read."""
     return tuple(
-        each if is_heard(each, seat) else each._replace(message="") for each in said
+        utterance if is_heard(utterance, seat) else utterance._replace(message="")
+        for utterance in utterances
     )
 
 
 def transcript(
-    said: Sequence[Utterance],
+    utterances: Sequence[Utterance],
     seat: int,
-    told: Callable[[int], str],
+    full_line: Callable[[int], str],
     *,
     turns: Sequence[int] | None = None,
     latest: int = 3,
@@ -489,9 +492,9 @@ def transcript(
     Messages are `quoted`; everything else is text of the game.
 
     Args:
-        said: all utterances.
+        utterances: all utterances.
         seat: the reader.
-        told: what happened in a turn, without message and full stop. A line that ends in "said"
+        full_line: what happened in a turn, without message and full stop. A line that ends in "said"
             goes on with the message.
         turns: indices of the utterances that the seat knows of; None: all.
         latest: number of turns that are shown in full.
@@ -499,19 +502,19 @@ def transcript(
             are only counted.
         num_listed: earlier turns that are listed, the latest ones; None: all.
     """
-    known = range(len(said)) if turns is None else turns
-    start = max(0, len(known) - latest)
+    listed_turns = range(len(utterances)) if turns is None else turns
+    start = max(0, len(listed_turns) - latest)
     if brief is None:
         if start:
             yield f"Earlier: {counted(start, 'turn')}, not shown."
-    elif texts := [text for turn in known[:start] if (text := brief(turn))]:
+    elif texts := [text for turn in listed_turns[:start] if (text := brief(turn))]:
         more = 0 if num_listed is None else max(0, len(texts) - num_listed)
         yield f"Earlier: {f'{more} more, ' if more else ''}{', '.join(texts[more:])}."
-    for turn in known[start:]:
-        line, each = told(turn), said[turn]
-        if each.message and is_heard(each, seat):
+    for turn in listed_turns[start:]:
+        line, utterance = full_line(turn), utterances[turn]
+        if utterance.message and is_heard(utterance, seat):
             line += ": " if line.endswith("said") else ", and said: "
-            yield line + quoted(each.message)
+            yield line + quoted(utterance.message)
         else:
             yield f"{line}."
 
@@ -528,23 +531,23 @@ def named(player: int, seat: int) -> str:
 
 def to_move(player: int, seat: int, task: str) -> str:
     """A sentence: the player whose turn it is, as a seat reads of it, and what it may do."""
-    who = "You are" if player == seat else f"player_{player} is"
-    return f"{who} to move: {task}."
+    mover = "You are" if player == seat else f"player_{player} is"
+    return f"{mover} to move: {task}."
 
 
 def rounds_told(
-    said: Sequence[Utterance],
+    utterances: Sequence[Utterance],
     seat: int,
-    told: Callable[[int], str],
+    full_line: Callable[[int], str],
     brief: Callable[[int], str],
     latest: int = 2,
 ) -> Iterator[str]:
     """The `transcript` of rounds of two turns: `brief` tells an earlier round, counted from 0."""
     return transcript(
-        said,
+        utterances,
         seat,
-        told,
-        latest=2 * latest + len(said) % 2,
+        full_line,
+        latest=2 * latest + len(utterances) % 2,
         brief=lambda turn: "" if turn % 2 else brief(turn // 2),
         num_listed=None,
     )
@@ -613,9 +616,11 @@ class PairedTurns(TalkGame[S, A]):
         return 2 * self.num_rounds
 
 
-def with_words(game: Any, said: Utterance, words: str) -> Utterance:
+def with_words(game: Any, utterance: Utterance, words: str) -> Utterance:
     """The utterance with words as its message, where the game allows as many."""
-    return said._replace(message=words) if len(words) <= game.longest else said
+    return (
+        utterance._replace(message=words) if len(words) <= game.longest else utterance
+    )
 
 
 @dataclass(frozen=True)
@@ -637,9 +642,9 @@ class Scripted:
     styles: ClassVar[Iterable[str]]
 
     def __post_init__(self) -> None:
-        if self.style not in (known := list(self.styles)):
+        if self.style not in (style_names := list(self.styles)):
             raise ValueError(
-                f"want a style among {', '.join(known)}, got {self.style!r:.80}"
+                f"want a style among {', '.join(style_names)}, got {self.style!r:.80}"
             )
 
     def __call__(self, game: Any, state: Any, rng: random.Random) -> Utterance:

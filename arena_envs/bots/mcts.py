@@ -173,9 +173,9 @@ def _best_actions(root: Node) -> list[Any]:
     """The best proven actions, or the most visited ones if their mean return is larger."""
     player = root.player
     proven = {a: c.proven[player] for a, c in root.children.items() if c.proven}
-    tried = {a: c.visits for a, c in root.children.items() if not c.proven}
+    visits = {a: c.visits for a, c in root.children.items() if not c.proven}
     certain = _largest(proven)
-    most_visited = _largest(tried)
+    most_visited = _largest(visits)
     if not certain or not most_visited:
         return certain or most_visited
     mean = fmean(root.children[a].total / root.children[a].visits for a in most_visited)
@@ -222,8 +222,8 @@ class ISMCTS(_TreeSearch):
         scale = self.exploration * (game.max_return - game.min_return) / 2
         nodes: dict[Hashable, _Node] = {}
         for _ in range(self.num_simulations):
-            drawn = game.resample(state, seat, rng)
-            _sample_hidden(game, drawn, legal, nodes, scale, rng)
+            sampled_state = game.resample(state, seat, rng)
+            _sample_hidden(game, sampled_state, legal, nodes, scale, rng)
         root = nodes[seat, game.information_state(state, seat)]
         most = max(root.visits)
         return rng.choice([a for a, n in root.by_action(legal) if n == most])

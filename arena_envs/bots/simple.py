@@ -25,8 +25,8 @@ class _Deterministic:
     def action_probs(self, game: AnyGame, state: Any) -> Sequence[float]:
         """Probabilities of the legal actions."""
         bot: Any = self
-        chosen = bot(game, state, random.Random(0))
-        return [float(action == chosen) for action in game.legal_actions(state)]
+        choice = bot(game, state, random.Random(0))
+        return [float(action == choice) for action in game.legal_actions(state)]
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class Constant:
     def __call__(self, game: AnyGame, state: Any, rng: random.Random) -> Any:
         legal = game.legal_actions(state)
         if isinstance(self.action, str):
-            said, rules = _read(game, state, self.action), cast(Hashable, game)
-            if said is None and not _is_ever_read(rules, self.action):
+            action_read, rules = _read(game, state, self.action), cast(Hashable, game)
+            if action_read is None and not _is_ever_read(rules, self.action):
                 raise ValueError(
                     f"want a text that {game!r} reads in some turn, got {self.action!r:.80}"
                 )
-            return legal[0] if said is None else said
+            return legal[0] if action_read is None else action_read
         if (num := game.num_actions) is None or self.action >= num:
             actions = f"actions 0 to {num - 1}" if num else "no numbered actions"
             raise ValueError(f"{game!r} has {actions}, got {self.action}")

@@ -179,25 +179,25 @@ def scene_of(game: AnyGame, state: Any, viewer: int | None = None) -> Scene:
         raise ValueError(
             f"want a viewer from 0 to {game.num_players - 1} or None, got {viewer!r}"
         )
-    named = getattr(game, "scene", None)
-    if named is None:
+    spec = getattr(game, "scene", None)
+    if spec is None:
         return observed(game, state, viewer)
-    module, _, function = named.partition(":")
+    module, _, function = spec.partition(":")
     draw = getattr(importlib.import_module(module), function)
-    drawn: Scene | Shapes = draw(game, state, viewer)
-    if isinstance(drawn, Scene):
-        return drawn
-    return Scene(turn_title(game, state, viewer), drawn)
+    picture: Scene | Shapes = draw(game, state, viewer)
+    if isinstance(picture, Scene):
+        return picture
+    return Scene(turn_title(game, state, viewer), picture)
 
 
 def observed(game: AnyGame, state: Any, viewer: int | None) -> Scene:
     """The scene of a game that has none of its own: the texts of its seats."""
     seats = range(game.num_players) if viewer is None else (viewer,)
-    said = [
+    bubbles = [
         Bubble(None, game.observe(state, seat), audience=f"player_{seat}")
         for seat in seats
     ]
-    return Scene(turn_title(game, state, viewer), (Talk("", said),))
+    return Scene(turn_title(game, state, viewer), (Talk("", bubbles),))
 
 
 def turn_title(game: AnyGame, state: Any, viewer: int | None) -> str:
@@ -273,36 +273,36 @@ def rounds_table(
 
 
 def chosen_cells(
-    chosen: Sequence[str], num_players: int, viewer: int | None
+    choices: Sequence[str], num_players: int, viewer: int | None
 ) -> list[Cell]:
     """The choices of a running round; a seat sees its own only."""
     row = [Cell("?")] * num_players
-    for seat, text in enumerate(chosen):
+    for seat, text in enumerate(choices):
         if viewer in (None, seat):
             row[seat] = seat_cell(seat, text)
     return row
 
 
 def talk_of(
-    said: Sequence[talk.Utterance],
+    utterances: Sequence[talk.Utterance],
     viewer: int | None,
-    told: Callable[[int, talk.Utterance], str],
+    action_line: Callable[[int, talk.Utterance], str],
     speaker_of: Callable[[int], int] = lambda turn: turn % 2,
 ) -> list[Talk]:
     """The latest utterances as bubbles, with the words that the viewer hears; nothing before any.
 
     Args:
-        said: utterances of which the viewer knows the moves.
+        utterances: utterances of which the viewer knows the moves.
         viewer: a seat, or None for a viewer who hears everything.
-        told: what an utterance does in a turn, in words of the scene.
+        action_line: what an utterance does in a turn, in words of the scene.
         speaker_of: who speaks in a turn.
     """
     words = []
-    for turn, each in enumerate(said):
-        is_heard = viewer is None or talk.is_heard(each, viewer)
-        message = break_markup(each.message) if is_heard else ""
-        audience = ", ".join(f"player_{seat}" for seat in each.audience)
-        action = told(turn, each)
+    for turn, utterance in enumerate(utterances):
+        is_heard = viewer is None or talk.is_heard(utterance, viewer)
+        message = break_markup(utterance.message) if is_heard else ""
+        audience = ", ".join(f"player_{seat}" for seat in utterance.audience)
+        action = action_line(turn, utterance)
         words.append(Bubble(speaker_of(turn), message, action, audience))
     more = len(words) > MAX_SAID
     title = f"talk; the latest {MAX_SAID} of {len(words)}" if more else "talk"

@@ -279,14 +279,14 @@ def _draw_track(canvas: Canvas, track: Track) -> None:
 
 def _draw_talk(canvas: Canvas, talk: Talk) -> None:
     canvas.heading(talk.title)
-    for said in talk.said:
-        lines = wrapped(said.words, BUBBLE)
-        x = PAD + (30 if said.seat is not None and said.seat % 2 else 0)
-        who = "" if said.seat is None else f"player_{said.seat}"
-        whom = f"to {said.audience}" if said.audience else ""
-        head = " ".join(filter(None, (who, whom, said.action)))
+    for bubble in talk.said:
+        lines = wrapped(bubble.words, BUBBLE)
+        x = PAD + (30 if bubble.seat is not None and bubble.seat % 2 else 0)
+        speaker = "" if bubble.seat is None else f"player_{bubble.seat}"
+        hearers = f"to {bubble.audience}" if bubble.audience else ""
+        head = " ".join(filter(None, (speaker, hearers, bubble.action)))
         if head:
-            look = "f-back" if said.seat is None else f"f-{seat_tone(said.seat)}"
+            look = "f-back" if bubble.seat is None else f"f-{seat_tone(bubble.seat)}"
             canvas.disc(x + 5, canvas.y + 8, 5, look)
             canvas.text(x + 15, canvas.y + 12, head, 13, "f-ink")
             canvas.y += 20

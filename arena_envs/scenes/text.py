@@ -42,11 +42,13 @@ def wrapped(text: str, width: int) -> list[str]:
     ['one two', 'three']
     """
     lines: list[str] = []
-    rest = clean(text).replace("\t", "    ")
-    while rest:
-        if len(lines) == MAX_LINES - 1 and (len(rest) > width or "\n" in rest):
-            return [*lines, f"... and {len(rest):,} more characters"]
-        line, rest = _split(rest, width)
+    remainder = clean(text).replace("\t", "    ")
+    while remainder:
+        if len(lines) == MAX_LINES - 1 and (
+            len(remainder) > width or "\n" in remainder
+        ):
+            return [*lines, f"... and {len(remainder):,} more characters"]
+        line, remainder = _split(remainder, width)
         lines.append(line)
     return lines
 
@@ -163,11 +165,11 @@ def _track(track: Track) -> Iterator[str]:
 
 
 def _talk(talk: Talk) -> Iterator[str]:
-    for said in talk.said:
-        who = "" if said.seat is None else f"player_{said.seat}"
-        whom = f"to {said.audience}" if said.audience else ""
-        head = " ".join(filter(None, (who, whom, said.action)))
-        lines = wrapped(said.words, WIDTH)
+    for bubble in talk.said:
+        speaker = "" if bubble.seat is None else f"player_{bubble.seat}"
+        hearers = f"to {bubble.audience}" if bubble.audience else ""
+        head = " ".join(filter(None, (speaker, hearers, bubble.action)))
+        lines = wrapped(bubble.words, WIDTH)
         if head:
             yield f"  {head}{':' if lines else ''}"
         yield from (f"    {line}" if head else line for line in lines)

@@ -82,19 +82,27 @@ class CFR:
         edges, columns = tree.decisions[seat], tree.columns[seat]
         source, local = tree.source[edges], tree.column[edges] - columns.start
         size = columns.stop - columns.start
-        rest = [other for other in range(tree.num_players) if other != seat]
-        own = self._own[seat]
-        others = self._own[rest[0]] if len(rest) == 1 else self._reach(rest)
+        other_seats = [
+            seat_number
+            for seat_number in range(tree.num_players)
+            if seat_number != seat
+        ]
+        own_reach = self._own[seat]
+        other_reach = (
+            self._own[other_seats[0]]
+            if len(other_seats) == 1
+            else self._reach(other_seats)
+        )
         values = values_of(
             tree, edge_weights(tree, self._policy, range(tree.num_players)), seat
         )
-        gains = others[source] * (values[tree.target[edges]] - values[source])
+        gains = other_reach[source] * (values[tree.target[edges]] - values[source])
         regrets = self._regrets[columns] + np.bincount(local, gains, size)
         if self.regret_matching_plus:
             regrets = np.maximum(regrets, 0)
         self._regrets[columns] = regrets
         # what the other seats contribute to `own` is the same in every iteration
-        share = np.bincount(local, own[source], size) * self._policy[columns]
+        share = np.bincount(local, own_reach[source], size) * self._policy[columns]
         self._sums[columns] += share * (
             self.num_iterations if self.linear_averaging else 1
         )

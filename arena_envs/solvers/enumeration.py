@@ -58,11 +58,11 @@ class TooLarge(ValueError):
 
 
 def too_large(
-    game: AnyGame, known: str, limit: str, hint: str | None = None
+    game: AnyGame, size: str, limit: str, hint: str | None = None
 ) -> TooLarge:
     """The error of a game that is too large: its size, the limit, and what to do."""
     hint = hint or f"give smaller parameters, or use {_instead(game)}"
-    return TooLarge(f"{game!r} has {known}, want at most {limit}; {hint}")
+    return TooLarge(f"{game!r} has {size}, want at most {limit}; {hint}")
 
 
 def _instead(game: AnyGame) -> str:
@@ -70,11 +70,11 @@ def _instead(game: AnyGame) -> str:
     if game.num_actions is None:
         return "a bot that is written for the game"
     is_open = game.information == "perfect" and not game.simultaneous
-    found = (
+    advice = (
         'the bot "mcts" or "minimax:DEPTH"' if is_open else 'MCCFR or the bot "ismcts"'
     )
-    own = getattr(game, "heuristic", None)  # the fact is optional
-    return f'{found} or "{own}"' if own else found
+    heuristic = getattr(game, "heuristic", None)  # the fact is optional
+    return f'{advice} or "{heuristic}"' if heuristic else advice
 
 
 def about(number: int) -> str:
@@ -234,22 +234,22 @@ def refuse_hopeless(game: AnyGame, max_states: int) -> None:
     >>> refuse_hopeless(make_game("tic_tac_toe"), 1_000_000)
     """
     layer: dict[Any, None] = {game.initial_state(): None}
-    met, num_turns, growth = 1, 0, 0.0
-    while layer and met < PROBE:
-        following, complete = _following(game, layer, PROBE - met)
+    num_met, num_turns, growth = 1, 0, 0.0
+    while layer and num_met < PROBE:
+        following, complete = _following(game, layer, PROBE - num_met)
         # the expanded part of a layer stands for the whole layer
         growth = len(following) / (complete * len(layer))
         num_turns += any(game.current_player(state) >= 0 for state in layer)
-        met += len(following)
+        num_met += len(following)
         layer = following
-    if not layer or growth <= 1 or met < PROBE:
+    if not layer or growth <= 1 or num_met < PROBE:
         return
     left = max(0, game.max_turns - num_turns)
     estimate = int(min(1e300, len(layer) * growth ** min(left / 4, 300)))
     if estimate > MARGIN * max_states:
         size = _rounded(estimate)
-        known = f"{size} states or more, estimated from its first {PROBE:,} states"
-        raise too_large(game, known, f"max_states={max_states}")
+        size_text = f"{size} states or more, estimated from its first {PROBE:,} states"
+        raise too_large(game, size_text, f"max_states={max_states}")
 
 
 def _following(

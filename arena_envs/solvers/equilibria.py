@@ -69,7 +69,8 @@ def solve_matrix(payoffs: ArrayLike) -> MatrixSolution:
     _, sparse = _scipy()
     ones = [np.ones((1, size)) for size in matrix.shape]
     value, row, column = _solve(
-        sparse.csr_array(matrix), [sparse.csr_array(one) for one in ones]
+        sparse.csr_array(matrix),
+        [sparse.csr_array(row_of_ones) for row_of_ones in ones],
     )
     return MatrixSolution(value, row, column)
 
@@ -137,15 +138,17 @@ def _sequences(
         for (first, second), weight in paths[source].items():
             after = (first, second)
             if seat >= 0:
-                known = before[seat].setdefault(infoset_of[column], after[seat])
-                if known != after[seat]:
+                sequence_before = before[seat].setdefault(
+                    infoset_of[column], after[seat]
+                )
+                if sequence_before != after[seat]:
                     raise ValueError(
                         "want perfect recall, got states of one information state of "
                         f"{game!r} that follow different own actions; use minimax if "
                         "the game has perfect information"
                     )
-                own = column - starts[seat]
-                after = (own, second) if seat == 0 else (first, own)
+                sequence = column - starts[seat]
+                after = (sequence, second) if seat == 0 else (first, sequence)
             paths[target][after] = paths[target].get(after, 0.0) + weight * chance
     leaves: dict[Sequences, float] = {}
     for node in np.flatnonzero(tree.players == TERMINAL):
@@ -247,9 +250,9 @@ def normal_form(
     tree = game_tree(game, max_states)
     counts = [count_plans(tree, seat) for seat in range(tree.num_players)]
     if math.prod(counts) > max_profiles:
-        known = f"{about(math.prod(counts))} combinations of plans"
+        size = f"{about(math.prod(counts))} combinations of plans"
         hint = "use CFR or solve_zero_sum"
-        raise too_large(game, known, f"max_profiles={max_profiles}", hint)
+        raise too_large(game, size, f"max_profiles={max_profiles}", hint)
     plans = [pure_plans(tree, seat) for seat in range(tree.num_players)]
     payoffs = np.zeros((tree.num_players, math.prod(counts)))
     for i, profile in enumerate(product(*plans)):
@@ -325,31 +328,31 @@ def mixed_equilibria(
             f"most max_supports={max_supports}; use solve_matrix if the game is "
             "zero-sum"
         )
-    found = []
+    equilibria = []
     for size in range(1, min(m, n) + 1):
         for rows in combinations(range(m), size):
             for columns in combinations(range(n), size):
                 column = _indifferent(array[0], rows, columns)
                 row = _indifferent(array[1].T, columns, rows)
                 if row is not None and column is not None:
-                    found.append(MixedEquilibrium(row, column))
-    return found
+                    equilibria.append(MixedEquilibrium(row, column))
+    return equilibria
 
 
 def _indifferent(
-    returns: Floats, own: tuple[int, ...], others: tuple[int, ...]
+    returns: Floats, own_support: tuple[int, ...], other_support: tuple[int, ...]
 ) -> Floats | None:
-    """The other's mixture over `others` to which all of `own` are best responses."""
-    size = len(own)
+    """The other's mixture over `other_support` to which all of `own_support` are best responses."""
+    size = len(own_support)
     system = np.zeros((size + 1, size + 1))
-    system[:size, :size] = returns[np.ix_(own, others)]
+    system[:size, :size] = returns[np.ix_(own_support, other_support)]
     system[:size, size] = -1
     system[size, :size] = 1
     if np.linalg.matrix_rank(system) <= size:
         return None
     solution = np.linalg.solve(system, np.eye(1, size + 1, size)[0])
     mixture = np.zeros(returns.shape[1])
-    mixture[list(others)] = solution[:size]
+    mixture[list(other_support)] = solution[:size]
     if np.any(solution[:size] <= TOLERANCE):
         return None
     if np.any(returns @ mixture > solution[size] + TOLERANCE):
@@ -401,9 +404,9 @@ def optimal_joint_policy(
     answering = max(seats, key=counts.__getitem__)
     num_plans = math.prod(counts) // counts[answering]
     if num_plans > max_plans:
-        known = f"{about(num_plans)} combinations of plans of all seats but one"
+        size = f"{about(num_plans)} combinations of plans of all seats but one"
         hint = "use iterated_best_response, which finds a local optimum"
-        raise too_large(game, known, f"max_plans={max_plans}", hint)
+        raise too_large(game, size, f"max_plans={max_plans}", hint)
     any_plan = [
         np.zeros(int(tree.columns[answering].stop - tree.columns[answering].start))
     ]
@@ -437,8 +440,8 @@ def iterated_best_response(
     if num_starts < 1:
         raise ValueError(f"want num_starts of 1 or more, got {num_starts}")
     rng = random.Random(seed)
-    found = [_climb(tree, _random_plans(tree, rng)) for _ in range(num_starts)]
-    value, policy = max(found, key=lambda pair: pair[0])
+    local_optima = [_climb(tree, _random_plans(tree, rng)) for _ in range(num_starts)]
+    value, policy = max(local_optima, key=lambda pair: pair[0])
     return JointPolicy(value, tree.table(policy))
 
 

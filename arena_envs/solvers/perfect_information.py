@@ -180,9 +180,9 @@ class PerfectInformation:
         try:
             return find(state, math.inf if depth is None else depth)
         except RecursionError:
-            known = f"up to {self._search.game.max_turns} turns in an episode"
+            size = f"up to {self._search.game.max_turns} turns in an episode"
             limit = "as many as sys.getrecursionlimit() has room for"
-            raise too_large(self._search.game, known, limit) from None
+            raise too_large(self._search.game, size, limit) from None
 
 
 class _AlphaBeta:
@@ -230,12 +230,12 @@ class _AlphaBeta:
         bound = value - slack if first else value + slack
         beyond = math.nextafter(bound, -math.inf if first else math.inf)
         window = (beyond, bound) if first else (bound, beyond)
-        found = []
+        actions = []
         for action in game.legal_actions(state):
             reached = self._value(game.apply(state, action), *window, horizon - 1)
             if reached >= bound if first else reached <= bound:
-                found.append(action)
-        return found
+                actions.append(action)
+        return actions
 
     def _value(self, state: Any, alpha: float, beta: float, horizon: float) -> float:
         """The value, or a bound of it on the side where it leaves alpha to beta."""

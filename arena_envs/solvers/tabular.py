@@ -92,27 +92,29 @@ class Tree:
     """
 
     def __init__(self, game: AnyGame, max_states: int = MAX_STATES) -> None:
-        found = Enumeration(game, max_states)
+        enumeration = Enumeration(game, max_states)
         self.num_players = game.num_players
-        self.num_nodes = len(found.players)
-        layer = found.layers()
+        self.num_nodes = len(enumeration.players)
+        layer = enumeration.layers()
         node_order = np.argsort(layer, kind="stable")
         rank = np.argsort(node_order)
-        layer, infoset = layer[node_order], np.array(found.infosets)[node_order]
-        self.players: Ints = np.array(found.players)[node_order]
+        layer, infoset = layer[node_order], np.array(enumeration.infosets)[node_order]
+        self.players: Ints = np.array(enumeration.players)[node_order]
         self.payoffs = np.zeros((self.num_nodes, self.num_players))
-        self.payoffs[rank[np.array(found.players) == TERMINAL]] = found.payoffs
+        self.payoffs[rank[np.array(enumeration.players) == TERMINAL]] = (
+            enumeration.payoffs
+        )
 
-        depths = np.zeros(len(found.keys), np.intp)
+        depths = np.zeros(len(enumeration.keys), np.intp)
         depths[infoset[infoset >= 0]] = layer[infoset >= 0]
-        seats = np.array([seat for seat, _ in found.keys], np.intp)
+        seats = np.array([seat for seat, _ in enumeration.keys], np.intp)
         order = np.lexsort((depths, seats))
-        self.keys: list[Key] = [found.keys[i] for i in order]
-        self.states: list[Any] = [found.states[i] for i in order]
-        widths = [len(found.actions[i]) for i in order]
+        self.keys: list[Key] = [enumeration.keys[i] for i in order]
+        self.states: list[Any] = [enumeration.states[i] for i in order]
+        widths = [len(enumeration.actions[i]) for i in order]
         self.widths: Ints = np.array(widths, np.intp)
         self.offsets: Ints = np.append(0, np.cumsum(self.widths)).astype(np.intp)
-        self._add_edges(found, rank, np.append(np.argsort(order), -1)[infoset])
+        self._add_edges(enumeration, rank, np.append(np.argsort(order), -1)[infoset])
 
         self.layers = self._group_layers(layer)
         ends = np.searchsorted(seats[order], np.arange(self.num_players + 1))
@@ -161,16 +163,16 @@ class Tree:
         values, ends = policy.tolist(), self.offsets.tolist()
         return {key: values[ends[i] : ends[i + 1]] for i, key in enumerate(self.keys)}
 
-    def _add_edges(self, found: Enumeration, rank: Ints, infoset: Ints) -> None:
-        source = rank[np.array(found.source, np.intp)]
+    def _add_edges(self, enumeration: Enumeration, rank: Ints, infoset: Ints) -> None:
+        source = rank[np.array(enumeration.source, np.intp)]
         order = np.argsort(source, kind="stable")
         self.source: Ints = source[order]
-        self.target: Ints = rank[np.array(found.target, np.intp)][order]
+        self.target: Ints = rank[np.array(enumeration.target, np.intp)][order]
         self.by_target = np.argsort(self.target, kind="stable")
         self.sorted_source = self.source[self.by_target]
-        self.chance = np.array(found.chance)[order]
+        self.chance = np.array(enumeration.chance)[order]
         first = self.offsets[infoset[self.source]]
-        column = first + np.array(found.slots, np.intp)[order]
+        column = first + np.array(enumeration.slots, np.intp)[order]
         decided = infoset[self.source] >= 0
         self.column: Ints = np.where(decided, column, self.num_columns)
 
