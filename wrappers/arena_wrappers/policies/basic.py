@@ -30,6 +30,7 @@ from arena_wrappers.prompts import (
     parse_reply,
     reply_format_named,
 )
+from arena_wrappers.prompts.formats import UNFINISHED
 from arena_wrappers.records import Generation, Turn
 
 wrong = errors(__name__)
@@ -84,6 +85,7 @@ class TurnRequest:
 # what a model may send in place of text, and what is said of it
 INSTEAD: dict[Instead, str] = {
     "empty": "The reply is empty.",
+    "reasoning": UNFINISHED,
     "refusal": "The model refused to reply.",
     "tool_call": "The reply is a tool call and has no text.",
     "content_filter": "A content filter removed the reply.",
@@ -104,9 +106,9 @@ class Reply:
         error: why there is no reply, such as a server that fails; None if there is one. An
             episode without a reply is lost, see `Episode.lost`.
         timed_out: whether there is no reply because it took too long.
-        instead: why the model sent no text: `"empty"`, `"refusal"`, `"tool_call"`,
-            `"content_filter"`, or `"context_length"` for a prompt beyond its context; None if
-            it sent text. Such a reply is invalid.
+        instead: why the model sent no text: `"empty"`, `"reasoning"` (nothing else), `"refusal"`,
+            `"tool_call"`, `"content_filter"`, or `"context_length"` for a prompt beyond its
+            context; None if it sent text. Such a reply is invalid.
         entropies: entropy of the distribution of each reply token, in nats.
         generations: the calls of models that led to it, where there were several.
     """
