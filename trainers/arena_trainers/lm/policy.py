@@ -37,11 +37,12 @@ from arena_trainers.lm.prompt_file import (
     read_prompt_file,
 )
 from arena_wrappers.policies import Reply, TurnRequest
-from arena_wrappers.prompts import Message, PromptOptions
+from arena_wrappers.prompts import DATE, Message, PromptOptions
 
 wrong = errors(__name__)
 
 MAX_MEMO = 50_000  # prompts whose token ids are remembered
+CHECKED = 4  # prompts, and replies to each, whose tokens are compared with those of whole texts
 
 
 class LMPolicy:
@@ -57,6 +58,9 @@ class LMPolicy:
         tokenizer: its tokenizer, with a chat template.
         batch_size: most rows in one forward pass; None for all.
         chat_template_kwargs: passed to the chat template.
+        reasoning_marks: what begins and what ends the model's reasoning, such as
+            `["<think>", "</think>"]`; empty if it does not reason; None to learn them from the
+            chat template.
         prompt: what the model reads and how its replies are read, in whatever environment
             it plays; None: as the environment says.
         name: how the policy is called in records.
@@ -86,6 +90,7 @@ class LMPolicy:
         *,
         batch_size: int | None = None,
         chat_template_kwargs: dict[str, Any] | None = None,
+        reasoning_marks: Sequence[str] | None = None,
         prompt: PromptOptions | None = None,
         name: str = "lm",
         context: GenerateContext | None = None,
@@ -93,11 +98,18 @@ class LMPolicy:
         **sampling: Any,
     ) -> None:
         self.chat_template_kwargs = chat_template_kwargs or {}
-        check_sampling({"chat_template_kwargs": self.chat_template_kwargs})
+        self.reasoning_marks = reasoning_marks
+        check_sampling(self._of_the_template)
         refuse_prompt_tuning(model)
         self.tokenizer = tokenizer
         self.name, self.prompt, self.batch_size = name, prompt, batch_size
-        self.chat = Chat(tokenizer, known_ends(model), chat_template_kwargs)
+        self.chat = Chat(
+            tokenizer,
+            known_ends(model),
+            chat_template_kwargs,
+            reasoning_marks,
+            DATE if prompt is None else prompt.date,
+        )
         self.eos_ids = self.chat.end_ids
         if not self.eos_ids:
             raise wrong(
@@ -110,6 +122,7 @@ class LMPolicy:
         if backend is not None:
             self.backend = backend
         self._memo: dict[tuple[str, ...], list[int]] = {}
+        self._is_checked = False
         self._texts: dict[tuple[int, ...], str] = {}
 
     def run_on(
@@ -178,8 +191,16 @@ class LMPolicy:
 
     def prompt_json(self) -> str:
         """The content of `arena_prompt.json`."""
-        chat = {"chat_template_kwargs": self.chat_template_kwargs}
-        return prompt_json(self.prompt, {**self.sampling.options, **chat})
+        return prompt_json(
+            self.prompt, {**self.sampling.options, **self._of_the_template}
+        )
+
+    @property
+    def _of_the_template(self) -> dict[str, Any]:
+        options: dict[str, Any] = {"chat_template_kwargs": self.chat_template_kwargs}
+        if self.reasoning_marks is not None:
+            options["reasoning_marks"] = list(self.reasoning_marks)
+        return options
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
         size = self.batch_size or max(len(requests), 1)
@@ -218,9 +239,15 @@ class LMPolicy:
         """
         if self.sampling.temperature == 0:
             raise ValueError("a policy at temperature 0 has no action probabilities")
+        if not self._is_checked:
+            for request in requests[:CHECKED]:
+                for text in request.legal[:CHECKED]:
+                    self.chat.check_reply(request.messages, request.wrap(text))
+            self._is_checked = True
+        prompts = [self.prompt_ids(request) for request in requests]
         rows = [
-            (self.prompt_ids(request), self.chat.ids(request.wrap(text)))
-            for request in requests
+            (prompt, self.chat.reply_ids(prompt, request.wrap(text)))
+            for prompt, request in zip(prompts, requests, strict=True)
             for text in request.legal
         ]
         scores: list[float] = []
@@ -242,18 +269,17 @@ class LMPolicy:
         if len(request.context_ids) > 0:
             context = request.context_ids
             return [*context, *self.chat.continuation(context, request.messages)]
-        key = tuple(
-            text for m in request.messages for text in (m["role"], m["content"])
-        )
+        said = (text for m in request.messages for text in (m["role"], m["content"]))
+        key = (request.date, *said)
         if key not in self._memo:
             if len(self._memo) >= MAX_MEMO:
                 self._memo.clear()
-            self._memo[key] = self.encode(request.messages)
+            self._memo[key] = self.encode(request.messages, request.date)
         return self._memo[key]
 
-    def encode(self, messages: Sequence[Message]) -> list[int]:
-        """Token ids of a prompt that is given as messages."""
-        return self.chat.encode(messages)
+    def encode(self, messages: Sequence[Message], date: str | None = None) -> list[int]:
+        """Token ids of a prompt that is given as messages; see `Chat.encode`."""
+        return self.chat.encode(messages, date)
 
     def _reply(
         self,
@@ -271,7 +297,7 @@ class LMPolicy:
             text = self.tokenizer.decode(list(spoken), skip_special_tokens=False)
             self._texts[spoken] = str(text)
         return Reply(
-            text=self._texts[spoken],
+            text=self.chat.readable_reply(prompt, self._texts[spoken]),
             prompt_ids=prompt,
             token_ids=ids,
             logprobs=logprobs,
@@ -284,7 +310,8 @@ def sampling_of(args: Any) -> dict[str, Any]:
     """The arguments of `LMPolicy` that are settings of TRL."""
     names = ("temperature", "top_k", "top_p", "repetition_penalty")
     given = {name: getattr(args, name) for name in (*names, "chat_template_kwargs")}
-    return {**given, "min_p": args.min_p or 0.0}
+    marks = getattr(args, "reasoning_marks", None)  # not of TRL's own settings
+    return {**given, "min_p": args.min_p or 0.0, "reasoning_marks": marks}
 
 
 def learner_of(trainer: Any, **options: Any) -> LMPolicy:

@@ -50,6 +50,7 @@ def load(argument: str, **options: Any) -> ChatAPIPolicy:
     if own:
         if kwargs := own.pop("chat_template_kwargs", None):
             fields["chat_template_kwargs"] = kwargs
+        own.pop("reasoning_marks", None)
         sampling = dict(Sampling(**own).options)
         limits = {"max_tokens": sampling.pop("max_new_tokens")}
         given = limits | {"temperature": sampling.pop("temperature")} | given

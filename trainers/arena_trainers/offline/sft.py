@@ -31,7 +31,7 @@ from arena_trainers.lm.backends.scoring import (
     default_max_tokens,
     positions,
 )
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm.policy import CHECKED, LMPolicy
 from arena_trainers.offline.batches import WholeSteps, labelled_batch, left_batch
 from arena_trainers.offline.protocol import Given, RowTrainer
 from arena_trainers.options import errors
@@ -172,6 +172,8 @@ def warm_start(
     if not examples:
         raise ValueError("want examples to imitate, got none")
     model: Any = policy.model
+    for example in examples[:CHECKED]:
+        policy.chat.check_reply(example.messages, example.reply)
     rows = [_row(policy, example) for example in examples]
     longest = max(len(row["input_ids"]) for row in rows)
     cut = {"checkpointing": checkpointing}
@@ -202,7 +204,7 @@ def warm_start(
 def _row(policy: LMPolicy, example: Example) -> dict[str, list[int]]:
     """Token ids, and labels of the reply and of the token that ends it."""
     prompt = policy.encode(example.messages)
-    reply = [*policy.chat.ids(example.reply), policy.eos_ids[0]]
+    reply = [*policy.chat.reply_ids(prompt, example.reply), policy.eos_ids[0]]
     return {
         "input_ids": prompt + reply,
         "labels": [IGNORED] * len(prompt) + reply,

@@ -1252,8 +1252,9 @@ def reference_logprobs(
             turns_at(trainer, [row.place for row in rows])
         ):
             if record is not None:
-                told = policy.encode(messages(game, state, record.seat, options))
-                asked[i] = TrainingRow(told, rows[i].completion_ids, None, 0.0)
+                prompt = messages(game, state, record.seat, options)
+                prompt_ids = policy.encode(prompt, options.date)
+                asked[i] = TrainingRow(prompt_ids, rows[i].completion_ids, None, 0.0)
         batch = row_tensors(asked, trainer)
     model, own = trainer.ref_model, trainer.accelerator.unwrap_model(trainer.model)
     with ExitStack() as stack:

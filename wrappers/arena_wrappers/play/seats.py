@@ -385,6 +385,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
             seed=self._rng.getrandbits(63),
             reply_format=prompt.reply_format,
             turns=self._turns,
+            date=prompt.date,
         )
         (reply,) = ask(policy, [request], None, "raise")
         read = reply.invalid or prompt.parse(game, state, reply.text, request.legal)

@@ -22,6 +22,7 @@ from arena_envs.doors import Door, expression
 from arena_envs.game import AnyGame
 from arena_envs.hostile import break_markup
 from arena_wrappers.prompts import (
+    DATE,
     Instead,
     InvalidReply,
     Message,
@@ -53,6 +54,7 @@ class TurnRequest:
         seed: seed of all random choices of this turn.
         reply_format: name of the reply format.
         turns: all turns of the episode so far, of every seat; for agents, which see their own.
+        date: the day that the prompt says is today, where a chat template asks for it.
     """
 
     episode: int
@@ -66,6 +68,7 @@ class TurnRequest:
     seed: int
     reply_format: str = "bare"
     turns: Sequence[Turn] = field(default=(), repr=False)
+    date: str = DATE
 
     @classmethod
     def at(
@@ -75,7 +78,8 @@ class TurnRequest:
         seat, shape = game.current_player(state), options.reply_format
         legal = [game.action_text(state, a) for a in game.legal_actions(state)]
         told = messages(game, state, seat, options)
-        return cls(0, 0, seat, game, state, told, (), legal, seed, shape)
+        head = (0, 0, seat, game, state, told, (), legal, seed, shape)
+        return cls(*head, date=options.date)
 
     def wrap(self, action_text: str) -> str:
         """The reply that names this action in the reply format."""
@@ -200,6 +204,7 @@ def addressed(request: TurnRequest, policy: Policy) -> TurnRequest:
         messages=messages(request.game, request.state, request.seat, options),
         context_ids=(),
         reply_format=options.reply_format,
+        date=options.date,
     )
 
 

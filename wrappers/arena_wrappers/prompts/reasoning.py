@@ -71,6 +71,11 @@ def opening_at_end(text: str) -> str:
     return ""
 
 
+def has_opening(text: str) -> bool:
+    """Whether a mark that opens reasoning occurs in a text."""
+    return any(opening.search(text) for opening, _ in _FAMILIES)
+
+
 def names_marks(text: str) -> bool:
     """Whether one of these marks occurs in a text, such as the source of a chat template."""
     return any(mark.search(text) for family in _FAMILIES for mark in family)
