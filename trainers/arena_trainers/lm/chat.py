@@ -200,14 +200,21 @@ class Chat:
             )
             return encoded
 
+        spelt: list[list[int]] = []
         for context in (end, *_CONTEXTS):
             before, whole = ids(context), ids(context + text)
             behind = whole[len(before) :]
-            is_cut = whole[: len(before)] == before
-            # else the text's first token holds the end of the prompt as well
-            spelt = self._decoded([*tail, *behind])
-            if is_cut and (context == end or spelt == end + text):
+            if whole[: len(before)] != before:
+                continue  # a token holds the end of the context and the beginning of the text
+            if context == end:
                 return behind
+            shown = self._decoded([*tail, *behind])
+            if shown == end + text:
+                return behind
+            if shown.split() == f"{end} {text}".split():
+                spelt.append(behind)  # tokens of words, which show a blank between them
+        if spelt:
+            return spelt[0]
         raise ValueError(
             f"the tokenizer of {self._name} cannot write {text!r} behind the end of its "
             f"prompt, {end!r}; use a model whose chat template ends the prompt otherwise"

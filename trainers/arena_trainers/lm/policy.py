@@ -3,7 +3,7 @@
 `learner_of` makes one of the model that a trainer of TRL's trains.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from arena_trainers.lm.prompt_file import (
 )
 from arena_wrappers.policies import Reply, TurnRequest
 from arena_wrappers.prompts import DATE, Message, PromptOptions
+from arena_wrappers.records import Turn
 
 wrong = errors(__name__)
 
@@ -239,11 +240,8 @@ class LMPolicy:
         """
         if self.sampling.temperature == 0:
             raise ValueError("a policy at temperature 0 has no action probabilities")
-        if not self._is_checked:
-            for request in requests[:CHECKED]:
-                for text in request.legal[:CHECKED]:
-                    self.chat.check_reply(request.messages, request.wrap(text))
-            self._is_checked = True
+        if requests:
+            self.check_scored(requests, requests[0].wrap)
         prompts = [self.prompt_ids(request) for request in requests]
         rows = [
             (prompt, self.chat.reply_ids(prompt, request.wrap(text)))
@@ -263,6 +261,25 @@ class LMPolicy:
             total = float(mass.sum())
             results.append(((mass / total).tolist(), max(0.0, 1.0 - total)))
         return results
+
+    def check_scored(
+        self, turns: Sequence[TurnRequest | Turn], wrap: Callable[[str], str]
+    ) -> None:
+        """Compares what is scored with the tokens of whole texts: a few replies, once.
+
+        Args:
+            turns: with prompts and the texts of legal actions.
+            wrap: the reply that names an action.
+
+        Raises:
+            ValueError: they differ, see `Chat.check_reply`.
+        """
+        if self._is_checked or not turns:
+            return
+        for turn in turns[:CHECKED]:
+            for text in turn.legal[:CHECKED]:
+                self.chat.check_reply(turn.messages, wrap(text))
+        self._is_checked = True
 
     def prompt_ids(self, request: TurnRequest) -> list[int]:
         """Token ids of the prompt, the generation prompt included."""

@@ -106,12 +106,8 @@ def stated_marks(marks: Sequence[str], render: Render, asked: str) -> ReasoningM
             template raises.
         asked: the content of a user message, which the texts are searched for.
     """
-    header = _header(render, asked)
-    if not marks:
-        return ReasoningMarks(header=header)
-    opening, closing = marks
-    is_reasoning = opening in header and closing in header
-    header = "" if is_reasoning else header
+    opening, closing = marks or (OPENING, CLOSING)
+    header = _header(render, asked, opening)
     return ReasoningMarks(opening, closing, f"\n{closing}\n\n", header)
 
 
@@ -138,19 +134,16 @@ def learned_marks(
             opening, closing = _opening(before, prompt), between.strip()
             if not opening or not closing:
                 raise ValueError(_not_understood(name, f"{before!r}, {between!r}"))
-            header = _header(render, asked)
-            is_reasoning = opening in header
-            header = "" if is_reasoning else header
+            header = _header(render, asked, opening)
             return ReasoningMarks(opening, closing, between, header)
-    header, extra = _header(render, asked), _opened(render, asked, prompt)
     if opening := opening_at_end(prompt):
-        closing = _closing_of(opening)
-        return ReasoningMarks(opening, closing, f"\n{closing}\n\n", header)
+        return stated_marks([opening, _closing_of(opening)], render, asked)
+    extra = _opened(render, asked, prompt)
     if _LAST_MARK.search(extra) and not has_opening(extra):
         raise ValueError(_not_understood(name, f"the prompt ends with {extra!r}"))
     if _READS_REASONING.search(template) and not names_marks(template):
         raise ValueError(_not_understood(name, "it reads reasoning and shows none"))
-    return ReasoningMarks(header=header)
+    return stated_marks([], render, asked)
 
 
 def _messages_with_reasoning() -> Iterator[dict[str, Any]]:
@@ -182,25 +175,36 @@ def _opening(before: str, prompt: str) -> str:
 
 def _plain(render: Render, asked: str) -> str:
     """What the template writes from a user message to a reply without reasoning."""
-    reply = {"role": "assistant", "content": ANSWER}
-    text = _after(asked, render([_user(asked), reply], False) or "")
+    text = _rendered_reply(render, asked)
     return text.partition(ANSWER)[0] if ANSWER in text else ""
 
 
-def _header(render: Render, asked: str) -> str:
-    """What it writes from the generation prompt to a reply without reasoning."""
+def _rendered_reply(render: Render, asked: str) -> str:
+    """What it writes from a user message on, if a reply without reasoning follows."""
+    reply = {"role": "assistant", "content": ANSWER}
+    return _after(asked, render([_user(asked), reply], False) or "")
+
+
+def _header(render: Render, asked: str, opening: str) -> str:
+    """What it writes from the generation prompt to a reply without reasoning.
+
+    Args:
+        render: as for `stated_marks`.
+        asked: as for `stated_marks`.
+        opening: the mark that begins reasoning. Reasoning that is empty is left out.
+    """
     prompt = _after(asked, render([_user(asked)], True) or "")
     before = _plain(render, asked)
-    if not before.startswith(prompt):
+    if not before.startswith(prompt) or prompt.rstrip().endswith(opening):
         return ""
     header = before[len(prompt) :]
-    # reasoning that is empty may as well be left out
-    return "" if has_opening(header) else header
+    return "" if opening in header or has_opening(header) else header
 
 
 def _opened(render: Render, asked: str, prompt: str) -> str:
     """The end of the generation prompt that the template does not write before replies."""
     before = _plain(render, asked)
+    after = _rendered_reply(render, asked).partition(ANSWER)[2]
     same = next(
         (
             i
@@ -209,7 +213,8 @@ def _opened(render: Render, asked: str, prompt: str) -> str:
         ),
         min(len(before), len(prompt)),
     )
-    return prompt[same:]
+    extra = prompt[same:]
+    return "" if extra.strip() in after else extra
 
 
 def _closing_of(opening: str) -> str:
