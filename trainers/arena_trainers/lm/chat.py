@@ -80,15 +80,8 @@ class Chat:
         self._in_parts, self._has_system = False, True
         self.marks: ReasoningMarks = ReasoningMarks()  # until they are known
         asked: Message = {"role": "user", "content": _ASKED}
-        if not self._shows(asked):
-            self._in_parts = True
-            if not self._shows(asked):
-                try:
-                    self._text([asked], prompt=True)
-                    reason = "it drops the text"
-                except (TemplateError, TypeError) as error:
-                    reason = str(error)
-                raise wrong("no_user", name=self._name, reason=reason)
+        self._in_parts = not self._shows(asked)
+        self._refuse_silence(asked)
         self._has_system = self._shows({"role": "system", "content": _RULES}, asked)
         final, middle = self._endings()
         ends = [final, tokenizer.eos_token_id, *known_ends]
@@ -255,6 +248,20 @@ class Chat:
     @property
     def _name(self) -> str:
         return repr(self.tokenizer.name_or_path or type(self.tokenizer).__name__)
+
+    def _refuse_silence(self, asked: Message) -> None:
+        """Raises ValueError if the template does not show user messages."""
+        if self._shows(asked):
+            return
+        try:
+            self._text([asked], prompt=True)
+            reason = "it drops the text"
+        except (TemplateError, TypeError) as error:
+            reason = str(error)
+        raise ValueError(
+            f"want a chat template that shows user messages; that of {self._name} does not "
+            f"({reason}); use the instruct version of the model"
+        )
 
     def _shows(self, *messages: Message) -> bool:
         """True if all of these messages can be read in the prompt."""

@@ -104,13 +104,9 @@ class LMPolicy:
         refuse_prompt_tuning(model)
         self.tokenizer = tokenizer
         self.name, self.prompt, self.batch_size = name, prompt, batch_size
-        self.chat = Chat(
-            tokenizer,
-            known_ends(model),
-            chat_template_kwargs,
-            reasoning_marks,
-            DATE if prompt is None else prompt.date,
-        )
+        date = DATE if prompt is None else prompt.date
+        template = chat_template_kwargs, reasoning_marks, date
+        self.chat = Chat(tokenizer, known_ends(model), *template)
         self.eos_ids = self.chat.end_ids
         if not self.eos_ids:
             raise wrong(

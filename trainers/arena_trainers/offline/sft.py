@@ -172,9 +172,7 @@ def warm_start(
     if not examples:
         raise ValueError("want examples to imitate, got none")
     model: Any = policy.model
-    for example in examples[:CHECKED]:
-        policy.chat.check_reply(example.messages, example.reply)
-    rows = [_row(policy, example) for example in examples]
+    rows = _rows(policy, examples)
     longest = max(len(row["input_ids"]) for row in rows)
     cut = {"checkpointing": checkpointing}
     max_tokens = max_tokens or default_max_tokens(model, model.device, **cut)
@@ -199,6 +197,13 @@ def warm_start(
         if checkpointing:
             model.gradient_checkpointing_disable()
     return steps.losses
+
+
+def _rows(policy: LMPolicy, examples: Sequence[Example]) -> list[dict[str, list[int]]]:
+    """`_row` of each example; raises ValueError where tokens are not those of whole texts."""
+    for example in examples[:CHECKED]:
+        policy.chat.check_reply(example.messages, example.reply)
+    return [_row(policy, example) for example in examples]
 
 
 def _row(policy: LMPolicy, example: Example) -> dict[str, list[int]]:

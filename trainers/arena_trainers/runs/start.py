@@ -312,15 +312,12 @@ def make_start(
 
     saved = model.dtype
     model.to(args.device).float()  # half precision loses such small updates
-    chat: Any = args.chat_template_kwargs  # of TRL, which also takes JSON
+    of_template: dict[str, Any] = {
+        name: getattr(args, name)
+        for name in ("chat_template_kwargs", "reasoning_marks")
+    }
     warm_start(
-        LMPolicy(
-            model,
-            tokenizer,
-            chat_template_kwargs=chat,
-            reasoning_marks=args.reasoning_marks,
-            prompt=args.prompt,
-        ),
+        LMPolicy(model, tokenizer, prompt=args.prompt, **of_template),
         _examples(job, args, plans),
         num_steps=job.warm_start_steps,
         learning_rate=job.warm_start_learning_rate,
