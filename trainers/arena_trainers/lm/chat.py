@@ -9,7 +9,7 @@ otherwise at its beginning.
 """
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -340,7 +340,7 @@ class Chat:
         shown = safe if self._has_system else _without_system(safe)
         return self._applied([self._as_template_reads(m) for m in shown], prompt, date)
 
-    def _as_template_reads(self, message: Message) -> dict[str, Any]:
+    def _as_template_reads(self, message: Mapping[str, Any]) -> dict[str, Any]:
         role, text = message["role"], message["content"]
         if role == "assistant":
             text = self.marks.written(text)
@@ -365,7 +365,7 @@ class Chat:
                 text = text.replace(token, f"{token[0]} {token[1:]}")
         return text
 
-    def _probe(self, messages: Sequence[dict[str, Any]], prompt: bool) -> str | None:
+    def _probe(self, messages: Sequence[Mapping[str, Any]], prompt: bool) -> str | None:
         """The text of messages that may have further fields; None if the template raises."""
         given = [
             {
@@ -386,10 +386,8 @@ class Chat:
         asked: Message = {"role": "user", "content": _ASKED}
         reply: Message = {"role": "assistant", "content": _STAND_IN}
         rules: Message = {"role": "system", "content": _RULES}
-        texts = [
-            self._probe([asked], True),
-            self._probe([rules, asked, reply, asked], True),
-        ]
+        conversations = ([asked], [rules, asked], [asked, reply, asked])
+        texts = [self._probe(messages, True) for messages in conversations]
         template = "".join(_texts_of(self._template))
         written = {i for text in texts if text for i in self.ids(text)} | {
             *self.end_ids

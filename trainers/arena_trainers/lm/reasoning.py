@@ -6,7 +6,7 @@ with reasoning, which is given in each of the forms that templates read.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ _READS_REASONING = re.compile(
     rf"\.(?:{'|'.join(FIELDS)})\b|['\"](?:{'|'.join(FIELDS)})['\"]"
 )
 
-Render = Callable[[Sequence[dict[str, Any]], bool], str | None]
+Render = Callable[[Sequence[Mapping[str, Any]], bool], str | None]
 
 
 @dataclass(frozen=True)
