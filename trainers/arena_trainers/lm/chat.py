@@ -170,6 +170,12 @@ class Chat:
         opened = self.marks.opened_by(self._decoded(self._tail(prompt_ids)))
         return self.marks.readable(f"{opened}{text}")
 
+    def reply_text(self, prompt_ids: Sequence[int], token_ids: Sequence[int]) -> str:
+        """The readable text of a reply's tokens, without the token that ends it."""
+        is_whole = len(token_ids) > 0 and token_ids[-1] in self.end_ids
+        spoken = token_ids[:-1] if is_whole else token_ids
+        return self.readable_reply(prompt_ids, self._decoded(spoken))
+
     def _tail(self, prompt_ids: Sequence[int]) -> tuple[int, ...]:
         """The last tokens of a prompt, from an added one on if there is one."""
         tail = tuple(prompt_ids[-TAIL:])
