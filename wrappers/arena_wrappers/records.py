@@ -77,7 +77,7 @@ class Turn:
         policy: name of the policy that replied.
         messages: the prompt.
         legal: canonical texts of the legal actions.
-        reply: the raw reply.
+        reply: the raw reply; it begins with the mark of reasoning that its prompt has opened.
         action: the action that was played; None if the reply was invalid and none was
             drawn for it.
         invalid: why the reply was no action: `"format"`, `"illegal"`, `"ambiguous"`,

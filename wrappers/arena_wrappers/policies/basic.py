@@ -102,7 +102,8 @@ class Reply:
     """The reply of a policy.
 
     Attributes:
-        text: the raw reply.
+        text: the raw reply. Its reasoning has marks of `arena_wrappers.prompts.reasoning`; it
+            begins with one if the prompt has opened the reasoning.
         prompt_ids: token ids of the prompt that the model read.
         token_ids: token ids of the reply, with its end token.
         logprobs: log-probability of each reply token under the sampling distribution.
