@@ -74,6 +74,7 @@ class Chat:
         self._template = str(tokenizer.get_chat_template())
         self._control: list[str] = []  # none while the template is tried out
         self._replies: dict[tuple[Any, ...], list[int]] = {}
+        self._opened: dict[tuple[int, ...], str] = {}  # by the end of a prompt
         self._added: dict[int, str] = {
             i: str(token) for i, token in tokenizer.added_tokens_decoder.items()
         }
@@ -167,8 +168,12 @@ class Chat:
 
         Where the prompt opens the reasoning, the text begins with that mark.
         """
-        opened = self.marks.opened_by(self._decoded(self._tail(prompt_ids)))
-        return self.marks.readable(f"{opened}{text}")
+        tail = self._tail(prompt_ids)
+        if tail not in self._opened:
+            if len(self._opened) >= MAX_MEMO:
+                self._opened.clear()
+            self._opened[tail] = self.marks.opened_by(self._decoded(tail))
+        return self.marks.readable(f"{self._opened[tail]}{text}")
 
     def reply_text(self, prompt_ids: Sequence[int], token_ids: Sequence[int]) -> str:
         """The readable text of a reply's tokens, without the token that ends it."""
