@@ -132,6 +132,15 @@ def test_a_legal_reply_closes_the_reasoning_that_the_prompt_opens(saying):
     assert env.options_of(0).parse(env.env.game, env.env.game_state, whole) == 1
 
 
+def test_reasoning_that_a_prompt_opens_by_several_tokens_is_seen(stand_in):
+    template = CHATML.replace(
+        "assistant\n{% endif", "assistant<|channel|>analysis<|message|>{% endif"
+    )
+    chat = Chat(stand_in.tokenizer_of(template))
+    text = chat.readable_reply(chat.encode(ASKED), "I bet.")
+    assert text == "<|channel|>analysis<|message|>I bet."
+
+
 def test_a_reply_in_a_channel_has_the_header_of_the_template(stand_in):
     chat = Chat(stand_in.tokenizer_of(stand_in.TEMPLATES["gptoss"]))
     ids = chat.reply_ids(chat.encode(ASKED), "bet")

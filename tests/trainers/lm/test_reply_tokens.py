@@ -12,10 +12,11 @@ from tokenizers import (
 from transformers import PreTrainedTokenizerFast
 
 import arena_envs
-from arena_trainers.data import Example
+from arena_trainers.data import Example, columns, select
 from arena_trainers.lm import Chat, LMPolicy
 from arena_trainers.offline.sft import warm_start
 from arena_trainers.runs import tiny_model
+from arena_wrappers import PromptWrapper, play
 from arena_wrappers.policies import TurnRequest
 from arena_wrappers.prompts import PromptOptions
 
@@ -81,6 +82,20 @@ def test_a_reply_has_the_tokens_that_the_template_gives_it(scheme, template, rep
     scored = [*prompt, *chat.reply_ids(prompt, reply)]
     assert scored == wanted[: len(scored)]
     chat.check_reply(ASKED, reply)
+
+
+@pytest.mark.parametrize("scheme", ["legacy", "first", "always"])
+def test_rows_of_episodes_without_tokens_have_those_of_the_template(scheme):
+    tokenizer = tokenizer_of(scheme, ZEPHYR)
+    env = PromptWrapper(arena_envs.make("kuhn_poker"), "bare", rules=False)
+    row = select("wins", play(lambda: env, "random", [0])).rows[0]
+    made = columns(row, Chat(tokenizer))
+    messages = [*made["prompt"], *made["completion"]]
+    whole = tokenizer.apply_chat_template(messages, tokenize=False)
+    wanted = tokenizer.encode(whole, add_special_tokens=False)
+    ids = [*made["prompt_ids"], *made["completion_ids"]]
+    assert ids == wanted[: len(ids)]
+    assert ids[-1] == tokenizer.eos_token_id
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ _STAND_IN = "\u2063reply\u2063"  # invisible separators: in nobody's template
 _ASKED, _RULES = "\u2063asked\u2063", "\u2063rules\u2063"
 _CONTEXTS = ("\n", ":", "x", "<", "")  # of a text that does not stand at a beginning
 _STRFTIME = ("-d", "-m", *"aAbBcdDeFGHIjmMpSTuUVwWxXyYzZ%")  # directives
-TAIL = 16  # tokens of a prompt's end that a reply is encoded behind
+TAIL = 32  # tokens of a prompt's end that a reply is encoded behind
 MAX_MEMO = 50_000  # replies whose token ids are remembered
 
 
@@ -128,20 +128,22 @@ class Chat:
             ValueError: the tokenizer cannot write the reply behind this prompt.
         """
         tail = self._tail(prompt_ids)
-        key = (tail, reply, plain)
-        if key not in self._replies:
+        if (tail, reply, plain) in self._replies:
+            return self._replies[tail, reply, plain]
+        text = self.marks.behind(self.decoded(tail), reply)
+        ids = self.text_ids(prompt_ids, text, plain)
+        if not plain:  # the replies of others are many, and long
             if len(self._replies) >= MAX_MEMO:
                 self._replies.clear()
-            text = self.marks.behind(self._decoded(tail), reply)
-            self._replies[key] = self.text_ids(prompt_ids, text, plain)
-        return self._replies[key]
+            self._replies[tail, reply, plain] = ids
+        return ids
 
     def text_ids(
         self, prompt_ids: Sequence[int], text: str, plain: bool = False
     ) -> list[int]:
         """Token ids of a text behind these tokens; arguments as for `reply_ids`."""
         tail = self._tail(prompt_ids)
-        return self._behind(tail, self._decoded(tail), text, plain)
+        return self._behind(tail, self.decoded(tail), text, plain)
 
     def check_reply(self, messages: Sequence[Message], reply: str) -> None:
         """Compares `reply_ids` with the tokens of the whole text, prompt and reply.
@@ -172,22 +174,23 @@ class Chat:
         if tail not in self._opened:
             if len(self._opened) >= MAX_MEMO:
                 self._opened.clear()
-            self._opened[tail] = self.marks.opened_by(self._decoded(tail))
+            self._opened[tail] = self.marks.opened_by(self.decoded(tail))
         return self.marks.readable(f"{self._opened[tail]}{text}")
 
     def reply_text(self, prompt_ids: Sequence[int], token_ids: Sequence[int]) -> str:
         """The readable text of a reply's tokens, without the token that ends it."""
         is_whole = len(token_ids) > 0 and token_ids[-1] in self.end_ids
         spoken = token_ids[:-1] if is_whole else token_ids
-        return self.readable_reply(prompt_ids, self._decoded(spoken))
+        return self.readable_reply(prompt_ids, self.decoded(spoken))
 
     def _tail(self, prompt_ids: Sequence[int]) -> tuple[int, ...]:
-        """The last tokens of a prompt, from an added one on if there is one."""
+        """The last tokens of a prompt, from the first added one on if there is one."""
         tail = tuple(prompt_ids[-TAIL:])
-        start = max((i for i, t in enumerate(tail) if t in self._added), default=0)
+        start = next((i for i, t in enumerate(tail) if t in self._added), 0)
         return tail[start:]
 
-    def _decoded(self, ids: Sequence[int]) -> str:
+    def decoded(self, ids: Sequence[int]) -> str:
+        """The text of tokens as they stand, special ones visible."""
         text = self.tokenizer.decode(
             list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False
         )
@@ -212,7 +215,7 @@ class Chat:
                 continue  # a token holds the end of the context and the beginning of the text
             if context == end:
                 return behind
-            shown = self._decoded([*tail, *behind])
+            shown = self.decoded([*tail, *behind])
             if shown == end + text:
                 return behind
             if shown.split() == f"{end} {text}".split():

@@ -307,8 +307,7 @@ class LMPolicy:
             if len(self._texts) >= MAX_MEMO:
                 self._texts.clear()
             # special tokens stay visible: a reply that contains one is no action
-            text = self.tokenizer.decode(list(spoken), skip_special_tokens=False)
-            self._texts[spoken] = str(text)
+            self._texts[spoken] = self.chat.decoded(spoken)
         return Reply(
             text=self.chat.readable_reply(prompt, self._texts[spoken]),
             prompt_ids=prompt,
