@@ -91,8 +91,7 @@ class Chat:
         is_end = final is not None and not self._opens_message(middle)
         self._closing = {final, middle} if is_end else set()
         if reasoning_marks is None:
-            told = self._probe, _ASKED, self._template
-            self.marks = learned_marks(*told, self._name)
+            self.marks = learned_marks(self._probe, _ASKED, self._template, self._name)
         else:
             self.marks = stated_marks(reasoning_marks, self._probe, _ASKED)
         self._control = self._control_tokens()
@@ -207,7 +206,7 @@ class Chat:
             )
             return encoded
 
-        spelt: list[list[int]] = []
+        candidates: list[list[int]] = []
         for context in (end, *_CONTEXTS):
             before, whole = ids(context), ids(context + text)
             behind = whole[len(before) :]
@@ -215,13 +214,13 @@ class Chat:
                 continue  # a token holds the end of the context and the beginning of the text
             if context == end:
                 return behind
-            shown = self.decoded([*tail, *behind])
-            if shown == end + text:
+            whole_text = self.decoded([*tail, *behind])
+            if whole_text == end + text:
                 return behind
-            if shown.split() == f"{end} {text}".split():
-                spelt.append(behind)  # tokens of words, which show a blank between them
-        if spelt:
-            return spelt[0]
+            if whole_text.split() == f"{end} {text}".split():
+                candidates.append(behind)  # tokens of words, with a blank between them
+        if candidates:
+            return candidates[0]
         raise ValueError(
             f"the tokenizer of {self._name} cannot write {text!r} behind the end of its "
             f"prompt, {end!r}; use a model whose chat template ends the prompt otherwise"
@@ -381,7 +380,7 @@ class Chat:
 
     def _probe(self, messages: Sequence[Mapping[str, Any]], prompt: bool) -> str | None:
         """The text of messages that may have further fields; None if the template raises."""
-        given = [
+        conversation = [
             {
                 **self._as_template_reads(m),
                 **{k: v for k, v in m.items() if k != "content"},
@@ -391,7 +390,7 @@ class Chat:
             for m in messages
         ]
         try:
-            return self._applied(given, prompt)
+            return self._applied(conversation, prompt)
         except (TemplateError, TypeError, ValueError):
             return None
 
@@ -403,14 +402,13 @@ class Chat:
         conversations = ([asked], [rules, asked], [asked, reply, asked])
         texts = [self._probe(messages, True) for messages in conversations]
         template = "".join(_texts_of(self._template))
-        written = {i for text in texts if text for i in self.ids(text)} | {
-            *self.end_ids
-        }
-        ends = (self.tokenizer.bos_token_id, self.tokenizer.pad_token_id)
+        control_ids = {i for text in texts if text for i in self.ids(text)}
+        bos, pad = self.tokenizer.bos_token_id, self.tokenizer.pad_token_id
+        control_ids |= {*self.end_ids, bos, pad}
         return sorted(
             token
             for i, token in self._added.items()
-            if (i in written or i in ends or token in template)
+            if (i in control_ids or token in template)
             and len(token) > 1
             and not token.isalnum()
             and not token.isspace()

@@ -204,8 +204,8 @@ def _header(render: Render, asked: str, opening: str) -> str:
 def _opened(render: Render, asked: str, prompt: str) -> str:
     """The end of the generation prompt that the template does not write before replies."""
     before = _plain(render, asked)
-    after = _rendered_reply(render, asked).partition(ANSWER)[2]
-    same = next(
+    reply_end = _rendered_reply(render, asked).partition(ANSWER)[2]
+    num_same = next(
         (
             i
             for i, pair in enumerate(zip(before, prompt, strict=False))
@@ -213,8 +213,8 @@ def _opened(render: Render, asked: str, prompt: str) -> str:
         ),
         min(len(before), len(prompt)),
     )
-    extra = prompt[same:]
-    return "" if extra.strip() in after else extra
+    extra = prompt[num_same:]
+    return "" if extra.strip() in reply_end else extra
 
 
 def _closing_of(opening: str) -> str:
