@@ -308,6 +308,9 @@ class GameEnv(AECEnv[str, Any, Any]):
         twin.infos = {agent: info.copy() for agent, info in self.infos.items()}
         return twin
 
+    def __copy__(self) -> "GameEnv":
+        return self.clone()
+
     def render(self) -> Any:
         """The scene that the agent to move sees, see `arena_envs.scenes`; None if printed."""
         agent = self.agent_selection if self.agents else self.possible_agents[0]

@@ -166,7 +166,9 @@ def lm_made_with() -> dict[str, Any]:
     settings: dict[str, Any] = {}
     variants: dict[str, Any] = {}
     for setting in LM_CREDIT:
-        prompt, deals = vars(LM_PROMPTS[setting]), [FIRST_DEAL, *LM_DEALS[setting]]
+        options, deals = vars(LM_PROMPTS[setting]), [FIRST_DEAL, *LM_DEALS[setting]]
+        # its chat template tells no day
+        prompt = {name: value for name, value in options.items() if name != "date"}
         limit = LM_OPTIONS[setting]["max_completion_length"]
         how = {"imitation": IMITATION[setting], "prompt": prompt, "limit": limit}
         settings[setting] = {**how, "deals": deals}

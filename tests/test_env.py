@@ -740,7 +740,7 @@ def pickled(env: GameEnv) -> GameEnv:
     return copied
 
 
-COPIES = [clone, copy.deepcopy, pickled]
+COPIES = [clone, copy.copy, copy.deepcopy, pickled]
 
 
 @pytest.mark.parametrize("copied", COPIES)

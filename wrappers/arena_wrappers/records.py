@@ -77,12 +77,12 @@ class Turn:
         policy: name of the policy that replied.
         messages: the prompt.
         legal: canonical texts of the legal actions.
-        reply: the raw reply.
+        reply: the raw reply; it begins with the mark of reasoning that its prompt has opened.
         action: the action that was played; None if the reply was invalid and none was
             drawn for it.
         invalid: why the reply was no action: `"format"`, `"illegal"`, `"ambiguous"`,
-            `"overlong"`, or `"empty"`, `"refusal"`, `"tool_call"`, `"content_filter"` and
-            `"context_length"` for replies of a model without text. In the last turn of a lost episode `"error"` or
+            `"overlong"`, `"reasoning"`, or `"empty"`, `"refusal"`, `"tool_call"`, `"content_filter"`
+            and `"context_length"` for replies of a model without text. In the last turn of a lost episode `"error"` or
             `"timeout"`. None if it was valid.
         detail: the reason in a sentence, where the reply was invalid.
         rewards: parts of the reward from this turn until the seat's next one, by name.

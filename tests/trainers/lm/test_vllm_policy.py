@@ -47,6 +47,30 @@ def test_prompts_and_sampling_are_those_of_the_models_folder(server, tmp_path):
     assert (request["top_k"], request["return_token_ids"]) == (7, True)
 
 
+def test_reasoning_that_the_servers_template_opens_is_no_answer(
+    server, tmp_path, stand_in
+):
+    template = stand_in.TEMPLATES["deepseek_r1_distill"]
+    tokenizer = stand_in.tokenizer_of(template)
+    tokenizer.save_pretrained(tmp_path)
+    policy = load(server.url, prompt={"reply_format": "bare"})
+
+    def replied(text):
+        asked = [{"role": "user", "content": "Bet?"}]
+        prompt = tokenizer.apply_chat_template(
+            asked, add_generation_prompt=True, return_dict=False
+        )
+        choice = {"finish_reason": "stop", "message": {"content": text}}
+        choice["token_ids"] = tokenizer.encode(text, add_special_tokens=False)
+        answer = json.dumps({"choices": [choice], "prompt_token_ids": prompt})
+        server.behaviour = lambda number: answer
+        (episode,) = play(lambda: make("kuhn_poker"), [policy, "random"], [0])
+        return episode.turns[0].reply, episode.turns[0].invalid
+
+    assert replied("I bet.") == ("<think>\nI bet.", "reasoning")
+    assert replied("Hm.</think>bet") == ("<think>\nHm.</think>bet", None)
+
+
 def test_without_a_folder_the_environment_and_the_server_decide(server):
     request, _ = asked(load(server.url), server)
     assert "max_tokens" not in request

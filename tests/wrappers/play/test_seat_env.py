@@ -1,5 +1,6 @@
 """`SeatEnv`: one seat as a Gymnasium environment, for trainers that know nothing else."""
 
+import copy
 import random
 import runpy
 import warnings
@@ -359,3 +360,18 @@ def test_opponents_see_their_own_earlier_turns(kind):
     ((), ((index, reply, action),)) = seen
     assert (index, action) == (0, 0)
     assert "a1" in reply
+
+
+def test_a_copy_of_a_seat_and_its_original_do_not_meet():
+    env, same = (make_seat_env("bargaining", 1, reply="text") for _ in range(2))
+    for one in (env, same):
+        one.reset(seed=3)
+    twin = copy.copy(env)
+    twin.step("offer 30")
+    twin.reset()
+    twin.action_space.sample()
+    assert env.env.game_state == same.env.game_state
+    assert env.step("offer 20")[1:] == same.step("offer 20")[1:]
+    assert env.env.game_state == same.env.game_state
+    with pytest.raises(TypeError, match=r"copy\.deepcopy"):
+        copy.copy(SeatSession("kuhn_poker"))

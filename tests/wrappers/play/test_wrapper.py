@@ -303,7 +303,7 @@ def test_transcript_keeps_the_attempts_too():
     assert roles == ["user", "assistant", "user", "assistant", "user"]
 
 
-@pytest.mark.parametrize("copied", ["clone", "deepcopy", "pickle"])
+@pytest.mark.parametrize("copied", ["clone", "copy", "deepcopy", "pickle"])
 @pytest.mark.parametrize(
     ("history", "on_invalid"),
     [("state", "forfeit"), ("transcript", "retry"), ("state", "random")],
@@ -313,6 +313,7 @@ def test_a_copy_in_mid_game_continues_identically(
 ):
     copies = {
         "clone": PromptWrapper.clone,
+        "copy": copy.copy,
         "deepcopy": copy.deepcopy,
         "pickle": lambda env: pickle.loads(pickle.dumps(env)),
     }
@@ -337,7 +338,7 @@ def test_a_clone_and_its_original_do_not_meet(tolls):
     )
     env.reset(seed=0)
     roll(env, ["pay 1", "steal"])
-    other = env.clone()
+    other = copy.copy(env)
     before = pickle.dumps(env)
     roll(other, ["pay 1", "steal", "pay 2", "steal", "steal", "steal"])
     assert pickle.dumps(env) == before

@@ -144,7 +144,8 @@ def completion(finish: str = "stop", **message: Any) -> str:
 
 CALL = {"id": "1", "function": {"name": "act", "arguments": "{}"}}
 SILENT = {
-    "empty": completion(reasoning_content="<answer>bet</answer>"),
+    "empty": completion(content="\n"),
+    "reasoning": completion(reasoning_content="<answer>bet</answer>"),
     "refusal": completion(refusal="I cannot gamble"),
     "tool_call": completion("tool_calls", tool_calls=[CALL]),
     "content_filter": completion("content_filter", content=""),
@@ -160,7 +161,8 @@ def test_silence_is_a_reply_that_forfeits_under_its_name(
     (episode,) = kuhn(ChatAPIPolicy("m", endpoint.url), 1)
     assert (episode.lost, episode.forfeited_by) == (None, 0)
     assert episode.turns[0].invalid == kind
-    assert episode.turns[0].reply == ("I cannot gamble" if kind == "refusal" else "")
+    said = {"refusal": "I cannot gamble", "empty": "\n"}
+    assert episode.turns[0].reply == said.get(kind, "")
 
 
 def test_parts_of_content_are_read(endpoint: Any) -> None:

@@ -19,7 +19,7 @@ from arena_wrappers.prompts import legal_texts
 REPLIES = Path(__file__).with_name("replies.txt")
 KUHN = arena_envs.make_game("kuhn_poker")
 DEALT = KUHN.apply(KUHN.apply(KUHN.initial_state(), 2), 0)
-REASONS = {"format", "illegal", "ambiguous", "overlong"}
+REASONS = {"format", "illegal", "ambiguous", "overlong", "reasoning"}
 
 PIECES = [
     *("<answer>", "</answer>", "<ANSWER>", "<answer", "< /answer>", "<answer/>"),
@@ -48,6 +48,36 @@ both_parsings = pytest.mark.parametrize("parsing", PARSINGS)
 any_game = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20
 )
+
+
+MARKS = (
+    *(
+        ("<think>", "</think>"),
+        ("<reasoning>\n", "\n</reasoning>\n"),
+        ("[THINK]", "[/THINK]"),
+    ),
+    *(("<seed:think>", "</seed:think>"), ("<|channel>thought\n", "<channel|>")),
+    ("<|START_THINKING|>", "<|END_THINKING|><|START_RESPONSE|>"),
+    (
+        "<|channel|>analysis<|message|>",
+        "<|end|><|start|>assistant<|channel|>final<|message|>",
+    ),
+)
+
+
+@both_parsings
+@pytest.mark.parametrize(("opening", "closing"), MARKS)
+@pytest.mark.parametrize("shape", FORMATS)
+def test_reasoning_in_the_marks_of_any_family_is_not_played(
+    opening, closing, shape, parsing
+):
+    thought = FORMATS[shape].wrap("pass")
+    for text, outcome in (
+        (f"{opening}{thought}{closing}{FORMATS[shape].wrap('bet')}", 1),
+        (f"{opening}{thought}", "reasoning"),
+    ):
+        got = parse_reply(KUHN, DEALT, text, shape, parsing=parsing)
+        assert (got.reason if isinstance(got, InvalidReply) else got) == outcome
 
 
 @both_parsings
@@ -125,8 +155,8 @@ def test_canonical_texts_parse_back(every_game, walk):
         ("</answer>bet<answer>", "format"),
         ("<ANSWER>bet</ANSWER>", "format"),
         ("<answer>bet</answer></think>", "format"),
-        ("<think><answer>bet</answer>", "format"),
-        ("<think>a</think><think><answer>bet</answer>", "format"),
+        ("<think><answer>bet</answer>", "reasoning"),
+        ("<think>a</think><think><answer>bet</answer>", "reasoning"),
         ("<answer>pass</answer> no: <answer>bet</answer>", "ambiguous"),
         ("<answer><answer>bet</answer></answer>", "ambiguous"),
         ("<answer>bet</answer></answer>", "ambiguous"),
@@ -204,7 +234,7 @@ def test_other_formats_want_exactly_one_answer_too(reply_format, text, outcome):
         ("answer", "I better wait", "illegal"),
         ("answer", "", "format"),
         ("answer", "<answer> </answer>", "format"),
-        ("answer", "<think>bet", "format"),
+        ("answer", "<think>bet", "reasoning"),
         ("answer", "bet" * 2000, "overlong"),
     ],
 )

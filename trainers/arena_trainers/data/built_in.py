@@ -531,6 +531,7 @@ def _asked(episodes: Sequence[Episode], seed: int, policies: Policies) -> list[A
                 turn.legal,
                 draw(*facts),
                 options[turn.seat].reply_format,
+                date=options[turn.seat].date,
             )
             found.append(Asked(episode, turn, request, options[turn.seat]))
     return found

@@ -25,7 +25,7 @@ from arena_trainers.data.rows import (
     messages_of,
 )
 from arena_wrappers import Episode, PromptOptions, Turn
-from arena_wrappers.prompts import seat_options
+from arena_wrappers.prompts import DATE, seat_options
 
 if TYPE_CHECKING:
     from arena_trainers.lm.chat import Chat
@@ -154,7 +154,13 @@ def load_chat(model: str) -> "Chat":
     own = base is not None and (Path(model) / "tokenizer_config.json").is_file()
     tokenizer = AutoTokenizer.from_pretrained(model if own else folder)
     options = read_prompt_file(prompt_folder(model))
-    return Chat(tokenizer, template_options=options.get("chat_template_kwargs"))
+    prompt = options.get("prompt")
+    return Chat(
+        tokenizer,
+        template_options=options.get("chat_template_kwargs"),
+        reasoning_marks=options.get("reasoning_marks"),
+        date=DATE if prompt is None else prompt.date,
+    )
 
 
 def has_tokens(row: Row) -> bool:
@@ -210,6 +216,7 @@ def _tokens(
     """Tokens of a completion, and 1 for those that count."""
     ids: list[int] = []
     mask: list[int] = []
+    begins = True  # a reply, not a later part of one
     for piece in pieces:
         if piece.ids is not None:
             new = [int(i) for i in piece.ids]
@@ -218,12 +225,10 @@ def _tokens(
             new = chat.continuation([*context, *ids], prompt)
         else:
             # a reply that spells a control token must not become one
-            new = chat.tokenizer.encode(
-                storable_value(piece.text),
-                add_special_tokens=False,
-                split_special_tokens=True,
-            )
+            encode = chat.reply_ids if begins else chat.text_ids
+            new = encode([*context, *ids], storable_value(piece.text), plain=True)
             new = [*new, chat.end_ids[0]] if piece.ends else new
+        begins = isinstance(piece, Heard) or piece.ends
         counts = not isinstance(piece, Heard) and piece.counts
         ids += new
         mask += [int(counts)] * len(new)

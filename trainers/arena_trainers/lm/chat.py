@@ -1,15 +1,34 @@
-"""`Chat`: from chat messages to token ids, and which tokens end a reply."""
+"""`Chat`: from chat messages to token ids, and which tokens end a reply.
 
-from collections.abc import Sequence
+Text of others is broken at control tokens, so that it opens no message: the added tokens that the
+chat template writes, and those that begin and end texts. It stands in user messages. The words
+of this package, words and single characters stay whole even where they are added tokens.
+
+A reply is encoded behind the end of its prompt and cut off, because tokenizers write a text
+otherwise at its beginning.
+"""
+
+import datetime
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from jinja2 import TemplateError
+from jinja2 import Environment, TemplateError
 from transformers import PreTrainedTokenizerBase
 
-from arena_wrappers.prompts import Message
+from arena_trainers.lm.reasoning import (
+    ReasoningMarks,
+    learned_marks,
+    stated_marks,
+)
+from arena_wrappers.prompts import DATE, Message
 
 _STAND_IN = "\u2063reply\u2063"  # invisible separators: in nobody's template
 _ASKED, _RULES = "\u2063asked\u2063", "\u2063rules\u2063"
+_CONTEXTS = ("\n", ":", "x", "<", "")  # of a text that does not stand at a beginning
+_STRFTIME = ("-d", "-m", *"aAbBcdDeFGHIjmMpSTuUVwWxXyYzZ%")  # directives
+TAIL = 32  # tokens of a prompt's end that a reply is encoded behind
+MAX_MEMO = 50_000  # replies whose token ids are remembered
 
 
 class Chat:
@@ -23,13 +42,18 @@ class Chat:
         tokenizer: with a chat template.
         known_ends: further tokens that end a reply, as a model's `generation_config` lists.
         template_options: passed to the chat template.
+        reasoning_marks: what begins and what ends the model's reasoning; empty if it does not
+            reason; None to learn the marks from the template.
+        date: the day that the template reads as today, as in `PromptOptions`.
 
     Attributes:
         end_ids: tokens that end a reply. In order: the added token that the template writes
             after an assistant message, the tokenizer's EOS, `known_ends`.
+        marks: of the model's reasoning.
 
     Raises:
-        ValueError: there is no chat template, or it does not show user messages.
+        ValueError: there is no chat template, it does not show user messages, or it has marks
+            of reasoning that are not understood.
     """
 
     def __init__(
@@ -37,29 +61,25 @@ class Chat:
         tokenizer: PreTrainedTokenizerBase,
         known_ends: Sequence[int] = (),
         template_options: dict[str, Any] | None = None,
+        reasoning_marks: Sequence[str] | None = None,
+        date: str = DATE,
     ) -> None:
         if tokenizer.chat_template is None:
             raise ValueError("the tokenizer has no chat template, so it cannot prompt")
-        self.tokenizer = tokenizer
+        self.tokenizer, self.date = tokenizer, date
         self._options = template_options or {}
+        self._template = str(tokenizer.get_chat_template())
+        self._control: list[str] = []  # none while the template is tried out
+        self._replies: dict[tuple[Any, ...], list[int]] = {}
+        self._opened: dict[tuple[int, ...], str] = {}  # by the end of a prompt
         self._added: dict[int, str] = {
             i: str(token) for i, token in tokenizer.added_tokens_decoder.items()
         }
         self._in_parts, self._has_system = False, True
+        self.marks: ReasoningMarks = ReasoningMarks()  # until they are known
         asked: Message = {"role": "user", "content": _ASKED}
-        if not self._shows(asked):
-            self._in_parts = True
-            if not self._shows(asked):
-                try:
-                    self._text([asked], prompt=True)
-                    reason = "it drops the text"
-                except (TemplateError, TypeError) as error:
-                    reason = str(error)
-                raise ValueError(
-                    "want a chat template that shows user messages; that of "
-                    f"{self._name} does not ({reason}); use the instruct version of "
-                    "the model"
-                )
+        self._in_parts = not self._shows(asked)
+        self._refuse_silence(asked)
         self._has_system = self._shows({"role": "system", "content": _RULES}, asked)
         final, middle = self._endings()
         ends = [final, tokenizer.eos_token_id, *known_ends]
@@ -67,15 +87,141 @@ class Chat:
         # what the template writes after a reply, unless that opens the next message
         is_end = final is not None and not self._opens_message(middle)
         self._closing = {final, middle} if is_end else set()
+        if reasoning_marks is None:
+            self.marks = learned_marks(self._probe, _ASKED, self._template, self._name)
+        else:
+            self.marks = stated_marks(reasoning_marks, self._probe, _ASKED)
+        self._control = self._control_tokens()
 
-    def encode(self, messages: Sequence[Message]) -> list[int]:
-        """Token ids of a prompt that is given as messages, up to where the reply begins."""
-        return self.ids(self._render(messages))
+    def encode(self, messages: Sequence[Message], date: str | None = None) -> list[int]:
+        """Token ids of a prompt that is given as messages, up to where the reply begins.
+
+        Args:
+            messages: of the prompt.
+            date: the day that the template reads as today; by default that of the chat.
+        """
+        return self.ids(self._render(messages, date))
 
     def ids(self, text: str) -> list[int]:
         """Token ids of a text as it stands."""
         ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False)
         return ids
+
+    def reply_ids(
+        self, prompt_ids: Sequence[int], reply: str, plain: bool = False
+    ) -> list[int]:
+        """Token ids of a reply behind its prompt, without its end.
+
+        Where the prompt opens the reasoning, a reply without reasoning closes it first, as the
+        template does. Where the template writes a header before an answer, the reply has it.
+
+        Args:
+            prompt_ids: of the prompt.
+            reply: its text.
+            plain: whether special tokens that it spells stay text.
+
+        Raises:
+            ValueError: the tokenizer cannot write the reply behind this prompt.
+        """
+        tail = self._tail(prompt_ids)
+        if (tail, reply, plain) in self._replies:
+            return self._replies[tail, reply, plain]
+        text = self.marks.behind(self.decoded(tail), reply)
+        ids = self.text_ids(prompt_ids, text, plain)
+        if not plain:  # the replies of others are many, and long
+            if len(self._replies) >= MAX_MEMO:
+                self._replies.clear()
+            self._replies[tail, reply, plain] = ids
+        return ids
+
+    def text_ids(
+        self, prompt_ids: Sequence[int], text: str, plain: bool = False
+    ) -> list[int]:
+        """Token ids of a text behind these tokens; arguments as for `reply_ids`."""
+        tail = self._tail(prompt_ids)
+        return self._behind(tail, self.decoded(tail), text, plain)
+
+    def check_reply(self, messages: Sequence[Message], reply: str) -> None:
+        """Compares `reply_ids` with the tokens of the whole text, prompt and reply.
+
+        Raises:
+            ValueError: they differ.
+        """
+        prompt = self._render(messages)
+        prompt_ids = self.ids(prompt)
+        scored = self.reply_ids(prompt_ids, reply)
+        text = self.marks.behind(prompt, reply)
+        whole = self.ids(prompt + text)
+        is_cut = whole[: len(prompt_ids)] == prompt_ids
+        if is_cut and whole[len(prompt_ids) :] != scored:
+            raise ValueError(
+                f"the tokenizer of {self._name} writes {text!r} behind a whole prompt as "
+                f"{whole[len(prompt_ids) :]}, and behind its end as {scored}: what would be "
+                "scored is not what is sampled; use a model whose chat template ends the "
+                "prompt with a special token"
+            )
+
+    def readable_reply(self, prompt_ids: Sequence[int], text: str) -> str:
+        """The text of sampled tokens, with marks of reasoning that parsing reads.
+
+        Where the prompt opens the reasoning, the text begins with that mark.
+        """
+        tail = self._tail(prompt_ids)
+        if tail not in self._opened:
+            if len(self._opened) >= MAX_MEMO:
+                self._opened.clear()
+            self._opened[tail] = self.marks.opened_by(self.decoded(tail))
+        return self.marks.readable(f"{self._opened[tail]}{text}")
+
+    def reply_text(self, prompt_ids: Sequence[int], token_ids: Sequence[int]) -> str:
+        """The readable text of a reply's tokens, without the token that ends it."""
+        is_whole = len(token_ids) > 0 and token_ids[-1] in self.end_ids
+        spoken = token_ids[:-1] if is_whole else token_ids
+        return self.readable_reply(prompt_ids, self.decoded(spoken))
+
+    def _tail(self, prompt_ids: Sequence[int]) -> tuple[int, ...]:
+        """The last tokens of a prompt, from the first added one on if there is one."""
+        tail = tuple(prompt_ids[-TAIL:])
+        start = next((i for i, t in enumerate(tail) if t in self._added), 0)
+        return tail[start:]
+
+    def decoded(self, ids: Sequence[int]) -> str:
+        """The text of tokens as they stand, special ones visible."""
+        text = self.tokenizer.decode(
+            list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False
+        )
+        return str(text)
+
+    def _behind(
+        self, tail: tuple[int, ...], end: str, text: str, plain: bool
+    ) -> list[int]:
+        """Token ids of a text behind the end of a prompt."""
+
+        def ids(whole: str) -> list[int]:
+            encoded: list[int] = self.tokenizer.encode(
+                whole, add_special_tokens=False, split_special_tokens=plain
+            )
+            return encoded
+
+        candidates: list[list[int]] = []
+        for context in (end, *_CONTEXTS):
+            before, whole = ids(context), ids(context + text)
+            behind = whole[len(before) :]
+            if whole[: len(before)] != before:
+                continue  # a token holds the end of the context and the beginning of the text
+            if context == end:
+                return behind
+            whole_text = self.decoded([*tail, *behind])
+            if whole_text == end + text:
+                return behind
+            if whole_text.split() == f"{end} {text}".split():
+                candidates.append(behind)  # tokens of words, with a blank between them
+        if candidates:
+            return candidates[0]
+        raise ValueError(
+            f"the tokenizer of {self._name} cannot write {text!r} behind the end of its "
+            f"prompt, {end!r}; use a model whose chat template ends the prompt otherwise"
+        )
 
     def continuation(
         self, context_ids: Sequence[int], messages: Sequence[Message]
@@ -112,6 +258,20 @@ class Chat:
     @property
     def _name(self) -> str:
         return repr(self.tokenizer.name_or_path or type(self.tokenizer).__name__)
+
+    def _refuse_silence(self, asked: Message) -> None:
+        """Raises ValueError if the template does not show user messages."""
+        if self._shows(asked):
+            return
+        try:
+            self._text([asked], prompt=True)
+            reason = "it drops the text"
+        except (TemplateError, TypeError) as error:
+            reason = str(error)
+        raise ValueError(
+            f"want a chat template that shows user messages; that of {self._name} does not "
+            f"({reason}); use the instruct version of the model"
+        )
 
     def _shows(self, *messages: Message) -> bool:
         """True if all of these messages can be read in the prompt."""
@@ -173,34 +333,120 @@ class Chat:
             )
         return rest
 
-    def _render(self, messages: Sequence[Message]) -> str:
+    def _render(self, messages: Sequence[Message], date: str | None = None) -> str:
         try:
-            return self._text(messages, prompt=True)
+            return self._text(messages, prompt=True, date=date)
         except TemplateError:
             # some raise at special tokens in a reply, which a seat may have written
             broken: list[Message] = [
                 {**m, "content": self._safe(m["content"])} for m in messages
             ]
-            return self._text(broken, prompt=True)
+            return self._text(broken, prompt=True, date=date)
 
-    def _text(self, messages: Sequence[Message], prompt: bool) -> str:
-        shown = messages if self._has_system else _without_system(messages)
-        given: list[Any] = []
-        for message in shown:
-            role, content = message["role"], message["content"]
-            text = content if role == "assistant" else self._safe(content)
-            parts = [{"type": "text", "text": text}]
-            given.append({"role": role, "content": parts if self._in_parts else text})
+    def _text(
+        self, messages: Sequence[Message], prompt: bool, date: str | None = None
+    ) -> str:
+        safe: list[Message] = [
+            {**m, "content": self._safe(m["content"])} if m["role"] == "user" else m
+            for m in messages
+        ]
+        shown = safe if self._has_system else _without_system(safe)
+        return self._applied([self._as_template_reads(m) for m in shown], prompt, date)
+
+    def _as_template_reads(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        role, text = message["role"], message["content"]
+        if role == "assistant":
+            text = self.marks.written(text)
+        parts = [{"type": "text", "text": text}]
+        return {"role": role, "content": parts if self._in_parts else text}
+
+    def _applied(
+        self, messages: Sequence[Any], prompt: bool, date: str | None = None
+    ) -> str:
         whole = self.tokenizer.apply_chat_template(
-            given, tokenize=False, add_generation_prompt=prompt, **self._options
+            list(messages),
+            chat_template=dated(self._template, date or self.date),
+            tokenize=False,
+            add_generation_prompt=prompt,
+            **self._options,
         )
         return str(whole)
 
     def _safe(self, text: str) -> str:
-        for special in self._added.values():
-            if special.strip() and special in text:
-                text = text.replace(special, f"{special[0]} {special[1:]}")
+        for token in self._control:
+            if token in text:
+                text = text.replace(token, f"{token[0]} {token[1:]}")
         return text
+
+    def _probe(self, messages: Sequence[Mapping[str, Any]], prompt: bool) -> str | None:
+        """The text of messages that may have further fields; None if the template raises."""
+        conversation = [
+            {
+                **self._as_template_reads(m),
+                **{k: v for k, v in m.items() if k != "content"},
+            }
+            if isinstance(m["content"], str)
+            else m
+            for m in messages
+        ]
+        try:
+            return self._applied(conversation, prompt)
+        except (TemplateError, TypeError, ValueError):
+            return None
+
+    def _control_tokens(self) -> list[str]:
+        """The added tokens that open or close something in a prompt."""
+        asked: Message = {"role": "user", "content": _ASKED}
+        reply: Message = {"role": "assistant", "content": _STAND_IN}
+        rules: Message = {"role": "system", "content": _RULES}
+        conversations = ([asked], [rules, asked], [asked, reply, asked])
+        texts = [self._probe(messages, True) for messages in conversations]
+        template = "".join(_texts_of(self._template))
+        control_ids = {i for text in texts if text for i in self.ids(text)}
+        bos, pad = self.tokenizer.bos_token_id, self.tokenizer.pad_token_id
+        control_ids |= {*self.end_ids, bos, pad}
+        return sorted(
+            token
+            for i, token in self._added.items()
+            if (i in control_ids or token in template)
+            and len(token) > 1
+            and not token.isalnum()
+            and not token.isspace()
+            and any(map(str.isalnum, token))
+        )
+
+
+@lru_cache
+def dated(template: str, date: str) -> str:
+    """A chat template whose `strftime_now` tells a fixed day, at midnight.
+
+    >>> template = "{{ strftime_now('%d %b %Y') }}"
+    >>> Environment().from_string(dated(template, "2026-01-31")).render()
+    '31 Jan 2026'
+    """
+    if "strftime_now" not in template:
+        return template
+    day = datetime.datetime.fromisoformat(date)
+    parts = {f"%{sign}": day.strftime(f"%{sign}") for sign in _STRFTIME}
+    filters = "".join(f" | replace({a!r}, {b!r})" for a, b in parts.items())
+    macro = f"{{% macro strftime_now(format) -%}}{{{{ format{filters} }}}}"
+    return f"{macro}{{%- endmacro +%}}{template}"
+
+
+def chat_of(tokenizer: PreTrainedTokenizerBase, args: Any) -> Chat:
+    """The chat of a run's settings, with its prompt options and those of its chat template."""
+    return Chat(
+        tokenizer,
+        template_options=args.chat_template_kwargs,
+        reasoning_marks=args.reasoning_marks,
+        date=args.date,
+    )
+
+
+def _texts_of(template: str) -> list[str]:
+    """What a template writes: its text apart from its code, and strings in its code."""
+    lexed = Environment().lex(template)
+    return [text for _, kind, text in lexed if kind in ("data", "string")]
 
 
 def _without_system(messages: Sequence[Message]) -> list[Message]:

@@ -3,7 +3,7 @@
 `learner_of` makes one of the model that a trainer of TRL's trains.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,11 @@ from arena_trainers.lm.prompt_file import (
     read_prompt_file,
 )
 from arena_wrappers.policies import Reply, TurnRequest
-from arena_wrappers.prompts import Message, PromptOptions
+from arena_wrappers.prompts import DATE, Message, PromptOptions
+from arena_wrappers.records import Turn
 
 MAX_MEMO = 50_000  # prompts whose token ids are remembered
+CHECKED = 4  # prompts, and replies to each, whose tokens are compared with those of whole texts
 
 
 class LMPolicy:
@@ -54,6 +56,9 @@ class LMPolicy:
         tokenizer: its tokenizer, with a chat template.
         batch_size: most rows in one forward pass; None for all.
         chat_template_kwargs: passed to the chat template.
+        reasoning_marks: what begins and what ends the model's reasoning, such as
+            `["<think>", "</think>"]`; empty if it does not reason; None to learn them from the
+            chat template.
         prompt: what the model reads and how its replies are read, in whatever environment
             it plays; None: as the environment says.
         name: how the policy is called in records.
@@ -83,6 +88,7 @@ class LMPolicy:
         *,
         batch_size: int | None = None,
         chat_template_kwargs: dict[str, Any] | None = None,
+        reasoning_marks: Sequence[str] | None = None,
         prompt: PromptOptions | None = None,
         name: str = "lm",
         context: GenerateContext | None = None,
@@ -90,11 +96,14 @@ class LMPolicy:
         **sampling: Any,
     ) -> None:
         self.chat_template_kwargs = chat_template_kwargs or {}
-        check_sampling({"chat_template_kwargs": self.chat_template_kwargs})
+        self.reasoning_marks = reasoning_marks
+        check_sampling(self._of_the_template)
         refuse_prompt_tuning(model)
         self.tokenizer = tokenizer
         self.name, self.prompt, self.batch_size = name, prompt, batch_size
-        self.chat = Chat(tokenizer, known_ends(model), chat_template_kwargs)
+        date = DATE if prompt is None else prompt.date
+        template = chat_template_kwargs, reasoning_marks, date
+        self.chat = Chat(tokenizer, known_ends(model), *template)
         self.eos_ids = self.chat.end_ids
         if not self.eos_ids:
             name = tokenizer.name_or_path or type(tokenizer).__name__
@@ -109,6 +118,7 @@ class LMPolicy:
         if backend is not None:
             self.backend = backend
         self._memo: dict[tuple[str, ...], list[int]] = {}
+        self._is_checked = False
         self._texts: dict[tuple[int, ...], str] = {}
 
     def run_on(
@@ -177,8 +187,16 @@ class LMPolicy:
 
     def prompt_json(self) -> str:
         """The content of `arena_prompt.json`."""
-        chat = {"chat_template_kwargs": self.chat_template_kwargs}
-        return prompt_json(self.prompt, {**self.sampling.options, **chat})
+        return prompt_json(
+            self.prompt, {**self.sampling.options, **self._of_the_template}
+        )
+
+    @property
+    def _of_the_template(self) -> dict[str, Any]:
+        options: dict[str, Any] = {"chat_template_kwargs": self.chat_template_kwargs}
+        if self.reasoning_marks is not None:
+            options["reasoning_marks"] = list(self.reasoning_marks)
+        return options
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
         size = self.batch_size or max(len(requests), 1)
@@ -217,9 +235,12 @@ class LMPolicy:
         """
         if self.sampling.temperature == 0:
             raise ValueError("a policy at temperature 0 has no action probabilities")
+        if requests:
+            self.check_scored(requests, requests[0].wrap)
+        prompts = [self.prompt_ids(request) for request in requests]
         rows = [
-            (self.prompt_ids(request), self.chat.ids(request.wrap(text)))
-            for request in requests
+            (prompt, self.chat.reply_ids(prompt, request.wrap(text)))
+            for prompt, request in zip(prompts, requests, strict=True)
             for text in request.legal
         ]
         scores: list[float] = []
@@ -236,23 +257,41 @@ class LMPolicy:
             results.append(((mass / total).tolist(), max(0.0, 1.0 - total)))
         return results
 
+    def check_scored(
+        self, turns: Sequence[TurnRequest | Turn], wrap: Callable[[str], str]
+    ) -> None:
+        """Compares what is scored with the tokens of whole texts: a few replies, once.
+
+        Args:
+            turns: with prompts and the texts of legal actions.
+            wrap: the reply that names an action.
+
+        Raises:
+            ValueError: they differ, see `Chat.check_reply`.
+        """
+        if self._is_checked or not turns:
+            return
+        for turn in turns[:CHECKED]:
+            for text in turn.legal[:CHECKED]:
+                self.chat.check_reply(turn.messages, wrap(text))
+        self._is_checked = True
+
     def prompt_ids(self, request: TurnRequest) -> list[int]:
         """Token ids of the prompt, the generation prompt included."""
         if len(request.context_ids) > 0:
             context = request.context_ids
             return [*context, *self.chat.continuation(context, request.messages)]
-        key = tuple(
-            text for m in request.messages for text in (m["role"], m["content"])
-        )
+        said = (text for m in request.messages for text in (m["role"], m["content"]))
+        key = (request.date, *said)
         if key not in self._memo:
             if len(self._memo) >= MAX_MEMO:
                 self._memo.clear()
-            self._memo[key] = self.encode(request.messages)
+            self._memo[key] = self.encode(request.messages, request.date)
         return self._memo[key]
 
-    def encode(self, messages: Sequence[Message]) -> list[int]:
-        """Token ids of a prompt that is given as messages."""
-        return self.chat.encode(messages)
+    def encode(self, messages: Sequence[Message], date: str | None = None) -> list[int]:
+        """Token ids of a prompt that is given as messages; see `Chat.encode`."""
+        return self.chat.encode(messages, date)
 
     def _reply(
         self,
@@ -267,10 +306,9 @@ class LMPolicy:
             if len(self._texts) >= MAX_MEMO:
                 self._texts.clear()
             # special tokens stay visible: a reply that contains one is no action
-            text = self.tokenizer.decode(list(spoken), skip_special_tokens=False)
-            self._texts[spoken] = str(text)
+            self._texts[spoken] = self.chat.decoded(spoken)
         return Reply(
-            text=self._texts[spoken],
+            text=self.chat.readable_reply(prompt, self._texts[spoken]),
             prompt_ids=prompt,
             token_ids=ids,
             logprobs=logprobs,
@@ -283,7 +321,8 @@ def sampling_of(args: Any) -> dict[str, Any]:
     """The arguments of `LMPolicy` that are settings of TRL."""
     names = ("temperature", "top_k", "top_p", "repetition_penalty")
     given = {name: getattr(args, name) for name in (*names, "chat_template_kwargs")}
-    return {**given, "min_p": args.min_p or 0.0}
+    marks = getattr(args, "reasoning_marks", None)  # not of TRL's own settings
+    return {**given, "min_p": args.min_p or 0.0, "reasoning_marks": marks}
 
 
 def learner_of(trainer: Any, **options: Any) -> LMPolicy:

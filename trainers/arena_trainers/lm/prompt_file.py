@@ -8,9 +8,11 @@ its folder, and every `lm:PATH` policy reads it:
      "temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0,
      "chat_template_kwargs": {}}
 
-The first five are `arena_wrappers.PromptOptions`, the others arguments of `LMPolicy`. Keys
+The first five are `arena_wrappers.PromptOptions`, as are `persona`, `language`, `system`, `turn`,
+`again` and `date`; the others arguments of `LMPolicy`. Keys
 that a file leaves out have their defaults, so you can write one by hand for any model:
-`{"reply_format": "boxed", "max_new_tokens": 512}`.
+`{"reply_format": "boxed", "max_new_tokens": 512}`. `"reasoning_marks": ["<think>", "</think>"]`
+states what begins and ends the model's reasoning, where its chat template does not show it.
 """
 
 import json
@@ -36,7 +38,7 @@ def prompt_json(prompt: PromptOptions | None, sampling: Mapping[str, Any]) -> st
         ValueError: an argument that JSON cannot hold.
     """
     options = {} if prompt is None else vars(prompt)
-    kept = {name: sampling[name] for name in _SAMPLING if name in sampling}
+    kept = {n: sampling[n] for n in _SAMPLING if sampling.get(n) is not None}
     try:
         return json.dumps({**options, **kept}, indent=1, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
@@ -107,4 +109,12 @@ _SAMPLING: dict[str, tuple[Callable[[Any], bool], str]] = {
     "min_p": (lambda v: _is_number(v) and v <= 1, "a number from 0 to 1"),
     "repetition_penalty": (lambda v: _is_number(v) and v > 0, "a number above 0"),
     "chat_template_kwargs": (lambda v: isinstance(v, dict), "an object"),
+    "reasoning_marks": (
+        lambda v: (
+            isinstance(v, list)
+            and len(v) in (0, 2)
+            and all(isinstance(mark, str) and mark.strip() for mark in v)
+        ),
+        "two texts, such as ['<think>', '</think>'], or [] without reasoning",
+    ),
 }

@@ -27,12 +27,12 @@ from arena_trainers.lm.models import (
 )
 from arena_trainers.lm.prompt_file import read_prompt_file
 from arena_wrappers.policies import Scorer, Seen
-from arena_wrappers.prompts import Message, PromptOptions
+from arena_wrappers.prompts import DATE, Message, PromptOptions
 
 Text = tuple[Sequence[int], Sequence[int]]  # token ids of a prompt and of its reply
 
 # options of what a policy reads; the others change how its replies are read
-_SHOWN = ("reply_format", "rules", "show_legal_actions", "history")
+_SHOWN = ("reply_format", "rules", "show_legal_actions", "history", "date")
 
 
 class RewardModel:
@@ -46,6 +46,8 @@ class RewardModel:
         tokenizer: its tokenizer, with a chat template.
         chat_template_kwargs: passed to the chat template.
         name: for messages.
+        reasoning_marks: as for `LMPolicy`.
+        date: the day that the chat template reads as today.
     """
 
     def __init__(
@@ -54,9 +56,17 @@ class RewardModel:
         tokenizer: PreTrainedTokenizerBase,
         chat_template_kwargs: dict[str, Any] | None = None,
         name: str = "reward",
+        *,
+        reasoning_marks: Sequence[str] | None = None,
+        date: str = DATE,
     ) -> None:
         self.model, self.tokenizer, self.name = model, tokenizer, name
-        self.chat = Chat(tokenizer, template_options=chat_template_kwargs)
+        self.chat = Chat(
+            tokenizer,
+            template_options=chat_template_kwargs,
+            reasoning_marks=reasoning_marks,
+            date=date,
+        )
         config = model.config.get_text_config()
         if config.pad_token_id is None:  # by which the model finds the last token
             pad = tokenizer.pad_token_id
@@ -85,9 +95,16 @@ class RewardModel:
         folder = model_folder(str(path))
         check_reward_folder(folder)
         model = load_model(folder, device, dtype, AutoModelForSequenceClassification)
-        options = read_prompt_file(folder).get("chat_template_kwargs")
+        saved = read_prompt_file(folder)
         tokenizer = AutoTokenizer.from_pretrained(folder)
-        return cls(model, tokenizer, options, f"reward:{path}")
+        return cls(
+            model,
+            tokenizer,
+            saved.get("chat_template_kwargs"),
+            f"reward:{path}",
+            reasoning_marks=saved.get("reasoning_marks"),
+            date=saved.get("prompt", PromptOptions()).date,
+        )
 
     def check_tokenizer(self, tokenizer: Any, who: str) -> None:
         """Raises ValueError if token ids of a policy mean other words to this model."""
@@ -114,11 +131,8 @@ class RewardModel:
             )
         if token_ids is None:
             # a reply that spells a control token must not become one
-            spoken = self.tokenizer.encode(
-                _without_surrogates(reply),
-                add_special_tokens=False,
-                split_special_tokens=True,
-            )
+            text = _without_surrogates(reply)
+            spoken = self.chat.reply_ids(prompt_ids, text, plain=True)
             token_ids = [*spoken, self.chat.end_ids[0]]
         return prompt_ids, token_ids
 

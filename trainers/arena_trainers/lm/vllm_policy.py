@@ -1,12 +1,44 @@
 """The policy of the string `vllm:URL`: the model of a running vLLM server."""
 
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from arena_envs.extras import import_extra
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.prompt_file import read_prompt_file
-from arena_wrappers.policies.api import ChatAPIPolicy, Client, read_endpoint
+from arena_wrappers.policies import Reply
+from arena_wrappers.policies.api import Call, ChatAPIPolicy, Client, read_endpoint
 from arena_wrappers.prompts import PromptOptions
+
+if TYPE_CHECKING:
+    from arena_trainers.lm.chat import Chat
+
+
+class VLLMPolicy(ChatAPIPolicy):
+    """A served model whose tokenizer is on this machine.
+
+    The text of a reply is read from its tokens. So reasoning is found whether the prompt has
+    opened it, and whatever reasoning parser the server has.
+
+    Args:
+        model: name of the model.
+        url: of the server.
+        chat: of the model's tokenizer.
+        **options: arguments of `ChatAPIPolicy`.
+    """
+
+    def __init__(self, model: str, url: str, chat: "Chat", **options: Any) -> None:
+        super().__init__(model, url, **options)
+        self.chat = chat
+
+    def _reply_of(self, call: Call[Any], timeout: float | None) -> Reply:
+        reply = super()._reply_of(call, timeout)
+        if reply.prompt_ids is None or reply.token_ids is None:
+            return reply
+        return replace(
+            reply, text=self.chat.reply_text(reply.prompt_ids, reply.token_ids)
+        )
 
 
 def load(argument: str, **options: Any) -> ChatAPIPolicy:
@@ -14,7 +46,9 @@ def load(argument: str, **options: Any) -> ChatAPIPolicy:
 
     It asks the server which model it has. If the model's folder is on this machine and has
     an `arena_prompt.json`, the model is prompted and sampled by this file, as `lm:PATH` would
-    be. Options of the string override the file. Replies have token ids.
+    be. Options of the string override the file. Replies have token ids. If the folder has the
+    tokenizer, its chat template says what is reasoning; else start the server with a
+    `--reasoning-parser` where the template opens the reasoning in the prompt.
 
     Args:
         argument: what follows `vllm:`. `#model=NAME` chooses among several models.
@@ -43,6 +77,7 @@ def load(argument: str, **options: Any) -> ChatAPIPolicy:
         )
     model = chosen[0]
     own = read_prompt_file(models[model])
+    marks = own.pop("reasoning_marks", None)
     prompt, changes = own.pop("prompt", None), given.pop("prompt", None)
     if changes:
         prompt = replace(prompt or PromptOptions(), **changes)
@@ -55,8 +90,13 @@ def load(argument: str, **options: Any) -> ChatAPIPolicy:
         given = limits | {"temperature": sampling.pop("temperature")} | given
         fields |= sampling
     given["fields"] = {**fields, **given.get("fields", {})}
-    name = f"vllm:{argument}"
-    return ChatAPIPolicy(model, url, name=name, prompt=prompt, **given)
+    given = {"name": f"vllm:{argument}", "prompt": prompt, **given}
+    if not (Path(models[model]) / "tokenizer_config.json").is_file():
+        return ChatAPIPolicy(model, url, **given)
+    chats = import_extra("arena_trainers.lm.chat", "train")  # which needs transformers
+    tokenizer = import_extra("transformers", "train").AutoTokenizer
+    chat = chats.Chat(tokenizer.from_pretrained(models[model]), reasoning_marks=marks)
+    return VLLMPolicy(model, url, chat, **given)
 
 
 def served_models(url: str) -> dict[str, str]:

@@ -31,7 +31,7 @@ from arena_trainers.lm.backends.scoring import (
     default_max_tokens,
     positions,
 )
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm.policy import CHECKED, LMPolicy
 from arena_trainers.offline.batches import WholeSteps, labelled_batch, left_batch
 from arena_trainers.offline.protocol import Given, RowTrainer
 from arena_trainers.train.forward import IGNORED, distinct_rows, scoring_the_last
@@ -169,7 +169,7 @@ def warm_start(
     if not examples:
         raise ValueError("want examples to imitate, got none")
     model: Any = policy.model
-    rows = [_row(policy, example) for example in examples]
+    rows = _rows(policy, examples)
     longest = max(len(row["input_ids"]) for row in rows)
     cut = {"checkpointing": checkpointing}
     max_tokens = max_tokens or default_max_tokens(model, model.device, **cut)
@@ -196,10 +196,17 @@ def warm_start(
     return steps.losses
 
 
+def _rows(policy: LMPolicy, examples: Sequence[Example]) -> list[dict[str, list[int]]]:
+    """`_row` of each example; raises ValueError where tokens are not those of whole texts."""
+    for example in examples[:CHECKED]:
+        policy.chat.check_reply(example.messages, example.reply)
+    return [_row(policy, example) for example in examples]
+
+
 def _row(policy: LMPolicy, example: Example) -> dict[str, list[int]]:
     """Token ids, and labels of the reply and of the token that ends it."""
     prompt = policy.encode(example.messages)
-    reply = [*policy.chat.ids(example.reply), policy.eos_ids[0]]
+    reply = [*policy.chat.reply_ids(prompt, example.reply), policy.eos_ids[0]]
     return {
         "input_ids": prompt + reply,
         "labels": [IGNORED] * len(prompt) + reply,

@@ -38,6 +38,7 @@ from arena_trainers.data import (
 )
 from arena_trainers.data.selection import run_selector
 from arena_trainers.lm.adapters import count_weights
+from arena_trainers.lm.chat import chat_of
 from arena_trainers.lm.models import ADAPTER, model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import saved_options
@@ -510,7 +511,7 @@ class Rounds(Run):
         self.tokenizer = load_tokenizer(self.job, *told)
         if is_tiny and "max_completion_length" not in given:
             lengths = longest_replies(
-                self.tokenizer, self.plans, self.args.reply_format
+                chat_of(self.tokenizer, self.args), self.plans, self.args.reply_format
             )
             self.args.max_completion_length = max(lengths)
         if not self.resume:

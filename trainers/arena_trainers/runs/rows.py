@@ -24,7 +24,7 @@ from arena_trainers.data import Origin, only_prompt, read_origin
 from arena_trainers.data.columns import TRAIN
 from arena_trainers.lm.adapters import starting_model
 from arena_trainers.lm.backends.scoring import default_max_tokens
-from arena_trainers.lm.chat import Chat
+from arena_trainers.lm.chat import chat_of
 from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import PROMPT_FILE, prompt_json, saved_options
@@ -115,7 +115,7 @@ class RowsModel:
         self.tokenizer = load_tokenizer(job, run.model, self.plans, self.args.prompt)
         if "max_completion_length" not in settings:
             lengths = longest_replies(
-                self.tokenizer, self.plans, self.args.reply_format
+                chat_of(self.tokenizer, self.args), self.plans, self.args.reply_format
             )
             self.args.max_completion_length = max([run.facts.longest_reply, *lengths])
 
@@ -290,9 +290,7 @@ class RowRun(Run):
                 f"longest row, got {at_most}; leave it out, or choose shorter rows"
             )
         self.player = RowsModel(self)
-        # TRL's type of these options also allows JSON
-        options: Any = self.player.args.chat_template_kwargs
-        chat = Chat(self.player.tokenizer, template_options=options)
+        chat = chat_of(self.player.tokenizer, self.player.args)
         check_tokens(self.path, self.facts, chat)
         plays = self.kind.plays and self.measures
         games = different_games(self.player.plans) if plays else []

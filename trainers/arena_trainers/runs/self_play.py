@@ -13,6 +13,7 @@ from transformers import PrinterCallback
 
 from arena_eval import legal_rate
 from arena_studio.report.page import read_run_files, report_page
+from arena_trainers.lm.chat import chat_of
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.runs.folder import (
     METRICS,
@@ -167,11 +168,12 @@ class SelfPlay(Run):
         self.find_start(is_made=self.job.warm_start_steps > 0)
         self.tokenizer = load_tokenizer(self.job, self.model, plans, self.args.prompt)
         told = [*plans, *imitated(self.job, self.args, plans)]
-        lengths = longest_replies(self.tokenizer, told, self.args.reply_format)
+        chat = chat_of(self.tokenizer, self.args)
+        lengths = longest_replies(chat, told, self.args.reply_format)
         if self.model is None and "max_completion_length" not in self.settings:
             self.args.max_completion_length = max(lengths)
         check_reply_lengths(lengths, told, self.args)
-        check_chat(self.tokenizer, self.args)
+        check_chat(chat, self.args)
         functions = load_functions(self.job.columns)
         check_reward_models(functions, self.tokenizer, self.args)
         self.games = prepare_games(self.args, columns=functions, plans=plans)

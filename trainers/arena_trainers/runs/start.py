@@ -7,7 +7,7 @@ The tiny one trains on a CPU in minutes. Its tokens are the words of its games, 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ from arena_envs.catalogue import GAMES
 from arena_envs.game import AnyGame
 from arena_trainers.data import Example, legal_play, solver_replies
 from arena_trainers.lm.chat import Chat
-from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm.policy import CHECKED, LMPolicy
 from arena_trainers.matchmaking.protocol import SELF
 from arena_trainers.offline.sft import warm_start
 from arena_trainers.runs.settings import JobConfig
@@ -244,16 +244,25 @@ def check_reply_lengths(
 
 
 def longest_replies(
-    tokenizer: Any, plans: Sequence[GamePlan], reply_format: str
+    chat: Chat, plans: Sequence[GamePlan], reply_format: str
 ) -> list[int]:
-    """Tokens of the longest legal reply in random play of each game, end token included."""
-    wrap, found = FORMATS[reply_format].wrap, []
+    """Tokens of the longest legal reply in random play of each game, end token included.
+
+    Raises:
+        ValueError: the tokenizer writes a reply otherwise behind a whole prompt than behind
+            its end.
+    """
+    wrap, lengths = FORMATS[reply_format].wrap, []
     for plan in plans:
         episodes = play(plan.env_fn, RandomPolicy(), range(20))
+        for turn in [turn for episode in episodes for turn in episode.turns][:CHECKED]:
+            for text in turn.legal[:CHECKED]:
+                chat.check_reply(turn.messages, wrap(text))
+        prompt = chat.encode(episodes[0].turns[0].messages)
         texts = {text for e in episodes for turn in e.turns for text in turn.legal}
-        encode = partial(tokenizer.encode, add_special_tokens=False)
-        found.append(max(len(encode(wrap(text))) for text in texts) + 1)
-    return found
+        replies = (chat.reply_ids(prompt, wrap(text)) for text in texts)
+        lengths.append(max(map(len, replies)) + 1)
+    return lengths
 
 
 def imitated(
@@ -264,14 +273,12 @@ def imitated(
     return [GamePlan(spec, args) for spec in own] or list(plans)
 
 
-def check_chat(tokenizer: Any, args: TurnGRPOConfig) -> None:
+def check_chat(chat: Chat, args: TurnGRPOConfig) -> None:
     """Checks that the chat template can show the messages of the prompts.
 
     Raises:
         ValueError: it cannot show earlier replies; names the options without them.
     """
-    options: Any = args.chat_template_kwargs  # of TRL, which also takes JSON
-    chat = Chat(tokenizer, template_options=options)
     if args.history == "transcript" or args.on_invalid == "retry":
         chat.check_replies()
 
@@ -312,9 +319,12 @@ def make_start(
 
     saved = model.dtype
     model.to(args.device).float()  # half precision loses such small updates
-    chat: Any = args.chat_template_kwargs  # of TRL, which also takes JSON
+    of_template: dict[str, Any] = {
+        name: getattr(args, name)
+        for name in ("chat_template_kwargs", "reasoning_marks")
+    }
     warm_start(
-        LMPolicy(model, tokenizer, chat_template_kwargs=chat),
+        LMPolicy(model, tokenizer, prompt=args.prompt, **of_template),
         _examples(job, args, plans),
         num_steps=job.warm_start_steps,
         learning_rate=job.warm_start_learning_rate,

@@ -45,6 +45,9 @@ that is trained. No backend corrects cut sampling (top-k, top-p, min-p, repetiti
 gap shows it, and a warning says so. A token that is cut is never played, so no return lowers its
 probability.
 
+Before step 1 a few legal replies are also encoded, once behind their whole prompts and once as terms
+of the loss, critics and exact evaluation score them. Other tokens are refused.
+
 **Weights that are split among processes**, by FSDP2 or DeepSpeed's ZeRO-3. Each process plays
 different games with different numbers of turns. So play must not wait for other processes: while
 it lasts, every process holds all weights. The same is done for a loss that is computed in several
@@ -1277,8 +1280,9 @@ def reference_logprobs(
             turns_at(trainer, [row.place for row in rows])
         ):
             if record is not None:
-                told = policy.encode(messages(game, state, record.seat, options))
-                asked[i] = TrainingRow(told, rows[i].completion_ids, None, 0.0)
+                prompt = messages(game, state, record.seat, options)
+                prompt_ids = policy.encode(prompt, options.date)
+                asked[i] = TrainingRow(prompt_ids, rows[i].completion_ids, None, 0.0)
         batch = row_tensors(asked, trainer)
     model, own = trainer.ref_model, trainer.accelerator.unwrap_model(trainer.model)
     with ExitStack() as stack:
@@ -1387,26 +1391,34 @@ class Teacher:
             for request, reply in zip(requests, replies, strict=True)
         ]
 
-    def columns(self, places: Sequence[int], device: Any) -> tuple[Any, Any]:
+    def columns(
+        self, rows: Sequence[TrainingRow], device: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """float32[B, A], the teacher's probabilities, and int64[B, A, L], the learner's tokens.
 
-        They are 0 and -1 where there is nothing, as in placeholder rows, at -1 of `places`.
+        They are 0 and -1 where there is nothing, as in placeholder rows, whose `place` is -1.
         """
+        places = [row.place for row in rows]
         of_row, asked = self._asked(places)
         probs = dict(zip(asked, self._probs([*asked.values()]), strict=True))
         policy = self.trainer.policy
         wrap = reply_format_named(self.trainer.args.reply_format).wrap
-        texts = {text for request in asked.values() for text in request.legal}
-        ids = {t: [*policy.chat.ids(wrap(t)), policy.eos_ids[0]] for t in texts}
+        replies = {
+            (i, a): [
+                *policy.chat.reply_ids(rows[i].prompt_ids, wrap(text)),
+                policy.eos_ids[0],
+            ]
+            for i, key in enumerate(of_row)
+            for a, text in enumerate(asked[key].legal if key is not None else ())
+        }
         most = max((len(request.legal) for request in asked.values()), default=1)
-        longest = max(map(len, ids.values()), default=1)
-        found = torch.zeros(len(places), most)
-        tokens = torch.full((len(places), most, longest), -1)
-        for row, key in enumerate(of_row):
-            for a, text in enumerate(asked[key].legal if key is not None else ()):
-                found[row, a] = probs[key][a]
-                tokens[row, a, : len(ids[text])] = torch.tensor(ids[text])
-        return found.to(device), tokens.to(device)
+        longest = max(map(len, replies.values()), default=1)
+        of_teacher = torch.zeros(len(rows), most)
+        tokens = torch.full((len(rows), most, longest), -1)
+        for (i, a), ids in replies.items():
+            of_teacher[i, a] = probs[of_row[i]][a]
+            tokens[i, a, : len(ids)] = torch.tensor(ids)
+        return of_teacher.to(device), tokens.to(device)
 
     def _asked(self, places: Sequence[int]) -> tuple[list[Any], dict[Any, TurnRequest]]:
         """What to ask: for each row the key of its request, None without; requests by key."""
@@ -1477,7 +1489,7 @@ class LossTerms:
             found["arena_values"] = per_row[:, None].repeat(1, completion_ids.shape[1])
         for term, teacher in self.teachers.items():
             if not term.weight.is_over(step):
-                made = teacher.columns(places, device)
+                made = teacher.columns(rows, device)
                 for name, column in zip(("probs", "ids"), made, strict=True):
                     found[f"arena_teacher_{term.name}_{name}"] = column
         return found

@@ -285,7 +285,8 @@ def makers_of(args: Any) -> dict[str, Maker]:
     def load(path: str) -> Policy:
         own = read_prompt_file(prompt_folder(path))
         sampling = own and {"batch_size": args.rollout_batch_size}
-        sampling = sampling or args.sampling_options
+        # the marks are those of the model that learns
+        sampling = sampling or {**args.sampling_options, "reasoning_marks": None}
         policy = LMPolicy.from_pretrained(path, device=args.device, **sampling)
         check_replies(args, policy)
         return policy

@@ -73,7 +73,7 @@ from arena_trainers.train.records import (
 )
 from arena_wrappers import Branching, PromptOptions, RandomPolicy
 from arena_wrappers.policies.agents import agent_of
-from arena_wrappers.prompts import PROMPT_OPTIONS
+from arena_wrappers.prompts import DATE, PROMPT_OPTIONS
 
 OF_SURROGATE = {
     "delta": None,
@@ -325,6 +325,8 @@ class SelfPlay:
     system: str | None = option(None)
     turn: str | None = option(None)
     again: str | None = option(None)
+    date: str = option(DATE)
+    reasoning_marks: list[str] | None = option(None)
     on_invalid: Literal["forfeit", "retry", "random"] = option("forfeit")
     penalty: float = option(0.5)
     max_retries: int = option(2)

@@ -127,6 +127,7 @@ from arena_trainers.train.records import (
 from arena_trainers.train.saved import Saved, whole_checkpoint
 from arena_wrappers import AgentPolicy, Episode, Policy
 from arena_wrappers.policies.agents import agent_of, by_seat
+from arena_wrappers.prompts import reply_format_named
 
 
 class TurnGRPOTrainer(GRPOTrainer):
@@ -307,6 +308,9 @@ class TurnGRPOTrainer(GRPOTrainer):
             self._rows = self._training_rows(advantage)
             batch = row_tensors(self._rows, self)
         with self.clock.part("training"):
+            turns = [turn for episode in self.last_episodes for turn in episode.turns]
+            wrap = reply_format_named(self.args.reply_format).wrap
+            self.policy.check_scored(turns, wrap)
             self.forward.agreement.check(self._rows)
             batch.update(self.forward.scored_before(batch, self._rows))
         with self.clock.part("credit"):

@@ -304,6 +304,7 @@ class LiveEpisode:
             seed=turn_seed(plan.seed, plan.sample, turn, seat),
             reply_format=env.options_of(seat).reply_format,
             turns=self.turns,
+            date=env.options_of(seat).date,
         )
         return self.pending
 

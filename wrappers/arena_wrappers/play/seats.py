@@ -3,6 +3,7 @@
 `SeatEnv` is one seat as a Gymnasium environment, `SeatSession` one or more as messages and replies.
 """
 
+import copy
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -340,6 +341,18 @@ class SeatEnv(gymnasium.Env[Any, Any]):
 
         return rendered(self.env.game, self.env.game_state, self.seat, self.render_mode)
 
+    def __copy__(self) -> "SeatEnv":
+        """An independent copy; its opponents are the same policies."""
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other.env = self.env.clone()
+        for name in ("_rng", "_np_random", "observation_space", "action_space"):
+            if name in self.__dict__:  # the first two after the first reset
+                setattr(other, name, copy.deepcopy(self.__dict__[name]))
+        if "_turns" in self.__dict__:
+            other._turns = self._turns.copy()
+        return other
+
     def _sit(self, seat: int) -> None:
         self.seat, self.agent = seat, self.env.possible_agents[seat]
 
@@ -402,6 +415,7 @@ class SeatEnv(gymnasium.Env[Any, Any]):
             seed=self._rng.getrandbits(63),
             reply_format=prompt.reply_format,
             turns=self._turns,
+            date=prompt.date,
         )
         (reply,) = ask(policy, [request], None, "raise")
         read = reply.invalid or prompt.parse(game, state, reply.text, request.legal)
@@ -722,6 +736,12 @@ class SeatSession:
                 for turn in live.turns
             ],
         }
+
+    def __copy__(self) -> "SeatSession":
+        raise TypeError(
+            "want copy.deepcopy(session), or save() and restore() of an equal session: "
+            "copy.copy would share the episode"
+        )
 
     def restore(self, saved: Mapping[str, Any]) -> list[Message]:
         """Goes on with a saved episode of an equal session; asks no policy for old replies.

@@ -259,10 +259,15 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         other.__dict__.update(self.__dict__)
         other.env = self.env.clone(seed)
         other._rng = copy.copy(self._rng)
-        for name in ("_cumulative_rewards", "rewards", "infos", "_conversations"):
+        for name in ("_cumulative_rewards", "rewards", "_conversations"):
             if name in self.__dict__:  # after the first reset
                 setattr(other, name, self.__dict__[name].copy())
+        if "infos" in self.__dict__:
+            other.infos = {agent: info.copy() for agent, info in self.infos.items()}
         return other
+
+    def __copy__(self) -> "PromptWrapper":
+        return self.clone()
 
     def _view(self, seat: int) -> View:
         return self._seating.view(self.env.game, self.env.game_state, seat)

@@ -1108,7 +1108,10 @@ def _instead(message: Mapping[str, Any], why: Any) -> Instead:
         return "refusal"
     if message.get("tool_calls") or message.get("function_call"):
         return "tool_call"
-    return "content_filter" if why == "content_filter" else "empty"
+    if why == "content_filter":
+        return "content_filter"
+    has_reasoning = message.get("reasoning_content") or message.get("reasoning")
+    return "reasoning" if has_reasoning else "empty"
 
 
 def _number(value: Any) -> int:

@@ -21,6 +21,7 @@ from arena_envs.doors import Door, expression
 from arena_envs.game import AnyGame
 from arena_envs.hostile import break_markup
 from arena_wrappers.prompts import (
+    DATE,
     Instead,
     InvalidReply,
     Message,
@@ -29,6 +30,7 @@ from arena_wrappers.prompts import (
     parse_reply,
     reply_format_named,
 )
+from arena_wrappers.prompts.formats import UNFINISHED
 from arena_wrappers.records import Generation, Turn
 
 
@@ -49,6 +51,7 @@ class TurnRequest:
         seed: seed of all random choices of this turn.
         reply_format: name of the reply format.
         turns: all turns of the episode so far, of every seat; for agents, which see their own.
+        date: the day that the prompt says is today, where a chat template asks for it.
     """
 
     episode: int
@@ -62,6 +65,7 @@ class TurnRequest:
     seed: int
     reply_format: str = "bare"
     turns: Sequence[Turn] = field(default=(), repr=False)
+    date: str = DATE
 
     @classmethod
     def at(
@@ -71,7 +75,8 @@ class TurnRequest:
         seat, shape = game.current_player(state), options.reply_format
         legal = [game.action_text(state, a) for a in game.legal_actions(state)]
         told = messages(game, state, seat, options)
-        return cls(0, 0, seat, game, state, told, (), legal, seed, shape)
+        head = (0, 0, seat, game, state, told, (), legal, seed, shape)
+        return cls(*head, date=options.date)
 
     def wrap(self, action_text: str) -> str:
         """The reply that names this action in the reply format."""
@@ -81,6 +86,7 @@ class TurnRequest:
 # what a model may send in place of text, and what is said of it
 INSTEAD: dict[Instead, str] = {
     "empty": "The reply is empty.",
+    "reasoning": UNFINISHED,
     "refusal": "The model refused to reply.",
     "tool_call": "The reply is a tool call and has no text.",
     "content_filter": "A content filter removed the reply.",
@@ -93,7 +99,8 @@ class Reply:
     """The reply of a policy.
 
     Attributes:
-        text: the raw reply.
+        text: the raw reply. Its reasoning has marks of `arena_wrappers.prompts.reasoning`; it
+            begins with one if the prompt has opened the reasoning.
         prompt_ids: token ids of the prompt that the model read.
         token_ids: token ids of the reply, with its end token.
         logprobs: log-probability of each reply token under the sampling distribution.
@@ -101,9 +108,9 @@ class Reply:
         error: why there is no reply, such as a server that fails; None if there is one. An
             episode without a reply is lost, see `Episode.lost`.
         timed_out: whether there is no reply because it took too long.
-        instead: why the model sent no text: `"empty"`, `"refusal"`, `"tool_call"`,
-            `"content_filter"`, or `"context_length"` for a prompt beyond its context; None if
-            it sent text. Such a reply is invalid.
+        instead: why the model sent no text: `"empty"`, `"reasoning"` (nothing else), `"refusal"`,
+            `"tool_call"`, `"content_filter"`, or `"context_length"` for a prompt beyond its
+            context; None if it sent text. Such a reply is invalid.
         entropies: entropy of the distribution of each reply token, in nats.
         generations: the calls of models that led to it, where there were several.
     """
@@ -198,6 +205,7 @@ def addressed(request: TurnRequest, policy: Policy) -> TurnRequest:
         messages=messages(request.game, request.state, request.seat, options),
         context_ids=(),
         reply_format=options.reply_format,
+        date=options.date,
     )
 
 

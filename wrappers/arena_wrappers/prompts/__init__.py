@@ -9,6 +9,7 @@ from arena_wrappers.prompts.formats import after_reasoning as after_reasoning
 from arena_wrappers.prompts.formats import legal_texts as legal_texts
 from arena_wrappers.prompts.formats import parse_reply as parse_reply
 from arena_wrappers.prompts.formats import reply_format_named as reply_format_named
+from arena_wrappers.prompts.messages import DATE as DATE
 from arena_wrappers.prompts.messages import PROMPT_OPTIONS as PROMPT_OPTIONS
 from arena_wrappers.prompts.messages import History as History
 from arena_wrappers.prompts.messages import Message as Message

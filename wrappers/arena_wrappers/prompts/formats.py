@@ -1,8 +1,8 @@
 r"""Reply formats: from a policy's raw reply to a legal action, or to an `InvalidReply`.
 
 A reply is hostile input: no text, of any length or alphabet, raises an exception here.
-Only the text after the last `</think>` is read. The formats differ in the place of the
-answer:
+Only the text after the reasoning is read, whose marks `arena_wrappers.prompts.reasoning` lists.
+The formats differ in the place of the answer:
 
 - `"answer"`: between `<answer>` and `</answer>`, exactly once;
 - `"boxed"`: in `\boxed{...}`, exactly once, braces inside it in pairs;
@@ -17,7 +17,7 @@ a text that the game's own `parse` reads. This is all of strict parsing.
 
 Tolerant parsing, the default, also reads what people and small models write, by fixed rules:
 
-1. Only the text after the last `</think>` is read. Reasoning that is not closed is invalid.
+1. Only the text after the reasoning is read. Reasoning that is not closed is invalid.
 2. A reply without a marked answer is an answer as a whole. Several marked answers must name
    the same action.
 3. A sentence orders a move if it is the move, or starts with the move and a reason. Markdown,
@@ -45,13 +45,17 @@ from typing import Any, Literal, NamedTuple, Protocol
 from arena_envs.checks import check_known
 from arena_envs.game import AnyGame, IllegalAction, fold
 from arena_envs.talk import Move, Word, natural, restated, to_closing_brace
+from arena_wrappers.prompts.reasoning import without_reasoning
 
 MAX_ANSWER = 4000  # characters
 MAX_CHOICE = 10  # actions that a refusal lists
 MAX_FAULT = 200  # characters of a game's reason for refusing an answer
+UNFINISHED = "The reply ends within its reasoning. End the reasoning, then answer."
 
 Parsing = Literal["tolerant", "strict"]
-Instead = Literal["empty", "refusal", "tool_call", "content_filter", "context_length"]
+Instead = Literal[
+    "empty", "reasoning", "refusal", "tool_call", "content_filter", "context_length"
+]
 Reason = Literal["format", "illegal", "ambiguous", "overlong"] | Instead
 
 
@@ -62,8 +66,9 @@ class InvalidReply:
     Attributes:
         reason: `"format"` (no answer found), `"illegal"` (the answer names no legal
             action), `"ambiguous"` (more than one answer), `"overlong"` (cut at a limit, or
-            an answer beyond `MAX_ANSWER` characters), or why a model sent no text:
-            `"empty"`, `"refusal"`, `"tool_call"`, `"content_filter"` or `"context_length"`.
+            an answer beyond `MAX_ANSWER` characters), `"reasoning"` (the reply ends within its
+            reasoning), or why a model sent no text: `"empty"`, `"refusal"`, `"tool_call"`,
+            `"content_filter"` or `"context_length"`.
         detail: the reason in a sentence, without a quotation of the reply.
     """
 
@@ -238,11 +243,9 @@ def parse_reply(
 
 
 def after_reasoning(text: str) -> str | InvalidReply:
-    """The text after the last `</think>`."""
-    _, _, rest = text.rpartition("</think>")
-    if "<think>" in rest:
-        return InvalidReply("format", "The reasoning is not closed by </think>.")
-    return rest
+    """The text after the reasoning."""
+    rest = without_reasoning(text)
+    return InvalidReply("reasoning", UNFINISHED) if rest is None else rest
 
 
 def legal_texts(game: AnyGame, state: Any) -> list[str]:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypedDict, get_args
@@ -148,6 +149,7 @@ def language_named(name: str) -> Language:
 
 
 History = Literal["state", "transcript"]
+DATE = "2026-01-01"  # else a prompt would change overnight
 
 
 class Message(TypedDict):
@@ -175,6 +177,7 @@ class PromptOptions:
             {persona}, {rules}, {format} and {example}.
         turn: template of the user message, by default one below the other. It may name {text} and {legal}.
         again: template of the request for another reply. It may name {fault}.
+        date: the day, as in "2026-01-01", that chat templates read as today.
 
     Raises:
         ValueError: an unknown name, or a flag that is not True or False.
@@ -190,6 +193,7 @@ class PromptOptions:
     system: str | None = None
     turn: str | None = None
     again: str | None = None
+    date: str = DATE
 
     def __post_init__(self) -> None:
         if not isinstance(self.reply_format, str):
@@ -204,6 +208,12 @@ class PromptOptions:
                 )
         if not isinstance(self.persona, str):
             raise ValueError(f"want a text as persona, got {self.persona!r:.80}")
+        try:
+            date.fromisoformat(self.date)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"want a date such as '{DATE}', got {self.date!r:.80}"
+            ) from None
         for name, known_fields in TEMPLATES.items():
             template = getattr(self, name)
             if not isinstance(template, str | None):

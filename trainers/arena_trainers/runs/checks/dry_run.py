@@ -471,7 +471,7 @@ def _model_and_tokenizer(
         return known_config(job.model, None), estimated_length
     from transformers import AutoTokenizer
 
-    from arena_trainers.lm.chat import Chat
+    from arena_trainers.lm.chat import chat_of
     from arena_trainers.runs.start import load_tokenizer, tiny_config
 
     if folder is None:
@@ -482,7 +482,7 @@ def _model_and_tokenizer(
     else:
         tokenizer = AutoTokenizer.from_pretrained(folder)
         config = known_config(job.model, folder)
-    chat = Chat(tokenizer, template_options=args.chat_template_kwargs)
+    chat = chat_of(tokenizer, args)
     return config, lambda messages: len(chat.encode(messages))
 
 

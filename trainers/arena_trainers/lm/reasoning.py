@@ -1,0 +1,234 @@
+"""The marks of a model's reasoning, as its chat template has them.
+
+Some templates open the reasoning in the prompt itself, and each family of models has its own
+marks. They are learned from two texts: the generation prompt, and a message of the assistant
+with reasoning, which is given in each of the forms that templates read.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from arena_trainers.lm.prompt_file import PROMPT_FILE
+from arena_wrappers.prompts.reasoning import (
+    CLOSING,
+    OPENING,
+    has_opening,
+    names_marks,
+    opening_at_end,
+    without_reasoning,
+)
+
+THOUGHT, ANSWER = "\u2063thought\u2063", "\u2063answer\u2063"  # in nobody's template
+FIELDS = ("reasoning_content", "reasoning", "thinking", "thought")
+
+_MARK = r"<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}\]|\u25c1[^\s\u25b7]{1,60}\u25b7"
+_LAST_MARK = re.compile(rf"({_MARK})\s*\Z")
+_READS_REASONING = re.compile(
+    rf"\.(?:{'|'.join(FIELDS)})\b|['\"](?:{'|'.join(FIELDS)})['\"]"
+)
+
+Render = Callable[[Sequence[Mapping[str, Any]], bool], str | None]
+
+
+@dataclass(frozen=True)
+class ReasoningMarks:
+    r"""How a model marks its reasoning.
+
+    Attributes:
+        opening: what begins the reasoning.
+        closing: what ends it.
+        between: what the template writes from the end of the reasoning to the answer.
+        header: what it writes before an answer without reasoning.
+    """
+
+    opening: str = OPENING
+    closing: str = CLOSING
+    between: str = f"\n{CLOSING}\n\n"
+    header: str = ""
+
+    def opened_by(self, prompt: str) -> str:
+        """The end of a prompt that opens the reasoning, from the mark on; else empty."""
+        text = prompt.rstrip()
+        if not text.endswith(self.opening):
+            return ""
+        return prompt[len(text) - len(self.opening) :]
+
+    def readable(self, reply: str) -> str:
+        """A reply with marks that `arena_wrappers.prompts.reasoning` reads."""
+        if self._is_known:
+            return reply
+        if header := self.header.strip():
+            reply = reply.replace(self.closing, CLOSING)
+            before, _, answer = reply.rpartition(header)
+            if answer != reply:
+                reply = f"{before}{CLOSING}{answer}" if before.strip() else answer
+        return reply.replace(self.opening, OPENING).replace(self.closing, CLOSING)
+
+    def written(self, reply: str) -> str:
+        """A reply of `readable` with the model's own marks."""
+        if self._is_known:
+            return reply
+        return reply.replace(OPENING, self.opening).replace(CLOSING, self.closing)
+
+    def behind(self, prompt: str, reply: str) -> str:
+        """The text of a reply behind the end of its prompt, as the template would write it.
+
+        Args:
+            prompt: its end.
+            reply: its text, with reasoning or without.
+        """
+        if not self.opened_by(prompt):
+            has_reasoning = without_reasoning(reply) != reply
+            return self.written(reply) if has_reasoning else f"{self.header}{reply}"
+        if without_reasoning(reply) == reply:
+            return f"{self.between}{reply}"
+        return self.written(reply.removeprefix(OPENING).lstrip("\n"))
+
+    @property
+    def _is_known(self) -> bool:
+        open_reply, whole = f"{self.opening}x", f"{self.opening}x{self.closing}y"
+        header = self.header.strip()
+        return (
+            without_reasoning(open_reply) is None
+            and without_reasoning(whole) == "y"
+            and (not header or without_reasoning(f"{header}y") == "y")
+        )
+
+
+def stated_marks(marks: Sequence[str], render: Render, asked: str) -> ReasoningMarks:
+    """The marks that a user states: two texts, or none for a model that does not reason.
+
+    Args:
+        marks: `["<think>", "</think>"]`, or empty.
+        render: the text of messages, with a generation prompt or without; None if the
+            template raises.
+        asked: the content of a user message, which the texts are searched for.
+    """
+    opening, closing = marks or (OPENING, CLOSING)
+    header = _header(render, asked, opening)
+    return ReasoningMarks(opening, closing, f"\n{closing}\n\n", header)
+
+
+def learned_marks(
+    render: Render, asked: str, template: str, name: str
+) -> ReasoningMarks:
+    """The marks that a chat template writes; those of most models where it writes none.
+
+    Args:
+        render: as for `stated_marks`.
+        asked: as for `stated_marks`.
+        template: its source.
+        name: of the tokenizer, for errors.
+
+    Raises:
+        ValueError: the template has marks that are not understood.
+    """
+    prompt = _after(asked, render([_user(asked)], True) or "")
+    for message in _messages_with_reasoning():
+        text = _after(asked, render([_user(asked), message], False) or "")
+        before, thought, rest = text.partition(THOUGHT)
+        between, answer, _ = rest.partition(ANSWER)
+        if thought and answer and '"type"' not in before:  # else parts shown as JSON
+            opening, closing = _opening(before, prompt), between.strip()
+            if not opening or not closing:
+                raise ValueError(_not_understood(name, f"{before!r}, {between!r}"))
+            header = _header(render, asked, opening)
+            return ReasoningMarks(opening, closing, between, header)
+    if opening := opening_at_end(prompt):
+        return stated_marks([opening, _closing_of(opening)], render, asked)
+    extra = _opened(render, asked, prompt)
+    if _LAST_MARK.search(extra) and not has_opening(extra):
+        raise ValueError(_not_understood(name, f"the prompt ends with {extra!r}"))
+    if _READS_REASONING.search(template) and not names_marks(template):
+        raise ValueError(_not_understood(name, "it reads reasoning and shows none"))
+    return stated_marks([], render, asked)
+
+
+def _messages_with_reasoning() -> Iterator[dict[str, Any]]:
+    for field in FIELDS:
+        yield {"role": "assistant", "content": ANSWER, field: THOUGHT}
+    parts = [
+        {"type": "thinking", "thinking": THOUGHT},
+        {"type": "text", "text": ANSWER},
+    ]
+    yield {"role": "assistant", "content": parts}
+
+
+def _user(asked: str) -> dict[str, Any]:
+    return {"role": "user", "content": asked}
+
+
+def _after(asked: str, text: str) -> str:
+    return text.rpartition(asked)[2]
+
+
+def _opening(before: str, prompt: str) -> str:
+    """The mark before the reasoning: what follows the generation prompt, or the last mark."""
+    header = prompt.rstrip()
+    if before.startswith(header) and (added := before[len(header) :].strip()):
+        return added
+    mark = _LAST_MARK.search(before)
+    return mark[1] if mark else opening_at_end(before)
+
+
+def _plain(render: Render, asked: str) -> str:
+    """What the template writes from a user message to a reply without reasoning."""
+    text = _rendered_reply(render, asked)
+    return text.partition(ANSWER)[0] if ANSWER in text else ""
+
+
+def _rendered_reply(render: Render, asked: str) -> str:
+    """What it writes from a user message on, if a reply without reasoning follows."""
+    reply = {"role": "assistant", "content": ANSWER}
+    return _after(asked, render([_user(asked), reply], False) or "")
+
+
+def _header(render: Render, asked: str, opening: str) -> str:
+    """What it writes from the generation prompt to a reply without reasoning.
+
+    Args:
+        render: as for `stated_marks`.
+        asked: as for `stated_marks`.
+        opening: the mark that begins reasoning. Reasoning that is empty is left out.
+    """
+    prompt = _after(asked, render([_user(asked)], True) or "")
+    before = _plain(render, asked)
+    if not before.startswith(prompt) or prompt.rstrip().endswith(opening):
+        return ""
+    header = before[len(prompt) :]
+    return "" if opening in header or has_opening(header) else header
+
+
+def _opened(render: Render, asked: str, prompt: str) -> str:
+    """The end of the generation prompt that the template does not write before replies."""
+    before = _plain(render, asked)
+    reply_end = _rendered_reply(render, asked).partition(ANSWER)[2]
+    num_same = next(
+        (
+            i
+            for i, pair in enumerate(zip(before, prompt, strict=False))
+            if len({*pair}) > 1
+        ),
+        min(len(before), len(prompt)),
+    )
+    extra = prompt[num_same:]
+    return "" if extra.strip() in reply_end else extra
+
+
+def _closing_of(opening: str) -> str:
+    """The closing mark of a family whose opening mark a prompt ends with."""
+    for closing in (f"{opening[0]}/{opening[1:]}", opening.replace("START", "END")):
+        if without_reasoning(f"{opening}x{closing}y") == "y":
+            return closing
+    pairs = {"<|channel>": "<channel|>", "<|begin_of_thought|>": "<|end_of_thought|>"}
+    return pairs.get(opening, "<|channel|>final<|message|>")
+
+
+def _not_understood(name: str, reason: str) -> str:
+    return (
+        f"the chat template of {name} has marks of reasoning that are not understood "
+        f"({reason}): state them as reasoning_marks, such as ['<think>', '</think>'], or [] "
+        f"if the model does not reason; {PROMPT_FILE} in the model's folder may hold them"
+    )
