@@ -50,6 +50,7 @@ from arena_trainers.runs.checks import preflight
 from arena_trainers.runs.folder import CONFIG, RESULTS, START, with_start
 from arena_trainers.runs.settings import is_loop, load_recipe, read_loop, row_config
 from arena_wrappers import NoReplyError
+from arena_wrappers.locks import lock_of, locked
 from arena_wrappers.policies import wrapped
 from arena_wrappers.records import write_whole
 
@@ -268,9 +269,11 @@ def sweep(
                 _check(request, is_main=True)
         if request.dry:
             return
+        lock = lock_of(output_dir, is_folder=True)
         _check_sweep(output_dir / "sweep.json", arguments)
     for folder, command in jobs:
         _train_once(folder, command)
+    lock.release()
     records = list(_swept({name: [*one] for name, one in runs.items()}))
     show(form, records, records, lambda _: [_sweep_table(records)])
 
@@ -304,7 +307,8 @@ def _train_once(folder: Path, command: Sequence[str]) -> None:
     if newest_checkpoint(folder).checkpoint is not None:
         command = ["--resume", str(folder)]
     else:
-        shutil.rmtree(folder, ignore_errors=True)  # there is nothing to go on with
+        with usage_errors(), locked(folder, is_folder=True):
+            shutil.rmtree(folder, ignore_errors=True)  # there is nothing to go on with
     typer.echo(f"arena train {shlex.join(command)}", err=True)
     train_it = [sys.executable, "-m", "arena_trainers", "train", *command]
     if status := _waited(train_it):

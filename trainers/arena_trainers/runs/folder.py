@@ -21,6 +21,7 @@ from arena_trainers.lm.models import ADAPTER, role_folders, saved_model
 from arena_trainers.offline.protocol import SELF_PLAY
 from arena_trainers.options import errors
 from arena_trainers.runs.settings import load_recipe
+from arena_wrappers.locks import LOCK, Lock, lock_of
 from arena_wrappers.records import write_whole
 
 wrong = errors(__name__)
@@ -43,7 +44,7 @@ def check_new(folder: Path) -> None:
         existing = existing.parent
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         raise wrong("not_writable", folder=str(folder), existing=str(existing))
-    if folder.exists() and any(folder.iterdir()):
+    if folder.exists() and any(path.name != LOCK for path in folder.iterdir()):
         to_do = "give another --output-dir"
         if (folder / CONFIG).is_file():
             to_do += f", or go on with that run: arena train --resume {folder}"
@@ -51,11 +52,14 @@ def check_new(folder: Path) -> None:
 
 
 @contextmanager
-def new_folder(folder: Path, config: str) -> Iterator[None]:
+def new_folder(folder: Path, config: str) -> Iterator[Lock]:
     """Makes the folder of a new run; removes its files again if the run cannot begin.
 
     If two runs want the same folder, the one that creates `config.yaml` first gets it.
     Ctrl-C keeps a finished `start`, because it may have taken long.
+
+    Yields:
+        The lock on the folder.
 
     Raises:
         ValueError: it cannot be made, or is in use.
@@ -63,7 +67,7 @@ def new_folder(folder: Path, config: str) -> Iterator[None]:
     existed = folder.exists()
     check_new(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        lock = lock_of(folder, is_folder=True)
         file = open(folder / CONFIG, "x", encoding="utf-8")  # noqa: SIM115 # closed below
     except OSError as error:
         check_new(folder)  # says so if another run was faster
@@ -71,7 +75,7 @@ def new_folder(folder: Path, config: str) -> Iterator[None]:
     try:
         file.close()
         write_config(folder, config)
-        yield
+        yield lock
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) and (folder / START).exists():
             raise
@@ -80,6 +84,7 @@ def new_folder(folder: Path, config: str) -> Iterator[None]:
         # the last one frees the folder for another run
         for name in (METRICS, WRITTEN, CONFIG):
             (folder / name).unlink(missing_ok=True)
+        lock.release()
         if not existed:
             with contextlib.suppress(OSError):  # others have written into it
                 folder.rmdir()
