@@ -44,6 +44,7 @@ from arena_trainers.cli.train import (
     print_train_help,
     read_request,
 )
+from arena_trainers.finite import Diverged, how_to_begin_anew
 from arena_trainers.lm.backends.server import ServerError
 from arena_trainers.offline.protocol import check_name
 from arena_trainers.runs.checks import preflight
@@ -136,9 +137,9 @@ def _check(request: Request, is_main: bool) -> None:
 
 
 def _run(request: Request, is_main: bool) -> None:
-    """Trains. A signal, a lost server or endpoint, or a full disk ends it.
+    """Trains. A signal, a lost server or endpoint, or a full disk ends it, and so do weights that diverge.
 
-    Then the command that resumes is printed.
+    Then the command that resumes is printed, or after a divergence the one that begins anew.
     """
     from arena_trainers.runs.rounds import RoundError
     from arena_trainers.runs.run import Stopped, Stopper
@@ -156,12 +157,14 @@ def _run(request: Request, is_main: bool) -> None:
         status = error.status if isinstance(error, Stopped) else 130
         raise typer.Exit(status) from None
     except Exception as error:
-        known = isinstance(error, ServerError | NoReplyError | RoundError)
+        diverged = isinstance(error, Diverged)
+        known = isinstance(error, ServerError | NoReplyError | RoundError) or diverged
         said = str(error) if known else _full_disk(error, request.folder)
         if said is None:
             raise
         if stopper.speaks:
-            message = f"error: {said}\n{_how_it_stopped(request.folder)}"
+            then = how_to_begin_anew if diverged else _how_it_stopped
+            message = f"error: {said}\n{then(request.folder)}"
             typer.echo(f"\n{message}", err=True)
         raise typer.Exit(1) from None
 

@@ -35,6 +35,7 @@ from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.offline.batches import WholeSteps, labelled_batch, left_batch
 from arena_trainers.offline.protocol import Given, RowTrainer
 from arena_trainers.options import errors
+from arena_trainers.train.finite_steps import FiniteSteps
 from arena_trainers.train.forward import IGNORED, distinct_rows, scoring_the_last
 
 wrong = errors(__name__)
@@ -102,7 +103,7 @@ class _ByLength(Sampler[int]):
         return len(self.lengths)
 
 
-class _WarmStart(SharingSFTTrainer):
+class _WarmStart(FiniteSteps, SharingSFTTrainer):
     """`SharingSFTTrainer` that runs rows of one length together where a step is cut."""
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
@@ -194,6 +195,7 @@ def warm_start(
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train()
+        trainer.check_weights()
         if checkpointing:
             model.gradient_checkpointing_disable()
     return steps.losses

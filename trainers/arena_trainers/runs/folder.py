@@ -17,6 +17,7 @@ from arena_trainers.checkpoint import (
     read_manifest,
     step_of,
 )
+from arena_trainers.finite import how_to_begin_anew, weights_fault
 from arena_trainers.lm.models import ADAPTER, role_folders, saved_model
 from arena_trainers.offline.protocol import SELF_PLAY
 from arena_trainers.options import errors
@@ -209,7 +210,8 @@ def begin_from(
         resume: whether the run goes on.
 
     Raises:
-        ValueError: there is no valid checkpoint of this model, or the folder is in use.
+        ValueError: there is no valid checkpoint of this model, its weights are not finite, or the
+            folder is in use.
     """
     is_main = args.process_index == 0
     if not resume:
@@ -218,6 +220,11 @@ def begin_from(
         return None
     checkpoint = checkpoint_to_resume(folder)
     check_same_model(checkpoint, start)
+    if is_main and (reason := weights_fault(checkpoint)) is not None:
+        raise ValueError(
+            f"want finite weights in {str(checkpoint)!r}, but {reason}; "
+            f"{how_to_begin_anew(folder)}"
+        )
     saved = read_manifest(checkpoint)["processes"]
     told = [f"skipped {clause}" for clause in newest_checkpoint(folder).skipped]
     if saved != args.world_size:

@@ -22,6 +22,7 @@ from arena_trainers.checkpoint import (
 )
 from arena_trainers.credit.by_name import find_estimator
 from arena_trainers.credit.needs import keeps_state
+from arena_trainers.finite import check_state
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 from arena_trainers.options import errors
 from arena_trainers.processes import raised_everywhere
@@ -162,6 +163,7 @@ def save_credit(
     """
     weights = None if critic is None else critic.state_dict()
     if weights is not None:
+        check_state(weights, "the critic")
         torch.save(weights, folder / CRITIC)
     (folder / CREDIT_STATE).write_text(
         json.dumps({**owner, "state": state, "multipliers": dict(multipliers or {})})
