@@ -290,7 +290,10 @@ class RowRun(Run):
         plays = self.kind.plays and self.measures
         games = different_games(self.player.plans) if plays else []
         num = self.job.eval_episodes
-        self.meters = [GameMeter(game, self.player.args, num) for game in games]
+        exact = {"exact_states": self.job.exact_states}
+        self.meters = [
+            GameMeter(game, self.player.args, num, **exact) for game in games
+        ]
 
     def config(self) -> str:
         return config_text(self.settings, self.args, self.adapter)
@@ -339,6 +342,7 @@ class RowRun(Run):
             return
         options = {"device": self.args.device, **self.player.policy_options}
         policy = LMPolicy.from_pretrained(self.start, **options)
+        self.tell_exact(policy)
         for meter in self.meters:
             meter.measure("before training", policy)
 

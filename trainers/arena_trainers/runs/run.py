@@ -311,6 +311,14 @@ class Run(ABC):
         write_manifest(part, files_of(part))
         part.rename(self.folder / START)
 
+    def tell_exact(self, policy: Any) -> None:
+        """Says which games are not measured exactly, and which measurements take long."""
+        for number, meter in enumerate(self.meters):
+            every = 0 if number else self.job.evaluate_every  # the first game alone
+            note = meter.exact_note(policy, every)
+            if note is not None:
+                self.say(note)
+
     def begin_metrics(self, metrics: MetricsFile) -> list[dict[str, Any]]:
         """The metrics up to the checkpoint, in the main process; a new run writes step 0."""
         if self.is_main and self.checkpoint is not None:
