@@ -24,6 +24,7 @@ from arena_trainers.runs import (
 )
 from arena_trainers.runs.folder import write_config
 from arena_trainers.runs.rounds import write_scores
+from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train import GamePlan
 from arena_wrappers import NoReplyError, RandomPolicy, Reply
 

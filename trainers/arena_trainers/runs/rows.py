@@ -1,7 +1,10 @@
 """Rows: a run of a trainer that learns from rows of recorded episodes, and how its model plays."""
 
 import math
+import shutil
+import tempfile
 import time
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,6 +32,7 @@ from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import PROMPT_FILE, prompt_json, saved_options
 from arena_trainers.offline.batches import WholeSteps
+from arena_trainers.offline.conversations import write_tokens
 from arena_trainers.offline.protocol import Cut, Given, row_trainer
 from arena_trainers.offline.row_file import (
     check_rows,
@@ -83,18 +87,17 @@ from arena_wrappers.records import params_of
 
 wrong = errors(__name__)
 
-_ADVICE = "make it with arena data EPISODES --select NAME --model {} --out FILE.parquet"
-
 
 class RowsModel:
     """The games, prompts and sampling of the trained model, for evaluation and `arena_prompt.json`.
 
     Prompt options are those of the rows, sampling those of the model's own
     `arena_prompt.json`. Where that file names no longest reply, it is that of the rows, or of
-    random legal play if that is longer.
+    random legal play if that is longer. Rows of no game have the prompt options of the model,
+    or the defaults.
 
     Args:
-        run: has the model's settings and the facts of the rows.
+        run: has the model's settings and the file of rows.
 
     Attributes:
         plans: the games of the rows; empty if the file names none.
@@ -102,8 +105,8 @@ class RowsModel:
         args: prompt and sampling options, as those of self-play.
 
     Raises:
-        ValueError: the file names no games or prompts where they are needed, or the model has no
-            tokenizer with a chat template.
+        ValueError: the file names no games or prompts where the tiny model needs them, or the
+            model has no tokenizer with a chat template.
     """
 
     def __init__(self, run: "RowRun") -> None:
@@ -116,11 +119,18 @@ class RowsModel:
         games = self.args.games if origin is not None else []
         self.plans = [GamePlan(spec, self.args) for spec in games]
         self.tokenizer = load_tokenizer(job, run.model, self.plans, self.args.prompt)
-        if "max_completion_length" not in settings:
+        # TRL's type of these options also allows JSON
+        options: Any = self.args.chat_template_kwargs
+        self.chat = Chat(self.tokenizer, template_options=options)
+        self._has_length = "max_completion_length" in settings
+
+    def fit_replies(self, longest: int) -> None:
+        """Makes room for the longest reply of the rows, in tokens, unless the model has a limit."""
+        if not self._has_length:
             lengths = longest_replies(
                 self.tokenizer, self.plans, self.args.reply_format
             )
-            self.args.max_completion_length = max([run.facts.longest_reply, *lengths])
+            self.args.max_completion_length = max([longest, *lengths])
 
     @property
     def policy_options(self) -> dict[str, Any]:
@@ -154,12 +164,19 @@ def without_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
 def _prompt(
     origin: Origin | None, saved: dict[str, Any], job: JobConfig, data: Path
 ) -> dict[str, Any]:
-    """The prompt options of the rows; of the model where the file has none or several."""
+    """The prompt options of the rows; of the model where the file has none or several.
+
+    Rows of no game have the defaults where the model has none.
+    """
     own = {name: saved[name] for name in PROMPT_OPTIONS if name in saved}
     if origin is not None and (len(origin.prompts) == 1 or not own):
         return dict(vars(only_prompt(origin)))
-    if not own or (origin is None and job.model == "tiny"):
-        raise wrong("no_origin", data=str(data), advice=_ADVICE.format(job.model))
+    if job.model == "tiny":
+        raise ValueError(
+            "want a file that says which games and prompts its rows are of, for the words of "
+            f"the tiny model, got {str(data)!r} without; name a model with --model PATH, or make "
+            "the file with arena data EPISODES --select NAME --out FILE.parquet"
+        )
     return own
 
 
@@ -277,23 +294,31 @@ class RowRun(Run):
 
     def _check_rows(self) -> None:
         """Reads the rows once; raises ValueError where trainer or model cannot learn from them."""
-        check_rows(self.path, self.kind.rows)
-        self.facts = facts_of(self.path, self.kind.rows)
+        has_tokens = check_rows(self.path, self.kind.rows)
+        self.player = RowsModel(self)
+        chat = self.player.chat
+        self.tokens = self.path if has_tokens else self._written_tokens(chat)
+        self.facts = facts_of(self.tokens, self.kind.rows)
+        self.player.fit_replies(self.facts.longest_reply)
         at_most = getattr(self.args, "max_length", None)
         if at_most is not None and at_most < self.facts.longest:
             raise wrong("max_length", run=self, at_most=at_most)
-        self.player = RowsModel(self)
-        # TRL's type of these options also allows JSON
-        options: Any = self.player.args.chat_template_kwargs
-        chat = Chat(self.player.tokenizer, template_options=options)
-        check_tokens(self.path, self.facts, chat)
+        check_tokens(self.tokens, self.facts, chat)
         plays = self.kind.plays and self.measures
         games = different_games(self.player.plans) if plays else []
         num = self.job.eval_episodes
-        exact = {"exact_states": self.job.exact_states}
+        exact = self.job.exact_states
         self.meters = [
-            GameMeter(game, self.player.args, num, **exact) for game in games
+            GameMeter(game, self.player.args, num, exact_states=exact) for game in games
         ]
+
+    def _written_tokens(self, chat: Chat) -> Path:
+        """A file of the rows' tokens, which is deleted with this run."""
+        folder = tempfile.mkdtemp(prefix="arena-rows-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        path = Path(folder) / "tokens.parquet"
+        write_tokens(self.path, self.kind.rows, chat, path)
+        return path
 
     def config(self) -> str:
         return config_text(self.settings, self.args, self.adapter)
@@ -386,7 +411,10 @@ class RowRun(Run):
     def _dataset(self) -> Any:
         """The tokens of the rows, mapped from a file on the disk; weights are scaled."""
         names = token_columns(self.kind.rows)
-        found: Any = Dataset.from_parquet(str(self.path), columns=names)
+        place: dict[str, Any] = {}
+        if self.tokens != self.path:
+            place["cache_dir"] = str(self.tokens.parent)
+        found: Any = Dataset.from_parquet(str(self.tokens), columns=names, **place)
         if "weight" not in names:
             return found
         weights = self.facts.weights * self.facts.scale
