@@ -106,6 +106,11 @@ class _ByLength(Sampler[int]):
 class _WarmStart(FiniteSteps, SharingSFTTrainer):
     """`SharingSFTTrainer` that runs rows of one length together where a step is cut."""
 
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        found = super().train(*args, **kwargs)
+        self.check_weights()  # after the last update
+        return found
+
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         rows: Any = train_dataset or self.train_dataset
         args = self.args
@@ -195,7 +200,6 @@ def warm_start(
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train()
-        trainer.check_weights()
         if checkpointing:
             model.gradient_checkpointing_disable()
     return steps.losses
