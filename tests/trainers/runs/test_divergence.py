@@ -23,7 +23,7 @@ from arena_trainers.offline import pairs, sft
 from arena_trainers.offline.batches import WholeSteps
 from arena_trainers.runs.folder import begin_from, write_config
 from arena_trainers.train.finite_steps import FiniteSteps
-from arena_trainers.train.saved import save_credit
+from arena_trainers.train.saved import save_credit, whole_checkpoint
 from arena_trainers.train.trainer import TurnGRPOTrainer
 from arena_wrappers import play, write_episodes
 
@@ -126,7 +126,7 @@ def test_a_run_on_rows_ends_with_what_to_do(arena_here, tmp_path, kuhn_env):
 
 def test_a_supervised_start_stops(policy, kuhn_env):
     examples = legal_play([kuhn_env], 10, seed=0)
-    with pytest.raises(Diverged, match="at step 2"):
+    with pytest.raises(Diverged, match="at step 2.* lower warm_start_learning_rate"):
         sft.warm_start(policy, examples, num_steps=3, learning_rate=1e38, batch_size=8)
 
 
@@ -173,6 +173,11 @@ def test_a_run_does_not_resume_from_weights_that_are_not_finite(
 
     with pytest.raises(ValueError, match=r"finite checkpoint is .*checkpoint-2; begin"):
         begin_from(run_folder, model_folder, Args(), Console().print, resume=True)
+
+
+def test_a_trainer_does_not_resume_from_weights_that_are_not_finite(run_folder):
+    with pytest.raises(ValueError, match="checkpoint-4', but model.safetensors holds"):
+        whole_checkpoint(run_folder, True)
 
 
 def test_weights_that_are_not_finite_are_not_exported(model_folder, tmp_path):

@@ -106,6 +106,8 @@ class _ByLength(Sampler[int]):
 class _WarmStart(FiniteSteps, SharingSFTTrainer):
     """`SharingSFTTrainer` that runs rows of one length together where a step is cut."""
 
+    advice = "a lower warm_start_learning_rate"
+
     def train(self, *args: Any, **kwargs: Any) -> Any:
         found = super().train(*args, **kwargs)
         self.check_weights()  # after the last update

@@ -277,7 +277,11 @@ class SelfPlay(Run):
         told = has_conv, plays_start, bool(args.curriculum)
         metric, best = score_metric(self.games.plans, *told), None
         if metric is None and job.patience:
-            raise wrong("unmeasured", job=job)
+            raise ValueError(
+                "want patience only where training measures a score, got "
+                f"{job.patience}; set evaluate_every, with exact_states for a larger game, or "
+                "start_episodes in a run of one game"
+            )
         if metric is not None and job.save_best:
             best = BestModel(self.trainer, self.folder, metric)
             self.trainer.add_callback(best)

@@ -13,7 +13,12 @@ class FiniteSteps(Trainer):
 
     The weights do not get such an update, and no file gets weights that are not finite. A scaler
     of gradients in half precision skips such updates itself; then the loss alone counts.
+
+    Attributes:
+        advice: what to train with instead.
     """
+
+    advice = ADVICE
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -39,7 +44,7 @@ class FiniteSteps(Trainer):
         if bad:
             raise Diverged(
                 f"training has diverged at step {self.state.global_step + 1}: got "
-                f"{' and '.join(bad)}; nothing of this step is saved; train with {ADVICE}"
+                f"{' and '.join(bad)}; nothing of this step is saved; train with {self.advice}"
             )
 
     def save_model(

@@ -22,7 +22,7 @@ from arena_trainers.checkpoint import (
 )
 from arena_trainers.credit.by_name import find_estimator
 from arena_trainers.credit.needs import keeps_state
-from arena_trainers.finite import check_state
+from arena_trainers.finite import ADVICE, check_state, weights_fault
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 from arena_trainers.options import errors
 from arena_trainers.processes import raised_everywhere
@@ -266,13 +266,19 @@ def whole_checkpoint(folder: Path, wanted: Any) -> str | None:
         wanted: a checkpoint, True for the newest valid one, or None.
 
     Raises:
-        ValueError: the checkpoint is not as it was written, or there is none.
+        ValueError: the checkpoint is not as it was written or has weights that are not finite, or
+            there is none.
     """
     if wanted is True:
         found = newest_checkpoint(folder)
         said = "; ".join(found.skipped) or "none was written"
         if found.checkpoint is None:
             raise wrong("no_checkpoint", folder=str(folder), said=said)
+        if (reason := weights_fault(found.checkpoint)) is not None:
+            raise ValueError(
+                f"want finite weights in {str(found.checkpoint)!r}, but {reason}; train from an "
+                f"earlier checkpoint with {ADVICE}"
+            )
         if found.skipped:
             warnings.warn(f"skipped {said}", stacklevel=3)
         return str(found.checkpoint)
