@@ -59,14 +59,14 @@ def last_finite(run: Path) -> Path | None:
 
 def how_to_begin_anew(run: Path) -> str:
     """What to do after training has diverged: names the last finite checkpoint of a run."""
-    found = last_finite(run)
-    kept = "no finite checkpoint was saved"
-    if found is not None:
-        kept = f"the last finite checkpoint is {found}"
+    checkpoint = last_finite(run)
+    state = "no finite checkpoint was saved"
+    if checkpoint is not None:
+        state = f"the last finite checkpoint is {checkpoint}"
     config, new = run / "config.yaml", f"{run}-anew"
     command = ["arena", "train", str(config), "--output-dir", new, *_lower_rate(config)]
     return (
-        f"{kept}; begin anew with {ADVICE}, as resuming would diverge again:\n"
+        f"{state}; begin anew with {ADVICE}, as resuming would diverge again:\n"
         f"{shlex.join(command)}"
     )
 

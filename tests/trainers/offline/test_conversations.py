@@ -127,6 +127,18 @@ def test_sampled_tokens_stay_and_other_rows_are_encoded(chat, tmp_path):
     assert (second["prompt_ids"], second["completion_ids"]) == ([4, 5], ids)
 
 
+def test_pairs_with_tokens_keep_them_as_labels(talked, chat, tmp_path):
+    path, tokens = tmp_path / "rows.parquet", tmp_path / "tokens.parquet"
+    pairs = rows_to_dataset(select("outcome_pairs", talked).rows, chat)
+    write_rows(pairs, path)
+    assert not check_rows(path, "labels")
+    write_tokens(path, "labels", chat, tokens)
+    got = pyarrow.parquet.read_table(tokens).to_pylist()
+    wanted = [row[f"{n}_ids"] for row in pairs for n in ("chosen", "rejected")]
+    assert [row["completion_ids"] for row in got] == wanted
+    assert [row["label"] for row in got] == [True, False] * len(pairs)
+
+
 def test_turns_of_a_data_set_keep_their_tokens(policy, chat, kuhn_env, tmp_path):
     path, tokens = tmp_path / "turns.parquet", tmp_path / "tokens.parquet"
     played = play(kuhn_env, policy, range(3))

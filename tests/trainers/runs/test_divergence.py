@@ -126,7 +126,7 @@ def test_a_run_on_rows_ends_with_what_to_do(arena_here, tmp_path, kuhn_env):
 
 def test_a_supervised_start_stops(policy, kuhn_env):
     examples = legal_play([kuhn_env], 10, seed=0)
-    with pytest.raises(Diverged, match="at step 2.* lower warm_start_learning_rate"):
+    with pytest.raises(Diverged, match=r"at step 2.* lower warm_start_learning_rate"):
         sft.warm_start(policy, examples, num_steps=3, learning_rate=1e38, batch_size=8)
 
 
@@ -176,7 +176,9 @@ def test_a_run_does_not_resume_from_weights_that_are_not_finite(
 
 
 def test_a_trainer_does_not_resume_from_weights_that_are_not_finite(run_folder):
-    with pytest.raises(ValueError, match="checkpoint-4', but model.safetensors holds"):
+    with pytest.raises(
+        ValueError, match=r"checkpoint-4', but model\.safetensors holds"
+    ):
         whole_checkpoint(run_folder, True)
 
 

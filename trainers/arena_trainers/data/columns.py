@@ -280,13 +280,16 @@ def rows_to_dataset(rows: Iterable[Row], chat: "Chat | None" = None) -> Any:
     for row in rows:
         _check_storable(row)
     found = [columns(row, chat) for row in rows]
-    every: dict[str, Any] = {}
-    for entry in sorted(found, key=len, reverse=True):  # the order of the longest first
-        every = {**every, **{n: v for n, v in entry.items() if n not in every}}
+    examples: dict[
+        str, Any
+    ] = {}  # a value of each column, first those of the longest row
+    for entry in sorted(found, key=len, reverse=True):
+        for name, value in entry.items():
+            examples.setdefault(name, value)
     if not any(row.role or row.parent >= 0 for row in rows):
-        every = {name: value for name, value in every.items() if name not in CALL}
-    data = {name: [entry.get(name) for entry in found] for name in every}
-    return datasets.Dataset.from_dict(data, features=_features(datasets, every))
+        examples = {name: x for name, x in examples.items() if name not in CALL}
+    data = {name: [entry.get(name) for entry in found] for name in examples}
+    return datasets.Dataset.from_dict(data, features=_features(datasets, examples))
 
 
 def _check_storable(one: Row | Episode) -> None:

@@ -130,24 +130,30 @@ def _encoded(
             raise ValueError(
                 f"want no {name}, which are not read; leave the column out"
             )
-    if (known := _known_tokens(values, kind)) is not None:
-        yield known
-        return
-    for row in _rows(values, number, kind):
-        yield columns(row, chat)
+    rows = _token_rows(values, kind)
+    yield from rows or (columns(row, chat) for row in _rows(values, number, kind))
 
 
-def _known_tokens(values: Values, kind: str) -> dict[str, Any] | None:
-    """The row itself if it has its tokens; those of a turn are all trained."""
-    if values.get("prompt_ids") is None:
-        return None
+def _token_rows(values: Values, kind: str) -> list[dict[str, Any]]:
+    """The rows of a row that has its tokens; those of a turn are all trained."""
     row = {"weight": 1.0, "margin": 0.0, **values}
-    names = ("chosen", "rejected") if kind == "pairs" else ("completion",)
-    if kind == "completions" and row.get("token_ids") is not None:  # of `to_dataset`
+    names = ("chosen", "rejected") if "chosen" in values else ("completion",)
+    if row.get("token_ids") is not None:  # of `to_dataset`
         row["completion_ids"] = row["token_ids"]
         row["completion_mask"] = [1] * len(row["token_ids"])
-    needed = [f"{name}_{part}" for name in names for part in ("ids", "mask")]
-    return row if all(row.get(name) is not None for name in needed) else None
+    parts = [f"{name}_{part}" for name in names for part in ("ids", "mask")]
+    if any(row.get(name) is None for name in ("prompt_ids", *parts)):
+        return []
+    if kind != "labels" or "chosen" not in values:
+        return [row]
+    return [
+        {
+            **{**row, "label": name == "chosen"},
+            "completion_ids": row[f"{name}_ids"],
+            "completion_mask": row[f"{name}_mask"],
+        }
+        for name in names
+    ]
 
 
 def _rows(values: Values, number: int, kind: str) -> Iterator[AnyRow]:
@@ -169,14 +175,14 @@ def _rows(values: Values, number: int, kind: str) -> Iterator[AnyRow]:
         return
     prompt, completion = _prompt_and_completion(values)
     pieces = _pieces(prompt, completion, values.get("completion_parts"))
-    given = {**facts, "prompt": prompt, "completion": pieces, "weight": weight}
+    facts |= {"prompt": prompt, "completion": pieces, "weight": weight}
     if kind == "completions":
-        yield Completion(**given)
+        yield Completion(**facts)
         return
     is_good: Any = values.get("label")
     if type(is_good) is not bool:
         raise ValueError(f"want label as true or false, got {is_good!r:.60}")
-    yield Label(**given, label=is_good)
+    yield Label(**facts, label=is_good)
 
 
 @dataclass(frozen=True)
@@ -235,16 +241,16 @@ def _messages(values: Values, name: str) -> list[Any]:
     Raises:
         ValueError: it is no list of messages, or a message has more than a text.
     """
-    given = values.get(name)
-    if isinstance(given, str):
+    value = values.get(name)
+    if isinstance(value, str):
         raise ValueError(
-            f"want {name} as messages, got the text {given[:60]!r}; write "
+            f"want {name} as messages, got the text {value[:60]!r}; write "
             '[{"role": "user", "content": TEXT}], or the role assistant for a reply'
         )
-    if not isinstance(given, list) or not given:
-        raise ValueError(f"want {name} as a list of messages, got {given!r:.60}")
-    found = []
-    for message in given:
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"want {name} as a list of messages, got {value!r:.60}")
+    messages = []
+    for message in value:
         role = message.get("role") if isinstance(message, Mapping) else None
         content = message.get("content") if isinstance(message, Mapping) else None
         if role not in ROLES or not isinstance(content, str):
@@ -256,8 +262,8 @@ def _messages(values: Values, name: str) -> list[Any]:
             raise ValueError(
                 f"want no tool_calls, which are not read, got some in {name}"
             )
-        found.append({"role": role, "content": content})
-    return found
+        messages.append({"role": role, "content": content})
+    return messages
 
 
 def _pieces(
@@ -306,9 +312,9 @@ def _reply(text: str, parts: Iterator[Values], *, is_whole: bool) -> Iterator[Sa
 
 
 def _number(values: Values, name: str, default: float) -> float:
-    given = values.get(name)
-    if given is None:
+    value = values.get(name)
+    if value is None:
         return default
-    if isinstance(given, bool) or not isinstance(given, int | float):
-        raise ValueError(f"want {name} as a number, got {given!r:.60}")
-    return float(given)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"want {name} as a number, got {value!r:.60}")
+    return float(value)

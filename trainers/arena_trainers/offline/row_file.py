@@ -85,16 +85,16 @@ def check_rows(path: Path, kind: str) -> bool:
             "arena data ... --out FILE.parquet, or give a data set of messages"
         )
     names = columns_of(path)
-    found = _kind({*names})
-    if found is None:
+    kind_of_file = _kind({*names})
+    if kind_of_file is None:
         raise ValueError(
             f"want {kind} for this trainer in {str(path)!r}, with the columns {_FORMS[kind]} "
             f"(lists of messages), got {', '.join(sorted(names))[:200]}; rename the columns, or "
             "make the file with arena data ... --out FILE.parquet"
         )
-    if found != kind and (found, kind) != ("pairs", "labels"):
+    if kind_of_file != kind and (kind_of_file, kind) != ("pairs", "labels"):
         raise ValueError(
-            f"want {kind} for this trainer, got {found} in {str(path)!r}; choose rows with "
+            f"want {kind} for this trainer, got {kind_of_file} in {str(path)!r}; choose rows with "
             "another selector, or give another --trainer"
         )
     if not _all_have_tokens(path, kind, names):

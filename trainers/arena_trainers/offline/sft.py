@@ -109,9 +109,9 @@ class _WarmStart(FiniteSteps, SharingSFTTrainer):
     advice = "a lower warm_start_learning_rate"
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
-        found = super().train(*args, **kwargs)
+        output = super().train(*args, **kwargs)
         self.check_weights()  # after the last update
-        return found
+        return output
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         rows: Any = train_dataset or self.train_dataset

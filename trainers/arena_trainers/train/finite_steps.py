@@ -33,18 +33,19 @@ class FiniteSteps(Trainer):
     def check_update(self) -> None:
         """Raises Diverged if a loss since the last update, or the gradient, is not finite."""
         losses, self.losses = self.losses, []
-        found = {"the loss": torch.stack(losses).sum()} if losses else {}
+        numbers = {"the loss": torch.stack(losses).sum()} if losses else {}
         weights: Any = self.model.parameters()  # type: ignore[union-attr] # there is one
         gradients = [weight.grad for weight in weights if weight.grad is not None]
         if gradients and getattr(self.accelerator, "scaler", None) is None:
             norm: Any = torch.nn.utils.get_total_norm(gradients)
             whole = getattr(norm, "full_tensor", None)  # of weights that are sharded
-            found["the norm of the gradient"] = norm if whole is None else whole()
-        bad = [f"{name} {float(x)}" for name, x in found.items() if not x.isfinite()]
-        if bad:
+            numbers["the norm of the gradient"] = norm if whole is None else whole()
+        faults = [f"{n} {float(x)}" for n, x in numbers.items() if not x.isfinite()]
+        if faults:
             raise Diverged(
                 f"training has diverged at step {self.state.global_step + 1}: got "
-                f"{' and '.join(bad)}; nothing of this step is saved; train with {self.advice}"
+                f"{' and '.join(faults)}; nothing of this step is saved; train with "
+                f"{self.advice}"
             )
 
     def save_model(
