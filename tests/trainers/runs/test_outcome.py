@@ -403,9 +403,9 @@ class Slow(RandomPolicy):
 
 def test_an_exact_measure_that_takes_long_is_announced(args, monkeypatch):
     monkeypatch.setattr(measure.time, "monotonic", lambda: Slow.now)
-    meter = GameMeter(GamePlan("kuhn_poker", args), args, 2)
+    meter = GameMeter(GamePlan("leduc_poker", args), args, 2)
     assert meter.exact_note(Slow(), 5) == (
-        "exact NashConv of kuhn_poker, 12 information states: about 24 s each time, before, "
+        "exact NashConv of leduc_poker, 936 information states: about 1,872 s each time, before, "
         "every 5 steps of and after training; --exact_states 0 measures none"
     )
     assert meter.exact_note(RandomPolicy(), 5) is None

@@ -42,6 +42,7 @@ NUM_ITERATIONS = 1000  # of CFR+; 0.1 s in Kuhn poker
 NEAR = 0.01  # largest NashConv of an equilibrium, over the range of returns
 MAX_COUNTED_STATES = 20_000  # of a game whose information states are counted
 LONG = 10.0  # seconds of an exact measurement that is announced
+SMALL = 100  # information states of a game that costs less than the episodes of a stage
 TRIED = 8  # information states that are scored to tell how long all take
 MAX_EPISODES = 500  # per opponent and seat at the end; 3 s for a tiny model
 EXACT_SOLVERS = ("minimax", "cfr")  # a search would take minutes
@@ -216,6 +217,8 @@ class GameMeter:
             if not self.num_states or not self.exact_states:
                 return None
             return f"{what}: not measured; --exact_states {self.num_states} measures it"
+        if self.num_states <= SMALL:
+            return None
         requests = list(requests_of(self.game, self.options).values())[:TRIED]
         began = time.monotonic()
         policy.action_probs(requests)
