@@ -27,6 +27,7 @@ PYODIDE = "https://cdn.jsdelivr.net/pyodide/v314.0.7/full/"
 PACKED = {  # what the page needs; the packages themselves are empty where they want more
     "arena_envs": "arena_envs",
     "wrappers/arena_wrappers/__init__.py": "arena_wrappers/__init__.py",
+    "wrappers/arena_wrappers/locks.py": "arena_wrappers/locks.py",
     "wrappers/arena_wrappers/records.py": "arena_wrappers/records.py",
     "wrappers/arena_wrappers/policies": "arena_wrappers/policies",
     "wrappers/arena_wrappers/prompts": "arena_wrappers/prompts",

@@ -1,6 +1,8 @@
 """Settings of all tests."""
 
 import runpy
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -48,3 +50,22 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                 make_game(id)
             except ImportError as error:
                 pytest.skip(str(error))
+
+
+@pytest.fixture
+def elsewhere() -> Callable[..., AbstractContextManager[None]]:
+    """Makes contexts in which another process, number 7 on host, has a lock."""
+    fcntl = pytest.importorskip("fcntl")
+
+    @contextmanager
+    def hold(what: Path, *, is_folder: bool = False) -> Iterator[None]:
+        path = what / ".lock" if is_folder else what.with_name(f".{what.name}.lock")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w") as file:  # another open file, as of another process
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.write("process 7 on host")
+            file.flush()
+            yield
+        path.unlink()
+
+    return hold

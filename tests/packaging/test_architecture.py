@@ -166,7 +166,7 @@ arena_credit.audit
 
 def test_the_rooms_of_the_wrappers_import_those_before_them() -> None:
     root = PACKAGES["arena_wrappers"]
-    order = ["prompts", "records", "policies", "play", "adapters"]
+    order = ["prompts", "locks", "records", "policies", "play", "adapters"]
     rooms = {path.relative_to(root).with_suffix("").parts[0] for path in modules(root)}
     assert rooms == {"__init__", *order}
     offenders = {
@@ -208,6 +208,7 @@ def test_the_folders_of_the_trainer_import_those_below_them() -> None:
 
 BASE = {
     "checkpoint",
+    "finite",
     "losses",
     "options",
     "processes",
@@ -251,8 +252,8 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
 
 # Modules that users import by name, or start: single-file rooms, plug-ins, the command.
 PUBLIC = re.compile(
-    r"arena_envs\.(game|talk|doors|games\.\w+)|arena_wrappers\.(records|adapters\.\w+)"
-    r"|arena_trainers\.(losses|rewards)|arena_eval\.rollouts"
+    r"arena_envs\.(game|talk|doors|games\.\w+)|arena_wrappers\.(locks|records|adapters\.\w+)"
+    r"|arena_trainers\.(checkpoint|finite|losses|rewards)|arena_eval\.rollouts"
     r"|arena_trainers\.cli\.main"
 )
 

@@ -45,7 +45,7 @@ def step_of(checkpoint: Path) -> int:
 def newest_checkpoint(folder: Path) -> Found:
     """The newest checkpoint whose files are those of its manifest."""
     skipped: list[str] = []
-    for path in reversed(_checkpoints(folder)):
+    for path in reversed(checkpoints_of(folder)):
         reason = fault(path)
         if reason is None:
             return Found(path, skipped)
@@ -53,7 +53,7 @@ def newest_checkpoint(folder: Path) -> Found:
     return Found(None, skipped)
 
 
-def _checkpoints(folder: Path) -> list[Path]:
+def checkpoints_of(folder: Path) -> list[Path]:
     """The checkpoints of a folder by step, whole or not."""
     found = folder.glob("checkpoint-*")
     named = (path for path in found if re.fullmatch(r"checkpoint-\d+", path.name))
@@ -145,7 +145,7 @@ def rotate(newest: Path, limit: int | None, best: str | None = None) -> None:
     """
     if not limit or limit < 0:
         return
-    others = [path for path in _checkpoints(newest.parent) if path != newest]
+    others = [path for path in checkpoints_of(newest.parent) if path != newest]
     older = [p for p in others if step_of(p) < step_of(newest) and read_manifest(p)]
     first = max(len(older) - limit + 1, 0)
     kept = {*older[first:], *([Path(best)] if best else [])}

@@ -15,6 +15,7 @@ from typing import Any, TextIO, get_args, get_origin, get_type_hints
 
 from arena_envs.game import AnyGame
 from arena_envs.transforms import innermost
+from arena_wrappers.locks import lock_of
 from arena_wrappers.prompts import Message
 
 
@@ -389,20 +390,21 @@ class EpisodeLog:
     """Appends episodes to a file of JSON lines.
 
     A process that is killed while it writes leaves at most one unfinished line. Opening the
-    log again removes this line.
+    log again removes this line. One process at a time has the log open.
 
     Args:
         path: the file; created with the first episode.
 
     Raises:
-        ValueError: the file has a line that is no episode.
+        ValueError: the file has a line that is no episode, or another process has it open.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        if self.path.exists() and not self.path.is_file():
+            raise ValueError(f"want a regular file for episodes, got {self.path}")
+        self._lock = lock_of(self.path)
         if self.path.exists():
-            if not self.path.is_file():
-                raise ValueError(f"want a regular file for episodes, got {self.path}")
             self._cut_unfinished_line()
 
     def __iter__(self) -> Iterator[Episode]:

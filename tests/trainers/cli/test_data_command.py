@@ -74,7 +74,7 @@ def test_a_dry_run_counts_and_writes_nothing(arena_here, files, folder, tmp_path
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_bot_records_give_conversations_and_training_asks_for_tokens(
+def test_bot_records_give_conversations_which_training_encodes(
     arena_here, files, tmp_path
 ):
     out = tmp_path / "wins.parquet"
@@ -83,9 +83,11 @@ def test_bot_records_give_conversations_and_training_asks_for_tokens(
     assert "messages without tokens; --model PATH adds them" in done.stdout
     rows = Dataset.from_parquet(str(out), cache_dir=str(tmp_path / "cache"))
     assert {"prompt", "completion", "weight"} < {*rows.column_names}
-    done = arena_here("train", "--trainer", "sft", "--data", out, cwd=tmp_path)
-    assert "want rows with tokens" in done.stderr
-    assert "seed, turn, weight; make" in done.stderr
+    words = ["--trainer", "sft", "--data", out, "--max_steps", 1, "--batch_size", 2]
+    words += ["--hidden_size", 16, "--num_layers", 1, "--eval_episodes", 2]
+    done = arena_here("train", *words, "--output-dir", "run", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"{len(rows)} rows of at most" in done.stdout
 
 
 def test_a_selector_that_keeps_nothing_says_why(arena_here, files, tmp_path):

@@ -32,7 +32,10 @@ def written(tmp_path, columns):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"prompt": ["hi"], "completion": ["bet"]}, "want rows with tokens in"),
+        (
+            {"text": ["hi"]},
+            "prompt and completion, or messages .lists of messages., got text",
+        ),
         ({**GOOD, "label": [True]}, "want completions for this trainer, got labels"),
         ({"prompt_ids": [[5]], "chosen_ids": [[7]]}, "trainer, got pairs in"),
         ({**GOOD, "weights": [1.0]}, "unknown column 'weights'; did you mean 'weight'"),
@@ -53,7 +56,10 @@ def test_files_with_roles_are_read(tmp_path):
 
 def test_files_that_are_no_parquet_are_refused(tmp_path):
     (tmp_path / "rows.jsonl").write_text("{}\n")
+    (tmp_path / "rows.txt").write_text("{}\n")
     with pytest.raises(ValueError, match="want Parquet in"):
+        check_rows(tmp_path / "rows.txt", "completions")
+    with pytest.raises(ValueError, match="want completions for this trainer"):
         check_rows(tmp_path / "rows.jsonl", "completions")
     with pytest.raises(ValueError, match=r"found none at 'none\.parquet'"):
         check_rows(Path("none.parquet"), "completions")

@@ -18,6 +18,7 @@ from arena_studio.report.tables import result_tables
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.runs import JobConfig, closing_lines
 from arena_trainers.runs.progress import clock
+from arena_trainers.runs.results import measure
 from arena_trainers.runs.results.close import (
     outcome_tables,
     player_of,
@@ -368,3 +369,43 @@ def test_curves_of_a_game_with_many_parameters_have_room():
     game = f"hex-v0({', '.join(f'parameter_{n}={n}' for n in range(20))})"
     metrics = [{"step": 1, f"arena/{game}/player_0/return": 0.5}]
     figure_of(charts_of(metrics, {}), game).draw_without_rendering()
+
+
+def test_a_large_game_is_not_measured_exactly_unless_that_is_asked_for(args):
+    """Tic-tac-toe: 4,520 information states, which cost a tiny model minutes."""
+    meter = GameMeter(GamePlan("tic_tac_toe", args), args, 2)
+    assert meter.game is None
+    assert meter.exact_note(RandomPolicy(), 10) == (
+        "exact NashConv of tic_tac_toe, 4,520 information states: not measured; "
+        "--exact_states 4520 measures it"
+    )
+    meter.measure("before self-play", RandomPolicy())
+    assert meter.stages[-1].nash_conv is None
+    asked = GameMeter(GamePlan("tic_tac_toe", args), args, 2, exact_states=4520)
+    assert asked.game is not None
+
+
+def test_exact_states_of_0_turns_exact_measures_off_without_a_word(args):
+    meter = GameMeter(GamePlan("kuhn_poker", args), args, 2, exact_states=0)
+    assert meter.game is None
+    assert meter.exact_note(RandomPolicy(), 10) is None
+
+
+class Slow(RandomPolicy):
+    """A policy that takes 2 s for each information state, by a clock of its own."""
+
+    now = 0.0
+
+    def action_probs(self, requests):
+        Slow.now += 2 * len(requests)
+        return super().action_probs(requests)
+
+
+def test_an_exact_measure_that_takes_long_is_announced(args, monkeypatch):
+    monkeypatch.setattr(measure.time, "monotonic", lambda: Slow.now)
+    meter = GameMeter(GamePlan("leduc_poker", args), args, 2)
+    assert meter.exact_note(Slow(), 5) == (
+        "exact NashConv of leduc_poker, 936 information states: about 1,872 s each time, before, "
+        "every 5 steps of and after training; --exact_states 0 measures none"
+    )
+    assert meter.exact_note(RandomPolicy(), 5) is None

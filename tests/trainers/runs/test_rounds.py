@@ -24,6 +24,7 @@ from arena_trainers.runs import (
 )
 from arena_trainers.runs.folder import write_config
 from arena_trainers.runs.rounds import write_scores
+from arena_trainers.runs.settings import JobConfig
 from arena_trainers.train import GamePlan
 from arena_wrappers import NoReplyError, RandomPolicy, Reply
 
@@ -177,7 +178,8 @@ def test_a_game_of_one_seat_is_scored_by_its_own_return(model_folder, tmp_path):
     args = TurnGRPOConfig(str(tmp_path), use_cpu=True, bf16=False)
     loop = SimpleNamespace(evaluate=SimpleNamespace(opponents=["self"], episodes=4))
     plans = [GamePlan("guess_number", args)]
-    given: Any = SimpleNamespace(loop=loop, plans=plans, args=args)
+    job = JobConfig()
+    given: Any = SimpleNamespace(loop=loop, plans=plans, args=args, job=job)
     write_scores(given, model_folder, tmp_path / "scores.json")
     found = json.loads((tmp_path / "scores.json").read_text())
     (game,) = found["games"].values()

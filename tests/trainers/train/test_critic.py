@@ -12,6 +12,7 @@ from arena_credit import estimate
 from arena_envs import GameEnv
 from arena_envs.game import CHANCE, TERMINAL
 from arena_eval.baselines import prepared
+from arena_trainers.finite import Diverged
 from arena_trainers.train import FeatureCritic, turn_batch, turn_records
 from arena_wrappers import (
     PromptOptions,
@@ -186,3 +187,13 @@ def test_folders_without_such_a_critic_are_refused(saved, tmp_path):
     )
     with pytest.raises(ValueError, match="want the critic of a run of KuhnPoker"):
         prepared(f"agent:verify(random, scorer=critic:{saved})", KUHN)
+
+
+def test_a_critic_stops_at_a_loss_that_is_not_finite():
+    batch, records = gathered(KUHN, range(4))
+    critic = FeatureCritic([KUHN], num_steps=1)
+    with_values = critic.with_values(batch, records)
+    with torch.no_grad():
+        next(critic.networks.parameters()).fill_(np.inf)
+    with pytest.raises(Diverged, match="the critic has diverged: got the loss nan"):
+        critic.fit(with_values, records)

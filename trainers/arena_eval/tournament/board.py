@@ -59,6 +59,7 @@ from arena_wrappers import (
     make_policy,
     stream_plans,
 )
+from arena_wrappers.locks import locked
 from arena_wrappers.policies import INSTEAD, own_prompt
 from arena_wrappers.records import Turn, append_bytes, whole_file, whole_lines
 
@@ -280,11 +281,24 @@ def play_suite(
     """Plays what a submission lacks, and finishes it.
 
     Raises:
-        ValueError: the file is of another suite or policy, or a reply is longer than the suite allows.
+        ValueError: the file is of another suite or policy, another process goes on with it, or a
+            reply is longer than the suite allows.
         NoReplyError: a policy gave no reply in some episodes, which the next call plays again.
     """
+    with locked(path):
+        _play_suite(suite, policy, path, name or policy.name, timeout, progress)
+
+
+def _play_suite(
+    suite: Suite,
+    policy: Policy,
+    path: Path,
+    name: str,
+    timeout: float | None,
+    progress: Callable[[int, int], object],
+) -> None:
     before = _usage(policy)
-    found = _begun(suite, policy, path, name or policy.name)
+    found = _begun(suite, policy, path, name)
     done = dict(found.records)
     left = [cell for cell in suite.cells if cell not in done]
     plans, lost = [suite.plan(cell, policy) for cell in left], []

@@ -35,6 +35,7 @@ from arena_wrappers import (
     make_policy,
     stream_plans,
 )
+from arena_wrappers.locks import lock_of
 from arena_wrappers.play import checked_timeout, tell_people
 from arena_wrappers.policies import without_noise
 from arena_wrappers.records import Episode, append_bytes, params_of, whole_lines
@@ -83,7 +84,7 @@ class TournamentLog:
     """Appends episodes to a file of JSON lines; the first line has the settings.
 
     A process that is killed while it writes leaves at most one unfinished line. Opening the
-    log again removes this line.
+    log again removes this line. One process at a time has the log open.
 
     Args:
         path: the file; created if missing.
@@ -94,7 +95,8 @@ class TournamentLog:
         done: results of the episodes in the file.
 
     Raises:
-        ValueError: the file is no log of a tournament, or that of another one.
+        ValueError: the file is no log of a tournament, or that of another one, or another
+            process has it open.
     """
 
     def __init__(
@@ -106,9 +108,10 @@ class TournamentLog:
         self.path, self._seen = Path(path), seen
         self.done: dict[Match, Result] = {}
         lines: list[bytes] = []
+        if self.path.exists() and not self.path.is_file():
+            raise ValueError(f"want a regular file for results, got {self.path}")
+        self._lock = lock_of(self.path)
         if self.path.exists():
-            if not self.path.is_file():
-                raise ValueError(f"want a regular file for results, got {self.path}")
             lines = whole_lines(self.path, LINE, HEADER)
         if not lines:
             append_bytes(self.path, HEADER + json.dumps(settings).encode() + b"}\n")

@@ -43,12 +43,14 @@ from arena_trainers.cli.train import (
     print_train_help,
     read_request,
 )
+from arena_trainers.finite import Diverged, how_to_begin_anew
 from arena_trainers.lm.backends.server import ServerError
 from arena_trainers.offline.protocol import check_name
 from arena_trainers.runs.checks import preflight
 from arena_trainers.runs.folder import CONFIG, RESULTS, START, with_start
 from arena_trainers.runs.settings import is_loop, load_recipe, read_loop, row_config
 from arena_wrappers import NoReplyError
+from arena_wrappers.locks import lock_of, locked
 from arena_wrappers.policies import wrapped
 from arena_wrappers.records import write_whole
 
@@ -136,9 +138,9 @@ def _check(request: Request, is_main: bool) -> None:
 
 
 def _run(request: Request, is_main: bool) -> None:
-    """Trains. A signal, a lost server or endpoint, or a full disk ends it.
+    """Trains. A signal, a lost server or endpoint, or a full disk ends it, and so do weights that diverge.
 
-    Then the command that resumes is printed.
+    Then the command that resumes is printed, or after a divergence the one that begins anew.
     """
     from arena_trainers.runs.rounds import RoundError
     from arena_trainers.runs.run import Stopped, Stopper
@@ -156,12 +158,14 @@ def _run(request: Request, is_main: bool) -> None:
         status = error.status if isinstance(error, Stopped) else 130
         raise typer.Exit(status) from None
     except Exception as error:
-        known = isinstance(error, ServerError | NoReplyError | RoundError)
+        diverged = isinstance(error, Diverged)
+        known = isinstance(error, ServerError | NoReplyError | RoundError) or diverged
         said = str(error) if known else _full_disk(error, request.folder)
         if said is None:
             raise
         if stopper.speaks:
-            message = f"error: {said}\n{_how_it_stopped(request.folder)}"
+            then = how_to_begin_anew if diverged else _how_it_stopped
+            message = f"error: {said}\n{then(request.folder)}"
             typer.echo(f"\n{message}", err=True)
         raise typer.Exit(1) from None
 
@@ -269,9 +273,11 @@ def sweep(
                 _check(request, is_main=True)
         if request.dry:
             return
+        lock = lock_of(output_dir, is_folder=True)
         _check_sweep(output_dir / "sweep.json", arguments)
     for folder, command in jobs:
         _train_once(folder, command)
+    lock.release()
     records = list(_swept({name: [*one] for name, one in runs.items()}))
     show(form, records, records, lambda _: [_sweep_table(records)])
 
@@ -307,7 +313,8 @@ def _train_once(folder: Path, command: Sequence[str]) -> None:
     if newest_checkpoint(folder).checkpoint is not None:
         command = ["--resume", str(folder)]
     else:
-        shutil.rmtree(folder, ignore_errors=True)  # there is nothing to go on with
+        with usage_errors(), locked(folder, is_folder=True):
+            shutil.rmtree(folder, ignore_errors=True)  # there is nothing to go on with
     typer.echo(f"arena train {shlex.join(command)}", err=True)
     train_it = [sys.executable, "-m", "arena_trainers", "train", *command]
     if status := _waited(train_it):

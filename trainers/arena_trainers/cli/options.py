@@ -26,6 +26,7 @@ import arena_envs
 from arena_envs import GameEnv
 from arena_envs.checks import check_known
 from arena_envs.doors import split
+from arena_trainers.finite import Diverged
 from arena_trainers.matchmaking import is_past
 from arena_wrappers import NoReplyError, Policy, make_policy
 from arena_wrappers.policies import names_person, wrapped
@@ -190,7 +191,7 @@ def running(
     """Shows a progress bar on stderr, if it is a terminal, and reports interruptions.
 
     Ctrl-C prints the advice and exits with status 130; an OSError, such as a full disk,
-    or a NoReplyError with status 1.
+    a NoReplyError or a model that has diverged with status 1.
 
     Args:
         advice: a clause that says what was kept, and what to do, or a function that gives it.
@@ -220,7 +221,7 @@ def interruptions(advice: str | Callable[[], str]) -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo(f"\nstopped; {clause()}", err=True)
         raise typer.Exit(130) from None
-    except (OSError, NoReplyError) as error:
+    except (OSError, NoReplyError, Diverged) as error:
         typer.echo(f"error: {error}; {clause()}", err=True)
         raise typer.Exit(1) from error
 

@@ -22,6 +22,7 @@ from arena_trainers.data.rows import (
     Pair,
     Piece,
     Row,
+    Said,
     messages_of,
 )
 from arena_wrappers import Episode, PromptOptions, Turn
@@ -35,6 +36,7 @@ FACTS = ("game", "seat", "turn", "seed", "sample", "policy", "reason")
 CALL = ("role", "parent")  # facts of rows that are generations of an agent's turn
 _KEY = b"arena"  # of the metadata of a file of rows
 MOST = 2**63  # Arrow holds seeds below it
+JSON_LINES = (".jsonl", ".json")
 
 # Fields of `Turn` that have a column of their own; the others are in `record`.
 _TURN_COLUMNS = {
@@ -120,12 +122,14 @@ def with_origin(table: Any, origin: Origin) -> Any:
 
 
 def read_origin(path: str | PathLike[str]) -> Origin | None:
-    """The origin of the rows in a Parquet file; None if the file has none.
+    """The origin of the rows in a Parquet file; None if the file has none, as JSON lines.
 
     Raises:
         ModuleNotFoundError: pyarrow is missing.
     """
     parquet = import_extra("pyarrow.parquet", "train")
+    if Path(path).suffix in JSON_LINES:
+        return None
     found = (parquet.read_schema(path).metadata or {}).get(_KEY)
     if found is None:
         return None
@@ -174,7 +178,8 @@ def columns(row: Row, chat: "Chat | None" = None) -> dict[str, Any]:
 
     Tokens are those of the record. Where it has none, they are those of `LMPolicy`: what other
     seats wrote becomes no control token, and neither does what a reply says. Without a `chat`, such
-    a row has messages alone, for trainers that tokenize themselves.
+    a row has messages alone, which `arena train` encodes. If some of their replies do not count or
+    are made of parts, `NAME_parts` lists the parts of the replies of the column `NAME`.
 
     Args:
         row: the row.
@@ -186,7 +191,8 @@ def columns(row: Row, chat: "Chat | None" = None) -> dict[str, Any]:
     prompt = storable_value([dict(message) for message in row.prompt])
     found = {name: storable_value(getattr(row, name)) for name in (*FACTS, *CALL)}
     found["prompt"] = prompt
-    if encoded := chat is not None or has_tokens(row):
+    encoded = chat is not None or has_tokens(row)
+    if encoded:
         context = [int(i) for i in row.prompt_ids or ()]
         if row.prompt_ids is None and chat is not None:
             context = chat.encode(prompt)
@@ -203,11 +209,22 @@ def columns(row: Row, chat: "Chat | None" = None) -> dict[str, Any]:
                     f"the record has the token {largest}, and the model's tokenizer only "
                     f"{len(chat.tokenizer)}; give the model that played: --model PATH"
                 )
+        elif any(isinstance(p, Said) and not (p.counts and p.ends) for p in pieces):
+            found[f"{name}_parts"] = _parts(pieces)
     if isinstance(row, Pair):
         return found | {"margin": float(row.margin)}
     if isinstance(row, Completion):
         found["weight"] = float(row.weight)
     return found | ({"label": row.label} if isinstance(row, Label) else {})
+
+
+def _parts(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
+    """The parts of the replies of a completion."""
+    return [
+        {"text": storable_value(p.text), "counts": p.counts, "ends": p.ends}
+        for p in pieces
+        if isinstance(p, Said)
+    ]
 
 
 def _tokens(
@@ -248,7 +265,7 @@ def rows_to_dataset(rows: Iterable[Row], chat: "Chat | None" = None) -> Any:
 
     A mask has one entry for each token of its text: 1 where the learner wrote it and it counts, 0
     for what the seat read in between and for wrong replies. Without `chat`, rows have tokens and
-    masks only if all records have them.
+    masks only if their records have them: others have None there, or no row has these columns.
 
     Args:
         rows: of one kind, at least one.
@@ -268,11 +285,16 @@ def rows_to_dataset(rows: Iterable[Row], chat: "Chat | None" = None) -> Any:
     for row in rows:
         _check_storable(row)
     found = [columns(row, chat) for row in rows]
-    least = min(found, key=len)  # without tokens, if one row lacks them
+    examples: dict[
+        str, Any
+    ] = {}  # a value of each column, first those of the longest row
+    for entry in sorted(found, key=len, reverse=True):
+        for name, value in entry.items():
+            examples.setdefault(name, value)
     if not any(row.role or row.parent >= 0 for row in rows):
-        least = {name: value for name, value in least.items() if name not in CALL}
-    data = {name: [entry[name] for entry in found] for name in least}
-    return datasets.Dataset.from_dict(data, features=_features(datasets, least))
+        examples = {name: x for name, x in examples.items() if name not in CALL}
+    data = {name: [entry.get(name) for entry in found] for name in examples}
+    return datasets.Dataset.from_dict(data, features=_features(datasets, examples))
 
 
 def _check_storable(one: Row | Episode) -> None:
@@ -292,10 +314,15 @@ def _features(datasets: Any, row: dict[str, Any]) -> Any:
         int: integer,
         float: datasets.Value("float64"),
     }
+    truth = datasets.Value("bool")
+    of_end = {
+        "ids": datasets.List(integer),
+        "mask": datasets.List(integer),
+        "parts": datasets.List({"text": text, "counts": truth, "ends": truth}),
+    }
+    messages = datasets.List({"role": text, "content": text})
     lists = {
-        name: datasets.List(integer)
-        if name.endswith(("_ids", "_mask"))
-        else datasets.List({"role": text, "content": text})
+        name: of_end.get(name.rpartition("_")[2], messages)
         for name, value in row.items()
         if isinstance(value, list)
     }

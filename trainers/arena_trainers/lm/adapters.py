@@ -13,6 +13,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from arena_envs.extras import import_extra
+from arena_trainers.finite import check_weights
 from arena_trainers.lm.models import CARD, WEIGHTS, adapted, adapter_base, model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import PROMPT_FILE
@@ -211,6 +212,7 @@ def write_merged(source: Path, target: Path) -> int:
     if base is not None:
         adapted: Any = with_adapter(model, source)
         model = adapted.merge_and_unload()
+    check_weights(model.named_parameters(), repr(str(source)))
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
     shutil.rmtree(part, ignore_errors=True)

@@ -13,6 +13,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from arena_trainers.finite import Diverged
 from arena_trainers.lm.backends.scoring import (
     chunks_by_length,
     default_max_tokens,
@@ -178,9 +179,9 @@ class RewardModel:
             ).logits
         scores = logits[:, 0].float()
         if not bool(scores.isfinite().all()):
-            raise ValueError(
-                f"{self.name!r} gave a score that is not finite: its weights have "
-                "diverged; train it with a lower learning_rate"
+            raise Diverged(
+                f"{self.name!r} gave a score that is not finite: its weights have diverged; "
+                "train it with a lower learning_rate"
             )
         found: list[float] = scores.tolist()
         return found

@@ -23,6 +23,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import PreTrainedModel
 
+from arena_trainers.finite import check_weights
 from arena_trainers.lm.backends.cached import CachedBackend
 from arena_trainers.lm.backends.vllm import EngineAdapters, VLLMBackend
 from arena_trainers.lm.policy import LMPolicy
@@ -126,6 +127,7 @@ class SnapshotStore:
         """Keeps the learner's weights of this moment."""
         self._make_room(step)
         weights = {name: p.detach().clone() for name, p in self._trained.items()}
+        check_weights(weights.items(), f"the snapshot of step {step}")
         self._live[step] = weights
         self.steps.add(step)
         if self.writes:

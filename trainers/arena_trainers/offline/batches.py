@@ -10,16 +10,16 @@ import torch
 from accelerate.data_loader import prepare_data_loader
 from accelerate.utils import DistributedType
 from torch.utils.data import DataLoader
-from transformers import Trainer
 
 from arena_trainers.lm.backends.scoring import left_padded
 from arena_trainers.offline.protocol import Cut
+from arena_trainers.train.finite_steps import FiniteSteps
 from arena_trainers.train.forward import IGNORED
 
 Rows = Sequence[Mapping[str, Any]]
 
 
-class WholeSteps(Trainer):
+class WholeSteps(FiniteSteps):
     """A trainer whose step is the mean over its rows, however they are cut; a mixin of others.
 
     Every process reads the rows of a step and runs its share in micro-batches. The loss of a

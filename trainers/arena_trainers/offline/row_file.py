@@ -13,19 +13,28 @@ import numpy as np
 from arena_envs.checks import check_known
 from arena_envs.extras import import_extra
 from arena_trainers.data import Origin, read_origin
-from arena_trainers.data.columns import CALL, FACTS, union, with_origin
+from arena_trainers.data.columns import CALL, FACTS, JSON_LINES, union, with_origin
+from arena_trainers.offline.conversations import (
+    BATCH,
+    conversations_of,
+    rows_in,
+)
 
 _TEXTS = {
     "completions": ("completion",),
     "labels": ("completion",),
     "pairs": ("chosen", "rejected"),
 }
+_FORMS = {
+    "completions": "prompt and completion, or messages",
+    "labels": "prompt, completion and label, or chosen and rejected",
+    "pairs": "chosen and rejected",
+}
 _NUMBERS = {
     "completions": ("weight",),
     "labels": ("weight", "label"),
     "pairs": ("margin",),
 }
-BATCH = 1000  # rows that are read at once
 
 
 class RowFacts(NamedTuple):
@@ -58,63 +67,89 @@ def token_columns(kind: str) -> list[str]:
     return ["prompt_ids", *texts, *_NUMBERS[kind]]
 
 
-def check_rows(path: Path, kind: str) -> None:
+def check_rows(path: Path, kind: str) -> bool:
     """Checks the columns of a file, without reading its rows.
 
+    Returns:
+        Whether all rows have tokens; if not, they are messages, which a model's tokenizer encodes.
+
     Raises:
-        ValueError: the file is missing, no Parquet, empty, or holds other rows.
+        ValueError: the file is missing, neither Parquet nor JSON lines, empty, or holds other rows.
     """
-    parquet, arrow = (import_extra(n, "train") for n in ("pyarrow.parquet", "pyarrow"))
     if not path.is_file():
         raise ValueError(
-            f"want a file of rows as data, found none at {str(path)!r}; make the file "
-            "with arena data ... --out FILE.parquet"
+            f"want a file of rows as data, found none at {str(path)!r}; make the file with "
+            "arena data ... --out FILE.parquet, or give a data set of messages"
         )
-    try:
-        file = parquet.ParquetFile(path)
-    except arrow.ArrowInvalid as error:
+    names = columns_of(path)
+    kind_of_file = _kind({*names})
+    if kind_of_file is None:
         raise ValueError(
-            f"want Parquet in {str(path)!r}, got another file; make the file with "
-            "arena data ... --out FILE.parquet"
-        ) from error
-    columns, num_rows = set(file.schema_arrow.names), file.metadata.num_rows
-    file.close()
-    found = _kind(columns)
-    if found is None:
-        raise ValueError(
-            f"want rows with tokens in {str(path)!r}, got "
-            f"{', '.join(sorted(columns))[:200]}; make the file with arena data ... "
-            "--out FILE.parquet --model PATH"
+            f"want {kind} for this trainer in {str(path)!r}, with the columns {_FORMS[kind]} "
+            f"(lists of messages), got {', '.join(sorted(names))[:200]}; rename the columns, or "
+            "make the file with arena data ... --out FILE.parquet"
         )
-    if found != kind:
+    if kind_of_file != kind and (kind_of_file, kind) != ("pairs", "labels"):
         raise ValueError(
-            f"want {kind} for this trainer, got {found} in {str(path)!r}; choose rows "
-            "with another selector, or give another --trainer"
+            f"want {kind} for this trainer, got {kind_of_file} in {str(path)!r}; choose rows with "
+            "another selector, or give another --trainer"
         )
+    if not _all_have_tokens(path, kind, names):
+        return False
     known = sorted({*FACTS, *CALL, "prompt", *_TEXTS[kind], *token_columns(kind)})
-    for name in sorted(columns):
+    for name in sorted(names):
         check_known(name, known, f"{str(path)!r} has an unknown column {name!r}")
-    for name in sorted({*token_columns(kind)} - columns):
+    for name in sorted({*token_columns(kind)} - {*names}):
         raise ValueError(
             f"want the column {name!r} in {str(path)!r}; make the file with arena data "
             "... --out FILE.parquet"
         )
-    if num_rows == 0:
+    return True
+
+
+def columns_of(path: Path) -> list[str]:
+    """The columns of a file of rows; of JSON lines, those of the first one.
+
+    Raises:
+        ValueError: it is neither Parquet nor JSON lines, or holds no row.
+    """
+    parquet, arrow = (import_extra(n, "train") for n in ("pyarrow.parquet", "pyarrow"))
+    empty = f"want at least one row in {str(path)!r}, got none; give another file"
+    if path.suffix in JSON_LINES:
+        first = next(rows_in(path), None)
+        if first is None:
+            raise ValueError(empty)
+        return [*first]
+    try:
+        with parquet.ParquetFile(path) as file:
+            names, num_rows = file.schema_arrow.names, file.metadata.num_rows
+    except arrow.ArrowInvalid as error:
         raise ValueError(
-            f"want at least one row in {str(path)!r}, got none; make the file with "
-            "arena data ... --out FILE.parquet"
-        )
+            f"want Parquet in {str(path)!r}, or JSON lines in a file .jsonl, got another file; "
+            "make the file with arena data ... --out FILE.parquet"
+        ) from error
+    if num_rows == 0:
+        raise ValueError(empty)
+    return list(names)
 
 
-def _kind(columns: set[str]) -> str | None:
-    """The kind of rows that have these columns; None without tokens."""
-    if not columns & {"prompt_ids"}:
-        return None
-    if columns & {"chosen_ids", "rejected_ids"}:
+def _all_have_tokens(path: Path, kind: str, names: Sequence[str]) -> bool:
+    texts = [f"{text}_ids" for text in _TEXTS[kind]]
+    if path.suffix in JSON_LINES or not {"prompt_ids", *texts} <= {*names}:
+        return False
+    parquet = import_extra("pyarrow.parquet", "train")
+    with parquet.ParquetFile(path) as file:
+        batches = file.iter_batches(BATCH, columns=["prompt_ids"])
+        return all(batch["prompt_ids"].null_count == 0 for batch in batches)
+
+
+def _kind(names: set[str]) -> str | None:
+    """The kind of rows that have these columns, of tokens or of messages; None for others."""
+    if "prompt_ids" in names and names & {"chosen_ids", "rejected_ids"}:
         return "pairs"
-    if "completion_ids" not in columns:
-        return None
-    return "labels" if "label" in columns else "completions"
+    if {"prompt_ids", "completion_ids"} <= names:
+        return "labels" if "label" in names else "completions"
+    return conversations_of(names)
 
 
 def facts_of(path: Path, kind: str) -> RowFacts:

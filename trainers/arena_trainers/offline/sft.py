@@ -34,6 +34,7 @@ from arena_trainers.lm.backends.scoring import (
 from arena_trainers.lm.policy import CHECKED, LMPolicy
 from arena_trainers.offline.batches import WholeSteps, labelled_batch, left_batch
 from arena_trainers.offline.protocol import Given, RowTrainer
+from arena_trainers.train.finite_steps import FiniteSteps
 from arena_trainers.train.forward import IGNORED, distinct_rows, scoring_the_last
 
 
@@ -99,8 +100,15 @@ class _ByLength(Sampler[int]):
         return len(self.lengths)
 
 
-class _WarmStart(SharingSFTTrainer):
+class _WarmStart(FiniteSteps, SharingSFTTrainer):
     """`SharingSFTTrainer` that runs rows of one length together where a step is cut."""
+
+    advice = "a lower warm_start_learning_rate"
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        output = super().train(*args, **kwargs)
+        self.check_weights()  # after the last update
+        return output
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         rows: Any = train_dataset or self.train_dataset

@@ -17,9 +17,11 @@ from arena_trainers.checkpoint import (
     read_manifest,
     step_of,
 )
+from arena_trainers.finite import how_to_begin_anew, weights_fault
 from arena_trainers.lm.models import ADAPTER, role_folders, saved_model
 from arena_trainers.offline.protocol import SELF_PLAY
 from arena_trainers.runs.settings import load_recipe
+from arena_wrappers.locks import LOCK, Lock, lock_of
 from arena_wrappers.records import write_whole
 
 CONFIG, RESULTS, METRICS = "config.yaml", "results.json", "metrics.jsonl"
@@ -46,7 +48,7 @@ def check_new(folder: Path) -> None:
             f"cannot write to run folder {str(folder)!r}, as {str(existing)!r} is no "
             "folder that you may write to; give another --output-dir"
         )
-    if folder.exists() and any(folder.iterdir()):
+    if folder.exists() and any(path.name != LOCK for path in folder.iterdir()):
         to_do = "give another --output-dir"
         if (folder / CONFIG).is_file():
             to_do += f", or go on with that run: arena train --resume {folder}"
@@ -56,11 +58,14 @@ def check_new(folder: Path) -> None:
 
 
 @contextmanager
-def new_folder(folder: Path, config: str) -> Iterator[None]:
+def new_folder(folder: Path, config: str) -> Iterator[Lock]:
     """Makes the folder of a new run; removes its files again if the run cannot begin.
 
     If two runs want the same folder, the one that creates `config.yaml` first gets it.
     Ctrl-C keeps a finished `start`, because it may have taken long.
+
+    Yields:
+        The lock on the folder.
 
     Raises:
         ValueError: it cannot be made, or is in use.
@@ -68,7 +73,7 @@ def new_folder(folder: Path, config: str) -> Iterator[None]:
     existed = folder.exists()
     check_new(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        lock = lock_of(folder, is_folder=True)
         file = open(folder / CONFIG, "x", encoding="utf-8")  # noqa: SIM115 # closed below
     except OSError as error:
         check_new(folder)  # says so if another run was faster
@@ -79,7 +84,7 @@ def new_folder(folder: Path, config: str) -> Iterator[None]:
     try:
         file.close()
         write_config(folder, config)
-        yield
+        yield lock
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) and (folder / START).exists():
             raise
@@ -88,6 +93,7 @@ def new_folder(folder: Path, config: str) -> Iterator[None]:
         # the last one frees the folder for another run
         for name in (METRICS, WRITTEN, CONFIG):
             (folder / name).unlink(missing_ok=True)
+        lock.release()
         if not existed:
             with contextlib.suppress(OSError):  # others have written into it
                 folder.rmdir()
@@ -224,7 +230,8 @@ def begin_from(
         resume: whether the run goes on.
 
     Raises:
-        ValueError: there is no valid checkpoint of this model, or the folder is in use.
+        ValueError: there is no valid checkpoint of this model, its weights are not finite, or the
+            folder is in use.
     """
     is_main = args.process_index == 0
     if not resume:
@@ -233,6 +240,11 @@ def begin_from(
         return None
     checkpoint = checkpoint_to_resume(folder)
     check_same_model(checkpoint, start)
+    if is_main and (reason := weights_fault(checkpoint)) is not None:
+        raise ValueError(
+            f"want finite weights in {str(checkpoint)!r}, but {reason}; "
+            f"{how_to_begin_anew(folder)}"
+        )
     saved = read_manifest(checkpoint)["processes"]
     told = [f"skipped {clause}" for clause in newest_checkpoint(folder).skipped]
     if saved != args.world_size:

@@ -390,7 +390,8 @@ def write_scores(run: "Rounds", model: Path, path: Path) -> None:
         evaluation = EvaluationPlan(policy, env, *given, seed=first, **options).run()
         is_random = policy.sampling.temperature > 0
         is_measured = is_random and env.game.kind == "competitive"
-        convs = nash_convs([policy], env, {}) if is_measured else {}
+        most = run.job.exact_states
+        convs = nash_convs([policy], env, {}, most) if is_measured else {}
         returns = {
             row.opponent
             or "self": row.mean_return  # a game of one seat has no opponents

@@ -1,7 +1,10 @@
 """Rows: a run of a trainer that learns from rows of recorded episodes, and how its model plays."""
 
 import math
+import shutil
+import tempfile
 import time
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,11 +27,12 @@ from arena_trainers.data import Origin, only_prompt, read_origin
 from arena_trainers.data.columns import TRAIN
 from arena_trainers.lm.adapters import starting_model
 from arena_trainers.lm.backends.scoring import default_max_tokens
-from arena_trainers.lm.chat import chat_of
+from arena_trainers.lm.chat import Chat, chat_of
 from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import PROMPT_FILE, prompt_json, saved_options
 from arena_trainers.offline.batches import WholeSteps
+from arena_trainers.offline.conversations import write_tokens
 from arena_trainers.offline.protocol import Cut, Given, row_trainer
 from arena_trainers.offline.row_file import (
     check_rows,
@@ -80,18 +84,17 @@ from arena_trainers.train.saved import (
 from arena_wrappers.prompts import PROMPT_OPTIONS
 from arena_wrappers.records import params_of
 
-_ADVICE = "make it with arena data EPISODES --select NAME --model {} --out FILE.parquet"
-
 
 class RowsModel:
     """The games, prompts and sampling of the trained model, for evaluation and `arena_prompt.json`.
 
     Prompt options are those of the rows, sampling those of the model's own
     `arena_prompt.json`. Where that file names no longest reply, it is that of the rows, or of
-    random legal play if that is longer.
+    random legal play if that is longer. Rows of no game have the prompt options of the model,
+    or the defaults.
 
     Args:
-        run: has the model's settings and the facts of the rows.
+        run: has the model's settings and the file of rows.
 
     Attributes:
         plans: the games of the rows; empty if the file names none.
@@ -99,8 +102,8 @@ class RowsModel:
         args: prompt and sampling options, as those of self-play.
 
     Raises:
-        ValueError: the file names no games or prompts where they are needed, or the model has no
-            tokenizer with a chat template.
+        ValueError: the file names no games or prompts where the tiny model needs them, or the
+            model has no tokenizer with a chat template.
     """
 
     def __init__(self, run: "RowRun") -> None:
@@ -113,11 +116,14 @@ class RowsModel:
         games = self.args.games if origin is not None else []
         self.plans = [GamePlan(spec, self.args) for spec in games]
         self.tokenizer = load_tokenizer(job, run.model, self.plans, self.args.prompt)
-        if "max_completion_length" not in settings:
-            lengths = longest_replies(
-                chat_of(self.tokenizer, self.args), self.plans, self.args.reply_format
-            )
-            self.args.max_completion_length = max([run.facts.longest_reply, *lengths])
+        self.chat = chat_of(self.tokenizer, self.args)
+        self._has_length = "max_completion_length" in settings
+
+    def fit_replies(self, longest: int) -> None:
+        """Makes room for the longest reply of the rows, in tokens, unless the model has a limit."""
+        if not self._has_length:
+            lengths = longest_replies(self.chat, self.plans, self.args.reply_format)
+            self.args.max_completion_length = max([longest, *lengths])
 
     @property
     def policy_options(self) -> dict[str, Any]:
@@ -151,14 +157,18 @@ def without_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
 def _prompt(
     origin: Origin | None, saved: dict[str, Any], job: JobConfig, data: Path
 ) -> dict[str, Any]:
-    """The prompt options of the rows; of the model where the file has none or several."""
+    """The prompt options of the rows; of the model where the file has none or several.
+
+    Rows of no game have the defaults where the model has none.
+    """
     own = {name: saved[name] for name in PROMPT_OPTIONS if name in saved}
     if origin is not None and (len(origin.prompts) == 1 or not own):
         return dict(vars(only_prompt(origin)))
-    if not own or (origin is None and job.model == "tiny"):
+    if job.model == "tiny":
         raise ValueError(
-            "want a file that says which games and prompts its rows are of, got "
-            f"{str(data)!r} without; {_ADVICE.format(job.model)}"
+            "want a file that says which games and prompts its rows are of, for the words of "
+            f"the tiny model, got {str(data)!r} without; name a model with --model PATH, or make "
+            "the file with arena data EPISODES --select NAME --out FILE.parquet"
         )
     return own
 
@@ -281,21 +291,34 @@ class RowRun(Run):
 
     def _check_rows(self) -> None:
         """Reads the rows once; raises ValueError where trainer or model cannot learn from them."""
-        check_rows(self.path, self.kind.rows)
-        self.facts = facts_of(self.path, self.kind.rows)
+        has_tokens = check_rows(self.path, self.kind.rows)
+        self.player = RowsModel(self)
+        chat = self.player.chat
+        self.tokens = self.path if has_tokens else self._written_tokens(chat)
+        self.facts = facts_of(self.tokens, self.kind.rows)
+        self.player.fit_replies(self.facts.longest_reply)
         at_most = getattr(self.args, "max_length", None)
         if at_most is not None and at_most < self.facts.longest:
             raise ValueError(
                 f"want max_length of at least {self.facts.longest}, the tokens of the "
                 f"longest row, got {at_most}; leave it out, or choose shorter rows"
             )
-        self.player = RowsModel(self)
-        chat = chat_of(self.player.tokenizer, self.player.args)
-        check_tokens(self.path, self.facts, chat)
+        check_tokens(self.tokens, self.facts, chat)
         plays = self.kind.plays and self.measures
         games = different_games(self.player.plans) if plays else []
         num = self.job.eval_episodes
-        self.meters = [GameMeter(game, self.player.args, num) for game in games]
+        exact = self.job.exact_states
+        self.meters = [
+            GameMeter(game, self.player.args, num, exact_states=exact) for game in games
+        ]
+
+    def _written_tokens(self, chat: Chat) -> Path:
+        """A file of the rows' tokens, which is deleted with this run."""
+        folder = tempfile.mkdtemp(prefix="arena-rows-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        path = Path(folder) / "tokens.parquet"
+        write_tokens(self.path, self.kind.rows, chat, path)
+        return path
 
     def config(self) -> str:
         return config_text(self.settings, self.args, self.adapter)
@@ -344,6 +367,7 @@ class RowRun(Run):
             return
         options = {"device": self.args.device, **self.player.policy_options}
         policy = LMPolicy.from_pretrained(self.start, **options)
+        self.tell_exact(policy)
         for meter in self.meters:
             meter.measure("before training", policy)
 
@@ -392,7 +416,10 @@ class RowRun(Run):
     def _dataset(self) -> Any:
         """The tokens of the rows, mapped from a file on the disk; weights are scaled."""
         names = token_columns(self.kind.rows)
-        found: Any = Dataset.from_parquet(str(self.path), columns=names)
+        place: dict[str, Any] = {}
+        if self.tokens != self.path:
+            place["cache_dir"] = str(self.tokens.parent)
+        found: Any = Dataset.from_parquet(str(self.tokens), columns=names, **place)
         if "weight" not in names:
             return found
         weights = self.facts.weights * self.facts.scale

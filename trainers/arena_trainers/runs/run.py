@@ -41,6 +41,7 @@ from arena_trainers.runs.results.measure import GameMeter
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.runs.watch import MetricsFile, NashConvCallback
 from arena_wrappers import PromptOptions
+from arena_wrappers.locks import Lock, lock_of
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _NOTE = (
@@ -190,7 +191,8 @@ class Run(ABC):
 
     Raises:
         ValueError: an option is unknown, of another type or out of range; the folder is in
-            use, or has nothing to resume. Then nothing has been written.
+            use, another process goes on with it, or it has nothing to resume. Then nothing has
+            been written.
     """
 
     opening: ClassVar[Sequence[Stage]]
@@ -220,6 +222,9 @@ class Run(ABC):
         self.stopper = stopper or Stopper()
         self.results: dict[str, Any] = {}
         disable_progress_bar()  # of transformers; the run has its own
+        self.lock: Lock | None = None  # of the main process
+        if resume and os.environ.get("RANK", "0") == "0":
+            self.lock = lock_of(folder, is_folder=True)
         self.read()
 
     @abstractmethod
@@ -275,7 +280,10 @@ class Run(ABC):
         if self.model is None:
             torch.set_num_threads(1)  # more make a model this small many times slower
         is_new = self.is_new
-        with new_folder(self.folder, self.config()) if is_new else nullcontext():
+        with (
+            new_folder(self.folder, self.config()) if is_new else nullcontext() as lock
+        ):
+            self.lock = lock or self.lock
             for stage in unfinished(self.opening, self.folder):
                 stage.do(self)
 
@@ -288,6 +296,7 @@ class Run(ABC):
         with self.watching() as self.watchdog:
             for stage in unfinished(self.stages, self.folder):
                 stage.do(self)
+        self.lock = None
         return self.results
 
     def watching(self) -> AbstractContextManager[Any]:
@@ -301,6 +310,14 @@ class Run(ABC):
         LMPolicy(model, tokenizer, **options).save_pretrained(part)
         write_manifest(part, files_of(part))
         part.rename(self.folder / START)
+
+    def tell_exact(self, policy: Any) -> None:
+        """Says which games are not measured exactly, and which measurements take long."""
+        for number, meter in enumerate(self.meters):
+            every = 0 if number else self.job.evaluate_every  # the first game alone
+            note = meter.exact_note(policy, every)
+            if note is not None:
+                self.say(note)
 
     def begin_metrics(self, metrics: MetricsFile) -> list[dict[str, Any]]:
         """The metrics up to the checkpoint, in the main process; a new run writes step 0."""

@@ -178,7 +178,7 @@ class SelfPlay(Run):
         check_reward_models(functions, self.tokenizer, self.args)
         self.games = prepare_games(self.args, columns=functions, plans=plans)
         num, games = self.job.eval_episodes, different_games(plans)
-        given = self.args, num, self.games.opponents
+        given = self.args, num, self.games.opponents, self.job.exact_states
         self.meters = [GameMeter(game, *given) for game in games]
 
     def make_start(self) -> None:
@@ -204,6 +204,7 @@ class SelfPlay(Run):
             return
         policy, played = self.start_policies()
         self.say(description(policy, self.games.plans, self.args))
+        self.tell_exact(policy)
         for meter in self.meters:
             episodes = meter.measure("before self-play", played)
             warning = legal_warning(meter.plan.name, episodes, self.job, self.args)
@@ -281,8 +282,8 @@ class SelfPlay(Run):
         if metric is None and job.patience:
             raise ValueError(
                 "want patience only where training measures a score, got "
-                f"{job.patience}; set evaluate_every, or start_episodes in a run of "
-                "one game"
+                f"{job.patience}; set evaluate_every, with exact_states for a larger game, or "
+                "start_episodes in a run of one game"
             )
         if metric is not None and job.save_best:
             best = BestModel(self.trainer, self.folder, metric)

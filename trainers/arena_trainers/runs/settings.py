@@ -38,7 +38,7 @@ PROJECT = "arena-envs"  # of the runs in trackio and W&B
 OF_THE_MODEL = (
     *("model", "hidden_size", "num_layers"),
     *("lora_r", "lora_alpha", "lora_target_modules"),
-    *("evaluate_every", "eval_episodes", "saved_episodes"),
+    *("evaluate_every", "exact_states", "eval_episodes", "saved_episodes"),
 )  # options of `JobConfig` that rows need, too
 NOT_OURS = (
     "output_dir",
@@ -51,7 +51,7 @@ LEARNER = "learner"  # the model of the loop, among policies, and its name in re
 OF_THE_ADAPTER = ("lora_r", "lora_alpha", "lora_target_modules")
 OF_THE_START = (
     *("model", "hidden_size", "num_layers", "seed", "games", "use_cpu", "on_invalid"),
-    *("vocab_size", "warm_start_games"),
+    *("vocab_size", "warm_start_games", "exact_states"),
     *("warm_start_steps", "warm_start_episodes", "warm_start_teacher"),
     *("warm_start_batch_size", "warm_start_learning_rate"),
     *PROMPT_OPTIONS,
@@ -82,6 +82,7 @@ class JobConfig:
     warm_start_batch_size: int = option(256, least=1)
     warm_start_learning_rate: float | None = option(None, least=0)
     evaluate_every: int = option(10, least=0)
+    exact_states: int = option(1000, least=0)
     eval_episodes: int = option(1000, least=1)
     saved_episodes: int = option(32, least=0)
     columns: dict[str, Any] = option({})
@@ -310,7 +311,7 @@ def row_config(settings: Mapping[str, Any]) -> tuple[RowConfig, JobConfig]:
     if settings.get("data") is None:
         raise ValueError(
             f"trainer {settings['trainer']!r} learns from rows; give --data "
-            "FILE.parquet, which arena data writes"
+            "FILE.parquet, which arena data writes, or a data set of messages"
         )
     options = row_options()
     given = {n: options[n].converted(v) for n, v in settings.items() if n in options}

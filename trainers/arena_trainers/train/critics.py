@@ -47,6 +47,7 @@ from arena_envs.solvers import (
 )
 from arena_eval.exploit import tabular
 from arena_trainers.checkpoint import newest_checkpoint
+from arena_trainers.finite import Diverged
 from arena_trainers.lm.backends.scoring import (
     chunks_by_length,
     left_padded,
@@ -191,6 +192,7 @@ class FeatureCritic:
                 for game, rows, x in inputs
             ]
             loss = torch.cat(errors).mean()
+            _check_loss(loss)
             self.optimizer.zero_grad()
             loss.backward()
             self.optimizer.step()
@@ -241,6 +243,14 @@ class FeatureCritic:
             x = torch.from_numpy(np.concatenate([features, seats], axis=1))
             found.append((game, torch.tensor(rows), x))
         return found
+
+
+def _check_loss(loss: torch.Tensor) -> None:
+    if not bool(loss.isfinite()):
+        raise Diverged(
+            f"the critic has diverged: got the loss {float(loss.detach())}; train with a lower "
+            "learning_rate in critic_args"
+        )
 
 
 def _networks(sizes: Sequence[int], hidden_size: int, seed: int) -> nn.ModuleList:
@@ -737,6 +747,7 @@ class UtteranceCritic:
             _, later = self._values(self.targets, pairs, after)
         q, v = self._values(self.networks, pairs, states)
         loss = ((q - reward - factor * later) ** 2 + (v - of_pair) ** 2).mean(1).sum()
+        _check_loss(loss)
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()

@@ -22,6 +22,7 @@ from arena_trainers.checkpoint import (
     rotate,
     write_manifest,
 )
+from arena_trainers.finite import ADVICE, check_state, weights_fault
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 from arena_trainers.processes import raised_everywhere
 from arena_trainers.train.config import TurnGRPOConfig
@@ -162,6 +163,7 @@ def save_credit(
     """
     weights = None if critic is None else critic.state_dict()
     if weights is not None:
+        check_state(weights, "the critic")
         torch.save(weights, folder / CRITIC)
     (folder / CREDIT_STATE).write_text(
         json.dumps({**owner, "state": state, "multipliers": dict(multipliers or {})})
@@ -269,7 +271,8 @@ def whole_checkpoint(folder: Path, wanted: Any) -> str | None:
         wanted: a checkpoint, True for the newest valid one, or None.
 
     Raises:
-        ValueError: the checkpoint is not as it was written, or there is none.
+        ValueError: the checkpoint is not as it was written or has weights that are not finite, or
+            there is none.
     """
     if wanted is True:
         found = newest_checkpoint(folder)
@@ -278,6 +281,11 @@ def whole_checkpoint(folder: Path, wanted: Any) -> str | None:
             raise ValueError(
                 f"want a valid checkpoint in {str(folder)!r}: {said}; train without "
                 "resume_from_checkpoint"
+            )
+        if (reason := weights_fault(found.checkpoint)) is not None:
+            raise ValueError(
+                f"want finite weights in {str(found.checkpoint)!r}, but {reason}; train from an "
+                f"earlier checkpoint with {ADVICE}"
             )
         if found.skipped:
             warnings.warn(f"skipped {said}", stacklevel=3)

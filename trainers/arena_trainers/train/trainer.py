@@ -103,6 +103,7 @@ from arena_trainers.train.batch import (
 )
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.critics import TokenCritic, make_critic
+from arena_trainers.train.finite_steps import FiniteSteps
 from arena_trainers.train.forward import (
     Forward,
     LossTerms,
@@ -130,7 +131,7 @@ from arena_wrappers.policies.agents import agent_of, by_seat
 from arena_wrappers.prompts import reply_format_named
 
 
-class TurnGRPOTrainer(GRPOTrainer):
+class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
     """Trains a language model on multi-agent games, each turn with its own credit.
 
     Args:
@@ -399,6 +400,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         self, output_dir: str | None = None, _internal_call: bool = False
     ) -> None:
         """Saves the model with its `arena_prompt.json`; only the main process writes."""
+        self.check_weights()
         folder = Path(output_dir or str(self.args.output_dir))
         with self.saved.model_in(folder):
             if self.learners is None or not self.learners.save(folder):

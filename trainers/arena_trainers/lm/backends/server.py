@@ -22,6 +22,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
+from arena_trainers.finite import Diverged
 from arena_trainers.lm.backends import Generated, Prompts, Sampling
 from arena_trainers.lm.backends.vllm import refuse_entropies
 from arena_wrappers.policies.api import (
@@ -476,7 +477,7 @@ class ServerBackend:
                 "give each run a server of its own"
             )
         if not all(x is not None and math.isfinite(x) for x in logprobs):
-            raise ServerError(
+            raise Diverged(
                 f"want finite log-probabilities from {url}, got some that are not: the "
                 "weights have diverged; train with a lower learning_rate or max_grad_norm"
             )

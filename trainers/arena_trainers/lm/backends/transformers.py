@@ -25,6 +25,7 @@ from transformers import (
 from transformers.integrations import deepspeed
 
 from arena_envs.extras import import_extra
+from arena_trainers.finite import Diverged
 from arena_trainers.lm.backends import Generated, Prompts, Sampling
 from arena_trainers.lm.backends.sampling import Note, SeededSampler, with_settings
 from arena_trainers.lm.backends.scoring import (
@@ -87,7 +88,7 @@ class TransformersBackend:
                 replies = self._generate(model, inputs, sampler, sampling)
         logprobs = torch.stack(sampler.logprobs, dim=1)
         if bool(logprobs.isnan().any()):
-            raise ValueError(
+            raise Diverged(
                 "want finite logits, the model gave some that are not: its weights have "
                 "diverged; train it with a lower learning_rate or max_grad_norm"
             )

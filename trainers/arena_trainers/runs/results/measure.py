@@ -1,5 +1,6 @@
 """Measurements of policies in the games of a run, and their comparison with an equilibrium."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -23,6 +24,7 @@ from arena_eval import (
     tabular,
 )
 from arena_eval.baselines import solver_of
+from arena_eval.exploit import requests_of
 from arena_eval.result_rows import ResultRow, measured, rows_of
 from arena_trainers.matchmaking.protocol import SELF
 from arena_trainers.train.config import TurnGRPOConfig
@@ -38,7 +40,10 @@ from arena_wrappers import (
 MAX_SHOWN = 32  # information states
 NUM_ITERATIONS = 1000  # of CFR+; 0.1 s in Kuhn poker
 NEAR = 0.01  # largest NashConv of an equilibrium, over the range of returns
-MAX_MEASURED_STATES = 20_000  # of a game whose NashConv is measured
+MAX_COUNTED_STATES = 20_000  # of a game whose information states are counted
+LONG = 10.0  # seconds of an exact measurement that is announced
+SMALL = 100  # information states of a game that costs less than the episodes of a stage
+TRIED = 8  # information states that are scored to tell how long all take
 MAX_EPISODES = 500  # per opponent and seat at the end; 3 s for a tiny model
 EXACT_SOLVERS = ("minimax", "cfr")  # a search would take minutes
 
@@ -160,9 +165,11 @@ class GameMeter:
         args: the trainer's settings, for the prompts.
         num_episodes: episodes of self-play at each stage.
         opponents: who plays the seats that do not learn, by policy string.
+        exact_states: most information states of a game whose NashConv is measured.
 
     Attributes:
-        game: the rules, if they and the prompts can be enumerated; else None.
+        num_states: information states, if they and the prompts can be enumerated; else 0.
+        game: the rules, if NashConv is measured; else None.
         uniform: NashConv of uniform random play; None without `game`.
         stages: the stages that were measured; the first is uniform random play.
         beat: called after each episode and each exact measurement.
@@ -174,18 +181,21 @@ class GameMeter:
         args: TurnGRPOConfig,
         num_episodes: int,
         opponents: Mapping[str, Policy] | None = None,
+        exact_states: int = 1000,
     ) -> None:
         self.plan, self.num_episodes = plan, num_episodes
         self._opponents = opponents or {}
         self._prompt = args.prompt_options
         self.options = args.prompt
         # only prompts of states can be enumerated, not transcripts
-        self.game: AnyGame | None = None
+        self.num_states, self.exact_states = 0, exact_states
         can_score = args.history == "state" and not (args.agent or args.roles)
         if can_score and plan.game.num_actions is not None:
             with suppress(ValueError):  # too many states
-                information_states(plan.game, MAX_MEASURED_STATES)
-                self.game = plan.game
+                states = information_states(plan.game, MAX_COUNTED_STATES)
+                self.num_states = len(states)
+        is_measured = 0 < self.num_states <= exact_states
+        self.game: AnyGame | None = plan.game if is_measured else None
         self.uniform = (
             None
             if self.game is None
@@ -194,6 +204,34 @@ class GameMeter:
         self.stages = [Measurement("uniform random", self.uniform)]
         self.beat: Callable[[], object] = lambda: None
         self._table: Table | None = None  # of the policy of the last stage
+
+    def exact_note(self, policy: Any, every: int) -> str | None:
+        """A line if NashConv is not measured for its cost, or if a measurement takes long.
+
+        Args:
+            policy: who is measured.
+            every: steps between measurements in training; 0 for none.
+        """
+        what = f"exact NashConv of {self.plan.name}, {self.num_states:,} information states"
+        if self.game is None:
+            if not self.num_states or not self.exact_states:
+                return None
+            return f"{what}: not measured; --exact_states {self.num_states} measures it"
+        if self.num_states <= SMALL:
+            return None
+        requests = list(requests_of(self.game, self.options).values())[:TRIED]
+        began = time.monotonic()
+        policy.action_probs(requests)
+        each = (time.monotonic() - began) / len(requests)
+        if (seconds := each * self.num_states) < LONG:
+            return None
+        when = (
+            f"before, every {every} steps of and after" if every else "before and after"
+        )
+        return (
+            f"{what}: about {seconds:,.0f} s each time, {when} training; "
+            "--exact_states 0 measures none"
+        )
 
     def measure(
         self, name: str, policy: Any, table: Table | None = None

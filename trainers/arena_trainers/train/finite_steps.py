@@ -1,0 +1,70 @@
+"""`FiniteSteps`: a trainer that stops before an update or a file that is not finite."""
+
+from typing import Any
+
+import torch
+from transformers import Trainer, TrainerCallback
+
+from arena_trainers.finite import ADVICE, Diverged, check_weights
+
+
+class FiniteSteps(Trainer):
+    """Stops at the first loss or gradient that is not finite; a mixin of trainers.
+
+    The weights do not get such an update, and no file gets weights that are not finite. A scaler
+    of gradients in half precision skips such updates itself; then the loss alone counts.
+
+    Attributes:
+        advice: what to train with instead.
+    """
+
+    advice = ADVICE
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.losses: list[torch.Tensor] = []  # since the last update
+        self.add_callback(_BeforeUpdate(self))
+
+    def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        loss = super().training_step(*args, **kwargs)
+        self.losses.append(loss.detach())
+        return loss
+
+    def check_update(self) -> None:
+        """Raises Diverged if a loss since the last update, or the gradient, is not finite."""
+        losses, self.losses = self.losses, []
+        numbers = {"the loss": torch.stack(losses).sum()} if losses else {}
+        weights: Any = self.model.parameters()  # type: ignore[union-attr] # there is one
+        gradients = [weight.grad for weight in weights if weight.grad is not None]
+        if gradients and getattr(self.accelerator, "scaler", None) is None:
+            norm: Any = torch.nn.utils.get_total_norm(gradients)
+            whole = getattr(norm, "full_tensor", None)  # of weights that are sharded
+            numbers["the norm of the gradient"] = norm if whole is None else whole()
+        faults = [f"{n} {float(x)}" for n, x in numbers.items() if not x.isfinite()]
+        if faults:
+            raise Diverged(
+                f"training has diverged at step {self.state.global_step + 1}: got "
+                f"{' and '.join(faults)}; nothing of this step is saved; train with "
+                f"{self.advice}"
+            )
+
+    def save_model(
+        self, output_dir: str | None = None, _internal_call: bool = False
+    ) -> None:
+        self.check_weights()
+        super().save_model(output_dir, _internal_call)
+
+    def check_weights(self) -> None:
+        """Raises Diverged if a weight is not finite."""
+        named: Any = self.model.named_parameters()  # type: ignore[union-attr] # there is one
+        check_weights(named, f"the model after step {self.state.global_step}")
+
+
+class _BeforeUpdate(TrainerCallback):
+    def __init__(self, trainer: FiniteSteps) -> None:
+        self.trainer = trainer
+
+    def on_pre_optimizer_step(
+        self, args: Any, state: Any, control: Any, **_: Any
+    ) -> None:
+        self.trainer.check_update()
