@@ -72,7 +72,7 @@ def test_imports_point_down() -> None:
     ]
     credit = modules(PACKAGES["arena_trainers"] / "credit")
     heavy = {"trl", *TRAINING}
-    needed = "checks doors game games.kits hostile scenes.shapes talk"
+    needed = "checks doors game games.kits hostile scenes.shapes talk trust"
     allowed = tuple(f"arena_envs.{name}." for name in needed.split())
 
     def other_games(path: Path) -> set[str]:
@@ -240,7 +240,7 @@ def test_the_packages_have_at_most_330_files() -> None:
 
 # Modules that users import by name, or start: single-file rooms, plug-ins, the command.
 PUBLIC = re.compile(
-    r"arena_envs\.(game|talk|doors|games\.\w+)|arena_wrappers\.(records|adapters\.\w+)"
+    r"arena_envs\.(game|talk|doors|trust|games\.\w+)|arena_wrappers\.(records|adapters\.\w+)"
     r"|arena_trainers\.(losses|rewards)"
     r"|arena_trainers\.cli\.main"
 )
