@@ -16,9 +16,11 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal
 
-_named_only: ContextVar[bool] = ContextVar("named_only", default=False)
+_names: ContextVar[Literal["any", "registered", "allowed"]] = ContextVar(
+    "names", default="any"
+)
 _named_by_operators: set[tuple[str, str]] = set()
 
 
@@ -35,16 +37,31 @@ def named_only(active: bool = True) -> Iterator[None]:
     Args:
         active: False changes nothing, also within another block.
     """
-    token = _named_only.set(active or _named_only.get())
+    with _naming("registered" if active else "any"):
+        yield
+
+
+@contextmanager
+def code_allowed(active: bool = True) -> Iterator[None]:
+    """Within the block, files may name code: an operator trusts them.
+
+    Within a block `named_only()` this changes nothing.
+
+    Args:
+        active: False changes nothing.
+    """
+    with _naming("allowed" if active else "any"):
+        yield
+
+
+@contextmanager
+def _naming(names: Literal["any", "registered", "allowed"]) -> Iterator[None]:
+    """The outermost block holds."""
+    token = _names.set(names if _names.get() == "any" else _names.get())
     try:
         yield
     finally:
-        _named_only.reset(token)
-
-
-def is_named_only() -> bool:
-    """Whether the text of a stranger is being read."""
-    return _named_only.get()
+        _names.reset(token)
 
 
 def require_operator(kind: str, text: str, would: str, *values: Any) -> None:
@@ -60,9 +77,9 @@ def require_operator(kind: str, text: str, would: str, *values: Any) -> None:
         NotTrusted: a stranger's text is being read, and no operator has named the same.
     """
     named = kind, json.dumps([text, *values], sort_keys=True, default=repr)
-    if not _named_only.get():
+    if _names.get() == "any":
         _named_by_operators.add(named)
-    elif named not in _named_by_operators:
+    elif _names.get() == "registered" and named not in _named_by_operators:
         raise NotTrusted(
             f"want a registered {kind}, got {text!r:.200} from a file or a client, which would "
             f"{would}; if you trust where it comes from, give --allow-code (in Python "
