@@ -33,7 +33,7 @@ from itertools import pairwise
 from typing import Any, Generic, NoReturn, TypeVar
 
 from arena_envs.checks import did_you_mean, install_advice
-from arena_envs.trust import require_operator
+from arena_envs.trust import require_operator, require_operator_of_code
 
 T = TypeVar("T")
 Maker = Callable[..., T]
@@ -197,7 +197,7 @@ def imported(path: str, wanted: str, kind: str = "function") -> Any:
     """
     if not isinstance(path, str) or not _PATH.fullmatch(path):
         raise ValueError(f"want {wanted}, got {path!r:.200}")
-    require_operator(kind, path, importing(path))
+    require_operator_of_code(kind, path)
     find_modules_here()
     return _imported(path, wanted)
 
@@ -223,11 +223,6 @@ def _imported(path: str, wanted: str) -> Any:
             f"want {wanted}, got {path!r}: the module has nothing of that name{hint}"
         )
     return getattr(found, name)
-
-
-def importing(path: str) -> str:
-    """What looking `module:name` up would do, for `arena_envs.trust.require_operator`."""
-    return f"import the module {path.partition(':')[0]!r}"
 
 
 def find_modules_here() -> None:
@@ -336,7 +331,7 @@ class Door(Generic[T]):
         path = f"{one.name}:{one.argument}"
         if not _PATH.fullmatch(path):
             raise ValueError(self._unknown(one.name))
-        require_operator(self.kind, path, importing(path))
+        require_operator_of_code(self.kind, path)
         if "." not in name and name not in sys.modules:
             find_modules_here()
             if importlib.util.find_spec(name) is None:

@@ -18,12 +18,11 @@ from arena_envs.doors import (
     Expression,
     expression,
     imported,
-    importing,
     installed,
 )
 from arena_envs.game import AnyGame, Information, Kind
 from arena_envs.nodes import Content
-from arena_envs.trust import require_operator
+from arena_envs.trust import require_operator_of_code
 
 if TYPE_CHECKING:
     from arena_envs.env import GameEnv
@@ -222,7 +221,7 @@ class _Games(Door[AnyGame]):
         path = one.name if one.argument is None else f"{one.name}:{one.argument}"
         entry = _find(path)
         if not entry.has_id:
-            require_operator("game", entry.id, importing(entry.id))
+            require_operator_of_code("game", entry.id)
         return Expression(entry.id, None, one.inner, one.options)
 
     def make(self, spec: str | Mapping[str, Any], /, **params: Any) -> AnyGame:

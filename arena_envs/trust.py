@@ -18,10 +18,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Literal
 
-_names: ContextVar[Literal["any", "registered", "allowed"]] = ContextVar(
-    "names", default="any"
-)
-_named_by_operators: set[tuple[str, str]] = set()
+Names = Literal["any", "no code", "registered", "trusted file"]
+_names: ContextVar[Names] = ContextVar("names", default="any")
+_named_by_operators: set[str] = set()
 
 
 class NotTrusted(ValueError):
@@ -29,59 +28,74 @@ class NotTrusted(ValueError):
 
 
 @contextmanager
-def named_only(active: bool = True) -> Iterator[None]:
+def named_only(*, allow_code: bool = False) -> Iterator[None]:
     """Within the block, text may name only what is registered.
 
     Do not `yield` from a generator within the block: its caller would be in the block, too.
 
     Args:
-        active: False changes nothing, also within another block.
+        allow_code: whether an operator trusts the text, which may then name everything. A block
+            within another one does not change it.
     """
-    with _naming("registered" if active else "any"):
+    with _naming("trusted file" if allow_code else "registered"):
         yield
 
 
 @contextmanager
-def code_allowed(active: bool = True) -> Iterator[None]:
-    """Within the block, files may name code: an operator trusts them.
-
-    Within a block `named_only()` this changes nothing.
+def no_code(active: bool = True) -> Iterator[None]:
+    """Within the block, text may name files and connections, but no code.
 
     Args:
-        active: False changes nothing.
+        active: False changes nothing, also within another block.
     """
-    with _naming("allowed" if active else "any"):
+    with _naming("no code" if active else "any"):
         yield
 
 
 @contextmanager
-def _naming(names: Literal["any", "registered", "allowed"]) -> Iterator[None]:
-    """The outermost block holds."""
-    token = _names.set(names if _names.get() == "any" else _names.get())
+def _naming(names: Names) -> Iterator[None]:
+    """The outermost block holds, but `named_only()` is stricter than `no_code()`."""
+    outer = _names.get()
+    is_stricter = (outer, names) == ("no code", "registered")
+    token = _names.set(names if outer == "any" or is_stricter else outer)
     try:
         yield
     finally:
         _names.reset(token)
 
 
-def require_operator(kind: str, text: str, would: str, *values: Any) -> None:
+def require_operator(
+    kind: str, text: str, would: str, *values: Any, code: bool = False
+) -> None:
     """Refuses what a stranger's text may not name; remembers what an operator names.
 
     Args:
         kind: what is named, such as "game".
         text: the name.
-        would: what would happen, such as "import the module 'os'".
+        would: what would happen, such as "open a file".
         *values: what follows the name, as JSON can hold it.
+        code: whether the text is `module:name`, which would be imported.
 
     Raises:
         NotTrusted: a stranger's text is being read, and no operator has named the same.
     """
-    named = kind, json.dumps([text, *values], sort_keys=True, default=repr)
-    if _names.get() == "any":
+    names, named = (
+        _names.get(),
+        json.dumps([text, *values], sort_keys=True, default=repr),
+    )
+    if names == "any":
         _named_by_operators.add(named)
-    elif _names.get() == "registered" and named not in _named_by_operators:
+    elif named in _named_by_operators or names == "trusted file":
+        return
+    elif names == "registered" or code:
         raise NotTrusted(
             f"want a registered {kind}, got {text!r:.200} from a file or a client, which would "
             f"{would}; if you trust where it comes from, give --allow-code (in Python "
             "allow_code=True)"
         )
+
+
+def require_operator_of_code(kind: str, path: str) -> None:
+    """As `require_operator`, of `module:name`."""
+    would = f"import the module {path.partition(':')[0]!r}"
+    require_operator(kind, path, would, code=True)
