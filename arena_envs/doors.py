@@ -342,7 +342,7 @@ class Door(Generic[T]):
             self._require_operator(named)
             return named
         path = f"{one.name}:{one.argument}"
-        if not _PATH.fullmatch(path):
+        if one.argument is None or not _PATH.fullmatch(path):
             raise ValueError(self._unknown(one.name))
         require_operator_of_code(self.kind, path)
         if "." not in name and name not in sys.modules:
