@@ -591,8 +591,12 @@ def serves_mcp(folder: Path) -> None:
         tools = await server.list_tools()
         assert {tool.name for tool in tools} >= {"list_games", "new_game", "act"}
         for tool in tools:
-            names = tool.input_schema.get("properties", {})
-            plain = dict.fromkeys(names, "kuhn_poker-v0")
+            kinds = tool.input_schema.get("properties", {})
+            plain: Any = {
+                name: 0 if kind["type"] == "integer" else "kuhn_poker-v0"
+                for name, kind in kinds.items()
+                if "type" in kind  # else it may be left out
+            }
             for given in mutants(plain):
                 with contextlib.suppress(Exception):
                     await server.call_tool(tool.name, given)
