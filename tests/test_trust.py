@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from arena_envs import make, make_game
+from arena_envs import make, make_game, trust
 from arena_envs.doors import imported
 from arena_envs.trust import NotTrusted, named_only, no_code
 from arena_wrappers import make_policy
@@ -37,6 +37,11 @@ POLICIES = [
     "agent:verify(random)",
     "human",
 ]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_named(monkeypatch):
+    monkeypatch.setattr(trust, "_named_by_operators", set())  # of other tests
 
 
 @pytest.mark.parametrize("game", GAMES)
