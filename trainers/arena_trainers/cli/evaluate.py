@@ -265,14 +265,15 @@ def compare(
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         if report and out is None:
             raise ValueError("want --out FILE with --report, got none; add it")
-        opponents, prompt = _compared_games(
-            suite, games, against, allow_code=allow_code
-        )
+        opponents, prompt = _compared_games(suite, games, against, allow_code)
         known, told = training_games(trained, trained_on, allow_code=allow_code)
         options: dict[str, Any] = {"prompt": how.wrapper, "defaults": prompt}
         options |= {"seed": seed, "num_episodes": num_episodes, "out": out}
-        options |= {"timeout": timeout, "trained_on": known}
-        options["equal_tokens"] = equal_tokens
+        options |= {
+            "timeout": timeout,
+            "trained_on": known,
+            "equal_tokens": equal_tokens,
+        }
         plan = ComparisonPlan(*_two(how, base, trained), opponents, **options)
     with running(_kept(out), policies=[base, trained]) as bar:
         records = [{**row, "trained_on": told} for row in plan.run(bar)]
@@ -298,7 +299,6 @@ def _compared_games(
     suite: str | None,
     games: Sequence[str] | None,
     against: Sequence[str] | None,
-    *,
     allow_code: bool,
 ) -> tuple[dict[str, Sequence[str]], dict[str, Any]]:
     """The opponents by game, and prompt options; --games are in place of a suite's."""
