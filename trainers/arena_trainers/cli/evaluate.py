@@ -269,20 +269,21 @@ def compare(
         known, told = training_games(trained, trained_on, allow_code=allow_code)
         options: dict[str, Any] = {"prompt": how.wrapper, "defaults": prompt}
         options |= {"seed": seed, "num_episodes": num_episodes, "out": out}
-        options |= {
-            "timeout": timeout,
-            "trained_on": known,
-            "equal_tokens": equal_tokens,
-        }
+        options |= {"timeout": timeout, "trained_on": known}
+        options["equal_tokens"] = equal_tokens
         plan = ComparisonPlan(*_two(how, base, trained), opponents, **options)
     with running(_kept(out), policies=[base, trained]) as bar:
         records = [{**row, "trained_on": told} for row in plan.run(bar)]
     show_warnings([*plan.warnings])
     show(form, records, records, lambda _: [comparison_table(records)])
     if report and out is not None:
-        with redirect_stdout(sys.stderr):
-            write_page(paths=[out], out=report)
+        _write_report(out, report)
     _end(plan.unanswered, out)
+
+
+def _write_report(episodes: Path, page: Path) -> None:
+    with redirect_stdout(sys.stderr):
+        write_page(paths=[episodes], out=page)
 
 
 def _two(
