@@ -329,7 +329,8 @@ def _train_once(folder: Path, command: Sequence[str]) -> None:
     else:
         shutil.rmtree(folder, ignore_errors=True)  # there is nothing to go on with
     typer.echo(f"arena train {shlex.join(command)}", err=True)
-    train_it = [sys.executable, "-m", "arena_trainers", "train", *command]
+    # without the working directory in front of Python's path
+    train_it = [sys.executable, "-P", "-m", "arena_trainers", "train", *command]
     if status := _waited(train_it):
         typer.echo(f"error: {folder} did not end; the same command goes on", err=True)
         raise typer.Exit(status if status > 0 else 1)
