@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from arena_envs.game import SPLITS, check_int, of_split
+from arena_envs.trust import require_operator
 
 NAMES = ("five_letters", "nouns")  # of the shipped lists, arena_envs/words/*.txt
 WORD = re.compile("[a-z]+(?:[ '-][a-z]+)*")
@@ -141,6 +142,7 @@ def _lines_of(
     line: str,
     parse_lines: Callable[[list[str]], Iterable[T]],
 ) -> list[T]:
+    require_operator(param, str(source), "open a file")
     try:
         return list(parse_lines(Path(source).read_text(encoding="utf-8").splitlines()))
     except (OSError, ValueError, csv.Error) as error:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
@@ -24,7 +25,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from arena_envs import extras
-from arena_envs.doors import find_modules_here, missing_extra, split
+from arena_envs.doors import missing_extra, split
+from arena_envs.trust import named_only, no_code
 from arena_trainers.checkpoint import newest_checkpoint, step_of
 from arena_trainers.cli import episodes, evaluate, games
 from arena_trainers.cli.credit import audit_app, credit_app
@@ -39,6 +41,7 @@ from arena_trainers.cli.serve import add_serve
 from arena_trainers.cli.train import (
     HELP,
     Request,
+    imports_line,
     is_offline,
     print_train_help,
     read_request,
@@ -46,6 +49,7 @@ from arena_trainers.cli.train import (
 from arena_trainers.finite import Diverged, how_to_begin_anew
 from arena_trainers.lm.backends.server import ServerError
 from arena_trainers.offline.protocol import check_name
+from arena_trainers.runs import code
 from arena_trainers.runs.checks import preflight
 from arena_trainers.runs.folder import CONFIG, RESULTS, START, with_start
 from arena_trainers.runs.settings import is_loop, load_recipe, read_loop, row_config
@@ -78,7 +82,6 @@ def arena(show_version: bool = False) -> None:
     os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-    find_modules_here()
     if show_version:
         typer.echo(version("arena-envs"))
         raise typer.Exit
@@ -99,16 +102,35 @@ def train(arguments: list[str] | None = None) -> None:
     is_main = os.environ.get("RANK", "0") == "0"
     with usage_errors():
         request = read_request(arguments)
-        _check(request, is_main)
+    with named_only(allow_code=True) if request.allow_code else nullcontext():
+        with usage_errors():
+            _announce(request, is_main)
+            _check(request, is_main)
+        if request.dry:
+            return
+        if request.note and is_main:
+            typer.echo(request.note, err=True)
+        _run(request, is_main)
+
+
+def _announce(request: Request, is_main: bool) -> None:
+    """Says which code the recipe names, before it is imported; a dry run imports none."""
     if request.dry:
+        if code.code_named(request.settings):
+            code.allow_embedded()
         return
-    if request.note and is_main:
-        typer.echo(request.note, err=True)
-    _run(request, is_main)
+    if is_main and (line := imports_line(request)):
+        typer.echo(line, err=True)
+    code.allow(request.settings)
 
 
 def _check(request: Request, is_main: bool) -> None:
     """Checks what can be checked without torch, or prints the plan; the job checks the rest."""
+    with no_code(active=request.dry and not request.allow_code):
+        _check_settings(request, is_main)
+
+
+def _check_settings(request: Request, is_main: bool) -> None:
     settings, told = request.settings, (request.settings, request.folder)
     if not is_loop(settings) and not is_offline(settings):
         if not request.dry:
@@ -269,6 +291,7 @@ def sweep(
         jobs = [job for one in runs.values() for job in one.items()]
         for folder, command in jobs:
             request = read_request(command)
+            _announce(request, is_main=folder == jobs[0][0])
             if not folder.exists():  # refuses mistakes before hours of training
                 _check(request, is_main=True)
         if request.dry:
@@ -316,7 +339,8 @@ def _train_once(folder: Path, command: Sequence[str]) -> None:
         with usage_errors(), locked(folder, is_folder=True):
             shutil.rmtree(folder, ignore_errors=True)  # there is nothing to go on with
     typer.echo(f"arena train {shlex.join(command)}", err=True)
-    train_it = [sys.executable, "-m", "arena_trainers", "train", *command]
+    # without the working directory in front of Python's path
+    train_it = [sys.executable, "-P", "-m", "arena_trainers", "train", *command]
     if status := _waited(train_it):
         typer.echo(f"error: {folder} did not end; the same command goes on", err=True)
         raise typer.Exit(status if status > 0 else 1)

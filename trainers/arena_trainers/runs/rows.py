@@ -22,6 +22,7 @@ from transformers import (
 )
 
 from arena_envs import make_game
+from arena_envs.trust import named_only
 from arena_trainers.checkpoint import checkpoint_of
 from arena_trainers.data import Origin, only_prompt, read_origin
 from arena_trainers.data.columns import TRAIN
@@ -102,10 +103,12 @@ class RowsModel:
         args: prompt and sampling options, as those of self-play.
 
     Raises:
+        NotTrusted: the file of rows names code or another file, see `arena_envs.trust`.
         ValueError: the file names no games or prompts where the tiny model needs them, or the
             model has no tokenizer with a chat template.
     """
 
+    @named_only()
     def __init__(self, run: "RowRun") -> None:
         job, data = run.job, run.path
         origin, saved = read_origin(data), saved_options(job.model)
@@ -142,9 +145,11 @@ def without_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
     Records hold all parameters.
 
     Raises:
+        NotTrusted: the file of rows names code, see `arena_envs.trust`.
         ValueError: the game is unknown.
     """
-    defaults = params_of(make_game(spec["id"]))
+    with named_only():
+        defaults = params_of(make_game(spec["id"]))
     params = {
         name: value
         for name, value in spec.get("params", {}).items()
