@@ -45,9 +45,7 @@ def list_games(as_json: bool = False) -> None:
         typer.echo(json.dumps(rows, indent=1))
         return
     print_tables([_games_table(rows, Console().is_terminal)])
-    pairs = zip(infos, rows, strict=True)
-    missing = {info.extra for info, row in pairs if row["longest"] is None}
-    if extras := ",".join(sorted(filter(None, missing))):
+    if extras := ",".join(sorted({*arena_envs.missing_games().values()})):
         typer.echo(f"-: not installed; {install_advice(extras)}")
 
 

@@ -128,7 +128,13 @@ def web(
         extras.require(["starlette", "uvicorn"], "web")
         import uvicorn
 
-        from arena_trainers.web import LOOPBACK, Tables, make_app
+        from arena_trainers.web import (
+            LOOPBACK,
+            ConnectionLimits,
+            Tables,
+            make_app,
+            protocol_of,
+        )
 
         token = _checked_token(token, is_wanted=host not in LOOPBACK)
         kept = Tables(file, against or [], tables)
@@ -136,7 +142,8 @@ def web(
     named = f"[{host}]" if ":" in host else host
     link = f"http://{named}:{port}/" + (f"#token={token}" if token else "")
     typer.echo(f"play at {link}; games are kept in {file}; Ctrl-C stops")
-    uvicorn.run(app, host=host, port=port, log_level="warning", limit_concurrency=500)
+    connections = protocol_of(ConnectionLimits())
+    uvicorn.run(app, host=host, port=port, log_level="warning", http=connections)
     kept.close()
 
 

@@ -3,6 +3,10 @@
 from arena_trainers.web.app import LOOPBACK as LOOPBACK
 from arena_trainers.web.app import Limits as Limits
 from arena_trainers.web.app import make_app as make_app
+from arena_trainers.web.connections import ConnectionLimits as ConnectionLimits
+from arena_trainers.web.connections import Connections as Connections
+from arena_trainers.web.connections import protocol_of as protocol_of
 from arena_trainers.web.tables import PERSON as PERSON
 from arena_trainers.web.tables import Refused as Refused
 from arena_trainers.web.tables import Tables as Tables
+from arena_trainers.web.tables import listed as listed

@@ -1,0 +1,104 @@
+"""Connections of browsers: how many an address may have, and how long they may be silent."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from arena_trainers.extras import import_extra
+
+
+@dataclass(frozen=True)
+class ConnectionLimits:
+    """What connections may do. A proxy counts as one address.
+
+    Attributes:
+        max_by_address: connections of an address. One more closes its longest silent one, or is
+            refused if none is silent.
+        max_connections: of all addresses, likewise.
+        max_silence: seconds without a whole request.
+        max_request: seconds from a request to the end of its answer.
+    """
+
+    max_by_address: int = 64
+    max_connections: int = 500
+    max_silence: float = 10.0
+    max_request: float = 300.0
+
+
+class Connections:
+    """The open connections, those first that have been silent, or busy, for longest."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        self._open: dict[Any, None] = {}
+
+    def enter(self, connection: Any) -> None:
+        """Adds a connection, and closes one if that is too many."""
+        self._open[connection] = None
+        own = [one for one in self._open if one.address == connection.address]
+        if len(own) > self.limits.max_by_address:
+            self._close_one(own)
+        elif len(self._open) > self.limits.max_connections:
+            self._close_one([*self._open])
+
+    def leave(self, connection: Any) -> None:
+        """Forgets a connection; it may be gone already."""
+        self._open.pop(connection, None)
+
+    def rest(self, connection: Any) -> None:
+        """Puts a connection last, whose request is answered."""
+        if connection in self._open:
+            self._open[connection] = self._open.pop(connection)
+
+    def _close_one(self, connections: list[Any]) -> None:
+        *before, newest = connections
+        silent = (one for one in before if not one.is_busy)
+        closed = next(silent, newest)
+        self.leave(closed)
+        closed.transport.abort()
+
+
+def protocol_of(
+    limits: ConnectionLimits, clock: Callable[[], float] = time.monotonic
+) -> Any:
+    """The class of uvicorn's connections that keeps these limits: its argument `http`."""
+    connections = Connections(limits)
+    protocol = import_extra("uvicorn.protocols.http.h11_impl", "web").H11Protocol
+
+    class Connection(protocol):  # type: ignore[misc, valid-type]
+        """A connection that is closed when it has been silent, or busy, for too long."""
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self.address = self.client[0] if self.client else ""
+            self._since = clock()
+            self._timer: Any = None
+            self._watch()
+            connections.enter(self)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._timer.cancel()
+            connections.leave(self)
+            super().connection_lost(exc)
+
+        def on_response_complete(self) -> None:
+            self._since = clock()
+            connections.rest(self)
+            super().on_response_complete()
+
+        @property
+        def is_busy(self) -> bool:
+            """Whether a request has come that is not answered yet."""
+            return self.cycle is not None and not self.cycle.response_complete
+
+        def _watch(self) -> None:
+            limit = limits.max_request if self.is_busy else limits.max_silence
+            left = self._since + limit - clock()
+            if left <= 0:
+                self.transport.abort()
+            else:  # looks again by then, whether it is silent or busy
+                wait = min(left, limits.max_silence)
+                self._timer = self.loop.call_later(wait, self._watch)
+
+    return Connection
