@@ -12,6 +12,7 @@ expression := NAME[:ARGUMENT][(inner, ..., key=value, ...)]
 | inner | `noisy:0.2(minimax)` | expressions, the further arguments |
 | key=value | `wins(top=0.2)` | options by name; a value is YAML, such as `[4, 8, null]` |
 
+`module:name` is for operators; `arena_envs.trust` says what text of others may name.
 A built-in name wins over a module of that name. Quotes at the start of a part protect commas, colons and
 parentheses: `lm:"runs/a (2)/model"`. In YAML, `{NAME: {key: value}}` says the same.
 """
@@ -20,6 +21,7 @@ import functools
 import importlib
 import importlib.util
 import inspect
+import math
 import os
 import re
 import sys
@@ -31,6 +33,7 @@ from itertools import pairwise
 from typing import Any, Generic, NoReturn, TypeVar
 
 from arena_envs.checks import did_you_mean, install_advice
+from arena_envs.trust import require_operator, require_operator_of_code
 
 T = TypeVar("T")
 Maker = Callable[..., T]
@@ -179,20 +182,27 @@ def value_of(text: str) -> Any:
         ) from None
 
 
-def imported(path: str, wanted: str) -> Any:
+def imported(path: str, wanted: str, kind: str = "function") -> Any:
     """The object that `module:name` names; modules of the working directory count.
 
     Args:
         path: `module:name`.
         wanted: what it should be, for messages.
+        kind: what is named, see `arena_envs.trust`.
 
     Raises:
         ValueError: another form, or no such module or name.
+        NotTrusted: the path is a stranger's.
         ImportError: the module fails; names the exception and its place.
     """
     if not isinstance(path, str) or not _PATH.fullmatch(path):
         raise ValueError(f"want {wanted}, got {path!r:.200}")
+    require_operator_of_code(kind, path)
     find_modules_here()
+    return _imported(path, wanted)
+
+
+def _imported(path: str, wanted: str) -> Any:
     module, _, name = path.partition(":")
     try:
         found = importlib.import_module(module)
@@ -278,6 +288,9 @@ class Door(Generic[T]):
         kit: `module:function` that checks an object; raises `BrokenPromise`.
         extra: what to install if a built-in cannot be imported.
         noun: what an option is called in messages.
+        trusted: names that open files or connections, start programs or call others by name,
+            and what they would do, such as "open a file"; only operators may use them.
+        max_number: the largest number in arguments and options of the text of strangers.
     """
 
     kind: str
@@ -288,6 +301,8 @@ class Door(Generic[T]):
     kit: str | None = None
     extra: str = "train"
     noun: str = "option"
+    trusted: Mapping[str, str] = field(default_factory=dict)
+    max_number: float = math.inf
 
     def names(self) -> list[str]:
         """All names, sorted, without aliases."""
@@ -305,14 +320,18 @@ class Door(Generic[T]):
 
         Raises:
             ValueError: another form than the grammar's, or an unknown name.
+            NotTrusted: a stranger's text names more than it may, see `arena_envs.trust`.
         """
         one = expression(spec)
         name = self.aliases.get(one.name, one.name)
         if self._is_name(name):
-            return Expression(name, one.argument, one.inner, one.options)
+            named = Expression(name, one.argument, one.inner, one.options)
+            self._require_operator(named)
+            return named
         path = f"{one.name}:{one.argument}"
         if not _PATH.fullmatch(path):
             raise ValueError(self._unknown(one.name))
+        require_operator_of_code(self.kind, path)
         if "." not in name and name not in sys.modules:
             find_modules_here()
             if importlib.util.find_spec(name) is None:
@@ -326,6 +345,7 @@ class Door(Generic[T]):
 
         Raises:
             ValueError: there is none.
+            NotTrusted: `module:name` is a stranger's.
             ImportError: it cannot be imported; says what to install or to mend.
         """
         name = self.aliases.get(name, name)
@@ -342,7 +362,7 @@ class Door(Generic[T]):
                 return plug_in
         if ":" not in name:
             raise ValueError(self._unknown(name))
-        made: Maker[T] = imported(name, f"{self._one} as module:name")
+        made: Maker[T] = imported(name, f"{self._one} as module:name", self.kind)
         if not callable(made):
             raise ValueError(
                 f"want {self._one} as module:name of a function or class, got {name!r}, "
@@ -381,7 +401,7 @@ class Door(Generic[T]):
         """
         if self.kit is None:
             raise TypeError(f"there is no check of {self._one}")
-        imported(self.kit, "a check")(thing, *args, **options)
+        _imported(self.kit, "a check")(thing, *args, **options)
 
     def _points(self) -> EntryPoints:
         return installed(self.group, tuple(sys.path))
@@ -393,9 +413,33 @@ class Door(Generic[T]):
     def _one(self) -> str:
         return f"{'an' if self.kind[0] in 'aeiou' else 'a'} {self.kind}"
 
+    def _require_operator(self, spec: Expression) -> None:
+        """Refuses a registered name, or a number, that a stranger's text may not have."""
+        values = spec.argument, spec.inner, spec.options
+        text = spec.name if spec.argument is None else f"{spec.name}:{spec.argument}"
+        if spec.name in self.trusted:
+            require_operator(self.kind, text, self.trusted[spec.name], *values)
+        for value in (spec.argument, *spec.options.values()):
+            if (
+                isinstance(number := _number(value), int | float)
+                and not abs(number) <= self.max_number
+            ):
+                would = f"compute for long (the largest number is {self.max_number:,})"
+                require_operator(self.kind, text, would, *values)
+
     def _unknown(self, name: str) -> str:
         known = [*self.names(), *self.aliases]
         return f"no {self.kind} {name!r}; {did_you_mean(name, known)}"
+
+
+def _number(value: Any) -> Any:
+    """The number that an argument or an option stands for; None if it is no number."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        return None
 
 
 def signature_of(maker: Callable[..., Any]) -> inspect.Signature:

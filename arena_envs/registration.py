@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 from arena_envs.catalogue import GAMES, Facts, Split
 from arena_envs.checks import did_you_mean, install_advice
-from arena_envs.doors import Door, Expression, expression, imported, installed
+from arena_envs.doors import (
+    Door,
+    Expression,
+    expression,
+    imported,
+    installed,
+)
 from arena_envs.game import AnyGame, Information, Kind
 from arena_envs.nodes import Content
+from arena_envs.trust import require_operator_of_code
 
 if TYPE_CHECKING:
     from arena_envs.env import GameEnv
@@ -64,7 +71,7 @@ class Entry:
         """
         if not self.has_id:
             wanted = "a game as 'module:Class'"
-            found = imported(self.id, wanted)
+            found = imported(self.id, wanted, "game")
             if isinstance(found, type) and all(hasattr(found, m) for m in METHODS):
                 return found
             raise ValueError(f"want {wanted}, got {self.id!r}: {found!r:.80}, no game")
@@ -185,6 +192,7 @@ transforms: Door[AnyGame] = Door(
     },
     given=("game",),
     kit="arena_envs.testing:check_game",
+    trusted={"goal": "import a function", "start": "open a file"},
 )
 
 
@@ -211,7 +219,10 @@ class _Games(Door[AnyGame]):
                 f"{outer.name}{argument}({inside})", None, (), inner.options
             )
         path = one.name if one.argument is None else f"{one.name}:{one.argument}"
-        return Expression(_find(path).id, None, one.inner, one.options)
+        entry = _find(path)
+        if not entry.has_id:
+            require_operator_of_code("game", entry.id)
+        return Expression(entry.id, None, one.inner, one.options)
 
     def make(self, spec: str | Mapping[str, Any], /, **params: Any) -> AnyGame:
         one = self.read(spec)

@@ -84,6 +84,7 @@ bots: Door[Bot] = Door(
             for name, path in listed.bots.items()
         },
     },
+    max_number=10_000,  # simulations and iterations
 )
 BOTS = tuple(bots.built_in)
 

@@ -66,6 +66,7 @@ from arena_envs.game import (
 from arena_envs.hostile import break_markup, quoted
 from arena_envs.scenes.shapes import Shapes, Table, cells, talk_of
 from arena_envs.talk import Utterance
+from arena_envs.trust import require_operator
 
 SCORING = ("exact", "numeric", "choice", "math_verify")
 LETTERS = "ABCDEFGHIJ"
@@ -413,6 +414,8 @@ sources: Door[TaskSource] = Door(
         "reasoning": reasoning,
     },
     extra="questions",
+    trusted={"jsonl": "open a file"},
+    max_number=10_000,  # questions
 )
 
 
@@ -458,7 +461,9 @@ def read_plan(protocol: str, num: int | None, rounds: int | None) -> Plan:
         ValueError: there is no such protocol, or its file has a fault.
     """
     file: Any = Path(protocol)
-    if not protocol.endswith(".toml"):
+    if protocol.endswith(".toml"):
+        require_operator("protocol", protocol, "open a file")
+    else:
         check_known(protocol, PROTOCOLS, f"no protocol {protocol!r:.80}")
         file = _FOLDER / f"{protocol}.toml"
     try:

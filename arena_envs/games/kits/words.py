@@ -31,6 +31,7 @@ from typing import Any, TypeVar
 
 from arena_envs.checks import errors
 from arena_envs.game import SPLITS, check_int, of_split
+from arena_envs.trust import require_operator
 
 wrong = errors(__name__)
 
@@ -138,6 +139,7 @@ def _lines_of(
     line: str,
     read: Callable[[list[str]], Iterable[T]],
 ) -> list[T]:
+    require_operator(param, str(source), "open a file")
     try:
         return list(read(Path(source).read_text(encoding="utf-8").splitlines()))
     except (OSError, ValueError, csv.Error) as error:

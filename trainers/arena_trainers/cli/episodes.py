@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from arena_envs.trust import named_only
 from arena_trainers.cli.options import (
     as_command,
     check_out,
@@ -85,9 +86,10 @@ def replay(
     first: int = 1,
     seen_by: str = "all",
     full: bool = False,
+    allow_code: bool = False,
 ) -> None:
     """Replay recorded episodes: in the terminal, as a page, or as a picture."""
-    with usage_errors():
+    with usage_errors(), named_only(allow_code=allow_code):
         _check_options(file, html, svg, seen_by)
         if html is not None:
             _write_page(file, html, first, num_episodes or IN_PAGE)
@@ -194,10 +196,14 @@ REPORT_PAGE = (b"<!doctype html>", b"Made by arena report.")  # what our files h
 
 @as_command
 def report(
-    paths: list[Path], out: Path | None = None, groups: int = 2, go_on: bool = False
+    paths: list[Path],
+    out: Path | None = None,
+    groups: int = 2,
+    go_on: bool = False,
+    allow_code: bool = False,
 ) -> None:
     """Write a page about runs, an evaluation or a tournament: results, curves, replays."""
-    with usage_errors():
+    with usage_errors(), named_only(allow_code=allow_code):
         _check_inputs(paths)
         path = _page(paths, out)
         check_out(path, REPORT_PAGE, "arena report")
@@ -292,6 +298,7 @@ def data(
     share: float = 0.0,
     model: str | None = None,
     dry_run: bool = False,
+    allow_code: bool = False,
     show_list: bool = False,
 ) -> None:
     """Choose rows to train on from recorded episodes."""
@@ -304,7 +311,7 @@ def data(
         sides = _sides(files, share, out)
         given = read_params(option)
         found = {
-            side: select(selector, episodes, seed=seed, **given)
+            side: select(selector, episodes, seed=seed, allow_code=allow_code, **given)
             for side, episodes in sides.items()
         }
         if len(found) > 1:  # general rows have no seed that could be held out
@@ -312,7 +319,8 @@ def data(
             found[OTHER] = replace(found[OTHER], rows=own)
         rows = [row for selection in found.values() for row in selection.rows]
         origin = origin_of(rows, [one for side in sides.values() for one in side])
-        chat = None if model is None else _chat_of(model, origin)
+        with named_only(allow_code=allow_code):
+            chat = None if model is None else _chat_of(model, origin)
         for side, selection in found.items():
             print_tables(_tables(f"{selector}{side}", selection, chat))
     if not rows:

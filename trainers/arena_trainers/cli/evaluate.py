@@ -16,6 +16,7 @@ from rich.table import Table
 from arena_envs import GameEnv, game_infos, make
 from arena_envs.doors import split
 from arena_envs.game import AnyGame
+from arena_envs.trust import named_only
 from arena_trainers.cli.episodes import report as write_page
 from arena_trainers.cli.options import (
     PolicyOptions,
@@ -247,6 +248,7 @@ def compare(
     seed: int = 0,
     equal_tokens: bool = False,
     trained_on: list[str] | None = None,
+    allow_code: bool = False,
     *,
     how: PolicyOptions,
     timeout: float | None = None,
@@ -263,8 +265,10 @@ def compare(
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         if report and out is None:
             raise ValueError("want --out FILE with --report, got none; add it")
-        opponents, prompt = _compared_games(suite, games, against)
-        known, told = training_games(trained, trained_on)
+        opponents, prompt = _compared_games(
+            suite, games, against, allow_code=allow_code
+        )
+        known, told = training_games(trained, trained_on, allow_code=allow_code)
         options: dict[str, Any] = {"prompt": how.wrapper, "defaults": prompt}
         options |= {"seed": seed, "num_episodes": num_episodes, "out": out}
         options |= {"timeout": timeout, "trained_on": known}
@@ -291,7 +295,11 @@ def _two(
 
 
 def _compared_games(
-    suite: str | None, games: Sequence[str] | None, against: Sequence[str] | None
+    suite: str | None,
+    games: Sequence[str] | None,
+    against: Sequence[str] | None,
+    *,
+    allow_code: bool,
 ) -> tuple[dict[str, Sequence[str]], dict[str, Any]]:
     """The opponents by game, and prompt options; --games are in place of a suite's."""
     from arena_trainers.tournament import load_suite
@@ -300,20 +308,26 @@ def _compared_games(
         raise ValueError("want --suite or --games, got both; leave one out")
     if games:
         return dict.fromkeys(games, against or ()), {}
-    given = load_suite(suite or "transfer").given
+    given = load_suite(suite or "transfer", allow_code=allow_code).given
     opponents = {one["game"]: against or one["opponents"] for one in given["games"]}
     return opponents, given["prompts"]["plain"]
 
 
 def training_games(
-    policy: str, given: Sequence[str] | None
+    policy: str, given: Sequence[str] | None, *, allow_code: bool = False
 ) -> tuple[list[AnyGame] | None, list[str]]:
-    """The games that a model was trained on, as given or as the runs of its folder say."""
+    """The games that a model was trained on, as given or as the runs of its folder say.
+
+    Args:
+        policy: the model.
+        given: the games, where an operator names them.
+        allow_code: whether the files of the runs may name code.
+    """
     from arena_trainers.train.games import checked_entry, expanded
 
     if given:
         return [read_env(game, None, None).game for game in given], list(given)
-    entries: list[Mapping[str, Any]] = []
+    listing: list[Any] = []
     seen: set[Path] = set()
     while match := re.fullmatch(r"(lm:|past:)([^@]*)(@.*)?", policy):
         folder = Path(match[2]).absolute()
@@ -325,10 +339,11 @@ def training_games(
         seen.add(run)
         settings = load_recipe(str(run / CONFIG))
         games = settings.get("games") or ()
-        listing = split(games) if isinstance(games, str) else games
-        entries += map(checked_entry, expanded(listing))
+        listing += split(games) if isinstance(games, str) else games
         policy = f"lm:{settings.get('model')}"  # the run that it started from
-    found = [make(one["id"], **one.get("params", {})).game for one in entries]
+    with named_only(allow_code=allow_code):
+        entries = [*map(checked_entry, expanded(listing))]
+        found = [make(one["id"], **one.get("params", {})).game for one in entries]
     return found or None, [str(one["id"]) for one in entries]
 
 
@@ -392,6 +407,7 @@ def run_board(
     out: Path,
     suite: str = "standard",
     name: str = "",
+    allow_code: bool = False,
     *,
     timeout: float | None = None,
 ) -> None:
@@ -399,7 +415,7 @@ def run_board(
     from arena_trainers.tournament import load_suite, play_suite
 
     with usage_errors():
-        loaded = load_suite(suite)
+        loaded = load_suite(suite, allow_code=allow_code)
         limit = loaded.given["max_tokens"] if MODEL.match(policy) else None
         (made,) = PolicyOptions(max_new_tokens=limit).policies([policy])
         made = make_policy(made) if isinstance(made, str) else made
@@ -411,15 +427,17 @@ def run_board(
 
 @board_app.command("verify")
 @as_command
-def verify_board(files: list[Path], suite: str = "standard") -> None:
+def verify_board(
+    files: list[Path], suite: str = "standard", allow_code: bool = False
+) -> None:
     """Play the episodes of submissions again; status 1 if one does not hold."""
     from arena_trainers.tournament import load_suite, verify_submission
 
     with usage_errors():
-        loaded = load_suite(suite)
+        loaded = load_suite(suite, allow_code=allow_code)
     for path in files:
         try:
-            found = verify_submission(path, loaded)
+            found = verify_submission(path, loaded, allow_code=allow_code)
         except (ValueError, OSError) as error:
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(1) from None
@@ -428,12 +446,15 @@ def verify_board(files: list[Path], suite: str = "standard") -> None:
 
 @board_app.command("page")
 @as_command
-def page_board(files: list[Path], suite: str = "standard") -> None:
+def page_board(
+    files: list[Path], suite: str = "standard", allow_code: bool = False
+) -> None:
     """Verify submissions, and print their table as Markdown."""
     from arena_trainers.tournament import load_suite, submissions_page
 
     with usage_errors():
-        typer.echo(submissions_page(files, load_suite(suite)))
+        loaded = load_suite(suite, allow_code=allow_code)
+        typer.echo(submissions_page(files, loaded, allow_code=allow_code))
 
 
 RESULTS, SUMMARY, PICTURE = "results.jsonl", "summary.json", "matrix.png"

@@ -9,6 +9,7 @@ from typing import Any
 
 from arena_envs.doors import Door
 from arena_envs.game import check_int
+from arena_envs.trust import named_only
 from arena_trainers.data.columns import want_episodes
 from arena_trainers.data.rows import (
     AnyRow,
@@ -71,7 +72,13 @@ def run_selector(
 
 
 def select(
-    name: str, episodes: Sequence[Episode], /, *, seed: int = 0, **options: Any
+    name: str,
+    episodes: Sequence[Episode],
+    /,
+    *,
+    seed: int = 0,
+    allow_code: bool = False,
+    **options: Any,
 ) -> Selection:
     """Chooses rows to train on from recorded episodes.
 
@@ -84,9 +91,12 @@ def select(
         episodes: the records, in any order. `Episode.parent` counts them from 0. Lost ones
             give no rows.
         seed: of the selector's draws.
+        allow_code: whether the records may name code and files, as for
+            `arena_wrappers.play.game_of`.
         **options: of the selector.
 
     Raises:
+        NotTrusted: a record names code or a file.
         ValueError: an unknown selector, option or game; rows of more than one kind.
         ImportError: the selector's plug-in cannot be imported.
         TypeError: `episodes` is no list, or the selector yields something else than rows.
@@ -98,6 +108,9 @@ def select(
     """
     check_int("seed", seed, 0, 2**63)
     want_episodes(episodes)
+    if allow_code:
+        with named_only(allow_code=True):
+            return select(name, episodes, seed=seed, **options)
     games_of(episodes)  # raises at an unknown one
     played = without_lost(episodes)
     rows: dict[tuple[Any, ...], list[AnyRow]] = {}

@@ -19,6 +19,7 @@ from transformers import (
 )
 
 from arena_envs import make_game
+from arena_envs.trust import named_only
 from arena_trainers.checkpoint import checkpoint_of
 from arena_trainers.data import Origin, only_prompt, read_origin
 from arena_trainers.data.columns import TRAIN
@@ -102,10 +103,12 @@ class RowsModel:
         args: prompt and sampling options, as those of self-play.
 
     Raises:
+        NotTrusted: the file of rows names code or another file, see `arena_envs.trust`.
         ValueError: the file names no games or prompts where they are needed, or the model has no
             tokenizer with a chat template.
     """
 
+    @named_only()
     def __init__(self, run: "RowRun") -> None:
         job, data = run.job, run.path
         origin, saved = read_origin(data), saved_options(job.model)

@@ -33,6 +33,7 @@ from transformers import (
 from arena_envs import GameEnv, make_game
 from arena_envs.catalogue import GAMES
 from arena_envs.game import AnyGame
+from arena_envs.trust import named_only
 from arena_trainers.data import Example, legal_play, solver_replies
 from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.policy import LMPolicy
@@ -213,8 +214,13 @@ def load_tokenizer(
 def tiny_tokenizer_of(
     games: Sequence[Mapping[str, Any]], options: PromptOptions
 ) -> Any:
-    """The tokenizer of the tiny model that plays these games."""
-    made = [make_game(spec["id"], **spec.get("params", {})) for spec in games]
+    """The tokenizer of the tiny model that plays these games, which a file of rows names.
+
+    Raises:
+        NotTrusted: the file names code or another file, see `arena_envs.trust`.
+    """
+    with named_only():
+        made = [make_game(spec["id"], **spec.get("params", {})) for spec in games]
     return tiny_tokenizer(_words(made, options))
 
 

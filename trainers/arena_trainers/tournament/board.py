@@ -41,6 +41,7 @@ from arena_envs.bots import BOTS
 from arena_envs.checks import did_you_mean
 from arena_envs.game import AnyGame, bounds_of
 from arena_envs.solvers import Table, information_states, nash_conv
+from arena_envs.trust import NotTrusted, named_only
 from arena_trainers.evaluate.baselines import is_small
 from arena_trainers.evaluate.exploit import SHORT, is_tabular, tabular
 from arena_trainers.evaluate.intervals import mean_interval
@@ -167,17 +168,27 @@ class Suite:
         }
 
 
-def load_suite(name: str) -> Suite:
+def load_suite(name: str, *, allow_code: bool = False) -> Suite:
     """A suite that ships with this package, or a YAML file.
 
+    Args:
+        name: of the suite, or path of the file.
+        allow_code: whether a file may name code, files and searches of any length.
+
     Raises:
-        ValueError: there is none, or it is broken.
+        ValueError: there is none, it is broken, or a file names what it may not.
     """
     known = sorted(path.stem for path in SUITES.glob("*.yaml"))
     path = SUITES / f"{name}.yaml" if name in known else Path(name)
     _want(path.is_file(), f"no suite {name!r}; {did_you_mean(name, known)}")
     try:
-        return Suite(yaml.safe_load(path.read_text(encoding="utf-8")))
+        given = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if name in known:
+            return Suite(given)
+        with named_only(allow_code=allow_code):
+            return Suite(given)
+    except NotTrusted:
+        raise
     except (*BROKEN, yaml.YAMLError) as error:
         raise ValueError(f"{path} is no suite: {error!r:.300}") from error
 
@@ -384,15 +395,23 @@ def _scores(policy: Policy) -> bool:
     return hasattr(policy, "action_probs") and not is_greedy
 
 
-def verify_submission(path: str | Path, suite: Suite) -> Submission:
+def verify_submission(
+    path: str | Path, suite: Suite, *, allow_code: bool = False
+) -> Submission:
     """A submission with all its episodes played again.
+
+    Args:
+        path: of its file.
+        suite: that it plays.
+        allow_code: whether a bot may search for any time.
 
     Raises:
         ValueError: names what does not hold.
     """
     found = read_submission(path)
     try:
-        _verify(found, suite)
+        with named_only(allow_code=allow_code):
+            _verify(found, suite)
     except ValueError as error:
         raise ValueError(f"{path} is refused: {error}") from error
     return found
@@ -518,8 +537,15 @@ def rate_submissions(
     return dict(zip(names, zip(elos, *ends, strict=True), strict=True))
 
 
-def submissions_page(paths: Sequence[str | Path], suite: Suite) -> str:
+def submissions_page(
+    paths: Sequence[str | Path], suite: Suite, *, allow_code: bool = False
+) -> str:
     """The table of submissions as Markdown; each is verified first.
+
+    Args:
+        paths: of their files.
+        suite: that they play.
+        allow_code: as for `verify_submission`.
 
     Raises:
         ValueError: one is refused, or two are of the same policy.
@@ -527,7 +553,7 @@ def submissions_page(paths: Sequence[str | Path], suite: Suite) -> str:
     names = [read_submission(path).name for path in paths]
     twice = sorted({name for name in names if names.count(name) > 1})
     _want(not twice, f"want one submission of each policy, got several of {twice}")
-    checked = [verify_submission(path, suite) for path in paths]
+    checked = [verify_submission(p, suite, allow_code=allow_code) for p in paths]
     found = {one.name: one for one in checked}
     elos = sorted(rate_submissions(suite, found).items(), key=lambda item: -item[1][0])
     rows = [

@@ -7,6 +7,7 @@ from typing import Any, cast
 from arena_envs import GameEnv, make_game
 from arena_envs.game import CHANCE, TERMINAL, AnyGame, IllegalAction, as_tuples
 from arena_envs.scenes import Scene, Talk, scene_of, text_of
+from arena_envs.trust import named_only
 from arena_wrappers.play.play import EpisodePlan, forfeit_reason, play_plans
 from arena_wrappers.play.wrapper import PromptWrapper
 from arena_wrappers.policies import (
@@ -24,12 +25,15 @@ class ReplayError(ValueError):
     """The replay of an episode differs from its record."""
 
 
-def replay(episode: Episode, game: AnyGame | None = None) -> Episode:
+def replay(
+    episode: Episode, game: AnyGame | None = None, *, allow_code: bool = False
+) -> Episode:
     """Plays a recorded episode again, with the recorded chance outcomes and replies.
 
     Args:
         episode: the record.
         game: the rules, where the record names no registered game.
+        allow_code: as for `game_of`.
 
     Returns:
         The replayed episode, which equals the record.
@@ -39,7 +43,7 @@ def replay(episode: Episode, game: AnyGame | None = None) -> Episode:
         ValueError: the record's game is unknown, or its actions are impossible.
     """
     if game is None:
-        game = game_of(episode)
+        game = game_of(episode, allow_code=allow_code)
     base = GameEnv(game, id=episode.game, max_turns=episode.max_turns)
     try:
         env = PromptWrapper(base, **episode.prompt)
@@ -67,14 +71,21 @@ def replay(episode: Episode, game: AnyGame | None = None) -> Episode:
     return again
 
 
-def game_of(episode: Episode) -> AnyGame:
+def game_of(episode: Episode, *, allow_code: bool = False) -> AnyGame:
     """The rules that a record names.
 
+    Args:
+        episode: the record.
+        allow_code: whether it may name code and files, which its author then runs and opens. A
+            game that this process has made before needs no permission.
+
     Raises:
+        NotTrusted: it names code or a file.
         ValueError: the game is unknown, or a parameter does not fit it.
         ImportError: the game cannot be imported.
     """
-    return make_game(episode.game, **as_tuples(dict(episode.params)))
+    with named_only(allow_code=allow_code):
+        return make_game(episode.game, **as_tuples(dict(episode.params)))
 
 
 def final_state(episode: Episode, game: AnyGame) -> Any:

@@ -21,6 +21,7 @@ from arena_envs.checks import errors
 from arena_envs.doors import Door, expression
 from arena_envs.game import AnyGame
 from arena_envs.hostile import break_markup
+from arena_envs.trust import require_operator
 from arena_wrappers.prompts import (
     Instead,
     InvalidReply,
@@ -592,6 +593,15 @@ policies: Door[Policy] = Door(
         "agent": "arena_wrappers.policies.agents:load",
     },
     given=("make", "spec"),
+    trusted={
+        "agent": "call models by name",
+        "api": "open a connection",
+        "array": "open a file",
+        "best_of": "call models by name",
+        "lm": "load a model",
+        "vllm": "open a connection",
+    },
+    max_number=10_000,
 )
 _ELSEWHERE = {
     "past": "past:RUN works in arena eval, arena tournament and arena play; elsewhere give "
@@ -637,6 +647,7 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     'mcts:1000'
     """
     if names_person(spec):
+        require_operator("policy", spec, "read from this terminal")
         return person(spec)
     one = expression(spec)
     if (hint := _ELSEWHERE.get(one.name)) and one.name not in (makers or {}):
