@@ -43,13 +43,14 @@ def mcp(
     against: list[str] | None = None,
     host: str = "127.0.0.1",
     port: int | None = None,
+    seed: int | None = None,
 ) -> None:
     """Serve all games to agents as tools of MCP."""
     with usage_errors():
         extras.require(["mcp"], "mcp")
         from arena_wrappers.adapters.mcp import make_server
 
-        server = make_server(_opponents(against))
+        server = make_server(_opponents(against), seed)
         if port is not None:
             _check_free(host, port)
     if port is None:

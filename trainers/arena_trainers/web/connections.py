@@ -1,7 +1,6 @@
 """Connections of browsers: how many an address may have, and how long they may be silent."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,46 +58,57 @@ class Connections:
         closed.transport.abort()
 
 
-def protocol_of(
-    limits: ConnectionLimits, clock: Callable[[], float] = time.monotonic
-) -> Any:
+class Limited:
+    """What `protocol_of` puts before uvicorn's connection.
+
+    Attributes:
+        connections: all of the server.
+        address: where it comes from.
+    """
+
+    connections: Connections
+    address: str
+    client: Any
+    cycle: Any
+    loop: Any
+    transport: Any
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)  # type: ignore[misc]  # uvicorn's
+        self.address = self.client[0] if self.client else ""
+        self._since = time.monotonic()
+        self._watch()
+        self.connections.enter(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timer.cancel()
+        self.connections.leave(self)
+        super().connection_lost(exc)  # type: ignore[misc]
+
+    def on_response_complete(self) -> None:
+        self._since = time.monotonic()
+        self.connections.rest(self)
+        super().on_response_complete()  # type: ignore[misc]
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request has come that is not answered yet."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _watch(self) -> None:
+        """Closes the connection after its time; looks again until then."""
+        limits = self.connections.limits
+        limit = limits.max_request if self.is_busy else limits.max_silence
+        left = max(self._since + limit - time.monotonic(), 0.0)
+        self._timer: Any = self.loop.call_later(
+            min(left, limits.max_silence), self._watch
+        )
+        if not left:
+            self.transport.abort()
+
+
+def protocol_of(limits: ConnectionLimits) -> Any:
     """The class of uvicorn's connections that keeps these limits: its argument `http`."""
-    connections = Connections(limits)
     protocol = import_extra("uvicorn.protocols.http.h11_impl", "web").H11Protocol
-
-    class Connection(protocol):  # type: ignore[misc, valid-type]
-        """A connection that is closed when it has been silent, or busy, for too long."""
-
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self.address = self.client[0] if self.client else ""
-            self._since = clock()
-            self._timer: Any = None
-            self._watch()
-            connections.enter(self)
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._timer.cancel()
-            connections.leave(self)
-            super().connection_lost(exc)
-
-        def on_response_complete(self) -> None:
-            self._since = clock()
-            connections.rest(self)
-            super().on_response_complete()
-
-        @property
-        def is_busy(self) -> bool:
-            """Whether a request has come that is not answered yet."""
-            return self.cycle is not None and not self.cycle.response_complete
-
-        def _watch(self) -> None:
-            limit = limits.max_request if self.is_busy else limits.max_silence
-            left = self._since + limit - clock()
-            if left <= 0:
-                self.transport.abort()
-            else:  # looks again by then, whether it is silent or busy
-                wait = min(left, limits.max_silence)
-                self._timer = self.loop.call_later(wait, self._watch)
-
-    return Connection
+    shared = {"connections": Connections(limits)}
+    return type("LimitedConnection", (Limited, protocol), shared)

@@ -19,7 +19,7 @@ from arena_envs.checks import install_advice
 from arena_envs.game import AnyGame
 from arena_trainers.evaluate.baselines import solver_of
 from arena_trainers.evaluate.move_values import MoveSolver
-from arena_trainers.web.thinkers import SharedPolicy, Thinkers
+from arena_trainers.web.thinkers import Thinkers
 from arena_trainers.web.views import action_text, frames, seen, values_at
 from arena_wrappers import (
     InvalidReply,
@@ -31,6 +31,7 @@ from arena_wrappers import (
     make_policy,
 )
 from arena_wrappers.play import ask
+from arena_wrappers.policies import SharedPolicy
 from arena_wrappers.prompts.pages import title_of
 
 PERSON = "person"
@@ -160,7 +161,7 @@ class Tables:
         return list(dict.fromkeys([*opponents_of(game), *self._extra]))
 
     def _shared(self, name: str) -> Policy:
-        return SharedPolicy(make_policy(name), self._max_seconds)
+        return SharedPolicy(name, self._max_seconds)
 
     def policy(self, game: str, name: str) -> Policy:
         """The opponent of this string in a game; those of the server play all games."""

@@ -2,10 +2,8 @@
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from queue import SimpleQueue
-
-from arena_wrappers import Policy, Reply, TurnRequest
 
 _log = logging.getLogger(__name__)
 
@@ -40,25 +38,3 @@ class Thinkers:
                 Exception
             ):  # of a plug-in's game; the thread goes on with other tables
                 _log.exception("an opponent's turn failed")
-
-
-class SharedPolicy:
-    """A policy that plays at many tables, one call at a time.
-
-    Args:
-        policy: whose replies these are.
-        max_wait: seconds that a call waits for those before it.
-    """
-
-    def __init__(self, policy: Policy, max_wait: float) -> None:
-        self.name, self.prompt = policy.name, getattr(policy, "prompt", None)
-        self._policy, self._max_wait = policy, max_wait
-        self._lock = threading.Lock()
-
-    def act(self, requests: Sequence[TurnRequest]) -> Sequence[Reply]:
-        if not self._lock.acquire(timeout=self._max_wait):
-            raise TimeoutError(f"{self.name} is busy at other tables")
-        try:
-            return self._policy.act(requests)
-        finally:
-            self._lock.release()
