@@ -35,9 +35,11 @@ def served(tables, limits=LIMITS):
         thread.start()
         while not server.started:
             time.sleep(0.01)
-        yield listener.getsockname()[1]
-        server.should_exit = True
-        thread.join(10)
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join(10)
 
 
 @pytest.fixture

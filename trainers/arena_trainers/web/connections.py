@@ -62,11 +62,11 @@ class Limited:
     """What `protocol_of` puts before uvicorn's connection.
 
     Attributes:
-        connections: all of the server.
+        all_connections: of the server.
         address: where it comes from.
     """
 
-    connections: Connections
+    all_connections: Connections
     address: str
     client: Any
     cycle: Any
@@ -78,16 +78,16 @@ class Limited:
         self.address = self.client[0] if self.client else ""
         self._since = time.monotonic()
         self._watch()
-        self.connections.enter(self)
+        self.all_connections.enter(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
-        self.connections.leave(self)
+        self.all_connections.leave(self)
         super().connection_lost(exc)  # type: ignore[misc]
 
     def on_response_complete(self) -> None:
         self._since = time.monotonic()
-        self.connections.rest(self)
+        self.all_connections.rest(self)
         super().on_response_complete()  # type: ignore[misc]
 
     @property
@@ -97,7 +97,7 @@ class Limited:
 
     def _watch(self) -> None:
         """Closes the connection after its time; looks again until then."""
-        limits = self.connections.limits
+        limits = self.all_connections.limits
         limit = limits.max_request if self.is_busy else limits.max_silence
         left = max(self._since + limit - time.monotonic(), 0.0)
         self._timer: Any = self.loop.call_later(
@@ -110,5 +110,5 @@ class Limited:
 def protocol_of(limits: ConnectionLimits) -> Any:
     """The class of uvicorn's connections that keeps these limits: its argument `http`."""
     protocol = import_extra("uvicorn.protocols.http.h11_impl", "web").H11Protocol
-    shared = {"connections": Connections(limits)}
+    shared = {"all_connections": Connections(limits)}
     return type("LimitedConnection", (Limited, protocol), shared)
