@@ -158,6 +158,7 @@ BASE = {
     "options",
     "processes",
     "rewards",
+    "terminal",
 }  # modules below all folders
 
 
@@ -198,7 +199,7 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
 # Modules that users import by name, or start: single-file rooms, plug-ins, the command.
 PUBLIC = re.compile(
     r"arena_envs\.(game|talk|doors|trust|games\.\w+)|arena_wrappers\.(records|adapters\.\w+)"
-    r"|arena_trainers\.(losses|rewards)"
+    r"|arena_trainers\.(losses|rewards|terminal)"
     r"|arena_trainers\.cli\.main"
 )
 

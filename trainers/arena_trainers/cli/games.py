@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
@@ -29,6 +27,7 @@ from arena_trainers.cli.options import (
     running,
     usage_errors,
 )
+from arena_trainers.terminal import Console
 
 wrong = errors(__name__)
 
@@ -314,5 +313,5 @@ def _show(found: Mapping[str, Any], policy: list[dict[str, Any]]) -> None:
         table = Table("seat", "reads", "plays")
         for row in policy:
             played = "\n".join(f"{p:6.1%} {text}" for text, p in row["actions"].items())
-            table.add_row(str(row["seat"]), escape(row["text"]), escape(played))
+            table.add_row(str(row["seat"]), row["text"], played)
         print_tables([table])

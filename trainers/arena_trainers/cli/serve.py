@@ -56,7 +56,10 @@ def mcp(
     if port is None:
         server.run()
     else:
-        server.run("streamable-http", host=host, port=port)
+        import uvicorn
+
+        app = server.streamable_http_app(host=host)
+        uvicorn.run(app, host=host, port=port, log_level="warning", use_colors=False)
 
 
 @as_command
@@ -91,7 +94,7 @@ def openenv(
     typer.echo(f"{game} at http://{host}:{port}, for people at /web; Ctrl-C stops")
     import uvicorn
 
-    uvicorn.run(app, host=host, port=port, log_level="warning")
+    uvicorn.run(app, host=host, port=port, log_level="warning", use_colors=False)
 
 
 def _openenv_app(
@@ -143,8 +146,8 @@ def web(
     named = f"[{host}]" if ":" in host else host
     link = f"http://{named}:{port}/" + (f"#token={token}" if token else "")
     typer.echo(f"play at {link}; games are kept in {file}; Ctrl-C stops")
-    connections = protocol_of(ConnectionLimits())
-    uvicorn.run(app, host=host, port=port, log_level="warning", http=connections)
+    how: Any = {"log_level": "warning", "use_colors": False}
+    uvicorn.run(app, host=host, port=port, http=protocol_of(ConnectionLimits()), **how)
     kept.close()
 
 

@@ -36,7 +36,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from accelerate.utils import gather_object
-from rich.console import Console
 from transformers import TrainerControl, TrainerState
 
 from arena_envs.game import AnyGame
@@ -48,6 +47,7 @@ from arena_trainers.extras import import_extra
 from arena_trainers.report.episodes import title_of
 from arena_trainers.runs.folder import partial
 from arena_trainers.runs.progress import Callback
+from arena_trainers.terminal import Console
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.metrics import advantage_by_turn
 from arena_wrappers import (
