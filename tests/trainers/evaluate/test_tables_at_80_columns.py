@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
 from arena_trainers.cli.options import drawn, plain
 from arena_trainers.evaluate import Evaluation, ResultRow, evaluate
@@ -12,6 +11,7 @@ from arena_trainers.evaluate.tables import (
     as_table,
     evaluation_tables,
 )
+from arena_trainers.terminal import Console
 from arena_trainers.tournament import play_tournament
 from arena_trainers.tournament.round_robin import tournament_tables
 from arena_wrappers import ScriptedPolicy

@@ -12,13 +12,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import arena_envs
 from arena_envs import GameEnv
 from arena_envs.games.kuhn_poker import KuhnPoker
 from arena_trainers.evaluate import evaluate
 from arena_trainers.evaluate.tables import as_table
+from arena_trainers.terminal import Console
 from arena_trainers.tournament import (
     Match,
     TournamentLog,
