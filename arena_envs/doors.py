@@ -225,13 +225,18 @@ def _imported(path: str, wanted: str) -> Any:
     return getattr(found, name)
 
 
+_working_directories: set[str] = set()  # that this module put into the path
+
+
 def find_modules_here() -> None:
     """Makes modules of the working directory importable, as `python -m` does.
 
-    The directory is last in the path, so its files hide no installed package.
+    The directory is last in the path, so its files hide no installed package. What looks like an
+    installed package in it is none, see `installed`.
     """
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.append(here)
+        _working_directories.add(here)
 
 
 def place_of(error: BaseException) -> str:
@@ -270,8 +275,16 @@ def import_extra(module: str, extra: str) -> Any:
 
 @functools.cache
 def installed(group: str, path: tuple[str, ...]) -> EntryPoints:
-    """The entry points of a group, read once for each `sys.path`: reading takes 10 ms."""
-    return entry_points(group=group)
+    """The entry points of a group, read once for each `sys.path`: reading takes 10 ms.
+
+    Those of the working directory do not count: its files may be a stranger's.
+    """
+    return EntryPoints(
+        point
+        for point in entry_points(group=group)
+        if point.dist is None
+        or str(point.dist.locate_file("")) not in _working_directories
+    )
 
 
 @dataclass(frozen=True)
@@ -329,7 +342,7 @@ class Door(Generic[T]):
             self._require_operator(named)
             return named
         path = f"{one.name}:{one.argument}"
-        if not _PATH.fullmatch(path):
+        if one.argument is None or not _PATH.fullmatch(path):
             raise ValueError(self._unknown(one.name))
         require_operator_of_code(self.kind, path)
         if "." not in name and name not in sys.modules:

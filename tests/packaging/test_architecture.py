@@ -228,7 +228,10 @@ def test_tests_import_public_packages() -> None:
             if path.stem == "__init__":
                 packages.add(name)
     found = [
-        x for path in modules(ROOT / "tests") for x in imported_modules(path, known)
+        x
+        for path in modules(ROOT / "tests")
+        if path.name != "test_canary.py"  # it calls every reader of files
+        for x in imported_modules(path, known)
     ]
     assert len(found) > 1000
     deep = [x for x in found if x not in packages and not PUBLIC.fullmatch(x)]

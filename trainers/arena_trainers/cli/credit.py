@@ -11,6 +11,7 @@ from rich.table import Table
 
 from arena_envs import make_game
 from arena_envs.doors import imported
+from arena_envs.trust import no_code
 from arena_trainers.cli.options import (
     as_command,
     group,
@@ -110,15 +111,18 @@ def suggest(
     games: list[str] | None = None,
     recipe: str | None = None,
     directory: Path | None = None,
+    allow_code: bool = False,
 ) -> None:
     """Suggest the credit for some games, with the figures of the comparison."""
     from arena_trainers.cli.suggest import FILE, SHIPPED, read_advice
     from arena_trainers.cli.suggest import suggest as suggestions
 
     with usage_errors():
-        specs, used, group = _games_to_advise(games, recipe)
+        is_file = recipe is not None
+        with no_code(active=is_file and not allow_code):
+            specs, used, group = _games_to_advise(games, recipe)
+            rules = [(name, make_game(name, **params)) for name, params in specs]
         advice = read_advice(SHIPPED if directory is None else directory / FILE)
-        rules = [(name, make_game(name, **params)) for name, params in specs]
     for line in suggestions(rules, advice, used, group):
         typer.echo(line)
 

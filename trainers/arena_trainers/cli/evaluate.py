@@ -265,9 +265,7 @@ def compare(
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         if report and out is None:
             raise ValueError("want --out FILE with --report, got none; add it")
-        opponents, prompt = _compared_games(
-            suite, games, against, allow_code=allow_code
-        )
+        opponents, prompt = _compared_games(suite, games, against, allow_code)
         known, told = training_games(trained, trained_on, allow_code=allow_code)
         options: dict[str, Any] = {"prompt": how.wrapper, "defaults": prompt}
         options |= {"seed": seed, "num_episodes": num_episodes, "out": out}
@@ -279,9 +277,13 @@ def compare(
     show_warnings([*plan.warnings])
     show(form, records, records, lambda _: [comparison_table(records)])
     if report and out is not None:
-        with redirect_stdout(sys.stderr):
-            write_page(paths=[out], out=report)
+        _write_report(out, report)
     _end(plan.unanswered, out)
+
+
+def _write_report(episodes: Path, page: Path) -> None:
+    with redirect_stdout(sys.stderr):
+        write_page(paths=[episodes], out=page)
 
 
 def _two(
@@ -298,7 +300,6 @@ def _compared_games(
     suite: str | None,
     games: Sequence[str] | None,
     against: Sequence[str] | None,
-    *,
     allow_code: bool,
 ) -> tuple[dict[str, Sequence[str]], dict[str, Any]]:
     """The opponents by game, and prompt options; --games are in place of a suite's."""

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from statistics import fmean
@@ -22,7 +23,8 @@ from rich import box
 from rich.table import Table
 
 from arena_envs.checks import errors
-from arena_envs.doors import find_modules_here, missing_extra, split
+from arena_envs.doors import missing_extra, split
+from arena_envs.trust import named_only, no_code
 from arena_trainers import extras
 from arena_trainers.checkpoint import newest_checkpoint, step_of
 from arena_trainers.cli import episodes, evaluate, games
@@ -38,12 +40,14 @@ from arena_trainers.cli.serve import add_serve
 from arena_trainers.cli.train import (
     HELP,
     Request,
+    imports_line,
     is_offline,
     print_train_help,
     read_request,
 )
 from arena_trainers.lm.backends.server import ServerError
 from arena_trainers.offline.protocol import check_name
+from arena_trainers.runs import code
 from arena_trainers.runs.checks import preflight
 from arena_trainers.runs.folder import CONFIG, RESULTS, START, with_start
 from arena_trainers.runs.settings import is_loop, load_recipe, read_loop, row_config
@@ -78,7 +82,6 @@ def arena(show_version: bool = False) -> None:
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("VLLM_LOGGING_COLOR", "0")  # streams are guarded
-    find_modules_here()
     if show_version:
         typer.echo(version("arena-envs"))
         raise typer.Exit
@@ -99,16 +102,35 @@ def train(arguments: list[str] | None = None) -> None:
     is_main = os.environ.get("RANK", "0") == "0"
     with usage_errors():
         request = read_request(arguments)
-        _check(request, is_main)
+    with named_only(allow_code=True) if request.allow_code else nullcontext():
+        with usage_errors():
+            _announce(request, is_main)
+            _check(request, is_main)
+        if request.dry:
+            return
+        if request.note and is_main:
+            typer.echo(request.note, err=True)
+        _run(request, is_main)
+
+
+def _announce(request: Request, is_main: bool) -> None:
+    """Says which code the recipe names, before it is imported; a dry run imports none."""
     if request.dry:
+        if code.code_named(request.settings):
+            code.allow_embedded()
         return
-    if request.note and is_main:
-        typer.echo(request.note, err=True)
-    _run(request, is_main)
+    if is_main and (line := imports_line(request)):
+        typer.echo(line, err=True)
+    code.allow(request.settings)
 
 
 def _check(request: Request, is_main: bool) -> None:
     """Checks what can be checked without torch, or prints the plan; the job checks the rest."""
+    with no_code(active=request.dry and not request.allow_code):
+        _check_settings(request, is_main)
+
+
+def _check_settings(request: Request, is_main: bool) -> None:
     settings, told = request.settings, (request.settings, request.folder)
     if not is_loop(settings) and not is_offline(settings):
         if not request.dry:
@@ -264,6 +286,7 @@ def sweep(
         jobs = [job for one in runs.values() for job in one.items()]
         for folder, command in jobs:
             request = read_request(command)
+            _announce(request, is_main=folder == jobs[0][0])
             if not folder.exists():  # refuses mistakes before hours of training
                 _check(request, is_main=True)
         if request.dry:

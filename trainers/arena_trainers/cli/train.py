@@ -7,7 +7,7 @@ import textwrap
 import time
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,12 @@ from typing import Any
 import typer
 import yaml
 
+from arena_envs.trust import no_code
 from arena_trainers.credit.by_name import with_options
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.offline.protocol import SELF_PLAY, check_name, row_trainer
 from arena_trainers.options import GROUPS, OF_TRL, Option, errors, options_of
+from arena_trainers.runs import code
 from arena_trainers.runs.folder import (
     CONFIG,
     START,
@@ -47,7 +49,7 @@ wrong = errors(__name__)
 
 ADAPTER_LEARNING_RATE = 3e-5  # full tuning of a pretrained model takes less
 HELP = ("-h", "--help", "--help-all")
-DRY_RUN = "--dry-run"
+DRY_RUN, ALLOW_CODE = FLAGS = "--dry-run", "--allow-code"
 WIDTH = 80
 _COLUMN = 30  # column in which the help of an option begins
 _OF_TRL = {name: text for names in OF_TRL.values() for name, text in names.items()}
@@ -69,7 +71,9 @@ class Request:
         recipe: name or file of the recipe.
         resume: whether to resume the run in the folder.
         extended: whether the resumed run has a new `max_steps`.
+        given: options of the command line.
         dry: whether to print the plan of the run instead of training.
+        allow_code: whether a dry run, and files of rows, may name code.
         note: what a user should know of the settings, if anything.
     """
 
@@ -78,7 +82,9 @@ class Request:
     recipe: str
     resume: bool = False
     extended: bool = False
+    given: Mapping[str, Any] = field(default_factory=dict)
     dry: bool = False
+    allow_code: bool = False
     note: str = ""
 
 
@@ -88,24 +94,47 @@ def read_request(arguments: Sequence[str]) -> Request:
     Raises:
         ValueError: unknown option or recipe, or a folder without a run to resume.
     """
-    rest = without_dry_run(arguments)
-    return replace(_request(rest), dry=len(rest) < len(arguments))
+    options, flags = without_flags(arguments)
+    dry, allow_code = DRY_RUN in flags, ALLOW_CODE in flags
+    _, given = split(options)
+    code.allow(given)
+    with no_code(active=dry and not allow_code):
+        request = _request(options)
+    return replace(request, given=given, dry=dry, allow_code=allow_code)
 
 
-def without_dry_run(arguments: Sequence[str]) -> list[str]:
-    """The other arguments of a command line.
+def without_flags(arguments: Sequence[str]) -> tuple[list[str], set[str]]:
+    """The arguments of a command line but for the flags `FLAGS`, and these.
 
     Raises:
-        ValueError: `--dry-run` has a value.
+        ValueError: a flag has a value.
     """
-    rest = []
+    options, flags = [], set()
     for argument, following in pairwise([*arguments, "--"]):
-        flag, found, value = argument.partition("=")
-        if flag.replace("_", "-") != DRY_RUN:
-            rest.append(argument)
-        elif found or not following.startswith("-"):
-            raise wrong("dry_run", value=value or following)
-    return rest
+        word, equals, value = argument.partition("=")
+        flag = word.replace("_", "-")
+        if flag not in FLAGS:
+            options.append(argument)
+        elif equals or not following.startswith("-"):
+            raise ValueError(
+                f"want {flag} without a value, got {value or following!r}; a recipe comes "
+                f"first: arena train RECIPE {flag}"
+            )
+        else:
+            flags.add(flag)
+    return options, flags
+
+
+def imports_line(request: Request) -> str:
+    """The code that a recipe outside this package names, as a line; empty if it names none.
+
+    What the command line names is left out.
+    """
+    typed = code.code_named(request.given)
+    named = [path for path in code.code_named(request.settings) if path not in typed]
+    if not named or request.recipe in recipes():
+        return ""
+    return f"{request.recipe} names code that this run imports: {', '.join(named)}"
 
 
 def _request(arguments: Sequence[str]) -> Request:
@@ -220,13 +249,17 @@ def print_train_help(arguments: Sequence[str]) -> None:
     """
     is_all = "--help-all" in arguments
     before = [word for word in arguments if word not in HELP]
-    recipe, given = split(without_dry_run(before))
+    options, _ = without_flags(before)
+    recipe, given = split(options)
+    code.allow(given)
     settings = {} if recipe is None else load_recipe(recipe)
     if recipe is not None and is_loop(settings):
         typer.echo(loop_help(recipe))
         return
     if is_offline(settings | given):
-        typer.echo(rows_help(str((settings | given)["trainer"]), all_options=is_all))
+        with no_code():
+            text = rows_help(str((settings | given)["trainer"]), all_options=is_all)
+        typer.echo(text)
         return
     name = implied_recipe(given) if recipe is None else recipe
     typer.echo(train_help(name, all_options=is_all))

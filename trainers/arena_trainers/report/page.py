@@ -27,6 +27,7 @@ import yaml
 
 from arena_envs.scenes import Scene
 from arena_envs.scenes.svg import Drawing, css, drawing_of, surfaces_css
+from arena_envs.trust import named_only
 from arena_trainers.data import TurnCredit
 from arena_trainers.evaluate.move_values import MoveSolver, MoveValues
 from arena_trainers.evaluate.result_rows import results_path
@@ -609,7 +610,12 @@ FOLDER = files("arena_trainers.report")
 
 
 def write_replay(
-    path: Path, lines: Iterable[Recorded | BadLine], *, title: str, left: int = 0
+    path: Path,
+    lines: Iterable[Recorded | BadLine],
+    *,
+    title: str,
+    left: int = 0,
+    allow_code: bool = False,
 ) -> None:
     """Writes a page of replays; the file appears whole or not at all.
 
@@ -618,11 +624,15 @@ def write_replay(
         lines: what the page shows.
         title: title of the page, such as the name of the file of episodes.
         left: number of lines after those of the page.
+        allow_code: whether the lines may name code and files, as for
+            `arena_wrappers.play.game_of`. Without it, such episodes have prompts in place of
+            pictures.
 
     Raises:
         ModuleNotFoundError: Jinja is not installed.
     """
-    write_whole(path, replay_page(lines, title=title, left=left))
+    with named_only(allow_code=allow_code):
+        write_whole(path, replay_page(lines, title=title, left=left))
 
 
 def replay_page(

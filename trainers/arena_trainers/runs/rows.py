@@ -142,9 +142,11 @@ def without_defaults(spec: Mapping[str, Any]) -> dict[str, Any]:
     Records hold all parameters.
 
     Raises:
+        NotTrusted: the file of rows names code, see `arena_envs.trust`.
         ValueError: the game is unknown.
     """
-    defaults = params_of(make_game(spec["id"]))
+    with named_only():
+        defaults = params_of(make_game(spec["id"]))
     params = {
         name: value
         for name, value in spec.get("params", {}).items()

@@ -17,6 +17,7 @@ import arena_envs
 from arena_envs.catalogue import GAMES
 from arena_envs.checks import install_advice
 from arena_envs.game import AnyGame
+from arena_envs.trust import NotTrusted, named_only
 from arena_trainers.evaluate.baselines import solver_of
 from arena_trainers.evaluate.move_values import MoveSolver
 from arena_trainers.web.thinkers import Thinkers
@@ -367,6 +368,16 @@ class Tables:
             }
 
     def _running(self, table: Table) -> SeatSession:
+        """The game of a table; raises Refused if its opponents are not offered any more."""
+        try:
+            with named_only():  # the file may be another server's
+                return self._loaded_game(table)
+        except NotTrusted as error:
+            raise Refused(
+                409, f"This server does not play that game on: {error}"
+            ) from None
+
+    def _loaded_game(self, table: Table) -> SeatSession:
         """The game of a table, loaded if need be."""
         if table.session is None:
             game_named(table.game)  # refuses an id that is gone
