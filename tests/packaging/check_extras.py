@@ -85,13 +85,13 @@ def play_on(asked: Callable[..., dict[str, object]]) -> None:
     if "kuhn_poker-v0" not in ids or "chess-v0" in ids or not games["missing"]:
         raise Failed(f"want all games but chess, and a note of it, got {games}")
     opponents = asked("/api/games/kuhn_poker-v0")["opponents"]
-    seats = ["person", opponents[-1]]  # type: ignore[index]
+    seats = ["person", opponents[-1]]
     view = asked("/api/tables", {"game": "kuhn_poker-v0", "seats": seats})
     began = time.monotonic()
     while not view["done"] and time.monotonic() - began < 60:
         path = f"/api/tables/{view['table']}"
         if view["yours"]:
-            reply = {"text": view["legal"][0], "turn": view["turn"]}  # type: ignore[index]
+            reply = {"text": view["legal"][0], "turn": view["turn"]}
             view = asked(f"{path}/reply", reply)
         else:
             time.sleep(0.2)
