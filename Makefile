@@ -10,6 +10,7 @@
 #   make adapters runs the tests of other frameworks, in environments of their own
 #   make browser builds the site, and tests pages in a headless Chromium, in an environment of its own
 #   make docs    builds the documentation's site into site/; a broken link fails
+#   make extras  installs each extra alone and takes its first steps; some: make extras ARGS="web eval"
 #   make blocks  runs every block of the documentation in a fresh clone; half an hour
 #   make mutants plants small faults, and looks whether the tests find them
 #   make lint    ruff and mypy
@@ -36,7 +37,7 @@ export OMP_NUM_THREADS ?= 1
 export TOKENIZERS_PARALLELISM ?= false
 
 .DELETE_ON_ERROR:
-.PHONY: train quick test slow engine scale adapters browser docs blocks mutants lint format wheel clean
+.PHONY: train quick test slow engine scale adapters browser docs extras blocks mutants lint format wheel clean
 
 train: $(VENV)/.train
 	$(BIN)/arena train $(ARGS)
@@ -68,6 +69,9 @@ browser: $(BROWSER)/.made docs
 docs: $(DOCS)/.made $(VENV)/.dev
 	$(BIN)/python docs/build_reference.py
 	$(DOCS)/bin/zensical build --clean --strict
+
+extras: $(VENV)/.dev
+	$(BIN)/python tests/packaging/check_extras.py $(ARGS)
 
 blocks:
 	$(PYTHON) tests/packaging/check_docs.py $(ARGS)

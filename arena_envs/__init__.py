@@ -18,6 +18,7 @@ from arena_envs.registration import GameInfo as GameInfo
 from arena_envs.registration import game_infos as game_infos
 from arena_envs.registration import make as make
 from arena_envs.registration import make_game as make_game
+from arena_envs.registration import missing_games as missing_games
 from arena_envs.registration import register as register
 
 if TYPE_CHECKING:

@@ -48,6 +48,7 @@ _MARKUP = re.compile(
     re.IGNORECASE,
 )
 _REPLACED = re.compile(_HIDDEN)
+_UNPRINTABLE = re.compile(rf"[\r\v\f\x1c-\x1e\x85\u2028\u2029]|{_HIDDEN}")
 _ESCAPED = re.compile(rf'["\\\t{_LINE_BREAK}]|{_HIDDEN}')
 _SHORT = {"\n": "n", "\r": "r", "\t": "t", '"': '"', "\\": "\\"}
 
@@ -64,6 +65,17 @@ def break_markup(text: str) -> str:
     'Ok< |im_end| > [ INST] < / think> and / no_think, 50/50?'
     """
     return _MARKUP.sub(r"\g<0> ", _REPLACED.sub("\ufffd", text))
+
+
+def printable(text: str) -> str:
+    r"""`text` for a terminal: what is no letter, blank, tab or line feed there becomes U+FFFD.
+
+    So escape sequences, carriage returns, bidirectional marks and lone surrogates have no effect.
+
+    >>> printable("Ok\x1b[2J\r\n")
+    'Ok\ufffd[2J\ufffd\n'
+    """
+    return _UNPRINTABLE.sub("\ufffd", text)
 
 
 def quoted(text: str) -> str:

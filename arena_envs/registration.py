@@ -336,6 +336,23 @@ def game_infos() -> list[GameInfo]:
     return infos
 
 
+def missing_games() -> dict[str, str]:
+    """The extra of each registered game that cannot be imported without it, by id."""
+    return {
+        id: entry.extra
+        for id, entry in sorted(_entries.items())
+        if entry.extra and not _is_importable(entry)
+    }
+
+
+def _is_importable(entry: Entry) -> bool:
+    try:
+        entry.game_class()
+    except ImportError:
+        return False
+    return True
+
+
 def _info(entry: Entry) -> GameInfo:
     facts = entry.facts
     if not facts:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from arena_envs.checks import check_render_mode
 from arena_envs.game import AnyGame
+from arena_envs.hostile import printable
 from arena_envs.scenes.shapes import scene_of
 from arena_envs.scenes.svg import drawing_of, svg_of
 from arena_envs.scenes.text import text_of
@@ -33,7 +34,7 @@ def rendered(
         return pixels(svg_of(drawing_of(scene), width=SIDE, height=SIDE))
     text = text_of(scene)
     if mode == "human":
-        sys.stdout.write(f"{text}\n")
+        sys.stdout.write(f"{printable(text)}\n")
         return None
     return text
 

@@ -56,7 +56,7 @@ def test_the_workflow_covers_every_python_that_the_package_names() -> None:
 def test_what_takes_long_runs_every_night() -> None:
     """Each by one command: a target of the Makefile."""
     workflow = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text())
-    (job,) = workflow["jobs"].values()
+    job = workflow["jobs"]["nightly"]
     targets = job["strategy"]["matrix"]["target"]
     assert sorted(targets) == [
         *("adapters", "blocks", "browser", "engine", "scale", "slow"),
@@ -66,14 +66,33 @@ def test_what_takes_long_runs_every_night() -> None:
     assert all(f"\n{target}:" in makefile for target in targets)
 
 
+def test_each_extra_takes_its_first_steps_alone_every_night() -> None:
+    """The two of the README do so before each merge, too."""
+    script = runpy.run_path(str(ROOT / "tests" / "packaging" / "check_extras.py"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = {script["NONE"], *project["optional-dependencies"]}
+    assert {*script["STEPS"], *script["ELSEWHERE"]} == extras
+    workflow = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text())
+    job = workflow["jobs"]["extras"]
+    assert {*job["strategy"]["matrix"]["extra"]} == {*script["STEPS"]}
+    last = {"run": "python tests/packaging/check_extras.py ${{ matrix.extra }}"}
+    assert job["steps"][-1] == last
+    named = {
+        *re.findall(r"pip install '\.\[(\w+)\]'", (ROOT / "README.md").read_text())
+    }
+    merge = re.search(
+        r'make extras ARGS="([\w ]+) --wheel', (ROOT / ".ci/run").read_text()
+    )
+    assert merge
+    assert {*merge[1].split()} <= named
+
+
 def test_no_block_of_the_documentation_runs_the_tests() -> None:
     """`make blocks` runs the blocks: one of them must not run it again."""
     script = runpy.run_path(str(ROOT / "tests" / "packaging" / "check_docs.py"))
     run = [b for page in script["PAGES"] for b in script["blocks"](page) if b.runs]
     assert len(run) > 20
-    targets = (
-        r"make (docs|blocks|quick|test|slow|engine|scale|adapters|browser|mutants)"
-    )
+    targets = r"make (docs|extras|blocks|quick|test|slow|engine|scale|adapters|browser|mutants)"
     assert not [b.page for b in run if re.search(targets, b.code)]
 
 

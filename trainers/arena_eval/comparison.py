@@ -9,7 +9,6 @@ from statistics import fmean
 from typing import Any
 
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 
 from arena_envs import GameEnv
@@ -218,8 +217,8 @@ def comparison_table(records: Sequence[Mapping[str, Any]]) -> Table:
     differences = [one for one in records if one["role"] == "difference"]
     games = ", ".join(differences[0]["trained_on"]) or "unknown; give --trained-on GAME"
     table = Table(
-        title=escape(differences[0]["policy"]),
-        caption=CAPTION.format(num=len(differences), games=escape(games)),
+        title=differences[0]["policy"],
+        caption=CAPTION.format(num=len(differences), games=games),
         caption_justify="left",
         box=box.SIMPLE_HEAD,
     )
@@ -239,7 +238,7 @@ def comparison_table(records: Sequence[Mapping[str, Any]]) -> Table:
             f"{one['invalid']:.1%}" if "invalid" in one else "",
             str(one.get("num_lost", "")),
         ]
-        table.add_row(*map(escape, cells))
+        table.add_row(*cells)
     return table
 
 
@@ -377,9 +376,7 @@ def _team(
 def seats_table(records: Sequence[Record], title: str) -> Table:
     """The records of `attributed`."""
     look: Any = {"caption_justify": "left", "box": box.SIMPLE_HEAD}
-    table = Table(
-        "seat", "n", "value (95 %)", title=escape(title), caption=SEATS, **look
-    )
+    table = Table("seat", "n", "value (95 %)", title=title, caption=SEATS, **look)
     for one in records:
         text = "{seat}|{num_seeds}|{value:z.3f} ({low:z.3f} to {high:z.3f})"
         table.add_row(*text.format(**one).split("|"))

@@ -7,7 +7,6 @@ from itertools import groupby
 from typing import Any
 
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 
 from arena_envs.bots import BOTS, make_bot
@@ -29,9 +28,9 @@ def as_table(found: Evaluation) -> Table:
     """All rows and columns of an evaluation."""
     heads, cells = all_columns(found)
     table = Table(*heads, **STYLE | {"show_edge": True})
-    table.title, table.caption = escape(title(found)), escape(caption(found)) or None
+    table.title, table.caption = title(found), caption(found) or None
     for row in cells:
-        table.add_row(*map(escape, row))
+        table.add_row(*row)
     return table
 
 
@@ -183,7 +182,7 @@ def evaluation_tables(found: Evaluation, width: int | None) -> list[Table]:
     opponents = dict.fromkeys(row.opponent for row in found.rows)
     tables = [_table(found, opponent, width) for opponent in opponents]
     remarks = [caption(found), *_invalid(found.rows)]
-    tables[-1].caption = escape("\n".join(filter(None, remarks))) or None
+    tables[-1].caption = "\n".join(filter(None, remarks)) or None
     return tables
 
 
@@ -199,7 +198,7 @@ def _table(found: Evaluation, opponent: str, width: int) -> Table:
     }
     widths, gap = _fitting(columns, width)
     table = Table(**STYLE | {"padding": (0, gap - 1, 0, 0)})
-    table.title = escape(f"{title(found)}{against(opponent)}")
+    table.title = f"{title(found)}{against(opponent)}"
     for name in widths:
         is_name = name == "policy"
         table.add_column(
@@ -210,7 +209,7 @@ def _table(found: Evaluation, opponent: str, width: int) -> Table:
             width=widths[name],
         )
     for cells in zip(*(columns[name] for name in widths), strict=True):
-        table.add_row(*map(escape, cells))
+        table.add_row(*cells)
     return table
 
 
@@ -292,12 +291,12 @@ def _optional(rows: Sequence[ResultRow]) -> dict[str, list[str]]:
 
 def nash_conv_table(game: str, found: Mapping[str, float]) -> Table:
     """A row for each policy, in the order of `found`."""
-    table = Table(title=escape(f"Exact NashConv: {game}"), **STYLE)
+    table = Table(title=f"Exact NashConv: {game}", **STYLE)
     table.caption = "0 = an equilibrium; of the policy among its legal replies"
     table.add_column("policy", overflow="fold")
     table.add_column("NashConv", justify="right", no_wrap=True)
     for name, value in found.items():
-        table.add_row(escape(name), f"{value:.4f}")
+        table.add_row(name, f"{value:.4f}")
     return table
 
 

@@ -6,7 +6,8 @@ import sys
 from mcp import Client, StdioServerParameters
 
 SERVER = StdioServerParameters(
-    command=sys.executable, args=["-m", "arena_trainers", "serve", "mcp"]
+    command=sys.executable,
+    args=["-m", "arena_trainers", "serve", "mcp", "--seed", "0"],
 )
 
 
@@ -18,8 +19,8 @@ async def main(server=SERVER, num_games: int = 20) -> float:
 
     returns = []
     async with Client(server) as client:
-        for seed in range(num_games):
-            seen = await call("new_game", id="kuhn_poker-v0", seed=seed)
+        for _ in range(num_games):
+            seen = await call("new_game", id="kuhn_poker-v0")
             game = seen["game"]
             while not seen["done"]:
                 seen = await call("act", game=game, action="bet")

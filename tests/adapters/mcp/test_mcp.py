@@ -1,7 +1,9 @@
 """Clients of the official SDK play games by tools."""
 
 import asyncio
+import importlib
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,9 +39,16 @@ def told(server, *calls):
 
 
 def test_an_agent_plays_over_stdin_and_stdout(record_property) -> None:
-    here = asyncio.run(main(make_server()))
+    here = asyncio.run(main(make_server(seed=0)))
     assert asyncio.run(main()) == here
     record_property("learned", f"mean return of always betting {here:.2f}")
+
+
+def test_another_version_of_mcp_is_named(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
+    monkeypatch.delitem(sys.modules, "arena_wrappers.adapters.mcp")
+    with pytest.raises(ImportError, match="want mcp 2, got"):
+        importlib.import_module("arena_wrappers.adapters.mcp")
 
 
 def test_games_are_listed() -> None:
@@ -50,7 +59,7 @@ def test_games_are_listed() -> None:
 def test_an_illegal_action_is_an_error_that_changes_nothing() -> None:
     new, before, error, after = told(
         make_server(),
-        ("new_game", {"id": "tic_tac_toe", "seed": 0}),
+        ("new_game", {"id": "tic_tac_toe"}),
         *[("observe", {}), ("act", {"action": "z9"}), ("observe", {})],
     )
     assert "tic-tac-toe" in new["rules"].lower()
@@ -72,7 +81,12 @@ class Lost:
     ("call", "reason"),
     [
         (("new_game", {"id": "kuhn_pokr"}), "did you mean"),
+        (("new_game", {"id": "os:system(kuhn_poker, command='id')"}), "unknown game"),
         (("new_game", {"id": "kuhn_poker", "seat": 2}), "want seat from 0 to 1"),
+        (
+            ("new_game", {"id": "kuhn_poker", "parameters": {"num_players": 10**8}}),
+            "a number from -100 to 100",
+        ),
         (("new_game", {"id": "kuhn_poker", "seat": 1}), "connection cut"),
         (("observe", {}), "start one with new_game"),
     ],
@@ -87,7 +101,7 @@ def test_bad_calls_are_errors_with_the_reason(call, reason) -> None:
 def test_a_game_that_is_over_says_so() -> None:
     *_, end, error = told(
         make_server("first"),
-        ("new_game", {"id": "kuhn_poker", "seed": 0}),
+        ("new_game", {"id": "kuhn_poker"}),
         *[("act", {"action": "bet"})] * 2,
     )
     assert end["done"]

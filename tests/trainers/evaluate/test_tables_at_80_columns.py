@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
 from arena_eval import Evaluation, ResultRow, evaluate
 from arena_eval.tables import (
@@ -14,6 +13,7 @@ from arena_eval.tables import (
 from arena_eval.tournament import play_tournament
 from arena_eval.tournament.round_robin import tournament_tables
 from arena_trainers.cli.options import drawn, plain
+from arena_trainers.terminal import Console
 from arena_wrappers import ScriptedPolicy
 
 LONG = "a_name_of_20_letters"

@@ -12,7 +12,6 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import arena_envs
 from arena_envs import GameEnv
@@ -28,6 +27,7 @@ from arena_eval.tournament import (
     round_robin,
 )
 from arena_eval.tournament.round_robin import tournament_tables
+from arena_trainers.terminal import Console
 from arena_wrappers import (
     NoReplyError,
     RandomPolicy,

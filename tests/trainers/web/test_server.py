@@ -1,7 +1,12 @@
 """`arena serve web`: who sees and does what, limits, restarts, bad clients."""
 
+import hashlib
+import importlib
 import json
 import random
+import sys
+import threading
+import time
 import warnings
 
 import pytest
@@ -13,7 +18,8 @@ with warnings.catch_warnings():  # anyio of some versions warns when it is impor
     from starlette.testclient import TestClient
 
 import arena_envs
-from arena_studio.web import PERSON, Limits, Refused, Tables, make_app
+from arena_studio.web import PERSON, Limits, Refused, Tables, listed, make_app
+from arena_wrappers import RandomPolicy, Reply
 
 FREE = Limits(rate=1e9, burst=1e9)
 HOME = "http://localhost"
@@ -52,7 +58,15 @@ def begin(client, game="kuhn_poker", others=("random",), seed=None, first=0):
     asked = {"game": latest(game), "seats": seats, "seed": seed}
     answer = client.post("/api/tables", json=asked)
     assert answer.status_code == 200, answer.text
-    return answer.json()
+    return settled(client, answer.json())
+
+
+def settled(client, view):
+    """The view after the opponents' turns."""
+    while view["thinks"]:
+        time.sleep(0.01)
+        view = client.get(f"/api/tables/{view['table']}").json()
+    return view
 
 
 def say(client, view, text=None):
@@ -63,7 +77,7 @@ def say(client, view, text=None):
 def played(client, view):
     """The view at the end of a game of the first legal actions."""
     while not view["done"]:
-        view = say(client, view).json()
+        view = settled(client, say(client, view).json())
     return view
 
 
@@ -256,7 +270,7 @@ def test_games_survive_a_restart(tmp_path) -> None:
     kept = Tables(path)
     client = visitor(make_app(kept, limits=FREE))
     view = begin(client, "leduc_poker", seed=5)
-    view = say(client, view).json()
+    view = settled(client, say(client, view).json())
     kept.close()
     again = Tables(path)
     app = make_app(again, limits=FREE)
@@ -317,7 +331,7 @@ def test_regret_is_shown_after_the_move_only(server) -> None:
         answer = client.get(f"{path}/review?turn={turn}")
         assert (answer.status_code, set(answer.json())) == (status, {"error"})
     assert client.get(f"{path}/record").status_code == 409
-    end = say(client, view, "bet").json()
+    end = settled(client, say(client, view, "bet").json())
     moves = client.get(f"{path}/review?turn={end['own_turns'][-1]}").json()
     assert dict(zip(moves["actions"], moves["values"], strict=True)) == {
         "pass": -1.0,
@@ -343,7 +357,8 @@ def test_a_move_that_is_not_legal_changes_nothing(server) -> None:
     for text in ("z9", "", "</think>", "\ud800", "a1 b2"):
         body = json.dumps({"text": text, "turn": view["turn"]})
         path = f"/api/tables/{view['table']}/reply"
-        assert client.post(path, content=body, headers=JSON).status_code == 422
+        status = 400 if text == "\ud800" else 422
+        assert client.post(path, content=body, headers=JSON).status_code == status
     assert say(client, view | {"turn": 7}).status_code == 409
     assert client.get(f"/api/tables/{view['table']}").json() == view
 
@@ -393,6 +408,119 @@ def test_a_bad_link_is_refused(server, change) -> None:
     assert len(answer.json()["error"]) < 300
 
 
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("/api/visit", {"token": "\ud800"}),
+        ("/api/tables", {"game": "\ud800", "seats": [PERSON, "random"]}),
+        ("/api/tables", {"game": "bargaining-v1", "seats": [PERSON, "x\udfff"]}),
+        ("/api/replay", {"game": "bargaining-v1", "seed": 3, "replies": ["\ud83d"]}),
+        ("/api/replay", {"\ud800": 1}),
+    ],
+)
+def test_half_a_surrogate_pair_is_refused(server, path, asked) -> None:
+    answer = visitor(server).post(path, content=json.dumps(asked), headers=JSON)
+    assert answer.status_code == 400
+    assert "whole Unicode characters" in answer.json()["error"]
+
+
+def test_what_a_game_says_may_hold_half_a_surrogate_pair(tables) -> None:
+    """A plug-in's game, say: the answer is JSON all the same."""
+    table = tables.open(latest("bargaining"), [PERSON, "random"], "anna")
+    table.seats[1] = "\ud800"
+    tables.policy = lambda game, name: RandomPolicy()
+    app = make_app(tables, limits=FREE)
+    client = visitor(app)
+    (cookie,) = client.cookies.jar
+    table.owners[0] = hashlib.sha256(
+        cookie.value.partition(".")[0].encode()
+    ).hexdigest()
+    answer = client.get(f"/api/tables/{table.id}")
+    assert answer.status_code == 200
+    assert answer.json()["seats"] == [PERSON, "\ud800"]
+
+
+class Slow:
+    """Replies when it may; counts how often it is asked."""
+
+    name, num_asked = "slow", 0
+
+    def __init__(self) -> None:
+        self.may = threading.Event()
+
+    def act(self, requests):
+        self.num_asked += 1
+        self.may.wait(10)
+        return [Reply(request.legal[0]) for request in requests]
+
+
+@pytest.fixture
+def slow_table(tables):
+    """A table whose opponent, which has the first turn, thinks."""
+    policy = Slow()
+    tables.policy = lambda game, name: policy
+    table = tables.open(latest("kuhn_poker"), ["random", PERSON], "anna")
+    yield table, policy
+    policy.may.set()
+
+
+def test_a_view_waits_for_no_opponent_and_asks_it_once(tables, slow_table) -> None:
+    table, policy = slow_table
+    for _ in range(45):
+        view = tables.view(table, "anna")
+        assert (view["thinks"], view["yours"], view["turn"]) == (True, False, 0)
+    with pytest.raises(Refused, match="turn of player_0"):
+        tables.reply(table, "anna", "pass", 0)
+    policy.may.set()
+    view = tables.view(table, "anna", max_wait=10)
+    assert (view["thinks"], view["yours"], view["turn"]) == (False, True, 1)
+    assert policy.num_asked == 1
+
+
+def test_an_opponent_that_takes_too_long_is_named(tmp_path, monkeypatch) -> None:
+    kept = Tables(tmp_path / "games.sqlite", max_seconds=0.05)
+    policy = Slow()
+    monkeypatch.setattr(kept, "policy", lambda game, name: policy)
+    table = kept.open(latest("kuhn_poker"), ["random", PERSON], "anna")
+    view = kept.view(table, "anna", max_wait=10)
+    assert view["fault"] == ("slow gave no reply: TimeoutError: no reply within 0.05 s")
+    policy.may.set()
+    kept.close()
+
+
+def test_a_policy_of_the_server_is_made_once_for_all_games(
+    tmp_path, monkeypatch
+) -> None:
+    (tmp_path / "heavy_policy.py").write_text(
+        "from arena_wrappers import RandomPolicy\n"
+        "made = []\n"
+        "class Heavy(RandomPolicy):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        made.append(self)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    kept = Tables(tmp_path / "games.sqlite", ["heavy_policy:Heavy"])
+    client = visitor(make_app(kept, limits=FREE))
+    for game in ("kuhn_poker", "leduc_poker", "nim"):
+        begin(client, game, ["heavy_policy:Heavy"])
+    assert len(importlib.import_module("heavy_policy").made) == 1
+    kept.close()
+
+
+def test_a_game_without_its_extra_is_left_out_with_a_note(tables, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "arena_envs.games.chess", None)
+    listed.cache_clear()
+    answer = visitor(make_app(tables, limits=FREE)).get("/api/games")
+    listed.cache_clear()
+    ids = [game["id"] for game in answer.json()["games"]]
+    assert "chess-v0" not in ids
+    assert "kuhn_poker-v0" in ids
+    assert answer.json()["missing"] == (
+        "Not installed: chess-v0; install it in a clone of arena-envs: pip install '.[chess]'"
+    )
+
+
 def test_an_opponent_that_gives_no_reply_is_asked_again(tmp_path, monkeypatch) -> None:
     (tmp_path / "shaky_policy.py").write_text(
         "from arena_wrappers import Reply\n"
@@ -404,14 +532,16 @@ def test_an_opponent_that_gives_no_reply_is_asked_again(tmp_path, monkeypatch) -
         "        return [Reply('pass', error=error) for _ in requests]\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    kept = Tables(tmp_path / "games.sqlite", ["shaky_policy:Shaky"])
+    kept = Tables(tmp_path / "games.sqlite", ["shaky_policy:Shaky"], pause=0.05)
     client = visitor(make_app(kept, limits=FREE))
     view = begin(client, others=["shaky_policy:Shaky"])
-    failed = say(client, view, "bet")
-    assert failed.status_code == 503
-    assert "gave no reply" in failed.json()["error"]
-    view = client.get(f"/api/tables/{view['table']}").json()
+    view = settled(client, say(client, view, "bet").json())
+    assert view["fault"] == "shaky gave no reply: cut"
+    assert not view["done"]
+    time.sleep(0.05)
+    view = settled(client, client.get(f"/api/tables/{view['table']}").json())
     assert view["returns"] == [1.0, -1.0]
+    assert view["fault"] is None
     kept.close()
 
 

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from rich.markup import escape
 from rich.table import Table
 
 from arena_envs import GameEnv
@@ -976,14 +975,12 @@ def _payoffs(
     tables = []
     for start in range(0, len(names), size):
         title = game["game"] + (", continued" if start else "")
-        table = Table(title=escape(title), **STYLE)
+        table = Table(title=title, **STYLE)
         table.add_column("", overflow="fold", width=first)
         for name in names[start : start + size]:
-            table.add_column(
-                escape(name), justify="right", overflow="fold", max_width=wide
-            )
+            table.add_column(name, justify="right", overflow="fold", max_width=wide)
         for name, row in zip(names, cells, strict=True):
-            table.add_row(escape(name), *row[start : start + size])
+            table.add_row(name, *row[start : start + size])
         tables.append(table)
     tables[-1].caption = payoff_caption(game)
     return tables
@@ -1048,7 +1045,7 @@ def rankings(
 
 
 def _drawn(title: str, columns: Mapping[str, list[str]], notes: Sequence[str]) -> Table:
-    table = Table(title=escape(title), caption="\n".join(notes), **STYLE)
+    table = Table(title=title, caption="\n".join(notes), **STYLE)
     width = min(max(map(len, columns["policy"])), NAME)
     table.add_column("policy", overflow="fold", min_width=width)
     for name, cells in [*columns.items()][1:]:
@@ -1056,7 +1053,7 @@ def _drawn(title: str, columns: Mapping[str, list[str]], notes: Sequence[str]) -
         widest = max(map(len, [*name.split(), *lines]))
         table.add_column(name, justify="right", min_width=widest, max_width=widest)
     for name, *others in zip(*columns.values(), strict=True):
-        table.add_row(escape(name), *others)
+        table.add_row(name, *others)
     return table
 
 
@@ -1068,7 +1065,7 @@ def _forfeit_table(found: Tournament) -> Table:
     table.add_column("reason", overflow="fold")
     for policy, reasons in found.forfeits.items():
         for reason, count in reasons.items():
-            table.add_row(escape(policy), str(count), escape(reason))
+            table.add_row(policy, str(count), reason)
     return table
 
 

@@ -3,6 +3,10 @@
 from arena_studio.web.app import LOOPBACK as LOOPBACK
 from arena_studio.web.app import Limits as Limits
 from arena_studio.web.app import make_app as make_app
+from arena_studio.web.connections import ConnectionLimits as ConnectionLimits
+from arena_studio.web.connections import Connections as Connections
+from arena_studio.web.connections import protocol_of as protocol_of
 from arena_studio.web.tables import PERSON as PERSON
 from arena_studio.web.tables import Refused as Refused
 from arena_studio.web.tables import Tables as Tables
+from arena_studio.web.tables import listed as listed

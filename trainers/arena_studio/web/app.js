@@ -54,12 +54,15 @@ async function doing(work) {
 }
 
 async function enter(token) {
-  try { state.games = (await ask("/api/games")).games; }
+  let found;
+  try { found = await ask("/api/games"); }
   catch (error) {
     if (error.status !== 401) throw error;
     await ask("/api/visit", { token: token || "" });
-    state.games = (await ask("/api/games")).games;
+    found = await ask("/api/games");
   }
+  state.games = found.games;
+  at("missing").textContent = found.missing || "";
 }
 
 const linked = () => new URLSearchParams(location.hash.slice(1));
@@ -148,7 +151,8 @@ function draw(view) {
   const fresh = !before || before.table !== view.table || before.turn !== view.turn || before.yours !== view.yours;
   state.view = view;
   clearTimeout(state.timer);
-  if (!view.done && !view.yours) state.timer = setTimeout(poll, 1200);
+  state.pause = fresh ? 150 : Math.min(2 * state.pause, 1200); // an opponent may be quick
+  if (!view.done && !view.yours) state.timer = setTimeout(poll, state.pause);
   drawInvites(view);
   at("status").textContent = statusOf(view);
   if (!fresh) return;
@@ -167,8 +171,10 @@ function draw(view) {
 async function poll() {
   const { view } = state;
   if (at("table").hidden || !view || linked().get("table") !== view.table) return;
-  await doing(async () => draw(await ask(`/api/tables/${view.table}`)));
-  if (!at("problem").hidden) state.timer = setTimeout(poll, 3000);
+  let seen = null;
+  await doing(async () => { seen = await ask(`/api/tables/${view.table}`); draw(seen); });
+  if (seen) problem(seen.fault && `${seen.fault}; it is asked again in a while.`);
+  else state.timer = setTimeout(poll, 3000);
 }
 
 function statusOf(view) {

@@ -1,5 +1,6 @@
 """The server of `arena serve web`: who may ask, how often, and what for."""
 
+import asyncio
 import hashlib
 import hmac
 import json
@@ -12,20 +13,25 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from typing import Any
+from weakref import WeakValueDictionary
 
 from arena_envs.extras import import_extra
 from arena_envs.scenes.svg import TONES
 from arena_studio.web.tables import (
     MAX_SEED,
+    SOON,
     Refused,
     Table,
     Tables,
     listed,
+    missing_note,
     replayed,
     values_in,
 )
 
 COOKIE = "arena_visitor"
+COMPUTES = 5.0  # cost of a request that computes, such as the values of moves
+NUM_COMPUTING = 2  # of them at once
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 FOLDER = files("arena_studio.web")
 _DATA = tomllib.loads(FOLDER.joinpath("app.toml").read_text("utf-8"))
@@ -39,12 +45,14 @@ class Limits:
 
     Attributes:
         max_body: bytes of a request.
+        max_body_seconds: until all of a request has come.
         rate: cost units per second that come back.
         burst: cost units at once. A request costs 1, one that computes 5, a new table 10.
         max_visitors: visitors and addresses whose rates are remembered.
     """
 
     max_body: int = 65_536
+    max_body_seconds: float = 10.0
     rate: float = 20.0
     burst: float = 200.0
     max_visitors: int = 10_000
@@ -78,6 +86,9 @@ class Server:
         token: what a visitor must know; None lets everybody in, for loopback only.
         limits: what a visitor may ask.
         clock: seconds, of the rates.
+
+    Requests that compute wait for each other without a thread, so that a request that only
+    looks at a game finds one: `NUM_COMPUTING` compute at once, one of an address.
     """
 
     def __init__(
@@ -90,6 +101,8 @@ class Server:
         self.tables, self.token, self.limits = tables, token, limits
         self.rates = Rates(limits, clock)
         self.key = tables.secret.encode()
+        self._computing = asyncio.Semaphore(NUM_COMPUTING)
+        self._turns = WeakValueDictionary[str, asyncio.Lock]()  # by address
 
     def visitor(self, request: Any) -> str:
         """The visitor of a request's cookie, which only this server can make."""
@@ -124,17 +137,16 @@ class Server:
     async def body(self, request: Any) -> dict[str, Any]:
         """The JSON object of a request, read up to the limit."""
         read = b""
-        async for part in request.stream():
-            read += part
-            if len(read) > self.limits.max_body:
-                raise Refused(413, f"Want at most {self.limits.max_body} bytes.")
         try:
-            found = json.loads(read)
-        except (ValueError, RecursionError):
-            raise Refused(400, "Want JSON.") from None
-        if not isinstance(found, dict):
-            raise Refused(400, "Want a JSON object.")
-        return found
+            async with asyncio.timeout(self.limits.max_body_seconds):
+                async for part in request.stream():
+                    read += part
+                    if len(read) > self.limits.max_body:
+                        most = self.limits.max_body
+                        raise Refused(413, f"Want at most {most} bytes.")
+        except TimeoutError:
+            raise Refused(408, "The request did not come to its end.") from None
+        return _object(read)
 
     def enter(self, given: dict[str, Any], address: str, is_secure: bool) -> Any:
         """Begins a visit, with the token where one is wanted."""
@@ -161,7 +173,7 @@ class Server:
 
     async def answer(self, work: Any, cost: float, request: Any) -> Any:
         """Checks a request and does its work in a thread."""
-        concurrency = import_extra("starlette.concurrency", "web")
+        run = import_extra("starlette.concurrency", "web").run_in_threadpool
         address = request.client.host if request.client else "?"
         try:
             self.check_origin(request)
@@ -171,7 +183,11 @@ class Server:
             visitor = self.visitor(request)
             self.rates.pay(visitor, cost)
             given = {**request.query_params, **given, **request.path_params}
-            return _answer(await concurrency.run_in_threadpool(work, visitor, given))
+            if cost < COMPUTES:
+                return _answer(await run(work, visitor, given))
+            turn = self._turns.setdefault(address, asyncio.Lock())
+            async with turn, self._computing:
+                return _answer(await run(work, visitor, given))
         except Refused as error:
             return _answer({"error": str(error)}, error.status)
 
@@ -185,7 +201,7 @@ class Server:
         if seed is not None and type(seed) is not int:
             raise Refused(400, f"Want a seed from 0 to {MAX_SEED - 1}, or none.")
         table = self.tables.open(_text(given, "game"), seats, visitor, seed)
-        return self.tables.view(table, visitor)
+        return self.tables.view(table, visitor, SOON)
 
     def at(self, given: dict[str, Any]) -> Table:
         """The table that a request names."""
@@ -204,11 +220,27 @@ class Server:
         return self.tables.view(table, visitor)
 
 
+def _object(read: bytes) -> dict[str, Any]:
+    """The JSON object that a request holds."""
+    try:
+        found = json.loads(read)
+        json.dumps(
+            found, ensure_ascii=False
+        ).encode()  # fails for half a surrogate pair
+    except UnicodeError:
+        raise Refused(400, "Want texts of whole Unicode characters.") from None
+    except (ValueError, RecursionError):
+        raise Refused(400, "Want JSON.") from None
+    if not isinstance(found, dict):
+        raise Refused(400, "Want a JSON object.")
+    return found
+
+
 def _text(given: dict[str, Any], name: str, default: str | None = None) -> str:
     value = given.get(name, default)
     if not isinstance(value, str):
         raise Refused(400, f"Want {name} as a text.")
-    return value.encode("utf-8", "replace").decode()  # no half of a surrogate pair
+    return value
 
 
 def _number(given: dict[str, Any], name: str) -> int:
@@ -222,7 +254,8 @@ def _number(given: dict[str, Any], name: str) -> int:
 
 def _answer(content: Any, status: int = 200) -> Any:
     responses = import_extra("starlette.responses", "web")
-    return responses.JSONResponse(content, status, HEADERS)
+    text = json.dumps(content)  # ASCII, so that no text of a game fails to be encoded
+    return responses.Response(text, status, HEADERS, media_type="application/json")
 
 
 def make_app(
@@ -247,7 +280,7 @@ def make_app(
     table = "/api/tables/{id}"
     routes = [
         ("POST", "/api/visit", None, 1.0),
-        ("GET", "/api/games", lambda *_: {"games": list(listed().values())}, 1.0),
+        ("GET", "/api/games", _games, 1.0),
         ("GET", "/api/games/{game}", server.opponents, 5.0),
         ("POST", "/api/tables", server.open, 10.0),
         ("GET", table, lambda who, given: tables.view(server.at(given), who), 1.0),
@@ -271,6 +304,10 @@ def make_app(
     made += [route(path, partial(_asset, *named)) for path, named in ASSETS.items()]
     starlette = import_extra("starlette.applications", "web").Starlette
     return starlette(routes=made)
+
+
+def _games(visitor: str, given: dict[str, Any]) -> Any:
+    return {"games": list(listed().values()), "missing": missing_note()}
 
 
 async def _asset(name: str, kind: str, request: Any) -> Any:

@@ -15,14 +15,15 @@ from weakref import WeakValueDictionary
 
 import arena_envs
 from arena_envs.catalogue import GAMES
+from arena_envs.checks import install_advice
 from arena_envs.game import AnyGame
 from arena_envs.trust import NotTrusted, named_only
 from arena_eval.baselines import solver_of
 from arena_eval.move_values import MoveSolver
+from arena_studio.web.thinkers import Thinkers
 from arena_studio.web.views import action_text, frames, seen, values_at
 from arena_wrappers import (
     InvalidReply,
-    NoReplyError,
     Policy,
     Reply,
     SeatSession,
@@ -30,12 +31,18 @@ from arena_wrappers import (
     TurnRequest,
     make_policy,
 )
+from arena_wrappers.play import ask
+from arena_wrappers.policies import SharedPolicy
 from arena_wrappers.prompts.pages import title_of
 
 PERSON = "person"
 MAX_REPLY = 10_000  # characters of a reply
 MAX_SEED = 2**53  # JavaScript's integers are exact below it
 KEPT = 200  # tables, policies and solved games that stay in memory
+NUM_THINKERS = 2  # opponents that think at once
+MAX_SECONDS = 120.0  # that an opponent may take for a reply
+PAUSE = 5.0  # seconds until an opponent that gave no reply is asked again
+SOON = 0.2  # seconds that the answer to a person's reply waits for the opponents
 PROMPT = {"reply_format": "bare"}
 
 
@@ -63,8 +70,12 @@ class Table:
         owners: by seat: the visitor who plays it; None for a policy or a free seat.
         invites: by seat: the secret that gives a free seat; None if it is taken.
         save: `SeatSession.save`.
-        session: the game; None until it is loaded, and after an opponent gave no reply.
-        lock: held while the game changes.
+        session: the game; None until it is loaded.
+        fault: why an opponent gave no reply; None if it did.
+        asks_at: when it is asked again, in seconds of `time.monotonic`.
+        thinks: whether an opponent was asked and has not replied.
+        lock: held while the game changes, but not while an opponent thinks; notified when none
+            thinks any more.
     """
 
     id: str
@@ -74,25 +85,16 @@ class Table:
     invites: list[str | None]
     save: dict[str, Any]
     session: SeatSession | None = None
-    lock: Any = field(default_factory=threading.RLock)
+    fault: str | None = None
+    asks_at: float = 0.0
+    thinks: bool = False
+    lock: threading.Condition = field(default_factory=threading.Condition)
 
     def seat_of(self, visitor: str) -> int:
         """The seat of a visitor; raises Refused without one."""
         if visitor not in self.owners:
             raise Refused(403, "You have no seat at this table; ask for a link to it.")
         return self.owners.index(visitor)
-
-
-class _Shared:
-    """A policy that plays at many tables, one call at a time."""
-
-    def __init__(self, policy: Policy) -> None:
-        self.name, self.prompt = policy.name, getattr(policy, "prompt", None)
-        self._policy, self._lock = policy, threading.Lock()
-
-    def act(self, requests: Sequence[TurnRequest]) -> Sequence[Reply]:
-        with self._lock:
-            return self._policy.act(requests)
 
 
 class Tables:
@@ -104,6 +106,8 @@ class Tables:
         max_tables: largest number of tables; one that was unused for a day makes room.
         max_own: largest number of tables that a visitor has made; the longest unused makes
             room.
+        max_seconds: that an opponent may take for a reply.
+        pause: seconds until an opponent that gave no reply is asked again.
 
     Raises:
         ValueError: the file cannot be written, or an opponent is unknown.
@@ -115,10 +119,14 @@ class Tables:
         opponents: Sequence[str] = (),
         max_tables: int = 10_000,
         max_own: int = 50,
+        max_seconds: float = MAX_SECONDS,
+        pause: float = PAUSE,
     ) -> None:
-        self.extra = list(opponents)
-        for name in opponents:
-            make_policy(name)
+        self._max_seconds, self._pause = max_seconds, pause
+        # a model's weights are loaded here, once for all games
+        self._extra = {name: self._shared(name) for name in opponents}
+        self._own_policy = lru_cache(KEPT)(lambda _game, name: self._shared(name))
+        self._thinkers, self._is_closed = Thinkers(NUM_THINKERS), False
         self._max, self._max_own = max_tables, max_own
         self._lock = threading.RLock()
         self._loaded: WeakValueDictionary[str, Table] = WeakValueDictionary()
@@ -143,12 +151,22 @@ class Tables:
         (self.secret,) = self._file.execute("SELECT value FROM secret").fetchone()
 
     def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
+        """Closes the file, and asks no opponent any more."""
+        self._thinkers.close()
+        with self._lock:
+            self._is_closed = True
+            self._file.close()
 
     def offered(self, game: str) -> list[str]:
         """The opponents of a game: strings of policies."""
-        return list(dict.fromkeys([*opponents_of(game), *self.extra]))
+        return list(dict.fromkeys([*opponents_of(game), *self._extra]))
+
+    def _shared(self, name: str) -> Policy:
+        return SharedPolicy(name, self._max_seconds)
+
+    def policy(self, game: str, name: str) -> Policy:
+        """The opponent of this string in a game; those of the server play all games."""
+        return self._extra.get(name) or self._own_policy(game, name)
 
     def open(
         self, game: str, seats: Sequence[str], visitor: str, seed: int | None = None
@@ -231,10 +249,12 @@ class Tables:
                     return seat
         raise Refused(403, "This link was used, or is no link to a seat.")
 
-    def view(self, table: Table, visitor: str) -> dict[str, Any]:
-        """What a visitor's seat sees."""
+    def view(self, table: Table, visitor: str, max_wait: float = 0.0) -> dict[str, Any]:
+        """What a visitor's seat sees, after at most `max_wait` seconds for opponents to play."""
         with table.lock:
             seat, session = table.seat_of(visitor), self._running(table)
+            self._ask(table, session)
+            table.lock.wait_for(lambda: not table.thinks, max_wait)
             return {
                 "table": table.id,
                 "game": table.game,
@@ -243,11 +263,13 @@ class Tables:
                 "turn": len(session.turns),
                 "own_turns": [i for i, t in enumerate(session.turns) if t.seat == seat],
                 "forfeited_by": session.episode.forfeited_by,
+                "thinks": table.thinks,
+                "fault": table.fault,
                 **seen(session, seat),
             }
 
     def reply(self, table: Table, visitor: str, text: str, turn: int) -> dict[str, Any]:
-        """Plays a reply; the view after it and the opponents' turns.
+        """Plays a reply; the view after it, and after the turns of opponents who are quick.
 
         Args:
             table: the game.
@@ -271,15 +293,48 @@ class Tables:
                 raise Refused(413, f"Want at most {MAX_REPLY} characters.")
             if isinstance(read := session.read(text), InvalidReply):
                 raise Refused(422, read.detail)
+            self._play(table, session, text)
+            return self.view(table, visitor, SOON)
+
+    def _play(self, table: Table, session: SeatSession, reply: str | Reply) -> None:
+        session.step(reply)
+        table.save = session.save()
+        self._write(table)
+
+    def _ask(self, table: Table, session: SeatSession) -> None:
+        """Lets the opponent think whose turn it is, unless it does or has just failed."""
+        if session.done or table.thinks or time.monotonic() < table.asks_at:
+            return
+        policy, request = session.request()
+        if policy is not None:
+            table.thinks = True
+            self._thinkers.submit(lambda: self._think(table, session, policy, request))
+
+    def _think(
+        self, table: Table, session: SeatSession, policy: Policy, request: TurnRequest
+    ) -> None:
+        """Plays the reply of an opponent, and asks the next one; runs in a thinker's thread."""
+        (reply,) = ask(policy, [request], self._max_seconds, "lose")
+        with table.lock:
             try:
-                session.step(text)
-            except NoReplyError as error:
-                table.session = None  # the next view asks the opponent again
-                raise Refused(503, f"{error}; look again in a while.") from None
+                self._take(table, session, reply, policy.name)
             finally:
-                table.save = session.save()
-                self._write(table)
-            return self.view(table, visitor)
+                table.thinks = False
+                self._ask(table, session)
+                if not table.thinks:
+                    table.lock.notify_all()
+
+    def _take(
+        self, table: Table, session: SeatSession, reply: Reply, name: str
+    ) -> None:
+        """Plays an opponent's reply, or notes why there is none."""
+        if reply.error is None:
+            table.fault = None
+            self._play(table, session, reply)
+        else:
+            table.fault = f"{name} gave no reply: {reply.error}"
+            wait = self._max_seconds if reply.timed_out else self._pause
+            table.asks_at = time.monotonic() + wait
 
     def review(self, table: Table, visitor: str, turn: int) -> dict[str, Any]:
         """The values at a past turn: of the visitor's own, or of all after the end.
@@ -327,12 +382,11 @@ class Tables:
         if table.session is None:
             game_named(table.game)  # refuses an id that is gone
             people = table.save["seats"]
-            named = [_policy(table.game, s) for s in table.seats if s != PERSON]
-            session = SeatSession(table.game, people, named, prompt=PROMPT, name=PERSON)
-            try:
-                session.restore(table.save)
-            except NoReplyError as error:
-                raise Refused(503, f"{error}; look again in a while.") from None
+            named = [self.policy(table.game, s) for s in table.seats if s != PERSON]
+            session = SeatSession(
+                table.game, people, named, prompt=PROMPT, name=PERSON, asks=False
+            )
+            session.restore(table.save)
             table.session, table.save = session, session.save()
         return table.session
 
@@ -345,9 +399,13 @@ class Tables:
                 self._recent.popitem(last=False)
 
     def _write(self, table: Table) -> None:
-        with self._lock, self._file:
-            row = (_row(table), time.time(), table.id)
-            self._file.execute("UPDATE tables SET data = ?, used = ? WHERE id = ?", row)
+        row = (_row(table), time.time(), table.id)
+        with self._lock:
+            if self._is_closed:  # an opponent replied after the end
+                return
+            with self._file:
+                change = "UPDATE tables SET data = ?, used = ? WHERE id = ?"
+                self._file.execute(change, row)
 
     def _make_room(
         self, where: str, value: tuple[Any], most: int, before: float
@@ -389,11 +447,11 @@ def game_named(id: str) -> AnyGame:
 def listed() -> dict[str, dict[str, Any]]:
     """The games that can be played here: facts by id."""
     found = {}
+    missing = arena_envs.missing_games()
     for info in arena_envs.game_infos():
-        try:
-            game = arena_envs.make_game(info.id)
-        except ModuleNotFoundError:  # its extra is not installed
+        if info.id in missing:
             continue
+        game = arena_envs.make_game(info.id)
         found[info.id] = {
             "id": info.id,
             "title": title_of(game) if info.id in GAMES else info.id,
@@ -403,6 +461,15 @@ def listed() -> dict[str, dict[str, Any]]:
             "talk": game.num_actions is None,
         }
     return found
+
+
+def missing_note() -> str:
+    """Which games are left out because their extras are not installed; empty if none is."""
+    missing = arena_envs.missing_games()
+    if not missing:
+        return ""
+    advice = install_advice(",".join(sorted({*missing.values()})))
+    return f"Not installed: {', '.join(missing)}; {advice}"
 
 
 @lru_cache(KEPT)
@@ -424,11 +491,6 @@ def _has_styles(bot: str) -> bool:
     except ValueError:
         return True
     return False
-
-
-@lru_cache(KEPT)
-def _policy(game: str, name: str) -> Policy:
-    return _Shared(make_policy(name))
 
 
 @lru_cache(KEPT)

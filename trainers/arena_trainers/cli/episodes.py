@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from arena_envs.trust import named_only
@@ -62,6 +60,7 @@ from arena_trainers.data.columns import TEST, TRAIN, has_tokens
 from arena_trainers.data.rows import GENERAL
 from arena_trainers.data.selection import described
 from arena_trainers.lm.models import adapter_base, saved_model
+from arena_trainers.terminal import Console
 from arena_wrappers.play import game_of
 from arena_wrappers.records import write_whole
 
@@ -358,7 +357,7 @@ def data(
 def _print_selectors() -> None:
     table = Table("selector", "options", "chooses")
     for name, options, summary in described():
-        table.add_row(name, escape(options), escape(summary))
+        table.add_row(name, options, summary)
     print_tables([table])
 
 
@@ -435,9 +434,7 @@ def _tables(title: str, found: Selection, chat: "Chat | None") -> list[Table]:
     )
     for (game, seat, reason), count in sorted(counts.items()):
         tokens = ["?", "?"] if unknown else [f"{count[n]:,}" for n in ("all", "mask")]
-        kept.add_row(
-            escape(game), str(seat), escape(reason), f"{count['rows']:,}", *tokens
-        )
+        kept.add_row(game, str(seat), reason, f"{count['rows']:,}", *tokens)
     caption = [f"{len(found.rows):,} rows; {found.num_merged:,} equal ones merged"]
     if unknown:
         caption.append("messages without tokens; --model PATH adds them")
@@ -446,7 +443,7 @@ def _tables(title: str, found: Selection, chat: "Chat | None") -> list[Table]:
         return [kept]
     left = Table("why", "number", title=f"{title}: left out")
     for reason, number in sorted(found.dropped.items()):
-        left.add_row(escape(reason), f"{number:,}")
+        left.add_row(reason, f"{number:,}")
     return [kept, left]
 
 

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
@@ -29,6 +27,7 @@ from arena_trainers.cli.options import (
     running,
     usage_errors,
 )
+from arena_trainers.terminal import Console
 
 SKELETONS = Path(__file__).with_name("skeletons")
 
@@ -43,9 +42,7 @@ def list_games(as_json: bool = False) -> None:
         typer.echo(json.dumps(rows, indent=1))
         return
     print_tables([_games_table(rows, Console().is_terminal)])
-    pairs = zip(infos, rows, strict=True)
-    missing = {info.extra for info, row in pairs if row["longest"] is None}
-    if extras := ",".join(sorted(filter(None, missing))):
+    if extras := ",".join(sorted({*arena_envs.missing_games().values()})):
         typer.echo(f"-: not installed; {install_advice(extras)}")
 
 
@@ -318,5 +315,5 @@ def _show(found: Mapping[str, Any], policy: list[dict[str, Any]]) -> None:
         table = Table("seat", "reads", "plays")
         for row in policy:
             played = "\n".join(f"{p:6.1%} {text}" for text, p in row["actions"].items())
-            table.add_row(str(row["seat"]), escape(row["text"]), escape(played))
+            table.add_row(str(row["seat"]), row["text"], played)
         print_tables([table])

@@ -20,8 +20,6 @@ from urllib.parse import quote
 
 import typer
 from rich import box
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from arena_envs import extras
@@ -53,6 +51,7 @@ from arena_trainers.runs import code
 from arena_trainers.runs.checks import preflight
 from arena_trainers.runs.folder import CONFIG, RESULTS, START, with_start
 from arena_trainers.runs.settings import is_loop, load_recipe, read_loop, row_config
+from arena_trainers.terminal import Console, guarded_streams
 from arena_wrappers import NoReplyError
 from arena_wrappers.locks import lock_of, locked
 from arena_wrappers.policies import wrapped
@@ -82,6 +81,7 @@ def arena(show_version: bool = False) -> None:
     os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("VLLM_LOGGING_COLOR", "0")  # streams are guarded
     if show_version:
         typer.echo(version("arena-envs"))
         raise typer.Exit
@@ -403,7 +403,7 @@ def _sweep_table(records: Sequence[Mapping[str, Any]]) -> Table:
             low, high = one[f"{name}_low"], one[f"{name}_high"]
             ends = "" if low is None else f" ({low:z.3f} to {high:z.3f})"
             cells.append(f"{one[name]:z.3f}{ends}")
-        table.add_row(*map(escape, cells))
+        table.add_row(*cells)
     return table
 
 
@@ -431,6 +431,14 @@ def main() -> None:
         wrapped(f"warning: {message}", sys.stderr) + "\n"
     )
     try:
+        with guarded_streams():
+            _run_command()
+    finally:
+        warnings.formatwarning = before  # tests call this function, too
+
+
+def _run_command() -> None:
+    try:
         app()
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("arena_"):
@@ -444,5 +452,3 @@ def main() -> None:
     except BrokenPipeError:  # the reader, such as `head`, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    finally:
-        warnings.formatwarning = before  # tests call this function, too

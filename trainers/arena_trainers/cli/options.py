@@ -17,7 +17,7 @@ from typing import Annotated, Any, get_origin
 
 import typer
 import yaml
-from rich.console import Console, Group
+from rich.console import Group
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -28,6 +28,7 @@ from arena_envs.checks import check_known
 from arena_envs.doors import split
 from arena_trainers.finite import Diverged
 from arena_trainers.matchmaking import is_past
+from arena_trainers.terminal import Console
 from arena_wrappers import NoReplyError, Policy, make_policy
 from arena_wrappers.policies import names_person, wrapped
 from arena_wrappers.prompts import PROMPT_OPTIONS
@@ -177,8 +178,7 @@ def _text(cell: Any) -> str:
 
 
 def _lines(cell: Any) -> list[str]:
-    text = Text.from_markup(cell).plain if isinstance(cell, str) else str(cell)
-    return text.splitlines()
+    return str(cell).splitlines()
 
 
 @contextmanager

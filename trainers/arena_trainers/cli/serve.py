@@ -40,19 +40,23 @@ def mcp(
     against: list[str] | None = None,
     host: str = "127.0.0.1",
     port: int | None = None,
+    seed: int | None = None,
 ) -> None:
     """Serve all games to agents as tools of MCP."""
     with usage_errors():
         extras.require(["mcp"], "mcp")
         from arena_wrappers.adapters.mcp import make_server
 
-        server = make_server(_opponents(against))
+        server = make_server(_opponents(against), seed)
         if port is not None:
             _check_free(host, port)
     if port is None:
         server.run()
     else:
-        server.run("streamable-http", host=host, port=port)
+        import uvicorn
+
+        app = server.streamable_http_app(host=host)
+        uvicorn.run(app, host=host, port=port, log_level="warning", use_colors=False)
 
 
 @as_command
@@ -87,7 +91,7 @@ def openenv(
     typer.echo(f"{game} at http://{host}:{port}, for people at /web; Ctrl-C stops")
     import uvicorn
 
-    uvicorn.run(app, host=host, port=port, log_level="warning")
+    uvicorn.run(app, host=host, port=port, log_level="warning", use_colors=False)
 
 
 def _openenv_app(
@@ -125,7 +129,13 @@ def web(
         extras.require(["starlette", "uvicorn"], "web")
         import uvicorn
 
-        from arena_studio.web import LOOPBACK, Tables, make_app
+        from arena_studio.web import (
+            LOOPBACK,
+            ConnectionLimits,
+            Tables,
+            make_app,
+            protocol_of,
+        )
 
         token = _checked_token(token, is_wanted=host not in LOOPBACK)
         kept = Tables(file, against or [], tables)
@@ -133,7 +143,8 @@ def web(
     named = f"[{host}]" if ":" in host else host
     link = f"http://{named}:{port}/" + (f"#token={token}" if token else "")
     typer.echo(f"play at {link}; games are kept in {file}; Ctrl-C stops")
-    uvicorn.run(app, host=host, port=port, log_level="warning", limit_concurrency=500)
+    how: Any = {"log_level": "warning", "use_colors": False}
+    uvicorn.run(app, host=host, port=port, http=protocol_of(ConnectionLimits()), **how)
     kept.close()
 
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -32,6 +31,7 @@ from transformers import (
     TrainingArguments,
 )
 
+from arena_trainers.terminal import Console
 from arena_trainers.train.metrics import TIMES, Clock
 from arena_wrappers.play import ask, ask_async
 
@@ -85,7 +85,7 @@ def shown_progress(
         look: what is shown.
     """
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),

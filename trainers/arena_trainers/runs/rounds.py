@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import yaml
-from rich.markup import escape
 from rich.table import Table
 
 from arena_envs import make
@@ -458,7 +457,7 @@ def _table(
 ) -> Table:
     table = Table("round", "rows", "score", title=title)
     for name in _values(rounds[0]):
-        table.add_column(escape(name), justify="right", overflow="fold")
+        table.add_column(name, justify="right", overflow="fold")
     for entry in rounds:
         number = "start" if entry["round"] is None else str(entry["round"])
         rows = "" if entry["rows"] is None else f"{entry['rows']:,}"

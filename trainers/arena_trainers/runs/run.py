@@ -19,7 +19,6 @@ from typing import Any, ClassVar
 import torch
 from accelerate import PartialState
 from accelerate.utils import gather_object
-from rich.console import Console
 from transformers import TrainerCallback, TrainerControl, TrainerState
 from transformers.utils.logging import disable_progress_bar
 
@@ -40,6 +39,7 @@ from arena_trainers.runs.results.close import config_text, kept_metrics, step_ze
 from arena_trainers.runs.results.measure import GameMeter
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.runs.watch import MetricsFile, NashConvCallback
+from arena_trainers.terminal import Console
 from arena_wrappers import PromptOptions
 from arena_wrappers.locks import Lock, lock_of
 

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import Any
 
 import torch
-from rich.console import Console
 from transformers import PrinterCallback
 
 from arena_eval import legal_rate
@@ -70,6 +69,7 @@ from arena_trainers.runs.watch import (
     escaped,
     score_metric,
 )
+from arena_trainers.terminal import Console
 from arena_trainers.train.batch import check_reward_models
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from rich.console import Console
 from tokenizers import (
     Regex,
     Tokenizer,
@@ -40,6 +39,7 @@ from arena_trainers.lm.policy import CHECKED, LMPolicy
 from arena_trainers.matchmaking.protocol import SELF
 from arena_trainers.offline.sft import warm_start
 from arena_trainers.runs.settings import JobConfig
+from arena_trainers.terminal import Console
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, checked_entry
 from arena_wrappers import (

@@ -36,7 +36,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from accelerate.utils import gather_object
-from rich.console import Console
 from transformers import TrainerControl, TrainerState
 
 from arena_envs.extras import import_extra
@@ -48,6 +47,7 @@ from arena_studio.report.episodes import title_of
 from arena_trainers.data.rollouts import joined, trees_of, turn_credits
 from arena_trainers.runs.folder import partial
 from arena_trainers.runs.progress import Callback
+from arena_trainers.terminal import Console
 from arena_trainers.train.games import GamePlan, different_games
 from arena_trainers.train.metrics import advantage_by_turn
 from arena_wrappers import (

@@ -20,7 +20,8 @@ from openenv.core.env_server.types import (  # noqa: E402
     State,
 )
 
-from arena_wrappers.play import Seat, SeatSession  # noqa: E402
+from arena_wrappers.play import Opponents, Seat, SeatSession  # noqa: E402
+from arena_wrappers.policies import SharedPolicy  # noqa: E402
 from arena_wrappers.prompts import reply_format_named  # noqa: E402
 
 
@@ -66,8 +67,7 @@ class Served(Environment):  # type: ignore[misc]
     Args:
         game: id of a game.
         seat: the client's seat, `"random"` for one drawn in each episode, or None for all.
-        opponents: with a seat: a policy string, or one per other seat. Each session makes
-            its own policies.
+        opponents: with a seat: a policy or its string, or one per other seat.
         reply_format: see `arena_wrappers.prompts.formats`.
         **params: parameters for `arena_envs.make`.
 
@@ -81,7 +81,7 @@ class Served(Environment):  # type: ignore[misc]
         self,
         game: str,
         seat: Seat | None = None,
-        opponents: str | Sequence[str] = "random",
+        opponents: Opponents = "random",
         reply_format: str = "answer",
         **params: Any,
     ) -> None:
@@ -133,9 +133,27 @@ class Served(Environment):  # type: ignore[misc]
         return [(text, {"text": self._wrap(text)}) for text in legal]
 
 
-def environment_maker(game: str, *arguments: Any, **params: Any) -> Any:
-    """A function that makes a `Served` of these arguments; bad ones raise here."""
-    (make := partial(Served, game, *arguments, **params))()
+MAX_SECONDS = 120.0  # that a call of an opponent waits for those of other sessions
+
+
+def environment_maker(
+    game: str,
+    seat: Seat | None = None,
+    opponents: Opponents = "random",
+    reply_format: str = "answer",
+    **params: Any,
+) -> Any:
+    """A function that makes a `Served` of these arguments; bad ones raise here.
+
+    All sessions share the opponents, so that a model is loaded once.
+    """
+    shared: Any = ()
+    if seat is not None:
+        single = isinstance(opponents, str) or not isinstance(opponents, Sequence)
+        named: Any = [opponents] if single else opponents
+        shared = [SharedPolicy(one, MAX_SECONDS) for one in named]
+        shared = shared[0] if single else shared
+    (make := partial(Served, game, seat, shared, reply_format, **params))()
     return make
 
 

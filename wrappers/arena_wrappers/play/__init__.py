@@ -1,5 +1,6 @@
 """Play: environments for prompts and replies, episodes, turn trees and replay."""
 
+from arena_wrappers.play.lobby import Lobby as Lobby
 from arena_wrappers.play.play import Branching as Branching
 from arena_wrappers.play.play import EnvCache as EnvCache
 from arena_wrappers.play.play import EnvCaches as EnvCaches

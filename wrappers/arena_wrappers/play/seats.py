@@ -530,6 +530,8 @@ class SeatSession:
             episode, `info["credit"]` has those of the session's turns.
         timeout: seconds that a reply of an opponent may take; None for no limit.
         name: name of the session in records.
+        asks: whether the session asks the opponents. Else the caller does: `request` has what
+            the seat to move is asked, whoever plays it, and `step` takes its reply.
         **params: parameters for `arena_envs.make`; with rules, arguments of `GameEnv`.
 
     Attributes:
@@ -551,8 +553,10 @@ class SeatSession:
         credit: Callable[[Episode], Sequence[Any]] | None = None,
         timeout: float | None = None,
         name: str = "session",
+        asks: bool = True,
         **params: Any,
     ) -> None:
+        self._asks = asks
         self._make = _maker(game, prompt, params)
         env: Any = self._make().unwrapped
         self.game: AnyGame = env.game
@@ -658,12 +662,18 @@ class SeatSession:
             for seat in self._seats:
                 rewards[self.agents[seat]] = float(paid[seat] - before[seat])
         agent = self.agents[mover]
-        rewards[agent] += penalty
+        if agent in rewards:
+            rewards[agent] += penalty
         info["invalid"] = invalid
         if self.done:
             info |= self._ending(live)
             self._ended = True
-        return shown, rewards[agent], self.done, info
+        return shown, rewards.get(agent, 0.0), self.done, info
+
+    def request(self) -> tuple[Policy | None, TurnRequest]:
+        """The policy of the seat to move, and what it is asked; None for the session's seats."""
+        live = self._running()
+        return None if self._is_own(live) else live.policy, live.pending
 
     def read(self, reply: str) -> Any | InvalidReply:
         """The action that a reply of the seat to move names; plays nothing."""
@@ -823,14 +833,14 @@ class SeatSession:
     def _go_on(self, live: LiveEpisode) -> list[Message]:
         """Lets the opponents play; the prompt of the session's next turn."""
         try:
-            while not (done := live.is_over) and not self._is_own(live):
+            while not live.is_over and self._asks and not self._is_own(live):
                 (reply,) = ask(live.policy, [live.request()], self._timeout, "raise")
                 live.take(reply)
         except BaseException:
             self._ended = True  # lost
             raise
-        self.done = done
-        if done:
+        self.done = live.is_over
+        if self.done:
             return self.prompt(self.seat)
         self.seat = live.seat
         return list(live.request().messages)

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TextIO
 from arena_envs.bots import Bot, bots, make_bot
 from arena_envs.doors import Door, expression
 from arena_envs.game import AnyGame
-from arena_envs.hostile import break_markup
+from arena_envs.hostile import break_markup, printable
 from arena_envs.trust import require_operator
 from arena_wrappers.prompts import (
     DATE,
@@ -419,7 +419,8 @@ _ONE_LINE = (  # the rules want a line break before the action, which ends what 
 
 
 def wrapped(text: str, stream: TextIO) -> str:
-    """The text, with long lines wrapped at words if the stream is a terminal."""
+    """The text, printable, with long lines wrapped at words if the stream is a terminal."""
+    text = printable(text)
     if not stream.isatty():
         return text
     width = shutil.get_terminal_size().columns

@@ -14,7 +14,6 @@ from typing import Any
 
 import yaml
 from rich import box
-from rich.markup import escape
 from rich.table import Table
 from transformers import TrainingArguments
 
@@ -83,8 +82,8 @@ def outcome_tables(found: GameOutcome) -> list[Table]:
 
 def _drawn(found: TextTable) -> Table:
     """A table of the report for a terminal, without `SHARES`."""
-    caption = escape("\n".join(found.notes)) or None
-    table = Table(title=escape(found.title), caption=caption, **NARROW)
+    caption = "\n".join(found.notes) or None
+    table = Table(title=found.title, caption=caption, **NARROW)
     columns = zip(found.heads, zip(*found.rows, strict=True), strict=True)
     shown = {head: cells for head, cells in columns if head not in SHARES}
     for head in shown:
@@ -92,7 +91,7 @@ def _drawn(found: TextTable) -> Table:
         justify: Any = "left" if is_name or is_text else "right"
         table.add_column(head, justify=justify, no_wrap=not is_name)
     for cells in zip(*shown.values(), strict=True):
-        table.add_row(*(escape(str(cell)) for cell in cells))
+        table.add_row(*(str(cell) for cell in cells))
     return table
 
 
@@ -110,7 +109,7 @@ def comparison_table(found: Comparison) -> Table:
             "the policy is one."
         )
     table = Table(
-        title=escape(f"{found.game}: {what} of the trained policy and an equilibrium"),
+        title=f"{found.game}: {what} of the trained policy and an equilibrium",
         caption=caption,
         box=box.SIMPLE_HEAD,
     )
@@ -123,9 +122,9 @@ def comparison_table(found: Comparison) -> Table:
     for decision in found.decisions:
         chances = list(_chances(decision, bool(pair)))
         for number, (action, own, other) in enumerate(chances):
-            first = (str(decision.seat), escape(decision.text))
+            first = (str(decision.seat), decision.text)
             cells = ("", "") if number else first
-            named = () if pair else (escape(action),)
+            named = () if pair else (action,)
             numbers = f"{own:.3f}", "-" if other is None else f"{other:.3f}"
             table.add_row(*cells, *named, *numbers)
     return table

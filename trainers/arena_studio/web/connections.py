@@ -1,0 +1,114 @@
+"""Connections of browsers: how many an address may have, and how long they may be silent."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from arena_envs.extras import import_extra
+
+
+@dataclass(frozen=True)
+class ConnectionLimits:
+    """What connections may do. A proxy counts as one address.
+
+    Attributes:
+        max_by_address: connections of an address. One more closes its longest silent one, or is
+            refused if none is silent.
+        max_connections: of all addresses, likewise.
+        max_silence: seconds without a whole request.
+        max_request: seconds from a request to the end of its answer.
+    """
+
+    max_by_address: int = 64
+    max_connections: int = 500
+    max_silence: float = 10.0
+    max_request: float = 300.0
+
+
+class Connections:
+    """The open connections, those first that have been silent, or busy, for longest."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        self._open: dict[Any, None] = {}
+
+    def enter(self, connection: Any) -> None:
+        """Adds a connection, and closes one if that is too many."""
+        self._open[connection] = None
+        own = [one for one in self._open if one.address == connection.address]
+        if len(own) > self.limits.max_by_address:
+            self._close_one(own)
+        elif len(self._open) > self.limits.max_connections:
+            self._close_one([*self._open])
+
+    def leave(self, connection: Any) -> None:
+        """Forgets a connection; it may be gone already."""
+        self._open.pop(connection, None)
+
+    def rest(self, connection: Any) -> None:
+        """Puts a connection last, whose request is answered."""
+        if connection in self._open:
+            self._open[connection] = self._open.pop(connection)
+
+    def _close_one(self, connections: list[Any]) -> None:
+        *before, newest = connections
+        silent = (one for one in before if not one.is_busy)
+        closed = next(silent, newest)
+        self.leave(closed)
+        closed.transport.abort()
+
+
+class Limited:
+    """What `protocol_of` puts before uvicorn's connection.
+
+    Attributes:
+        all_connections: of the server.
+        address: where it comes from.
+    """
+
+    all_connections: Connections
+    address: str
+    client: Any
+    cycle: Any
+    loop: Any
+    transport: Any
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)  # type: ignore[misc]  # uvicorn's
+        self.address = self.client[0] if self.client else ""
+        self._since = time.monotonic()
+        self._watch()
+        self.all_connections.enter(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timer.cancel()
+        self.all_connections.leave(self)
+        super().connection_lost(exc)  # type: ignore[misc]
+
+    def on_response_complete(self) -> None:
+        self._since = time.monotonic()
+        self.all_connections.rest(self)
+        super().on_response_complete()  # type: ignore[misc]
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request has come that is not answered yet."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _watch(self) -> None:
+        """Closes the connection after its time; looks again until then."""
+        limits = self.all_connections.limits
+        limit = limits.max_request if self.is_busy else limits.max_silence
+        left = max(self._since + limit - time.monotonic(), 0.0)
+        self._timer: Any = self.loop.call_later(
+            min(left, limits.max_silence), self._watch
+        )
+        if not left:
+            self.transport.abort()
+
+
+def protocol_of(limits: ConnectionLimits) -> Any:
+    """The class of uvicorn's connections that keeps these limits: its argument `http`."""
+    protocol = import_extra("uvicorn.protocols.http.h11_impl", "web").H11Protocol
+    shared = {"all_connections": Connections(limits)}
+    return type("LimitedConnection", (Limited, protocol), shared)
