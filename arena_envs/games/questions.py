@@ -58,6 +58,7 @@ from arena_envs.game import (
     over_text,
     param,
 )
+from arena_envs.games.kits import verifiers
 from arena_envs.games.kits.answers import (
     LETTERS,
     answer_line,
@@ -70,7 +71,6 @@ from arena_envs.games.kits.answers import (
     plain_text,
     quantity_of,
 )
-from arena_envs.games.kits.verifiers import math_verify_score, reasoning_gym_score
 from arena_envs.hostile import break_markup, quoted
 from arena_envs.scenes.shapes import Shapes, Table, cells, talk_of
 from arena_envs.talk import Utterance
@@ -147,22 +147,22 @@ def plain(task: Task, answer: str) -> str:
 def score(task: Task, answer: str) -> float:
     """How right an answer is: 1 or 0, and from 0 to 1 where a generator grades."""
     if task.entry:
-        return reasoning_gym_score(task.scoring, task.entry, answer)
+        return verifiers.reasoning_gym_score(task.scoring, task.entry, answer)
     if not answer.strip():
         return 0.0
-    if task.scoring == "numeric" and (right := quantity_of(task.answer)):
+    if task.scoring == "numeric" and (quantity := quantity_of(task.answer)):
         number = quantity_of(answer, True)
-        return float(number is not None and is_equal_number(right, number))
+        return float(number is not None and is_equal_number(quantity, number))
     if task.scoring == "choice":
-        right = task.answer
-        if right not in (*LETTERS[: len(task.choices)],):
-            right = letter_of(task.choices, right, texts_first=True) or ""
-        return float(letter_of(task.choices, answer) == right)
+        letter = task.answer
+        if letter not in tuple(LETTERS[: len(task.choices)]):
+            letter = letter_of(task.choices, letter, texts_first=True) or ""
+        return float(letter_of(task.choices, answer) == letter)
     right = {plain_text(task.answer), plain_text(answer_line(task.answer))}
     if plain_text(answer) in right or plain_text(first_sentence(answer)) in right:
         return 1.0
     if task.scoring == "math_verify":
-        return math_verify_score(task.answer, answer)
+        return verifiers.math_verify_score(task.answer, answer)
     return 0.0
 
 
@@ -255,7 +255,7 @@ def _task_of(given: dict[str, Any], scoring: str | None) -> Task:
         answer = str(row["correct answer"])
         listed = [answer, *(str(row[f"incorrect answer {n}"]) for n in (1, 2, 3))]
         random.Random(question).shuffle(listed)
-    choices = [str(each) for each in listed]
+    choices: Sequence[str] = [str(each) for each in listed]
     if choices:
         choices, answer = _choices_and_letter(choices, answer, listed)
     elif answer is None:  # MATH

@@ -172,13 +172,13 @@ WORDS = (
 )
 UNSEEN = "\n \r\n \t \u2028 \x85 \x1c \u00a0 \ufeff \u212a \u0130 \ufb01 \ud83d \ude00"
 ODD = (*WORDS.split(" "), *UNSEEN.split(" "))  # of which odd texts are made
-AROUND = (  # {text} is that of an action, {move} its first word
+AROUND = (  # noqa: SIM905 # {text} is that of an action, {move} its first word
     "{move}|{move}:|{move}: is|{move} is|{move}: .|{move}: {move}|{move} {text}|{move}: {text}"
     "|{text}: {text}|{text}\n{text}|{text}. {text}|{text}:|{text}: :|**{text}**|{text}!"
     '|"{text}"|Hello:: {text}|Hello!!{text}|Hello\n\n{text}\n\n|{text}: Hello\n{text}'
     "|Hello\u2028there\n{text}|a\r\nb\x1cc\n{text}|{text}\u00a0|\ud83d\n{text}"
     "|\ud83d\ude00: {text}|{text}: \x00|{move} =\n{text}|{text} is {move}"
-).split("|")  # noqa: SIM905 # a list has one a line
+).split("|")
 
 
 def check_read_back(sample: Sample) -> None:

@@ -18,7 +18,6 @@ import pytest
 from arena_envs import CHANCE, TERMINAL, IllegalAction, make_game
 from arena_envs.game import sample_chance
 from arena_envs.games import questions
-from arena_envs.games.kits import verifiers
 from arena_envs.games.questions import Questions, Task, number_of, sources
 from arena_envs.talk import Utterance
 from arena_envs.testing import BrokenPromise, check_game
@@ -432,7 +431,7 @@ class TestSources:
     def test_math_verify_works_in_threads_and_survives_its_end(self) -> None:
         pytest.importorskip("math_verify")
         task = Task("", "7", "math_verify")
-        verifiers._worker("math_verify", os.getpid()).kill()
+        questions.verifiers._worker("math_verify", os.getpid()).kill()
         with ThreadPoolExecutor(2) as pool:
             [*pool.map(partial(questions.score, task), ["1", "2"])]
             assert [*pool.map(partial(questions.score, task), ["7", "8"])] == [1, 0]

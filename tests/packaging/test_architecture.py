@@ -196,7 +196,10 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
 
 
 PLUGINS = {"arena_envs/games", "arena_trainers/credit/estimators"}
-MOST = {"arena_trainers/train": (12, 6)}  # files and floors; (10, 6) for other folders
+MOST = {  # files and floors; (10, 6) for other folders
+    "arena_envs/games/kits": (12, 6),
+    "arena_trainers/train": (12, 6),
+}
 
 
 def floors(graph: dict[str, set[str]], folder: str) -> int:

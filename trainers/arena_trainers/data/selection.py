@@ -19,8 +19,11 @@ from arena_trainers.data.rows import (
     content_of,
     draw,
     games_of,
+    rules_key,
 )
 from arena_wrappers import Episode, without_lost
+from arena_wrappers.play import readable
+from arena_wrappers.records import is_unreadable
 
 Chosen = Iterable[AnyRow | Dropped]
 _OURS = ("episodes", "seed")  # arguments of a selector that are no options
@@ -98,11 +101,14 @@ def select(
     """
     check_int("seed", seed, 0, 2**63)
     want_episodes(episodes)
-    games_of(episodes)  # raises at an unknown one
+    games = games_of(episodes)  # raises at an unknown one
+    episodes = [readable(one, games[rules_key(one)]) for one in episodes]
     played = without_lost(episodes)
     rows: dict[tuple[Any, ...], list[AnyRow]] = {}
     dropped: Counter[str] = Counter()
-    if num_lost := _num_lost(episodes):
+    for one in filter(is_unreadable, episodes):
+        dropped[f"the episode of seed {one.seed} is lost: {one.lost:.300}"] += 1
+    if num_lost := _num_lost([one for one in episodes if not is_unreadable(one)]):
         dropped["the episode is lost"] = num_lost
     for entry in run_selector(name, played, seed, options):
         if isinstance(entry, Row):
