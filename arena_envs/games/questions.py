@@ -18,8 +18,8 @@ the one that counted: the answer that most of the seats that count gave last; am
 
 [docs/questions.md](../questions.md) lists the protocols, the sources, the fields of files, and how to write a protocol.
 
-A reply ends with "answer" and the answer; words before it are the message. Without the word "answer", a
-`\boxed{...}` or the last line is the answer. The legal actions are a finite core, the same for every question: the
+A reply ends with "answer" and the answer; words before it are the message. "42 is the answer.", `#### 42` and
+`\boxed{42}` are read, too, and else the last line is the answer. The legal actions are a finite core, the same for every question: the
 most common answers to the questions of the train split, with every letter of their choices, and "answer unknown",
 which a bad reply becomes.
 
