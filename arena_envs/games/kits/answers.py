@@ -496,9 +496,9 @@ def letter_of(
         return bare[0].upper()
     for each in (answer, first_sentence(answer), text, core):
         for reading in (plain_text, _plain_without_latex):
-            named = _letter_by_text(choices, each, reading)
-            if named is not None:
-                return named or None
+            letter = _letter_by_text(choices, each, reading)
+            if letter is not None:
+                return letter or None
     for each in dict.fromkeys((text, core)):
         if each and (letter := _letter_by_label(choices, letters, each, strict)):
             is_led = each is core and core != text
@@ -528,19 +528,19 @@ def _letter_by_label(
     place = _LABELLED.match(answer)
     if place is None or (letter := place["letter"].upper()) not in letters:
         return None
-    said = place["text"].strip(" .")
-    if not said:
+    words = place["text"].strip(" .")
+    if not words:
         return letter
     is_marked = place["mark"].strip() or place["open"]
-    if not is_marked and not re.match(r"(?:because|since)\b", said):
+    if not is_marked and not re.match(r"(?:because|since)\b", words):
         return None
-    named = _letter_by_text(choices, said, plain_text)
-    if named is not None:
-        return letter if named == letter else None
+    letter_of_text = _letter_by_text(choices, words, plain_text)
+    if letter_of_text is not None:
+        return letter if letter_of_text == letter else None
     if strict:
         return None
     choice = choices[letters.index(letter)]
-    reason = said[len(choice) :] if fold(said).startswith(fold(choice)) else said
+    reason = words[len(choice) :] if fold(words).startswith(fold(choice)) else words
     return None if _names_choice(choices, letters, letter, reason) else letter
 
 

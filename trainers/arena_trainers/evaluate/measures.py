@@ -629,10 +629,10 @@ def _distribution(reply: str, answers: Sequence[str]) -> dict[str, float] | None
         if len(chances) == 1 < len(answers):
             return _with_others(*chances.popitem(), answers)
         return {name: chances.get(name, 0.0) / total for name in answers}
-    named = [name for name in answers if re.search(_place(name), text)]
-    if len(named) != 1 or chances or _DENIED.search(text):
+    names = [name for name in answers if re.search(_place(name), text)]
+    if len(names) != 1 or chances or _DENIED.search(text):
         return None
-    return {name: float(name in named) for name in answers}
+    return {name: float(name in names) for name in answers}
 
 
 def _place(name: str) -> str:
@@ -656,13 +656,13 @@ def _chances(text: str, answers: Sequence[str]) -> dict[str, float]:
     return next(filter(None, readings), {})
 
 
-def _chance(found: re.Match[str]) -> float:
-    top, under = found["top"] or found["over"], found["under"] or found["below"]
+def _chance(match: re.Match[str]) -> float:
+    top, under = match["top"] or match["over"], match["under"] or match["below"]
     if top is not None:
         value = int(top) / int(under) if int(under) else 0.0
     else:
-        value = float(found["number"]) * 10.0 ** int(found["power"] or 0)
-    return value / 100 if found["percent"] else value
+        value = float(match["number"]) * 10.0 ** int(match["power"] or 0)
+    return value / 100 if match["percent"] else value
 
 
 def _with_others(name: str, chance: float, answers: Sequence[str]) -> dict[str, float]:

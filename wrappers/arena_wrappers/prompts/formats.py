@@ -547,7 +547,7 @@ def _named_fields(text: str, has_words: bool) -> list[str]:
     if text[:1] in ("'", '"') and ":" in text:  # \boxed{...} takes the braces
         text = f"{{{text}}}"
     answers: list[str] = []
-    starts = (found.start() for found in re.finditer("{", text))
+    starts = (brace.start() for brace in re.finditer("{", text))
     end = 0
     for start in islice(starts, MAX_OBJECTS):
         if start < end:
@@ -585,8 +585,8 @@ def _answers_in(pairs: Any, has_words: bool) -> list[str]:
     if not isinstance(pairs, _Pairs):
         return []
     fields = [(re.sub(r"[\W_]", "", str(key)).lower(), value) for key, value in pairs]
-    said = (value for key, value in fields if key in MESSAGE_FIELDS and value)
-    words = "\n".join(map(str, said)) if has_words else ""
+    messages = (value for key, value in fields if key in MESSAGE_FIELDS and value)
+    words = "\n".join(map(str, messages)) if has_words else ""
     answers = []
     for key, value in fields:
         if key not in CALL_FIELDS and not ACTION_FIELDS.fullmatch(key):
