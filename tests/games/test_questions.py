@@ -436,6 +436,25 @@ class TestSources:
             [*pool.map(partial(questions.score, task), ["1", "2"])]
             assert [*pool.map(partial(questions.score, task), ["7", "8"])] == [1, 0]
 
+    def test_a_term_that_takes_too_long_scores_0_and_the_next_is_read(self) -> None:
+        pytest.importorskip("math_verify")
+        task = Task("", "7", "math_verify")
+        assert questions.score(task, "9^{9^{9^9}}") == 0
+        assert questions.score(task, "14/2") == 1
+
+    def test_an_answer_that_is_evaluated_writes_no_file(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """reasoning-gym evaluates answers to this generator, and nothing in them is harmless."""
+        pytest.importorskip("reasoning_gym")
+        source = sources.make("reasoning:string_insertion(num=2)")
+        task = source.tasks("train")[0]
+        monkeypatch.setattr(questions.verifiers, "_CODE", re.compile("(?!)"))
+        for code in ("[open({!r}, 'w')]", "[__import__('os').mkdir({!r})]"):
+            assert source.score(task, code.format(str(tmp_path / "a"))) == 0
+        assert not [*tmp_path.iterdir()]
+        assert source.score(task, task.answer) == 1
+
     def test_the_check_of_a_game_finds_right_answers_that_do_not_score_1(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
