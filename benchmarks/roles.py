@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from rich.console import Console
+from arena_trainers.terminal import Console
 from transformers import AutoTokenizer
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer

@@ -21,7 +21,7 @@ from typing import Any
 from unittest import mock
 
 import torch
-from rich.console import Console
+from arena_trainers.terminal import Console
 from rich.table import Table
 from transformers import PrinterCallback, TrainerCallback
 

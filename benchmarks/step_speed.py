@@ -140,7 +140,7 @@ def train(turns: int, steps: int, model: Path) -> None:
 
 def start(folder: Path) -> None:
     """Makes the model that both begin with."""
-    from rich.console import Console
+    from arena_trainers.terminal import Console
 
     from arena_trainers.lm import LMPolicy
     from arena_trainers.runs.settings import build_configs, load_recipe

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
+from arena_trainers.terminal import Console
 
 from arena_envs import make_game
 from arena_envs.extras import import_extra

@@ -198,7 +198,8 @@ def records() -> list[Any]:
 
 
 def of_episodes(folder: Path) -> None:
-    from arena_trainers.data import read_rollouts, select
+    from arena_eval.rollouts import read_rollouts
+    from arena_trainers.data import select
 
     file = json_lines(folder / "episodes.jsonl", *records())
     for options in ((), ("--html", folder / "a.html"), ("--svg", folder / "a.svg")):

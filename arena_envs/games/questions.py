@@ -18,8 +18,8 @@ the one that counted: the answer that most of the seats that count gave last; am
 
 [docs/questions.md](../questions.md) lists the protocols, the sources, the fields of files, and how to write a protocol.
 
-A reply ends with "answer" and the answer; words before it are the message. Without the word "answer", a
-`\boxed{...}` or the last line is the answer. The legal actions are a finite core, the same for every question: the
+A reply ends with "answer" and the answer; words before it are the message. "42 is the answer.", `#### 42` and
+`\boxed{42}` are read, too, and else the last line is the answer. The legal actions are a finite core, the same for every question: the
 most common answers to the questions of the train split, with every letter of their choices, and "answer unknown",
 which a bad reply becomes.
 
@@ -27,22 +27,17 @@ Measure of an episode: `right`, the score of the answer that counted.
 """
 
 import json
-import os
 import random
 import re
-import sys
 import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from importlib import resources
 from importlib.util import find_spec, module_from_spec
 from itertools import product
 from pathlib import Path
-from subprocess import DEVNULL, PIPE, Popen
-from threading import Lock, Timer
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from arena_envs import talk
@@ -63,21 +58,33 @@ from arena_envs.game import (
     over_text,
     param,
 )
+from arena_envs.games.kits import verifiers
+from arena_envs.games.kits.answers import (
+    LETTERS,
+    answer_line,
+    answer_of,
+    boxed,
+    first_sentence,
+    is_equal_number,
+    letter_of,
+    number_of,
+    plain_text,
+    quantity_of,
+)
 from arena_envs.hostile import break_markup, quoted
 from arena_envs.scenes.shapes import Shapes, Table, cells, talk_of
 from arena_envs.talk import Utterance
 from arena_envs.trust import require_operator
 
 SCORING = ("exact", "numeric", "choice", "math_verify")
-LETTERS = "ABCDEFGHIJ"
 MAX_TASKS = 10_000  # of `arithmetic`
 MAX_QUESTION = 4000  # characters, all questions that are drawn together
 MAX_ANSWER = 400
 MAX_TEXT = 20_000  # characters of a reply
 MAX_HISTORY = 10_000  # of earlier turns that are shown
 MAX_CORE = 32  # answers of the finite core
-MAX_SECONDS = 15  # of math-verify for an answer
 MAX_DRAWS = 50  # states that `resample` tries
+MAX_READINGS = 5  # of a reply, until its text is read as itself
 UNKNOWN = Utterance("answer", ("unknown",))
 HOW = {  # what a move does, and how it is written
     "answer": ("answer", '"answer" and your answer, such as "answer 42"'),
@@ -97,11 +104,6 @@ PAID = {
     "own": "how right your own last answer is",
     "split": "1 if half of the others' last answers are right, 0 if all or none are",
 }
-_OTHER = r"[^-\d+*^=<>()/_|]*"  # around the number of an answer: no other, no formula
-_NUMBER = re.compile(
-    rf"{_OTHER}(?<!\w)([-+]?\d{{1,40}}(?:\.\d{{1,40}}|/\d{{1,40}})?)(?!\w){_OTHER}"
-)
-_ANSWER = re.compile(r"(?<!\w)answer(?!\w)(?:\s+is(?!\w))?[\s:=*]*", re.IGNORECASE)
 _JUDGED = re.compile(r"\A\W*(accept|revise)\b|^\W*(accept|revise)\W*\Z", re.I | re.M)
 _CHOICE = re.compile(r"(?<![\w.-])[1-9](?!\w|\.\d)", re.ASCII)
 _SHOWN = re.compile(r"[!-+\--;=?-Z\\^-z|~]+(?: [!-+\--;=?-Z\\^-z|~]+)*")  # no <>[]{},
@@ -134,92 +136,35 @@ class TaskSource(Protocol):
         """How right an answer is, from 0 to 1; no text raises."""
 
 
-def number_of(text: str) -> Fraction | None:
-    r"""The only number of a text, exactly; None if there is none, or several.
-
-    >>> number_of("$1,250.50"), number_of(r"\boxed{\frac{1}{2}} cups"), number_of("3 or 4")
-    (Fraction(2501, 2), Fraction(1, 2), None)
-    """
-    text = re.sub(r"\\d?frac\{(-?\d+)\}\{(\d+)\}", r"\1/\2", boxed(text) or text)
-    found = _NUMBER.fullmatch(re.sub(r"(?<=\d),(?=\d{3})|[$%\\{}]", "", text.strip()))
-    is_number = found and not re.fullmatch(r".*/0+", found[1])
-    return Fraction(found[1]) if found and is_number else None
-
-
-def boxed(text: str) -> str:
-    r"""What the last `\boxed{...}` of a text holds; empty without one."""
-    _, mark, rest = text.rpartition("\\boxed{")
-    return (mark and talk.to_closing_brace(rest)) or ""
-
-
 def plain(task: Task, answer: str) -> str:
     """An answer as it is compared with others: a number, a letter or folded text."""
-    if task.scoring == "numeric" and (number := number_of(answer)) is not None:
-        return str(number)
-    text = fold(boxed(answer) or answer).strip(" .$*_`\"'")
-    if task.scoring != "choice":
-        return text
-    if letter := re.fullmatch(r"\(?([a-j])\)?(?:[.):].*)?", text, re.DOTALL):
-        return letter[1].upper()
-    same = [n for n, choice in enumerate(task.choices) if fold(choice) == text]
-    return LETTERS[same[0]] if same else text
+    if task.scoring == "numeric" and (quantity := quantity_of(answer, True)):
+        return str(quantity.value)
+    if task.scoring == "choice" and (letter := letter_of(task.choices, answer)):
+        return letter
+    return plain_text(answer)
 
 
 def score(task: Task, answer: str) -> float:
     """How right an answer is: 1 or 0, and from 0 to 1 where a generator grades."""
     if task.entry:
-        return _graded(task, answer)
-    if task.scoring == "math_verify":
-        return _verified(task.answer, answer)
-    return float(plain(task, answer) == plain(task, task.answer))
-
-
-_lock = Lock()
-_VERIFY = """
-import json, sys
-from math_verify import parse, verify
-for line in sys.stdin:
-    right, given = (parse(f"${text}$") for text in json.loads(line))
-    print(int(verify(right, given)), flush=True)
-"""
-
-
-@lru_cache(1)
-def _verifier(pid: int) -> Any:
-    """A process of its own: math-verify sets alarms, which no other thread than the main one may."""
-    import_extra("math_verify", "questions")
-    command = [sys.executable, "-c", _VERIFY]
-    return Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, text=True)
-
-
-@lru_cache(1024)
-def _verified(right: str, answer: str) -> float:
-    """The score of math-verify; 0 where it fails or takes too long, as for 9^{9^{9^9}}."""
-    with _lock:
-        process = _verifier(os.getpid())
-        late = Timer(MAX_SECONDS, process.kill)
-        late.start()
-        try:
-            print(json.dumps([right, answer]), file=process.stdin, flush=True)
-            said = process.stdout.readline()
-        except OSError:  # it was killed
-            said = ""
-        late.cancel()
-        if not said:
-            process.kill()
-            process.communicate()
-            _verifier.cache_clear()
-    return float(said.strip() == "1")
-
-
-def _graded(task: Task, answer: str) -> float:
-    score_of = import_extra("reasoning_gym", "questions").get_score_answer_fn(
-        task.scoring
-    )
-    try:
-        return float(min(max(score_of(answer, task.entry), 0), 1))
-    except Exception:  # a stranger's verifier reads a hostile text
+        return verifiers.reasoning_gym_score(task.scoring, task.entry, answer)
+    if not answer.strip():
         return 0.0
+    if task.scoring == "numeric" and (quantity := quantity_of(task.answer)):
+        number = quantity_of(answer, True)
+        return float(number is not None and is_equal_number(quantity, number))
+    if task.scoring == "choice":
+        letter = task.answer
+        if letter not in tuple(LETTERS[: len(task.choices)]):
+            letter = letter_of(task.choices, letter, texts_first=True) or ""
+        return float(letter_of(task.choices, answer) == letter)
+    right = {plain_text(task.answer), plain_text(answer_line(task.answer))}
+    if plain_text(answer) in right or plain_text(first_sentence(answer)) in right:
+        return 1.0
+    if task.scoring == "math_verify":
+        return verifiers.math_verify_score(task.answer, answer)
+    return 0.0
 
 
 @dataclass(frozen=True)
@@ -306,14 +251,14 @@ def _task_of(given: dict[str, Any], scoring: str | None) -> Task:
     row = {str(key).lower(): value for key, value in given.items()}
     question = str(row.get("question") or row.get("problem") or "").strip()
     answer = row.get("answer", row.get("correct"))
-    choices = [str(each) for each in row.get("choices") or row.get("options") or ()]
+    listed = list(row.get("choices") or row.get("options") or ())
     if "correct answer" in row:  # GPQA
-        answer = row["correct answer"]
-        choices = [answer, *(row[f"incorrect answer {n}"] for n in (1, 2, 3))]
-        random.Random(question).shuffle(choices)
-    choices = [re.sub(r"^[A-J]\)\s*", "", choice) for choice in choices]  # AQUA
+        answer = str(row["correct answer"])
+        listed = [answer, *(str(row[f"incorrect answer {n}"]) for n in (1, 2, 3))]
+        random.Random(question).shuffle(listed)
+    choices: Sequence[str] = [str(each) for each in listed]
     if choices:
-        answer = _letter(answer, choices)
+        choices, answer = _choices_and_letter(choices, answer, listed)
     elif answer is None:  # MATH
         answer = boxed(str(row.get("solution")))
     answer = str(answer).rpartition("####")[2].strip()  # GSM8K
@@ -322,21 +267,40 @@ def _task_of(given: dict[str, Any], scoring: str | None) -> Task:
             "want a question or problem, and an answer or a solution with \\boxed{...}, got the "
             f"fields {', '.join(given)}; name them so"
         )
-    usual = "exact" if number_of(answer) is None else "numeric"
+    is_number = number_of(answer) is not None and re.search(r"\d", answer)
+    is_title = re.search(r"\b[A-Z][a-z]", answer)  # as in 12 Angry Men
+    usual = "numeric" if is_number and not is_title else "exact"
     scoring = scoring or ("choice" if choices else usual)
     return Task(question, answer, scoring, tuple(choices))
 
 
-def _letter(answer: Any, choices: list[str]) -> str:
-    """The letter of the right choice, which is given as its place, letter or text."""
-    task = Task("", "", "choice", tuple(choices))
-    letter = LETTERS[answer] if answer in range(10) else plain(task, str(answer))
-    if letter not in tuple(LETTERS[: len(choices)]):
+def _choices_and_letter(
+    choices: Sequence[str], answer: Any, listed: Sequence[Any]
+) -> tuple[Sequence[str], str]:
+    """The texts of the choices without their letters, and the letter of the right one.
+
+    Args:
+        choices: as texts.
+        answer: the right one: its place from 0, its letter or its text.
+        listed: the choices as the file has them.
+    """
+    marks = [re.match(r"\(?([A-J])\)\s*(?=\S)", choice) for choice in choices]
+    is_lettered = [m and m[1] for m in marks] == [*LETTERS[: len(choices)]]
+    if is_lettered:  # AQUA
+        choices = [c[m.end() :] for c, m in zip(choices, marks, strict=True) if m]
+    letters: set[str | None] = set()
+    if type(answer) is int and answer in range(min(len(choices), len(LETTERS))):
+        letters.add(LETTERS[answer])
+    if type(answer) is not int or answer in [n for n in listed if type(n) is int]:
+        text = "" if answer is None else str(answer)
+        letters.add(letter_of(choices, text, texts_first=not is_lettered, strict=True))
+    (letter,) = letters if len(letters) == 1 else (None,)
+    if letter is None or len(choices) > len(LETTERS):
         raise ValueError(
-            "want an answer that is the place from 0, the letter or the text of one of "
-            f"{len(choices)} choices, 10 at most, got {answer!r:.80}; correct it"
+            "want an answer that is the place from 0, the letter or the text of exactly one of "
+            f"{len(choices)} choices, {len(LETTERS)} at most, got {answer!r:.80}; correct it"
         )
-    return letter
+    return choices, letter
 
 
 def reasoning(name: str, num: int = 500, seed: int = 0, **options: Any) -> TaskList:
@@ -399,7 +363,12 @@ def mmlu_dev(subject: str | None = None) -> TaskList:
         for one in samples:
             question, *choices = re.split(r"\s+\([A-J]\) ", one["question"])
             told = re.search(r"answer is (\([A-J]\))\W*\Z", one["target"])
-            answer = _letter(told and told[1], choices)
+            answer = told[1].strip("()") if told else ""
+            if answer not in tuple(LETTERS[: len(choices)]):
+                raise ValueError(
+                    f"want a target of {file.name} of lm-eval that ends with the letter of one of "
+                    f"{len(choices)} choices, got {one['target']!r:.80}; install another version"
+                )
             tasks.append(Task(question, answer, "choice", tuple(choices)))
     return TaskList(tuple(tasks))
 
@@ -697,14 +666,27 @@ class Questions(BaseGame[State, Action]):
         return f"{move}: {message}" if message else silent
 
     def parse(self, state: State, text: str) -> Utterance:
-        if not (legal := self.legal_actions(state)):
+        if self.current_player(state) < 0:
             raise IllegalAction("nobody is to move")
         if len(text) > MAX_TEXT:
             raise IllegalAction(f"want at most {MAX_TEXT} characters, got {len(text)}")
+        said = self._parsed(state, text)
+        for _ in range(MAX_READINGS):  # a record has to be read as what was played
+            again = self._parsed(state, self.action_text(state, said))
+            if again == said:
+                return said
+            said = again
+        raise IllegalAction(f"want {HOW[said.move][1]}, got {text[-80:]!r}")
+
+    def _parsed(self, state: State, text: str) -> Utterance:
+        """The utterance of a text, whose own text may still be read as another one."""
+        legal, (seat, move) = self.legal_actions(state), self._turn(state)
         text = text.strip().encode("utf-8", "replace").decode("utf-8")
-        seat, move = self._turn(state)
         known = {fold(self.action_text(state, action)): action for action in legal}
-        said = known.get(fold(text).rstrip(".")) or _uttered(move, text)
+        folded = fold(text)
+        said = (
+            known.get(folded) or known.get(folded.rstrip(".")) or _uttered(move, text)
+        )
         if said is None or (move == "choose" and said not in legal):
             raise IllegalAction(f"want {HOW[move][1]}, got {text[-80:]!r}")
         bare = fold(self.action_text(state, said._replace(message="")))
@@ -913,14 +895,17 @@ def _uttered(move: str, text: str) -> Utterance | None:
         move = (found[1] or found[2]).lower()
         words = (text[: found.start()] + text[found.end() :]).strip(" \t\r\n:.*`")
         return Utterance(move, (), words if move == "revise" else "")
-    if marks := list(_ANSWER.finditer(text)):
-        message, answer = text[: marks[-1].start()], text[marks[-1].end() :]
-    elif answer := boxed(text):
-        message = text.rpartition("\\boxed{")[0]
-    else:
-        message, _, answer = text.rpartition("\n")
-    answer = re.sub(r"\A[\s*`:]+|[\s*`:.]+\Z", "", answer)  # so that it reads as itself
-    return Utterance("answer", (answer,), message.strip()) if answer else None
+    message, _, last = text.rpartition("\n")
+    value = last.partition("answer ")[2]
+    if (
+        last == f"answer {value}"
+        and value == answer_line(value)
+        and "answer" not in fold(value)
+    ):
+        return Utterance("answer", (value,), message)  # as `action_text` writes it
+    if reply := answer_of(text):
+        return Utterance("answer", (reply[1],), reply[0])
+    return None
 
 
 def scene(game: Questions, state: State, viewer: int | None) -> Shapes:

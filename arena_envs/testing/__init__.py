@@ -75,6 +75,7 @@ CHECKS: tuple[Callable[[Sample], None], ...] = (
     views.check_texts,
     views.check_parse,
     views.check_hostile_texts,
+    views.check_read_back,
     views.check_strictness,
     views.check_knowledge,
     views.check_resampling,

@@ -3,6 +3,7 @@
 Nothing hidden shows, and nothing that a seat knew is forgotten.
 """
 
+import json
 import random
 import re
 from bisect import bisect_left
@@ -162,6 +163,57 @@ def _check_refused(game: AnyGame, state: object, said: str) -> None:
     except IllegalAction:
         return
     demand(False, f"parse refuses {said!r:.80}", found)
+
+
+NUM_READ_BACK = 8  # states in which odd texts are read back
+NUM_MIXED = 60  # texts of random words that are read back in each of them
+WORDS = (
+    r': = . , * " - is not the nothing say say: Hello I 42 ... \boxed{ } <answer> ####'
+)
+UNSEEN = "\n \r\n \t \u2028 \x85 \x1c \u00a0 \ufeff \u212a \u0130 \ufb01 \ud83d \ude00"
+ODD = (*WORDS.split(" "), *UNSEEN.split(" "))  # of which odd texts are made
+AROUND = (  # noqa: SIM905 # {text} is that of an action, {move} its first word
+    "{move}|{move}:|{move}: is|{move} is|{move}: .|{move}: {move}|{move} {text}|{move}: {text}"
+    "|{text}: {text}|{text}\n{text}|{text}. {text}|{text}:|{text}: :|**{text}**|{text}!"
+    '|"{text}"|Hello:: {text}|Hello!!{text}|Hello\n\n{text}\n\n|{text}: Hello\n{text}'
+    "|Hello\u2028there\n{text}|a\r\nb\x1cc\n{text}|{text}\u00a0|\ud83d\n{text}"
+    "|\ud83d\ude00: {text}|{text}: \x00|{move} =\n{text}|{text} is {move}"
+).split("|")
+
+
+def check_read_back(sample: Sample) -> None:
+    """What a game reads of any text, it reads again of the text that a record has of it."""
+    game, rng = sample.game, random.Random(0)
+    states = [s for s in sample.states() if game.legal_actions(s)]
+    for state in rng.sample(states, min(len(states), NUM_READ_BACK)):
+        legal = game.legal_actions(state)
+        actions = {0: legal[0], 1: legal[-1], 2: rng.choice(legal)}
+        for text in (game.action_text(state, action) for action in actions.values()):
+            move = text.split()[0]
+            odd = (*ODD, text, move, *text.split())
+            mixed = (
+                rng.choice(("", " ")).join(rng.choices(odd, k=rng.randint(2, 6)))
+                for _ in range(NUM_MIXED)
+            )
+            for said in (
+                *(each.format(text=text, move=move) for each in AROUND),
+                *mixed,
+            ):
+                _check_read_back(game, state, said)
+
+
+def _check_read_back(game: AnyGame, state: object, said: str) -> None:
+    try:
+        action = game.parse(state, said)
+    except IllegalAction:
+        return
+    record = json.loads(json.dumps(game.action_text(state, action)))
+    try:
+        again = game.parse(state, record)
+    except IllegalAction as error:
+        again = error
+    rule = "parse reads back the text of what it has read, as a replay does"
+    demand(again == action, rule, said, record, action, again)
 
 
 def check_hostile_texts(sample: Sample) -> None:

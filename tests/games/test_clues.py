@@ -121,3 +121,8 @@ def test_the_vocabulary_has_words_but_no_codes() -> None:
     assert not {"b", "ab", "xyz", "adj", "viii", "bcd"} & words.keys()
     assert all(word.isalpha() and word.isascii() for word in words)
     assert {*read_words("words", "nouns")} <= words.keys()
+
+
+def test_a_clue_that_was_heard_is_heard_as_itself():
+    for clue in ("x-ray", "plain: \0", "a\0b", "it's; x-ray-"):
+        assert heard(heard(clue)) == heard(clue)

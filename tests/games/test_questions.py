@@ -202,7 +202,7 @@ class TestReplies:
             ("First 10.\nThen 2 more.\n12", "12"),
             (r"So it is \boxed{12}", "12"),
             ("My answer was 5. Now the answer is: 12", "12"),
-            ("answer 3\n4", "3\n4"),
+            ("answer 3\n4", "3 4"),
         ],
     )
     def test_answers_are_read_as_people_write_them(
@@ -356,7 +356,7 @@ class TestSources:
         ("text", "number"),
         [
             ("-1,000", -1000),
-            ("1e5", None),
+            ("1e5", 100_000),
             ("7 or 8", None),
             ("50%", 50),
             ("x7", None),
@@ -431,10 +431,29 @@ class TestSources:
     def test_math_verify_works_in_threads_and_survives_its_end(self) -> None:
         pytest.importorskip("math_verify")
         task = Task("", "7", "math_verify")
-        questions._verifier(os.getpid()).kill()
+        questions.verifiers._worker("math_verify", os.getpid()).kill()
         with ThreadPoolExecutor(2) as pool:
             [*pool.map(partial(questions.score, task), ["1", "2"])]
             assert [*pool.map(partial(questions.score, task), ["7", "8"])] == [1, 0]
+
+    def test_a_term_that_takes_too_long_scores_0_and_the_next_is_read(self) -> None:
+        pytest.importorskip("math_verify")
+        task = Task("", "7", "math_verify")
+        assert questions.score(task, "9^{9^{9^9}}") == 0
+        assert questions.score(task, "14/2") == 1
+
+    def test_an_answer_that_is_evaluated_writes_no_file(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """reasoning-gym evaluates answers to this generator, and nothing in them is harmless."""
+        pytest.importorskip("reasoning_gym")
+        source = sources.make("reasoning:string_insertion(num=2)")
+        task = source.tasks("train")[0]
+        monkeypatch.setattr(questions.verifiers, "_CODE", re.compile("(?!)"))
+        for code in ("[open({!r}, 'w')]", "[__import__('os').mkdir({!r})]"):
+            assert source.score(task, code.format(str(tmp_path / "a"))) == 0
+        assert not [*tmp_path.iterdir()]
+        assert source.score(task, task.answer) == 1
 
     def test_the_check_of_a_game_finds_right_answers_that_do_not_score_1(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -40,7 +40,13 @@ from arena_wrappers import (
     stream_plans,
     without_lost,
 )
-from arena_wrappers.play import EnvCache, checked_timeout, replay, tell_people
+from arena_wrappers.play import (
+    EnvCache,
+    ReplayError,
+    checked_timeout,
+    replay,
+    tell_people,
+)
 from arena_wrappers.records import Episode, EpisodeLog, params_of
 
 
@@ -383,12 +389,13 @@ class EvaluationPlan:
         found = {}
         for role, entry in entries.items():
             episodes: Episodes = self._play(entry, opponent, self._seeds, self._log)
+            again = episodes
+            if self._base is not None and role in ("policy", "base"):
+                episodes, again = self._replayed(episodes)
             found[role] = rows_of(self.rules, entry.name, role, name, episodes)
             if role == "policy":
                 found[role] = [self._measured(row, episodes) for row in found[role]]
-            if self._base is not None and role in ("policy", "base"):
-                episodes = _replayed(self.rules, episodes)
-            self._by_seed[role, name] = _means_by_seed(episodes)
+            self._by_seed[role, name] = _means_by_seed(again)
         rows = [row for role_rows in found.values() for row in role_rows]
         return scored(rows, scales_of(self._wrapper.env, opponent, self._seats))
 
@@ -403,6 +410,29 @@ class EvaluationPlan:
         for measure in self._measures:
             found |= measure(kept, self.rules, row.seat)
         return replace(row, measures=found)
+
+    def _replayed(self, episodes: Episodes) -> tuple[Episodes, Episodes]:
+        """The episodes, and as their records are played again: with these replies, by the rules.
+
+        An episode that is not what its record says is lost in both.
+        """
+        unique = {id(e): e for each in episodes.values() for e in each}
+        again = {}
+        for key, episode in list(unique.items()):
+            try:
+                is_lost = episode.lost is not None
+                record = episode if is_lost else Episode.from_json(episode.to_json())
+                again[key] = record if is_lost else replay(record, self.rules)
+            except ReplayError as error:
+                fault = f"the record cannot be replayed: {error}"
+                lost = replace(episode, lost=fault, returns=[], measures={})
+                unique[key] = again[key] = lost
+                self._replies.add_unreadable(lost)
+        whole, played = (
+            {seat: [one[id(e)] for e in each] for seat, each in episodes.items()}
+            for one in (unique, again)
+        )
+        return whole, played
 
     def _partners(self) -> tuple[Difference, ...]:
         own = self._by_seed.get(("policy", "self"), {})
@@ -577,20 +607,6 @@ def _prepared_opponents(
         raise ValueError("want at least one opponent, got none")
     used = given if game.num_players > 1 else given[:1]
     return ["self" if one == "self" else prepared(one, game) for one in used]
-
-
-def _replayed(game: AnyGame, episodes: Episodes) -> Episodes:
-    """The episodes as their records are played again: with these replies, by the rules.
-
-    Raises:
-        ReplayError: an episode is not what its record says.
-    """
-    unique = {id(e): e for each in episodes.values() for e in each}
-    again = {
-        key: e if e.lost else replay(Episode.from_json(e.to_json()), game)
-        for key, e in unique.items()
-    }
-    return {seat: [again[id(e)] for e in each] for seat, each in episodes.items()}
 
 
 def _means_by_seed(episodes: Mapping[int, Sequence[Episode]]) -> dict[int, float]:

@@ -23,7 +23,7 @@ from arena_eval.exploit import SHORT, is_tabular, tabular
 from arena_eval.intervals import Estimate, mean_interval
 from arena_wrappers import NoReplyError, Policy, PromptOptions
 from arena_wrappers.prompts import PROMPT_OPTIONS, seat_options
-from arena_wrappers.records import LOST, Episode, Turn, append_bytes
+from arena_wrappers.records import LOST, Episode, Turn, append_bytes, is_unreadable
 
 Role = Literal["policy", "base", "uniform", "constant", "solver"]
 Result = Literal["win", "draw", "loss"]
@@ -315,9 +315,14 @@ class ReplyCount:
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str], _Count] = {}
+        self._num_episodes: Counter[str] = Counter()  # by game
+        self._unreadable: dict[str, list[tuple[tuple[int, int], str]]] = {}
 
     def add(self, episode: Episode) -> None:
         """Counts the replies of an episode."""
+        self._num_episodes[episode.game] += 1
+        if is_unreadable(episode):
+            self.add_unreadable(episode)
         for name in {turn.policy for turn in episode.turns}:
             self._of(name, episode).num_episodes += 1
         for turn in episode.turns:
@@ -338,6 +343,11 @@ class ReplyCount:
                 options = seat_options(episode.prompt, turn.seat)
                 count.first = rank, turn, options
 
+    def add_unreadable(self, episode: Episode) -> None:
+        """Counts a counted episode as lost, because its record cannot be read."""
+        place = (episode.seed, episode.sample), str(episode.lost)
+        self._unreadable.setdefault(episode.game, []).append(place)
+
     def _of(self, policy: str, episode: Episode) -> _Count:
         return self._counts.setdefault((policy, episode.game), _Count())
 
@@ -345,8 +355,13 @@ class ReplyCount:
         return sorted(self._counts.items(), key=lambda item: item[0])
 
     def lost(self) -> tuple[str, ...]:
-        """A clause for each policy and game with lost episodes."""
-        return tuple(
+        """A clause for each policy and game with lost episodes, and for each with unread records."""
+        unreadable = tuple(
+            f"{len(places)} of {self._num_episodes[game]} episodes of {game} are lost: "
+            f"seed {min(places)[0][0]}: {min(places)[1]}"
+            for game, places in sorted(self._unreadable.items())
+        )
+        return unreadable + tuple(
             f"{_lost(policy, game, count)}: {count.first_lost[1]}"
             for (policy, game), count in self._sorted()
             if count.first_lost

@@ -154,9 +154,10 @@ class Episode:
         branch: number of `turns` that it shares with its parent: `turns[branch]` is the
             first of its own.
         measures: the game's measures of the last state, by name; see `Game.measures`.
-        lost: why the episode is lost, which is that a policy gave no reply: its server failed,
-            it took too long, or its code raised. A lost episode is no result: leave it out
-            (`without_lost`) and play it again. None if it was played to its end.
+        lost: why the episode is lost: a policy gave no reply, as its server failed, it took too
+            long, or its code raised; or the game cannot read the record. A lost episode is no
+            result: leave it out (`without_lost`) and play it again. None if it was played to
+            its end.
         final_state: the game's last state. Only in memory, as `Turn.state`.
     """
 
@@ -361,6 +362,12 @@ def without_lost(episodes: Iterable[Episode]) -> list[Episode]:
         replace(every[number], parent=places.get(every[number].parent))
         for number in numbers
     ]
+
+
+def is_unreadable(episode: Episode) -> bool:
+    """Whether an episode is lost because its game cannot read the record: no reply is missing."""
+    missing = episode.turns and episode.turns[-1].invalid in LOST
+    return episode.lost is not None and not missing
 
 
 def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:

@@ -67,6 +67,8 @@ def heard(text: str) -> str:
 
     A text that has other letters than a to z is left as it is; no such clue may be given.
     """
+    if "\0" in text:  # it stands for a hyphen below
+        return text
     plain = unicodedata.normalize("NFKD", text).replace("\u2019", "'").casefold()
     plain = "".join(char for char in plain if unicodedata.category(char) != "Mn")
     plain = _JOINED.sub(lambda found: found[0].replace("-", "\0"), plain)

@@ -166,3 +166,37 @@ def test_the_example_runs(record_property) -> None:
     assert found < 0.02
     assert uniform == pytest.approx(11 / 12)
     assert prompt.endswith("Legal actions: Pass, Bet.")
+
+
+def test_the_prompt_of_a_game_of_a_file_tells_its_tree() -> None:
+    game = from_openspiel(f"efg_game(filename={HERE.with_name('kuhn.efg')})")
+    check_game(game, num_episodes=5, needs_page=False)
+    rules = game.rules(0)
+    assert "  Red with probability 1/2: player_0, set 1 Alice holds Red\n" in rules
+    assert rules.count("player_1, set 2 Bob\n") == 2  # who cannot tell these apart
+    assert rules.count("returns") == 6 + 1
+
+
+def test_a_seat_of_a_game_of_a_file_does_not_read_the_place_of_another() -> None:
+    game = from_openspiel(f"efg_game(filename={HERE.with_name('kuhn.efg')})")
+    deals = [outcome for outcome, _ in game.chance_outcomes(game.initial_state())]
+    red, black = (game.apply(game.initial_state(), deal) for deal in deals)
+    assert (
+        game.observe(red, 0) == "You are player_0.\nNow: Alice holds Red.\nYour turn."
+    )
+    assert game.observe(red, 1) == game.observe(black, 1)
+    raised = game.apply(red, game.legal_actions(red)[0])
+    assert "At Alice holds Red you chose Raise." in game.observe(raised, 0)
+
+
+def test_a_small_game_tells_its_payoffs_and_a_large_one_no_tree() -> None:
+    name = f"nfg_game(filename={HERE.with_name('prisoners.nfg')})"
+    for small in (name, "matrix_pd"):
+        assert "The whole game" in from_openspiel(small).rules(0)
+    assert "The whole game" not in from_openspiel("tic_tac_toe").rules(0)
+
+
+@pytest.mark.parametrize("name", ["efg_game", "nfg_game", "nfg_game(filename=no.nfg)"])
+def test_a_game_of_a_file_without_one_is_refused(name) -> None:
+    with pytest.raises(UnsupportedGame, match="name a file that exists"):
+        from_openspiel(name)

@@ -146,8 +146,8 @@ def test_turns_of_a_data_set_keep_their_tokens(policy, chat, kuhn_env, tmp_path)
     write_tokens(path, "completions", chat, tokens)
     turns = [turn for episode in played for turn in episode.turns]
     got = pyarrow.parquet.read_table(tokens).to_pylist()
-    assert [row["completion_ids"] for row in got] == [[*t.token_ids] for t in turns]
-    assert [row["prompt_ids"] for row in got] == [[*t.prompt_ids] for t in turns]
+    assert [row["completion_ids"] for row in got] == [list(t.token_ids) for t in turns]
+    assert [row["prompt_ids"] for row in got] == [list(t.prompt_ids) for t in turns]
 
 
 def test_every_reply_of_a_conversation_is_trained_and_nothing_else(encoded, chat):

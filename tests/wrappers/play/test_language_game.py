@@ -96,7 +96,10 @@ def test_an_episode_of_free_words_replays_from_its_record(history, complete):
 
 
 def test_a_reply_is_parsed_once(monkeypatch):
-    """Reading a reply gives the action that the environment then plays."""
+    """Reading a reply gives the action that the environment then plays.
+
+    Where an unreadable record loses its episode, the record is read once, too.
+    """
     make, parsed = bargaining(), []
     kind = type(make().env.game)
     parse = kind.parse
@@ -106,8 +109,10 @@ def test_a_reply_is_parsed_once(monkeypatch):
         return parse(game, state, text)
 
     monkeypatch.setattr(kind, "parse", counted)
-    episodes = play(make, Chatty(), range(5))
-    assert len(parsed) == sum(len(episode.turns) for episode in episodes) > 10
+    for on_error, num in (("raise", 1), ("lose", 2)):
+        parsed.clear()
+        episodes = play(make, Chatty(), range(5), on_error=on_error)
+        assert len(parsed) == num * sum(len(one.turns) for one in episodes) > 10
 
 
 def test_a_changed_word_is_found_by_replay():

@@ -389,3 +389,32 @@ def test_a_reply_among_many_actions_is_read_fast_in_every_new_state():
         assert parse_reply(game, state, "I would say hello.").reason == "illegal"
     assert len(asked) > 10
     assert time.process_time() - start < 0.05 * len(asked)
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ('{"action": "bet", "reason": "pass would be weak"}', 1),
+        ('I could pass.\n```json\n{"reason": "pass?", "Action": "BET"}\n```', 1),
+        ("{'action': 'bet', 'reason': 'pass would be weak',}", 1),
+        ('<answer>{"final_answer": "bet", "alternatives": ["pass"]}</answer>', 1),
+        ('{"name": "act", "arguments": {"move": "bet", "why": "pass"}}', 1),
+        (r'{"reason": "\"action\": \"pass\"", "action": "bet"}', 1),
+        ('{"action": "bet", "action": "pass"}', "ambiguous"),
+        ('{"action": "bet", "answer": "pass"}', "ambiguous"),
+        ('{"action": "bet"} or {"action": "pass"}', "ambiguous"),
+        ('{"action": null, "reason": "bet"}', "format"),
+        ('{"action": "raise", "reason": "bet"}', "illegal"),
+    ],
+)
+def test_a_named_field_of_a_json_object_decides(text, outcome):
+    read = parse_reply(KUHN, DEALT, text)
+    assert getattr(read, "reason", read) == outcome
+
+
+def test_the_other_fields_of_an_object_are_no_message(walk):
+    game = arena_envs.make_game("bargaining")
+    state = next(s for s in walk(game, 0) if game.current_player(s) >= 0)
+    text = '{"thought": "My value is 10", "action": "offer 40", "message": "Half?"}'
+    assert parse_reply(game, state, text, "bare").message == "Half?"
+    assert parse_reply(game, state, '{"action": "offer 40", "why": "x"}').message == ""

@@ -37,7 +37,13 @@ from arena_wrappers import (
 from arena_wrappers.locks import lock_of
 from arena_wrappers.play import checked_timeout, tell_people
 from arena_wrappers.policies import without_noise
-from arena_wrappers.records import Episode, append_bytes, params_of, whole_lines
+from arena_wrappers.records import (
+    Episode,
+    append_bytes,
+    is_unreadable,
+    params_of,
+    whole_lines,
+)
 
 HEADER, LINE, EPISODE = b'{"tournament": ', b'{"match": ', b', "episode": '
 
@@ -461,7 +467,7 @@ class GameResults:
     game: AnyGame
     label: str
     policies: Sequence[str]
-    seeds: range
+    seeds: Sequence[int]
     done: Mapping[Match, Result]
 
     def result(self, lineup: Lineup, seed: int) -> Result:
@@ -605,7 +611,7 @@ class Tournament:
 
 def summarise(
     policies: Sequence[str],
-    seeds: range,
+    seeds: Sequence[int],
     games: Mapping[str, AnyGame],
     done: Mapping[Match, Result],
     self_pairs: bool,
@@ -620,7 +626,7 @@ def summarise(
     return Tournament(
         policies=tuple(policies),
         num_episodes=len(seeds),
-        seed=seeds.start,
+        seed=seeds[0],
         games=summaries,
         mean_ranks=tuple(
             sum(game.ranking.index(name) + 1 for game in summaries) / len(summaries)
@@ -723,7 +729,8 @@ class TournamentPlan:
     With two seats, each pair of policies meets in both orders. With more, each policy plays
     each seat in turn, and another policy plays all other seats. All lineups of a game play
     the same seeds. An invalid reply forfeits the episode, and the tournament goes on. While
-    an episode is lost because a policy gave no reply, nothing is rated (`NoReplyError`).
+    an episode is lost because a policy gave no reply, nothing is rated (`NoReplyError`). Seeds with
+    an episode whose record its game cannot read are left out, with a warning.
     A policy reads prompts by the options that it carries (`Policy`).
 
     Args:
@@ -792,25 +799,43 @@ class TournamentPlan:
         self._lost = []
         for label, matches in self._matches.items():
             self._play(label, [m for m in matches if m not in self._done], progress)
-        if self._lost:
+        missing = [one for one in self._lost if not is_unreadable(one)]
+        left_out = {one.seed for one in self._lost}
+        seeds = [seed for seed in self._seeds if seed not in left_out]
+        if missing or not seeds:
             count = Counter(
-                (e.turns[-1].policy, e.turns[-1].invalid) for e in self._lost
+                (e.turns[-1].policy, e.turns[-1].invalid or "unreadable record")
+                for e in self._lost
             )
             told = ", ".join(
                 f"{who} {kind} {n}" for (who, kind), n in sorted(count.items())
             )
             raise NoReplyError(
                 f"{len(self._lost)} of {self.num_episodes} episodes were lost ({told}): "
-                f"{self._lost[0].lost}"
+                f"{(missing or self._lost)[0].lost}"
             )
+        done = {m: result for m, result in self._done.items() if m.seed in {*seeds}}
         games = {label: w.env.game for label, w in self._wrappers.items()}
         names, players = list(self.policies), list(self.policies.values())
-        found = summarise(names, self._seeds, games, self._done, self._self_pairs)
+        found = summarise(names, seeds, games, done, self._self_pairs)
         measured = tuple(
             replace(one, nash_conv=nash_convs(players, wrapper.env, self._given))
             for wrapper, one in zip(self._wrappers.values(), found.games, strict=True)
         )
-        return replace(found, games=measured, warnings=self._replies.warnings())
+        warned = self._unreadable() + self._replies.warnings()
+        return replace(found, games=measured, warnings=warned)
+
+    def _unreadable(self) -> tuple[str, ...]:
+        """A line about the lost episodes of the last run, if there are some."""
+        if not self._lost:
+            return ()
+        first = min(self._lost, key=lambda one: (one.game, one.seed))
+        seeds = ", ".join(map(str, sorted({one.seed for one in self._lost})))
+        return (
+            f"{len(self._lost)} of {self.num_episodes} episodes were lost, and no figure includes "
+            f"the episodes of their seeds ({seeds:.80}): {first.game}, seed {first.seed}: "
+            f"{first.lost}",
+        )
 
     def _play(
         self, label: str, matches: Sequence[Match], progress: Progress | None

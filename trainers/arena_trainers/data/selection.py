@@ -20,8 +20,11 @@ from arena_trainers.data.rows import (
     content_of,
     draw,
     games_of,
+    rules_key,
 )
 from arena_wrappers import Episode, without_lost
+from arena_wrappers.play import readable
+from arena_wrappers.records import is_unreadable
 
 Chosen = Iterable[AnyRow | Dropped]
 _OURS = ("episodes", "seed")  # arguments of a selector that are no options
@@ -111,11 +114,14 @@ def select(
     if allow_code:
         with named_only(allow_code=True):
             return select(name, episodes, seed=seed, **options)
-    games_of(episodes)  # raises at an unknown one
+    games = games_of(episodes)  # raises at an unknown one
+    episodes = [readable(one, games[rules_key(one)]) for one in episodes]
     played = without_lost(episodes)
     rows: dict[tuple[Any, ...], list[AnyRow]] = {}
     dropped: Counter[str] = Counter()
-    if num_lost := _num_lost(episodes):
+    for one in filter(is_unreadable, episodes):
+        dropped[f"the episode of seed {one.seed} is lost: {one.lost:.300}"] += 1
+    if num_lost := _num_lost([one for one in episodes if not is_unreadable(one)]):
         dropped["the episode is lost"] = num_lost
     for entry in run_selector(name, played, seed, options):
         if isinstance(entry, Row):

@@ -7,7 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from fractions import Fraction
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,12 @@ check_version("open_spiel", "openspiel", "1.6", "3")
 import pyspiel  # noqa: E402  # after the check
 
 MAX_STATES = 10_000  # remembered at a time
+MAX_TOLD = 150  # states of a game whose tree the rules tell
+MAX_TREE = 20_000  # states of a game of a file
+FILE_GAMES = ("efg_game", "nfg_game")
+FILE_GAME = (
+    "efg_game"  # its strings tell all seats the information set of the one to move
+)
 
 State = tuple[int, ...]  # all actions and chance outcomes so far
 
@@ -44,6 +51,15 @@ def loaded(name: str) -> Any:
     Raises:
         UnsupportedGame: OpenSpiel cannot load it.
     """
+    if (
+        kind := name.partition("(")[0]
+    ) in FILE_GAMES:  # else one of them ends the process
+        file = re.search(r"[(,]\s*filename=([^,)]*)", name)
+        if file is None or not Path(file[1]).is_file():
+            raise UnsupportedGame(
+                f"want the file of the game, as in {kind}(filename=PATH), got {name!r}; name a "
+                "file that exists"
+            )
     if "python_" in name:  # registered by the import
         importlib.import_module("open_spiel.python.games")
     try:
@@ -78,6 +94,80 @@ def action_texts(name: str, state: State) -> dict[int, str]:
         if not text or count[text.casefold()] > 1:
             texts[action] = f"{text} action {action}".strip()
     return texts
+
+
+@lru_cache(16)
+def tree_nodes(name: str, most: int) -> tuple[State, ...] | None:
+    """All states in depth-first order; None if there are more than `most`."""
+    nodes: list[State] = []
+    waiting: list[State] = [()]
+    while waiting:
+        if len(nodes) == most:
+            return None
+        state = waiting.pop()
+        nodes.append(state)
+        actions = spiel_state(name, state).legal_actions()
+        waiting += [(*state, int(action)) for action in reversed(actions)]
+    return tuple(nodes)
+
+
+@lru_cache(16)
+def tree_text(name: str) -> str:
+    """The tree of a small game: a line for each state, by what leads to it; empty for others.
+
+    States with the same set number look alike to the player to move.
+    """
+    nodes = tree_nodes(name, MAX_TOLD)
+    if nodes is None:
+        return ""
+    sets: dict[Any, int] = {}
+    lines = [
+        "The whole game: each line has what leads there, who is to move or the returns of "
+        "player_0, player_1 and so on, and below it what may follow. A player cannot tell "
+        "places of one set apart."
+    ]
+    for node in nodes:
+        spiel, player = (
+            spiel_state(name, node),
+            spiel_state(name, node).current_player(),
+        )
+        if player == TERMINAL:
+            what = "returns " + " ".join(f"{paid:g}" for paid in spiel.returns())
+        elif player == CHANCE:
+            what = "chance"
+        else:
+            key = player, _set_of(spiel, player)
+            what = f"player_{player}, set {sets.setdefault(key, len(sets) + 1)}"
+            label = _set_label(spiel, player)
+            what += f" {label}" if label else ""
+        lines.append(f"{'  ' * len(node)}{_edge(name, node)}: {what}")
+    return "\n".join(lines)
+
+
+def _edge(name: str, node: State) -> str:
+    """What leads to a state: an action, or an outcome with its probability."""
+    if not node:
+        return "start"
+    before = spiel_state(name, node[:-1])
+    if before.current_player() != CHANCE:
+        return action_texts(name, node[:-1])[node[-1]]
+    chance = Fraction(dict(before.chance_outcomes())[node[-1]]).limit_denominator(1000)
+    return f"{one_line(before.action_to_string(node[-1]))} with probability {chance}"
+
+
+def _set_of(spiel: Any, player: int) -> str:
+    """What OpenSpiel calls the information set of the player to move."""
+    kind = spiel.get_game().get_type()
+    if kind.provides_information_state_string:
+        return str(spiel.information_state_string(player))
+    return str(spiel.observation_string(player))
+
+
+def _set_label(spiel: Any, player: int) -> str:
+    """The name that a file of an extensive-form game gives to an information set."""
+    if spiel.get_game().get_type().short_name != FILE_GAME:
+        return ""
+    return one_line(_set_of(spiel, player).split("-", 3)[-1])
 
 
 def ascii_lines(text: str) -> str:
@@ -239,28 +329,90 @@ class OpenSpielGame(BaseGame[State, int]):
         return [float(paid) for paid in spiel_state(self.name, state).returns()]
 
     def information_state(self, state: State, seat: int) -> Any:
+        if self._is_of_a_file:
+            return self._visits(state, seat), self._end(state, seat)
         if self.information == "perfect":
             return state
         return spiel_state(self.name, state).information_state_string(seat)
 
+    @cached_property
+    def _is_of_a_file(self) -> bool:
+        return str(loaded(self.name).get_type().short_name) == FILE_GAME
+
+    @cached_property
+    def _sets(self) -> dict[str, int]:
+        """The information sets of a game of a file, by what OpenSpiel calls them.
+
+        Raises:
+            UnsupportedGame: the tree is too large.
+        """
+        nodes = tree_nodes(self.name, MAX_TREE)
+        if nodes is None:
+            raise _unsupported(self.name, f"its tree has more than {MAX_TREE:,} states")
+        states = [spiel_state(self.name, node) for node in nodes]
+        keys = [
+            _set_of(s, s.current_player()) for s in states if s.current_player() >= 0
+        ]
+        return {key: number for number, key in enumerate(dict.fromkeys(keys))}
+
+    def _visits(self, state: State, seat: int) -> tuple[tuple[str, str], ...]:
+        """The sets of a seat so far, each with the text of its action; none yet at its turn."""
+        visits = []
+        for end in range(len(state) + 1):
+            spiel = spiel_state(self.name, state[:end])
+            if spiel.current_player() == seat:
+                texts = action_texts(self.name, state[:end])
+                action = texts[state[end]] if end < len(state) else ""
+                visits.append((_set_of(spiel, seat), action))
+        return tuple(visits)
+
+    def _end(self, state: State, seat: int) -> float | None:
+        """The return of a seat at the end, which it learns."""
+        is_over = self.current_player(state) == TERMINAL
+        return self.returns(state)[seat] if is_over else None
+
+    def _told(self, state: State, seat: int) -> str:
+        """What a seat has done, and what it knows of its place, in a game of a file."""
+        lines = []
+        for key, action in self._visits(state, seat):
+            place = one_line(key.split("-", 3)[-1]) or f"set {self._sets[key] + 1}"
+            lines.append(
+                f"At {place} you chose {action}." if action else f"Now: {place}."
+            )
+        paid = self._end(state, seat)
+        return "\n".join(
+            [*lines, *([] if paid is None else [f"Your return: {paid:g}."])]
+        )
+
     def observe(self, state: State, seat: int) -> str:
-        text = self._seen(state, seat, "string")
+        is_told = self._is_of_a_file
+        text = self._told(state, seat) if is_told else self._seen(state, seat, "string")
         turn = "\nYour turn." if self.current_player(state) == seat else ""
         return f"You are player_{seat}.\n{ascii_lines(text)}".strip() + turn
 
     def features(self, state: State, seat: int) -> NDArray[np.float32]:
-        return np.array(self._seen(state, seat, "tensor"), np.float32)
+        if not self._is_of_a_file:
+            return np.array(self._seen(state, seat, "tensor"), np.float32)
+        values = np.zeros(len(self._sets) + 1, np.float32)
+        for end in range(len(state) + 1):
+            spiel = spiel_state(self.name, state[:end])
+            if spiel.current_player() == seat:
+                number = self._sets[_set_of(spiel, seat)]
+                values[number] = state[end] + 2 if end < len(state) else 1
+        values[-1] = self._end(state, seat) or 0.0
+        return values
 
     def action_text(self, state: State, action: int) -> str:
         return action_texts(self.name, state)[action]
 
     def rules(self, seat: int) -> str:
         kind = loaded(self.name).get_type()
-        return (
+        text = (
             f"The game is {one_line(kind.long_name)} as implemented in OpenSpiel, for "
             f"{self.num_players} players. You are player_{seat}. Returns lie between "
             f"{self.min_return:g} and {self.max_return:g}."
         )
+        return f"{text}\n{tree_text(self.name)}".strip()
 
     def resample(self, state: State, seat: int, rng: random.Random) -> State:
         """A random state that gave this seat the same knowledge after each action.

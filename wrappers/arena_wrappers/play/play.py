@@ -10,6 +10,7 @@ thread, see `arena_wrappers.policies.api`.
 """
 
 import asyncio
+import json
 import math
 import random
 import threading
@@ -32,7 +33,7 @@ from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar, cast, get_args
 
 from arena_envs import GameEnv
 from arena_envs.checks import check_known, checked_seed
-from arena_envs.game import CHANCE, AnyGame, check_int
+from arena_envs.game import CHANCE, AnyGame, IllegalAction, check_int
 from arena_envs.registration import make
 from arena_wrappers.play.wrapper import PromptWrapper
 from arena_wrappers.policies import (
@@ -461,6 +462,28 @@ def _action_record(game: AnyGame, actions: Sequence[Any]) -> list[Any]:
     return record
 
 
+def unreadable_action(game: AnyGame, actions: Sequence[Any]) -> str | None:
+    """What is wrong with a record of these actions: its game reads one of them otherwise.
+
+    None where the record can be read, as always in games whose actions are listed.
+    """
+    state = game.initial_state()
+    for number, action in enumerate(actions if game.num_actions is None else ()):
+        if game.current_player(state) != CHANCE:
+            text = game.action_text(state, action)
+            try:
+                again = game.parse(state, json.loads(json.dumps(text)))
+            except IllegalAction:
+                again = None
+            if again != action:
+                return (
+                    f"the record cannot be read: action {number}, {text[:MAX_ERROR]!r}, is read "
+                    f"as {again!r:.80}; arena check finds out why"
+                )
+        state = game.apply(state, action)
+    return None
+
+
 def plans_of(
     env_fn: EnvFn | str,
     policies: Policy | str | Sequence[Policy | str],
@@ -823,7 +846,7 @@ class _Run:
                 if not one.is_over:
                     live.append(one)
                     continue
-                episode = one.leave()
+                episode = self.record(one)
                 yield one.key, episode
                 if one.plan.branch is not None:
                     done[one.key] = one, episode
@@ -855,7 +878,17 @@ class _Run:
             one.take(await self.reply(policy, one.request()))
             for name, text, question in one.questions():
                 one.note(name, text, await self.reply(policy, question))
-        return one.leave()
+        return self.record(one)
+
+    def record(self, one: LiveEpisode) -> Episode:
+        """The record of an episode that is over; lost if the game cannot read it again."""
+        fault = None
+        if self.on_error != "raise":
+            fault = unreadable_action(one.base.game, one.base.actions)
+        episode = one.leave()
+        if fault is None or episode.lost is not None:
+            return episode
+        return replace(episode, lost=fault, returns=[], measures={})
 
     async def reply(self, policy: Policy, request: TurnRequest) -> Reply:
         if is_async(policy):

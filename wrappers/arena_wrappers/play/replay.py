@@ -1,7 +1,8 @@
 """Replays recorded episodes, compares them with their records, and shows people the end."""
 
+from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, cast
 
 from arena_envs import GameEnv, make_game
@@ -69,6 +70,23 @@ def replay(
             raise policy.error
     _compare(episode, again)
     return again
+
+
+def readable(episode: Episode, game: AnyGame) -> Episode:
+    """The episode; lost if it was read from a file and its language game cannot read the actions.
+
+    Where actions are listed, a record holds their numbers, which always can be read.
+    """
+    if episode.lost is not None or episode.final_state is not None:
+        return episode
+    if game.num_actions is not None:
+        return episode
+    try:
+        deque(_steps(game, episode.actions), maxlen=0)
+    except ReplayError as error:
+        fault = f"the record cannot be read: {error}"
+        return replace(episode, lost=fault, returns=[], measures={})
+    return episode
 
 
 def game_of(episode: Episode, *, allow_code: bool = False) -> AnyGame:

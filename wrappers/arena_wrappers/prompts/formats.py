@@ -30,16 +30,21 @@ Tolerant parsing, the default, also reads what people and small models write, by
    delivered to nobody; the record has it. Where a message is all that a player may send, any
    text is one. Values alone, such as "40", are read where they fit one move only.
 6. Different moves make a reply ambiguous.
+7. In an answer with a JSON object, the field `action` is the answer, and `message` the message;
+   `answer`, `move`, `choice`, `decision`, `response` and `reply` mean the same as `action`. No
+   other field is read, so that `"reason": "pass would be weak"` names no move.
 
 "bet" in "I would bet if I held K" counts. Use strict parsing to measure how well a policy keeps
 a format.
 """
 
+import ast
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, Literal, NamedTuple, Protocol
 
 from arena_envs.checks import check_known
@@ -507,12 +512,16 @@ def _read_tolerantly(
     """The action of the part of a reply that follows the reasoning."""
     shape = reply_format_named(reply_format)
     marked = [text for text in shape.answers(rest) if reply_format != "bare"]
-    if len(set(marked)) > MAX_ANSWERS:
-        return InvalidReply("ambiguous", "Write one answer, not several.")
     if not marked:
         for mark in ("<answer>", "</answer>"):
             rest = rest.replace(mark, " ")  # one of both, or in another format
         marked = [rest]
+    has_words = game.num_actions is None
+    marked = [
+        value for text in marked for value in _named_fields(text, has_words) or [text]
+    ]
+    if len(set(marked)) > MAX_ANSWERS:
+        return InvalidReply("ambiguous", "Write one answer, not several.")
     read = [_answered(game, state, text, legal) for text in dict.fromkeys(marked)]
     good = [one for one in read if not isinstance(one, InvalidReply)]
     if len(set(good)) > 1:
@@ -520,6 +529,83 @@ def _read_tolerantly(
     bad = (one for one in read if isinstance(one, InvalidReply))
     unclear = (one for one in bad if one.reason == "ambiguous")
     return next(unclear, good[0] if good else read[-1])
+
+
+ACTION_FIELDS = re.compile(  # after the words that say whose it is
+    "(?:final|next|chosen|selected|best|my)?(?:action|answer|move|choice|decision|response|reply)"
+)
+MESSAGE_FIELDS = ("message", "say", "speech")
+CALL_FIELDS = ("arguments", "parameters", "args", "input")  # of a call of a function
+MAX_OBJECTS = 8  # that are looked for in an answer
+
+
+def _named_fields(text: str, has_words: bool) -> list[str]:
+    """What the named fields of the JSON objects of an answer say; empty without such fields.
+
+    Args:
+        text: the answer.
+        has_words: whether a message may go with an action.
+    """
+    text = text.strip()[-MAX_ANSWER:]
+    if text[:1] in ("'", '"') and ":" in text:  # \boxed{...} takes the braces
+        text = f"{{{text}}}"
+    answers: list[str] = []
+    starts = (brace.start() for brace in re.finditer("{", text))
+    end = 0
+    for start in islice(starts, MAX_OBJECTS):
+        if start < end:
+            continue
+        pairs, length = _decoded(text[start:])
+        end = start + length
+        answers += _answers_in(pairs, has_words)
+    return answers
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The fields of a JSON object, also those with one name."""
+
+
+_decoder = json.JSONDecoder(object_pairs_hook=_Pairs)
+
+
+def _decoded(text: str) -> tuple[Any, int]:
+    """The object at the start of a text, in JSON or as Python writes it, and its length."""
+    try:
+        return _decoder.raw_decode(text)
+    except (ValueError, RecursionError):
+        end = text.rfind("}") + 1
+    try:
+        value = ast.literal_eval(text[:end])
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return None, 0
+    return (_Pairs(value.items()) if isinstance(value, dict) else None), end
+
+
+def _answers_in(pairs: Any, has_words: bool) -> list[str]:
+    """The answers of an object: its named fields, each with the message, or those of a call."""
+    if isinstance(pairs, dict):
+        pairs = _Pairs(pairs.items())
+    if not isinstance(pairs, _Pairs):
+        return []
+    fields = [(re.sub(r"[\W_]", "", str(key)).lower(), value) for key, value in pairs]
+    messages = (value for key, value in fields if key in MESSAGE_FIELDS and value)
+    words = "\n".join(map(str, messages)) if has_words else ""
+    answers = []
+    for key, value in fields:
+        if key not in CALL_FIELDS and not ACTION_FIELDS.fullmatch(key):
+            continue
+        if isinstance(value, dict | _Pairs):
+            answers += _answers_in(value, has_words)
+        elif key not in CALL_FIELDS:
+            text = "" if value is None else str(value)
+            is_bare = len(text.split()) == 1  # as "say: hello"
+            parts = (
+                (f"{text}: {words}" if is_bare else f"{words}\n{text}")
+                if words
+                else text
+            )
+            answers.append(parts)
+    return answers
 
 
 def _answered(
