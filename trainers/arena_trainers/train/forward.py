@@ -86,6 +86,7 @@ from arena_trainers.lm.backends.scoring import (
     filled,
     free_memory,
     gap_of,
+    last_logits,
     places,
     reads_padding,
     release_free_memory,
@@ -817,8 +818,7 @@ class Forward:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Log-probabilities and entropies of the last positions, by TRL's fused layer or plainly."""
         if not self.way.fused:
-            if takes(self.inner(model), "logits_to_keep"):
-                inputs["logits_to_keep"] = tail
+            inputs |= last_logits(self.inner(model), tail)
             return plain_scores(model, inputs, tail, self.trainer.temperature)
         output = model(**inputs, fused_lm_head=True)
         logprobs: torch.Tensor = output.log_probs
@@ -1138,7 +1138,7 @@ def plain_logprobs(model: Any, row: TrainingRow, temperature: float) -> torch.Te
     """float32[R]: log-probabilities of a reply, by a plain forward pass of its row alone."""
     ids = torch.tensor([[*row.prompt_ids, *row.completion_ids]], device=model.device)
     size = len(row.completion_ids)
-    keep = {"logits_to_keep": size + 1} if takes(model, "logits_to_keep") else {}
+    keep: dict[str, Any] = dict(last_logits(model, size + 1))
     logits: torch.Tensor = model(input_ids=ids, use_cache=False, **keep).logits
     logits = logits[0, -size - 1 : -1]
     logprobs = (logits.float() / temperature).log_softmax(dim=-1)
