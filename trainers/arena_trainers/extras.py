@@ -1,6 +1,7 @@
 """Imports that wait: of optional packages, whose errors name what to install, and of own modules."""
 
 import ast
+import warnings
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,6 +9,20 @@ from typing import Any
 
 from arena_envs.doors import import_extra as import_extra
 from arena_envs.doors import missing_extra
+
+
+# whose deprecations are for us to mend, and not for who runs a command
+LIBRARIES = (
+    *("accelerate", "datasets", "huggingface_hub", "peft", "safetensors"),
+    *("tokenizers", "torch", "transformers", "trl"),
+)
+
+
+def hide_deprecations() -> None:
+    """Hides what libraries say of deprecated calls among them, in this process."""
+    pattern = rf"({'|'.join(LIBRARIES)})(\.|$)"
+    for category in (FutureWarning, DeprecationWarning, PendingDeprecationWarning):
+        warnings.filterwarnings("ignore", category=category, module=pattern)
 
 
 def is_installed(module: str) -> bool:
