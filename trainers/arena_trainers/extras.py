@@ -10,7 +10,6 @@ from typing import Any
 from arena_envs.doors import import_extra as import_extra
 from arena_envs.doors import missing_extra
 
-
 # whose deprecations are for us to mend, and not for who runs a command
 LIBRARIES = (
     *("accelerate", "datasets", "huggingface_hub", "peft", "safetensors"),
