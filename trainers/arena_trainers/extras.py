@@ -1,6 +1,7 @@
 """Imports that wait: of optional packages, whose errors name what to install, and of own modules."""
 
 import ast
+import re
 import warnings
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
@@ -17,11 +18,20 @@ LIBRARIES = (
 )
 
 
-def hide_deprecations() -> None:
-    """Hides what libraries say of deprecated calls among them, in this process."""
+# of peft, of adapters on embeddings, which `arena export` writes apart
+_OF_EMBEDDINGS = (
+    "Setting `save_embedding_layers`",
+    "Model has `tie_word_embeddings=True`",
+)
+
+
+def hide_library_warnings() -> None:
+    """Hides, in this process, what libraries say that who runs a command cannot change."""
     pattern = rf"({'|'.join(LIBRARIES)})(\.|$)"
     for category in (FutureWarning, DeprecationWarning, PendingDeprecationWarning):
         warnings.filterwarnings("ignore", category=category, module=pattern)
+    for message in _OF_EMBEDDINGS:
+        warnings.filterwarnings("ignore", re.escape(message))
 
 
 def is_installed(module: str) -> bool:

@@ -96,7 +96,7 @@ from arena_trainers.credit import Credit, TurnBatch
 from arena_trainers.credit.batch import Bools, Floats, Ints
 from arena_trainers.credit.pools import ZERO, Pools, mean_of_others
 from arena_trainers.engines.settings import by_server, refuse
-from arena_trainers.extras import hide_deprecations
+from arena_trainers.extras import hide_library_warnings
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.reward_model import RewardModel, check_same_texts
 from arena_trainers.matchmaking import SELF, Seats
@@ -698,7 +698,7 @@ def play_jobs(
 ) -> None:
     """Plays jobs in a process of its own, with a model of its own, until training ends."""
     torch.set_num_threads(num_threads)
-    hide_deprecations()
+    hide_library_warnings()
     args, games, *rest = setup
     seated = opponents(games.plans, args, games.opponents, games.matchmaker)
     games = replace(games, opponents=seated)
