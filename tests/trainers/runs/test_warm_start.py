@@ -14,8 +14,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from arena_trainers.data import legal_play
 from arena_trainers.lm import LMPolicy
 from arena_trainers.offline.sft import (
-    _arguments,
     _ByLength,
+    _cut,
     default_learning_rate,
     warm_start,
 )
@@ -32,8 +32,8 @@ def started(tokenizer, kuhn_env):
         model = tiny_model(tokenizer, hidden_size=16, num_layers=1, seed=1).eval()
         policy = LMPolicy(model, tokenizer, max_new_tokens=2)
         examples = legal_play([kuhn_env], 40, seed=0)
-        sizes = {"num_steps": num_steps, "batch_size": 24}
-        return policy, warm_start(policy, examples, **sizes, **options)
+        sizes = {"num_steps": num_steps, "batch_size": 24, **options}
+        return policy, warm_start(policy, examples, **sizes)
 
     return start
 
@@ -47,12 +47,19 @@ def test_micro_batches_change_nothing(started):
     torch.testing.assert_close(found, wanted, atol=1e-4, rtol=0)
 
 
+@pytest.mark.parametrize("num_processes", [1, 2, 3])
 @pytest.mark.parametrize("most", [1, 33, 34, 99, 100, 1000])
-def test_a_step_has_as_many_rows_as_batch_size_says(policy, tmp_path, most):
-    args = _arguments(str(tmp_path), policy.model, 100, most)
-    size = args.per_device_train_batch_size
-    assert size * args.gradient_accumulation_steps == 100
-    assert size <= most
+def test_a_step_has_as_many_rows_as_batch_size_says(num_processes, most):
+    cut = _cut(100, num_processes, most)
+    assert cut.batch_size == 100  # also where processes have uneven shares
+    assert cut.at_once <= most
+
+
+def test_the_last_step_of_an_epoch_has_the_rows_that_are_left(started):
+    """Three processes would else fill it up with other rows than two."""
+    whole, losses = started(num_steps=2, batch_size=1000)
+    cut, same = started(num_steps=2, batch_size=1000, max_tokens=500)
+    assert same == pytest.approx(losses, abs=1e-5)
 
 
 def test_equal_rows_run_once_and_prompts_are_not_scored(started, monkeypatch):

@@ -33,7 +33,7 @@ from arena_trainers.lm.backends.scoring import (
 )
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.offline.batches import WholeSteps, labelled_batch, left_batch
-from arena_trainers.offline.protocol import Given, RowTrainer
+from arena_trainers.offline.protocol import Cut, Given, RowTrainer
 from arena_trainers.options import errors
 from arena_trainers.train.forward import IGNORED, distinct_rows, scoring_the_last
 
@@ -102,17 +102,15 @@ class _ByLength(Sampler[int]):
         return len(self.lengths)
 
 
-class _WarmStart(SharingSFTTrainer):
+class _WarmStart(WholeSteps, SharingSFTTrainer):
     """`SharingSFTTrainer` that runs rows of one length together where a step is cut."""
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         rows: Any = train_dataset or self.train_dataset
-        args = self.args
-        if args.gradient_accumulation_steps == 1:
+        if self.cut.at_once * self.args.world_size >= self.cut.batch_size:
             return super()._get_train_sampler(train_dataset)
         lengths = [len(ids) for ids in rows["input_ids"]]
-        step = args.gradient_accumulation_steps * args.train_batch_size
-        return _ByLength(lengths, step * args.world_size, args.seed)
+        return _ByLength(lengths, self.cut.batch_size, self.args.seed)
 
 
 class Steps(TrainerCallback):
@@ -156,8 +154,7 @@ def warm_start(
         examples: what is imitated; every example counts alike.
         num_steps: optimizer steps (AdamW, linear decay to 0).
         learning_rate: at the start; by default from the model's size.
-        batch_size: examples per step, all processes together; rounded up to a multiple of
-            the processes.
+        batch_size: examples per step, all processes together.
         seed: of the order of the examples.
         max_tokens: most tokens that run at once; by default what memory allows.
         checkpointing: whether activations are computed again in the backward pass.
@@ -174,13 +171,15 @@ def warm_start(
     model: Any = policy.model
     rows = [_row(policy, example) for example in examples]
     longest = max(len(row["input_ids"]) for row in rows)
-    cut = {"checkpointing": checkpointing}
-    max_tokens = max_tokens or default_max_tokens(model, model.device, **cut)
+    if max_tokens is None:
+        max_tokens = default_max_tokens(
+            model, model.device, checkpointing=checkpointing
+        )
     if learning_rate is None:
         learning_rate = default_learning_rate(model.num_parameters())
     steps = Steps(on_step)
     with tempfile.TemporaryDirectory() as folder, _restored(model):
-        args = _arguments(folder, model, batch_size, max_tokens // longest)
+        args = _arguments(folder, model)
         args.max_steps, args.learning_rate = num_steps, learning_rate
         args.seed = args.data_seed = seed
         args.gradient_checkpointing = checkpointing
@@ -189,6 +188,7 @@ def warm_start(
             args,
             train_dataset=Dataset.from_list(rows),
             processing_class=policy.tokenizer,
+            cut=_cut(batch_size, args.world_size, max_tokens // longest),
             data_collator=lambda rows: left_batch(rows, policy.pad_id),
             callbacks=[steps],
         )
@@ -209,9 +209,16 @@ def _row(policy: LMPolicy, example: Example) -> dict[str, list[int]]:
     }
 
 
-def _arguments(folder: str, model: Any, batch_size: int, most: int) -> SFTConfig:
-    """Settings for steps of `batch_size` rows, of which at most `most` run at once."""
-    args = SFTConfig(
+def _cut(batch_size: int, num_processes: int, most: int) -> Cut:
+    """Steps of `batch_size` rows, of which each process runs at most `most` at once."""
+    share = math.ceil(batch_size / num_processes)
+    parts = math.ceil(share / max(most, 1))
+    return Cut(batch_size, math.ceil(share / parts))
+
+
+def _arguments(folder: str, model: Any) -> SFTConfig:
+    """Settings of a warm start, but for its length."""
+    return SFTConfig(
         output_dir=folder,
         use_cpu=model.device.type == "cpu",
         bf16=False,
@@ -228,13 +235,6 @@ def _arguments(folder: str, model: Any, batch_size: int, most: int) -> SFTConfig
         disable_tqdm=True,
         ddp_find_unused_parameters=False,
     )
-    share = math.ceil(batch_size / args.world_size)
-    parts = next(
-        n for n in range(-(-share // max(most, 1)), share + 1) if share % n == 0
-    )
-    args.gradient_accumulation_steps = parts
-    args.per_device_train_batch_size = share // parts
-    return args
 
 
 @contextmanager
