@@ -1,7 +1,11 @@
 """The supervised start: replies alone are trained, in micro-batches of any size."""
 
 import math
+import os
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,8 +61,8 @@ def test_a_step_has_as_many_rows_as_batch_size_says(num_processes, most):
 
 def test_the_last_step_of_an_epoch_has_the_rows_that_are_left(started):
     """Three processes would else fill it up with other rows than two."""
-    whole, losses = started(num_steps=2, batch_size=1000)
-    cut, same = started(num_steps=2, batch_size=1000, max_tokens=500)
+    _, losses = started(num_steps=2, batch_size=1000)
+    _, same = started(num_steps=2, batch_size=1000, max_tokens=500)
     assert same == pytest.approx(losses, abs=1e-5)
 
 
@@ -188,3 +192,16 @@ def test_the_start_shows_the_models_own_prompts_and_keeps_its_precision(
     assert not any(
         getattr(m, "gradient_checkpointing", False) for m in started.modules()
     )
+
+
+@pytest.mark.slow
+def test_three_processes_end_with_the_weights_of_one(tmp_path):
+    script = Path(__file__).with_name("warm_start_script.py")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    weights = []
+    for num in ("1", "3"):
+        file = tmp_path / f"{num}.pt"
+        command = [sys.executable, str(script), num, str(file)]
+        subprocess.run(command, env=environment, check=True, timeout=200)
+        weights.append(torch.load(file, weights_only=True))
+    torch.testing.assert_close(*weights, atol=1e-5, rtol=0)

@@ -99,7 +99,7 @@ from arena_trainers.options import errors
 from arena_trainers.processes import splits_weights
 from arena_trainers.train.games import makers_of
 from arena_trainers.train.metrics import Clock
-from arena_trainers.train.records import TrainingRow
+from arena_trainers.train.records import PER_TOKEN_LOSSES, TrainingRow
 from arena_wrappers import BotPolicy, TurnRequest, make_policy, messages, turn_seed
 from arena_wrappers.play import turn_states
 from arena_wrappers.policies import own_prompt
@@ -1091,7 +1091,8 @@ def row_tensors(rows: Sequence[TrainingRow], trainer: Any) -> dict[str, Any]:
 
     `prompt_ids` and `prompt_mask` int64[B, P], padded on the left; `completion_ids`,
     `completion_mask` and `tool_mask` int64[B, T], `advantages` and `sampling_per_token_logps`
-    float32[B, T], padded on the right; `num_items_in_batch`, the tokens that all processes train.
+    float32[B, T], padded on the right; `num_items_in_batch` and `num_rows_in_batch`, the tokens and the
+    rows that all processes train.
     """
     prompts, replies = [r.prompt_ids for r in rows], [r.completion_ids for r in rows]
     unit, pad = trainer.pad_to_multiple_of or 1, trainer.policy.tokenizer.pad_token_id
@@ -1109,6 +1110,9 @@ def row_tensors(rows: Sequence[TrainingRow], trainer: Any) -> dict[str, Any]:
         zero if r.advantage is None else r.advantage
         for r, zero in zip(rows, none, strict=True)
     ]
+    trained = own * shown
+    sizes = int(trained.sum()), int(trained.any(axis=1).sum())
+    num_tokens, num_rows = np.array(gather_object([sizes])).sum(axis=0)
     found = {
         "prompt_ids": filled(prompts, seen, pad),
         "prompt_mask": seen.astype(np.int64),
@@ -1117,7 +1121,8 @@ def row_tensors(rows: Sequence[TrainingRow], trainer: Any) -> dict[str, Any]:
         "tool_mask": own,
         "advantages": filled(credit, said, 0.0),
         "sampling_per_token_logps": np.where(own, filled(sampled, said, 0.0), 0.0),
-        "num_items_in_batch": np.array(sum(gather_object([int((own * shown).sum())]))),
+        "num_items_in_batch": np.array(num_tokens),
+        "num_rows_in_batch": np.array(num_rows),
     }
     return {
         name: torch.from_numpy(x.astype(np.float32) if x.dtype == np.float64 else x).to(
@@ -1195,12 +1200,43 @@ def _switched(first: Way, way: Way, gap: float) -> str:
 NUM_CHECKED = 20  # episodes of random play in which a teacher is checked
 
 
+def rows_factor(trainer: Any, inputs: Mapping[str, Any]) -> Any:
+    """What TRL's loss of a micro-batch is multiplied by, so that placeholder rows do not count.
+
+    TRL takes the mean over the rows of each micro-batch, or over their tokens (`bnpo`), and then the
+    mean over micro-batches and processes. The numbers of placeholder rows differ between them. With
+    R trained rows in all, and M micro-batches of all processes, the factor of a micro-batch is
+
+        bnpo     M r / R for r trained rows in it
+        others   M n / R for n rows in it, placeholder rows included
+
+    Then all rows of a batch weigh alike, whatever the number of processes; with `bnpo` up to the
+    tokens of the micro-batch that they share. It is 1 without placeholder rows, and for losses that
+    divide by all tokens of the batch.
+    """
+    if trainer.loss_type in PER_TOKEN_LOSSES:
+        return 1.0
+    args, mask = trainer.args, loss_mask(dict(inputs))
+    parts = args.steps_per_generation if trainer.model.training else 1
+    num_parts = parts * trainer.accelerator.num_processes
+    is_local = trainer.loss_type == "bnpo"
+    num_rows = mask.any(dim=1).sum() if is_local else len(mask)
+    return num_parts * num_rows / inputs["num_rows_in_batch"].clamp(min=1)
+
+
 def averaged(per_token: Any, mask: Any, trainer: Any, inputs: Mapping[str, Any]) -> Any:
-    """The mean of a loss per token as TRL takes it for the trainer's `loss_type`."""
+    """The mean of a loss per token over trained rows, as TRL takes it for the `loss_type`."""
+    mean = _averaged(per_token, mask, trainer, inputs)
+    return rows_factor(trainer, inputs) * mean
+
+
+def _averaged(
+    per_token: Any, mask: Any, trainer: Any, inputs: Mapping[str, Any]
+) -> Any:
     kind, args, total = trainer.loss_type, trainer.args, (per_token * mask).sum()
     trains = trainer.model.training
     parts = trainer.current_gradient_accumulation_steps if trains else 1.0
-    if kind in ("cispo", "dapo", "vespo"):
+    if kind in PER_TOKEN_LOSSES:
         share = parts / args.steps_per_generation if trains else 1.0
         count = inputs["num_items_in_batch"].clamp(min=1.0)
         return total / (count / trainer.accelerator.num_processes * share)

@@ -110,6 +110,7 @@ from arena_trainers.train.forward import (
     Shards,
     joined,
     row_tensors,
+    rows_factor,
 )
 from arena_trainers.train.games import check_replies, episode_starts
 from arena_trainers.train.matching import Matching, PreparedGames, Tasks, prepare_games
@@ -347,6 +348,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         tokens = self.tokens if self.tokens and self.tokens.loss_weight else None
         with self.forward.loss_of(inputs, bool(active or tokens)):
             loss: torch.Tensor = super()._compute_loss(model, given)
+        loss = rows_factor(self, inputs) * loss
         if active and self.forward.latest is not None:
             loss = loss + self.terms.loss(active, inputs, self.forward.latest)
         if tokens and self.forward.latest is not None:
