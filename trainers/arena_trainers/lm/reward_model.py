@@ -20,6 +20,7 @@ from arena_trainers.lm.backends.scoring import (
 )
 from arena_trainers.lm.backends.transformers import load_model
 from arena_trainers.lm.chat import Chat
+from arena_trainers.lm.context import context_length
 from arena_trainers.lm.models import (
     check_reward_folder,
     check_reward_model,
@@ -176,6 +177,16 @@ class RewardModel:
         size = self.model.config.get_text_config().vocab_size
         if largest >= size:
             raise wrong("unknown_token", name=self.name, size=size, largest=largest)
+        limit, longest = (
+            context_length(self.model.config),
+            max(map(len, rows), default=0),
+        )
+        if limit is not None and longest > limit:
+            raise ValueError(
+                f"want prompts with replies of at most {limit} tokens, the context of "
+                f"{self.name}, got {longest}; give a reward model with a longer context, or "
+                "shorter prompts"
+            )
 
 
 def scorer(path: str) -> Scorer:

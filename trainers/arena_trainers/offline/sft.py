@@ -151,7 +151,8 @@ def warm_start(
 
     Args:
         policy: whose model is trained.
-        examples: what is imitated; every example counts alike.
+        examples: what is imitated; every example counts alike. Those beyond the model's
+            context are left out, because play never asks for them.
         num_steps: optimizer steps (AdamW, linear decay to 0).
         learning_rate: at the start; by default from the model's size.
         batch_size: examples per step, all processes together.
@@ -164,12 +165,19 @@ def warm_start(
         The loss of each step, in nats per token.
 
     Raises:
-        ValueError: there are no examples.
+        ValueError: there are no examples, or all are longer than the model's context.
     """
     if not examples:
         raise ValueError("want examples to imitate, got none")
     model: Any = policy.model
     rows = [_row(policy, example) for example in examples]
+    most = policy.max_context or math.inf
+    rows = [row for row in rows if len(row["input_ids"]) <= most]
+    if not rows:
+        raise ValueError(
+            f"want examples of at most {most} tokens, the model's context, got longer ones "
+            "alone; give shorter prompts, or a model with a longer context"
+        )
     longest = max(len(row["input_ids"]) for row in rows)
     if max_tokens is None:
         max_tokens = default_max_tokens(

@@ -25,6 +25,7 @@ from arena_trainers.data.columns import TRAIN
 from arena_trainers.lm.adapters import starting_model
 from arena_trainers.lm.backends.scoring import default_max_tokens
 from arena_trainers.lm.chat import Chat
+from arena_trainers.lm.context import context_length
 from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import PROMPT_FILE, prompt_json, saved_options
@@ -282,6 +283,15 @@ class RowRun(Run):
         at_most = getattr(self.args, "max_length", None)
         if at_most is not None and at_most < self.facts.longest:
             raise wrong("max_length", run=self, at_most=at_most)
+        limit = None
+        if self.model is not None:
+            limit = context_length(AutoConfig.from_pretrained(self.model))
+        if limit is not None and limit < self.facts.longest:
+            raise ValueError(
+                f"want rows of at most {limit} tokens, the context of {self.job.model}, got "
+                f"{self.facts.longest} in {self.path}; select shorter episodes (arena data), "
+                "or give a model with a longer context"
+            )
         self.player = RowsModel(self)
         # TRL's type of these options also allows JSON
         options: Any = self.player.args.chat_template_kwargs

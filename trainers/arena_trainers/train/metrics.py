@@ -239,7 +239,7 @@ class Tally(NamedTuple):
 
 
 TINY = 1e-300  # replaces a total of 0 in a quotient
-REASONS = ("format", "illegal", "ambiguous", "overlong")
+REASONS = ("format", "illegal", "ambiguous", "overlong", "context_length")
 
 
 def tally(

@@ -284,7 +284,9 @@ def turn_records(
 ) -> list[TurnRecord]:
     """The turns of seats that learn, episode by episode, in playing order.
 
-    The turns that an episode shares with its parent are recorded once, as the parent's.
+    The turns that an episode shares with its parent are recorded once, as the parent's. A turn whose
+    prompt outgrew the model's context has no tokens, and no record: what it is paid goes to the
+    seat's turn before, if there is one.
 
     Args:
         episodes: what was played.
@@ -302,15 +304,28 @@ def turn_records(
     """
     functions = functions or {}
     reads_states = bool(functions) or not OF_STATES.isdisjoint(columns)
-    records = []
+    records: list[TurnRecord] = []
     played = zip(episodes, games, seats, strict=True)
     for number, (episode, game, who) in enumerate(played):
         states = turn_states(episode, rules[game]) if reads_states else []
         more = Counter[int]()  # generations of each seat beyond one per turn
         for place, turn in enumerate(episode.turns):
             before = turn.index + more[turn.seat]
-            more[turn.seat] += max(len(turn.generations) - 1, 0)
+            calls = _spoken_calls(turn)
+            more[turn.seat] += len(calls) - 1
             if place < (episode.branch or 0) or who[turn.seat] != SELF:
+                continue
+            if not calls:
+                _check_silent(branching)
+                last = _latest(records, number, turn.seat)
+                if last is not None:
+                    after = _after_silence(records[last], episode, place)
+                    if "features" in columns and after.truncated:
+                        end = rules[game].features(
+                            final_state(episode, rules[game]), turn.seat
+                        )
+                        after = after._replace(next_features=end)
+                    records[last] = after
                 continue
             known = _of_place(episode, place, branching)
             known |= {"game": game, "episode": number, "turn": before}
@@ -330,6 +345,50 @@ def turn_records(
                     record = with_supplied(record, values)
                 records.append(record)
     return records
+
+
+def _spoken_calls(turn: Turn) -> list[int]:
+    """Indices of the generations of a turn in which a model wrote something; [0] for a plain turn.
+
+    A model whose prompt fills its context writes nothing.
+    """
+    if not turn.generations:
+        return [0] if turn.token_ids or turn.invalid != "context_length" else []
+    calls = enumerate(turn.generations)
+    return [call for call, one in calls if one.token_ids or one.text]
+
+
+def _check_silent(branching: Branching | None) -> None:
+    """Raises ValueError for a turn tree with a prompt beyond the context."""
+    if branching is not None:
+        raise ValueError(
+            "branch wants prompts that fit the model's context, got a longer one, at which "
+            "candidates cannot differ; give shorter prompts (--rules false, --history state), "
+            "a model with a longer context, or leave branch out"
+        )
+
+
+def _latest(records: Sequence[TurnRecord], episode: int, seat: int) -> int | None:
+    """The place of the seat's latest record of an episode; None if it has none yet."""
+    for place in range(len(records) - 1, -1, -1):
+        record = records[place]
+        if record.episode != episode:
+            return None
+        if record.seat == seat:
+            return place
+    return None
+
+
+def _after_silence(record: TurnRecord, episode: Episode, place: int) -> TurnRecord:
+    """The record with what the seat was paid after a later turn in which it wrote nothing."""
+    rewards = Counter(record.rewards)
+    rewards.update(episode.turns[place].rewards)
+    over = _of_place(episode, place, None)
+    return record._replace(
+        rewards=dict(rewards),
+        terminated=over["terminated"],
+        truncated=over["truncated"],
+    )
 
 
 def _of_place(
@@ -377,8 +436,9 @@ def _of_calls(
     episode: Episode, turn: Turn, columns: Collection[str], known: Mapping[str, Any]
 ) -> Iterator[TurnRecord]:
     """The records of a turn's generations; arguments as for `_record`."""
-    for call, one in enumerate(turn.generations):
-        ends = call == len(turn.generations) - 1
+    calls = _spoken_calls(turn)
+    for number, call in enumerate(calls):
+        one, ends = turn.generations[call], call == calls[-1]
         alone = replace(
             turn,
             rewards=turn.rewards if ends else {},
@@ -388,7 +448,7 @@ def _of_calls(
             invalid=turn.invalid if ends else None,
         )
         over = {name: ends and known[name] for name in ("terminated", "truncated")}
-        own = {**over, "turn": known["turn"] + call, "call": call, "role": one.role}
+        own = {**over, "turn": known["turn"] + number, "call": call, "role": one.role}
         yield from _record(episode, alone, columns, {**known, **own})
 
 

@@ -281,6 +281,7 @@ class TurnGRPOTrainer(GRPOTrainer):
             with_entropy="tokens.entropy" in self.games.columns,
             prompt=self.args.prompt,
             backend=engine_backend(self),
+            max_context=self.args.vllm_max_model_length if self.use_vllm else None,
             **self.args.sampling_options,
         )
 
