@@ -257,7 +257,7 @@ _MARKS = 64  # tokens that a chat template adds to a message, at most
 
 def context_of(folder: Path | None, args: TurnGRPOConfig) -> int | None:
     """Most tokens of a prompt with its reply, of a given model or the tiny one; None for no limit."""
-    limits = [_CONTEXT]
+    limits: list[int | None] = [_CONTEXT]
     if folder is not None:
         limits = [context_length(AutoConfig.from_pretrained(folder))]
     if args.use_vllm:
@@ -282,8 +282,10 @@ def check_context(
     Raises:
         ValueError: in every episode of a game a prompt fills the context.
     """
+    if limit is None:
+        return []
     lines, options = [], args.chat_template_kwargs
-    for plan in different_games(plans) if limit is not None else ():
+    for plan in different_games(plans):
         longest = _longest_prompts(tokenizer, plan, options, limit)
         num_full = sum(size >= limit for size in longest)
         advice = (
@@ -303,7 +305,7 @@ def check_context(
                 f"prompts outgrow the context of {limit} tokens; such turns are invalid, "
                 f"for the reason context_length, and are not trained; {advice}"
             )
-        elif longest and max(longest) + args.max_completion_length > limit:
+        elif longest and max(longest) + (args.max_completion_length or 0) > limit:
             lines.append(
                 f"warning: prompts of {plan.name} have up to {max(longest)} tokens, so that "
                 f"replies to the longest are cut after {limit - max(longest)} tokens, at the "
