@@ -5,11 +5,8 @@ from transformers import GPT2Config, MambaConfig, Qwen3Config
 
 import arena_envs
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.data import legal_play
-from arena_trainers.lm import LMPolicy
-from arena_trainers.lm.context import context_length
-from arena_trainers.offline.sft import warm_start
-from arena_trainers.runs.start import check_context
+from arena_trainers.lm import LMPolicy, context_length
+from arena_trainers.runs import check_context
 from arena_trainers.train import GamePlan
 from arena_wrappers import PromptWrapper, RandomPolicy, play
 
@@ -129,9 +126,3 @@ def test_replies_that_the_context_cuts_are_announced(measured):
     assert "before max_completion_length 90" in line
     assert measured(10_000) == []
     assert measured(None) == []
-
-
-def test_a_warm_start_leaves_out_what_outgrows_the_context(short, kuhn_env):
-    examples = legal_play([kuhn_env], 8, seed=0)
-    with pytest.raises(ValueError, match="want examples of at most 9 tokens"):
-        warm_start(short(9), examples, num_steps=1)

@@ -10,8 +10,8 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import AutoModelForCausalLM
 
 from arena_trainers.cli import main as cli
-from arena_trainers.lm import LMPolicy
-from arena_trainers.lm.adapters import _check_written, _merged, write_merged
+from arena_trainers.lm import LMPolicy, write_merged
+from arena_trainers.lm.adapters import _check_written, _merged
 
 # of peft, of adapters on embeddings
 pytestmark = [

@@ -152,6 +152,12 @@ def test_a_trainer_of_another_precision_may_follow(started):
         AcceleratorState._reset_state()
 
 
+def test_examples_that_outgrow_the_context_are_left_out(started, policy, kuhn_env):
+    policy.max_context = 9
+    with pytest.raises(ValueError, match="want examples of at most 9 tokens"):
+        warm_start(policy, legal_play([kuhn_env], 8, seed=0), num_steps=1)
+
+
 def test_no_examples_are_refused(tokenizer):
     model = tiny_model(tokenizer, hidden_size=16, num_layers=1)
     with pytest.raises(ValueError, match="want examples to imitate, got none"):

@@ -170,27 +170,17 @@ def warm_start(
     if not examples:
         raise ValueError("want examples to imitate, got none")
     model: Any = policy.model
-    rows = [_row(policy, example) for example in examples]
-    most = policy.max_context or math.inf
-    rows = [row for row in rows if len(row["input_ids"]) <= most]
-    if not rows:
-        raise ValueError(
-            f"want examples of at most {most} tokens, the model's context, got longer ones "
-            "alone; give shorter prompts, or a model with a longer context"
-        )
+    rows = _rows(policy, examples)
     longest = max(len(row["input_ids"]) for row in rows)
-    if max_tokens is None:
-        max_tokens = default_max_tokens(
-            model, model.device, checkpointing=checkpointing
-        )
+    cut = {"checkpointing": checkpointing}
+    max_tokens = max_tokens or default_max_tokens(model, model.device, **cut)
     if learning_rate is None:
         learning_rate = default_learning_rate(model.num_parameters())
     steps = Steps(on_step)
     with tempfile.TemporaryDirectory() as folder, _restored(model):
-        args = _arguments(folder, model)
+        args = _arguments(folder, model, checkpointing)
         args.max_steps, args.learning_rate = num_steps, learning_rate
         args.seed = args.data_seed = seed
-        args.gradient_checkpointing = checkpointing
         trainer = _WarmStart(
             model,
             args,
@@ -205,6 +195,23 @@ def warm_start(
         if checkpointing:
             model.gradient_checkpointing_disable()
     return steps.losses
+
+
+def _rows(policy: LMPolicy, examples: Sequence[Example]) -> list[dict[str, list[int]]]:
+    """The rows of the examples that fit the model's context.
+
+    Raises:
+        ValueError: none does.
+    """
+    most = policy.max_context or math.inf
+    every = (_row(policy, example) for example in examples)
+    rows = [row for row in every if len(row["input_ids"]) <= most]
+    if not rows:
+        raise ValueError(
+            f"want examples of at most {most} tokens, the model's context, got longer ones "
+            "alone; give shorter prompts, or a model with a longer context"
+        )
+    return rows
 
 
 def _row(policy: LMPolicy, example: Example) -> dict[str, list[int]]:
@@ -224,13 +231,13 @@ def _cut(batch_size: int, num_processes: int, most: int) -> Cut:
     return Cut(batch_size, math.ceil(share / parts))
 
 
-def _arguments(folder: str, model: Any) -> SFTConfig:
+def _arguments(folder: str, model: Any, checkpointing: bool) -> SFTConfig:
     """Settings of a warm start, but for its length."""
     return SFTConfig(
         output_dir=folder,
         use_cpu=model.device.type == "cpu",
         bf16=False,
-        gradient_checkpointing=False,
+        gradient_checkpointing=checkpointing,
         lr_scheduler_type="linear",
         weight_decay=0.01,
         max_grad_norm=1.0,
