@@ -317,8 +317,8 @@ def test_bad_settings_are_refused_by_name(make_trainer, overrides, message):
 
 def silent(turn):
     """The turn of a seat whose prompt filled the context of its model."""
-    own = {"prompt_ids": None, "token_ids": None, "logprobs": None}
-    return replace(turn, invalid="context_length", reply="", **own)
+    no_tokens = {"prompt_ids": None, "token_ids": None, "logprobs": None}
+    return replace(turn, invalid="context_length", reply="", **no_tokens)
 
 
 def test_a_turn_beyond_the_context_pays_the_turn_before():

@@ -21,9 +21,9 @@ def context_length(config: Any) -> int | None:
     length = next((int(x) for x in lengths if isinstance(x, int) and x > 0), None)
     if length is None:
         return None
-    given = getattr(text, "rope_parameters", None)
-    given = given or getattr(text, "rope_scaling", None) or {}
-    layers = [rope for rope in given.values() if isinstance(rope, dict)] or [given]
+    parameters = getattr(text, "rope_parameters", None)
+    parameters = parameters or getattr(text, "rope_scaling", None) or {}
+    layers = [x for x in parameters.values() if isinstance(x, dict)] or [parameters]
     return max([length, *(_stretched(rope, length) for rope in layers)])
 
 

@@ -260,8 +260,8 @@ class LMPolicy:
         for start in range(0, len(fitting), size):
             places = fitting[start : start + size]
             with self.context() as model:
-                found = reply_logprobs(model, [rows[i] for i in places], *how)
-            for i, score in zip(places, found, strict=True):
+                logprobs = reply_logprobs(model, [rows[i] for i in places], *how)
+            for i, score in zip(places, logprobs, strict=True):
                 scores[i] = score
         results, used = [], 0
         for request in requests:
