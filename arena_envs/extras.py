@@ -1,6 +1,8 @@
 """Imports that wait: of optional packages, whose errors name what to install, and of own modules."""
 
 import ast
+import re
+import warnings
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from pathlib import Path
@@ -8,6 +10,28 @@ from typing import Any
 
 from arena_envs.doors import import_extra as import_extra
 from arena_envs.doors import missing_extra
+
+# whose deprecations are for us to mend, and not for who runs a command
+LIBRARIES = (
+    *("accelerate", "datasets", "huggingface_hub", "peft", "safetensors"),
+    *("tokenizers", "torch", "transformers", "trl"),
+)
+
+
+# of peft, of adapters on embeddings, which `arena export` writes apart
+_OF_EMBEDDINGS = (
+    "Setting `save_embedding_layers`",
+    "Model has `tie_word_embeddings=True`",
+)
+
+
+def hide_library_warnings() -> None:
+    """Hides, in this process, what libraries say that who runs a command cannot change."""
+    pattern = rf"({'|'.join(LIBRARIES)})(\.|$)"
+    for category in (FutureWarning, DeprecationWarning, PendingDeprecationWarning):
+        warnings.filterwarnings("ignore", category=category, module=pattern)
+    for message in _OF_EMBEDDINGS:
+        warnings.filterwarnings("ignore", re.escape(message))
 
 
 def is_installed(module: str) -> bool:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from arena_trainers.terminal import Console
 from transformers import PrinterCallback, TrainerCallback
 from transformers.utils.logging import disable_progress_bar
 
@@ -18,6 +17,7 @@ from arena_trainers.lm import LMPolicy
 from arena_trainers.lm.models import model_folder
 from arena_trainers.runs.settings import JobConfig, build_configs
 from arena_trainers.runs.start import load_tokenizer, make_start
+from arena_trainers.terminal import Console
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.matching import PreparedGames, prepare_games
 from arena_trainers.train.trainer import TurnGRPOTrainer

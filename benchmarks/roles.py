@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from arena_trainers.terminal import Console
 from transformers import AutoTokenizer
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.runs import SelfPlay, load_recipe
+from arena_trainers.terminal import Console
 
 ARMS: dict[str, dict[str, Any]] = {
     "an adapter of rank 4 for each seat": {

@@ -21,7 +21,6 @@ from typing import Any
 from unittest import mock
 
 import torch
-from arena_trainers.terminal import Console
 from rich.table import Table
 from transformers import PrinterCallback, TrainerCallback
 
@@ -29,6 +28,7 @@ from arena_trainers.lm import LMPolicy
 from arena_trainers.lm.backends import cached
 from arena_trainers.runs.settings import build_configs, load_recipe
 from arena_trainers.runs.start import load_tokenizer, make_start
+from arena_trainers.terminal import Console
 from arena_trainers.train.matching import prepare_games
 from arena_trainers.train.trainer import TurnGRPOTrainer
 

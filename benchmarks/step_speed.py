@@ -140,11 +140,10 @@ def train(turns: int, steps: int, model: Path) -> None:
 
 def start(folder: Path) -> None:
     """Makes the model that both begin with."""
-    from arena_trainers.terminal import Console
-
     from arena_trainers.lm import LMPolicy
     from arena_trainers.runs.settings import build_configs, load_recipe
     from arena_trainers.runs.start import load_tokenizer, make_start
+    from arena_trainers.terminal import Console
     from arena_trainers.train.matching import prepare_games
 
     job, args = build_configs(load_recipe("kuhn-tiny"), str(folder / "run"))

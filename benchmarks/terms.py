@@ -19,7 +19,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from arena_trainers.terminal import Console
 
 from arena_envs import make_game
 from arena_envs.extras import import_extra
@@ -31,6 +30,7 @@ from arena_trainers.cli.options import usage_errors
 from arena_trainers.cli.suggest import Difference
 from arena_trainers.lm import LMPolicy
 from arena_trainers.runs import Rounds, load_recipe
+from arena_trainers.terminal import Console
 from comparing import (
     NumJobs,
     OnlySettings,

@@ -8,11 +8,10 @@ import pytest
 
 from arena_envs import IllegalAction
 from arena_envs.game import AnyGame
+from arena_envs.games.kits.answers import answer_of, letter_of
 from arena_envs.games.questions import (
     Questions,
     Task,
-    answer_of,
-    letter_of,
     score,
     sources,
 )

@@ -18,7 +18,9 @@ import pytest
 from arena_envs import CHANCE, TERMINAL, IllegalAction, make_game
 from arena_envs.game import sample_chance
 from arena_envs.games import questions
-from arena_envs.games.questions import Questions, Task, number_of, sources
+from arena_envs.games.kits import verifiers
+from arena_envs.games.kits.answers import number_of
+from arena_envs.games.questions import Questions, Task, sources
 from arena_envs.talk import Utterance
 from arena_envs.testing import BrokenPromise, check_game
 from arena_envs.testing.views import HOSTILE
@@ -431,7 +433,7 @@ class TestSources:
     def test_math_verify_works_in_threads_and_survives_its_end(self) -> None:
         pytest.importorskip("math_verify")
         task = Task("", "7", "math_verify")
-        questions.verifiers._worker("math_verify", os.getpid()).kill()
+        verifiers._worker("math_verify", os.getpid()).kill()
         with ThreadPoolExecutor(2) as pool:
             [*pool.map(partial(questions.score, task), ["1", "2"])]
             assert [*pool.map(partial(questions.score, task), ["7", "8"])] == [1, 0]
@@ -449,7 +451,7 @@ class TestSources:
         pytest.importorskip("reasoning_gym")
         source = sources.make("reasoning:string_insertion(num=2)")
         task = source.tasks("train")[0]
-        monkeypatch.setattr(questions.verifiers, "_CODE", re.compile("(?!)"))
+        monkeypatch.setattr(verifiers, "_CODE", re.compile("(?!)"))
         for code in ("[open({!r}, 'w')]", "[__import__('os').mkdir({!r})]"):
             assert source.score(task, code.format(str(tmp_path / "a"))) == 0
         assert not [*tmp_path.iterdir()]

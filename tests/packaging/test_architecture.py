@@ -2,11 +2,9 @@
 
 import ast
 import functools
-import re
 import subprocess
 import sys
 import tomllib
-from collections import Counter
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -249,48 +247,6 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
     graph = import_graph(package)
     assert len(graph) > 9
     TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
-
-
-# Modules that users import by name, or start: single-file rooms, plug-ins, the command.
-PUBLIC = re.compile(
-    r"arena_envs\.(game|talk|doors|trust|games\.\w+)|arena_wrappers\.(locks|records|adapters\.\w+)"
-    r"|arena_trainers\.(checkpoint|finite|losses|rewards|terminal)|arena_eval\.rollouts"
-    r"|arena_trainers\.cli\.main"
-)
-
-
-def imported_modules(path: Path, known: set[str]) -> Iterator[str]:
-    """The module of each import of the project in a file."""
-    for node in statements(parsed(path)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in known)
-        elif isinstance(node, ast.ImportFrom) and node.module in known:
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                yield inner if inner in known else node.module
-
-
-def test_tests_import_public_packages() -> None:
-    """Fewer than 20 % of the imported names reach past them.
-
-    Public are the packages, which export a name in their `__init__`, and the modules of `PUBLIC`.
-    """
-    known, packages = set(), set()
-    for root in PACKAGES.values():
-        for path in modules(root):
-            name = module_name(path.relative_to(root.parent))
-            known.add(name)
-            if path.stem == "__init__":
-                packages.add(name)
-    found = [
-        x
-        for path in modules(ROOT / "tests")
-        if path.name != "test_canary.py"  # it calls every reader of files
-        for x in imported_modules(path, known)
-    ]
-    assert len(found) > 1000
-    deep = [x for x in found if x not in packages and not PUBLIC.fullmatch(x)]
-    assert len(deep) < 0.2 * len(found), Counter(deep).most_common(10)
 
 
 def module_name(path: Path) -> str:

@@ -48,6 +48,8 @@ def test_sharing_changes_no_reply(policy, model, kuhn_env, monkeypatch):
 def test_equal_rows_run_once(policy, kuhn_env, monkeypatch):
     """Six prompts of the first turn; then at most as many rows as there are replies."""
     alike, different, *_ = batches(policy, kuhn_env)
+    for prompts in (alike, different):  # the cache is checked first
+        policy.generate(prompts, range(len(prompts)))
     run = []
     forward = policy.model.forward
 
@@ -70,5 +72,6 @@ def test_a_model_without_a_cache_of_keys_and_values_generates_alike(
     prompts = batches(policy, kuhn_env)[0]
     shared = policy.generate(prompts, range(len(prompts)))
     monkeypatch.setattr(transformers, "DynamicCache", str)
+    policy.run_on(copy.deepcopy(policy.model))
     apart = policy.generate(prompts, range(len(prompts)))
     assert [r.token_ids for r in shared] == [r.token_ids for r in apart]

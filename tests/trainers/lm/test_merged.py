@@ -10,23 +10,34 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from transformers import AutoModelForCausalLM
 
 from arena_trainers.cli import main as cli
-from arena_trainers.lm import LMPolicy
+from arena_trainers.lm import LMPolicy, write_merged
+from arena_trainers.lm.adapters import _check_written, _merged
+
+# of peft, of adapters on embeddings
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Setting `save_embedding_layers`"),
+    pytest.mark.filterwarnings("ignore:Model has `tie_word_embeddings=True`"),
+]
 
 
-@pytest.fixture
-def adapter(tmp_path, model_folder):
+def run_with_adapter(folder, model_folder, **options):
     """A run folder whose model is an adapter with weights other than 0."""
     policy: Any = LMPolicy.from_pretrained(model_folder, device="cpu")
-    config = LoraConfig(r=2, target_modules="all-linear", task_type="CAUSAL_LM")
+    config = LoraConfig(r=2, task_type="CAUSAL_LM", **options)
     with torch.random.fork_rng():
         torch.manual_seed(0)
         model = get_peft_model(policy.model, config)
         for name, weights in model.named_parameters():
-            if "lora_B" in name:
+            if "lora" in name or "modules_to_save" in name:
                 torch.nn.init.normal_(weights.data, std=0.5)
     policy.model = model
-    policy.save_pretrained(tmp_path / "run" / "model")
-    return tmp_path / "run"
+    policy.save_pretrained(folder / "model")
+    return folder
+
+
+@pytest.fixture
+def adapter(tmp_path, model_folder):
+    return run_with_adapter(tmp_path / "run", model_folder, target_modules="all-linear")
 
 
 def run(monkeypatch, *arguments):
@@ -59,6 +70,39 @@ def test_the_merged_model_is_the_adapter_on_its_base(
     assert "lora" in before.data.tags
     assert "lora" not in card.data.tags
     assert card.text == before.text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"target_modules": ["q_proj", "embed_tokens"]},
+        {"target_modules": ["q_proj"], "modules_to_save": ["lm_head"]},
+    ],
+)
+def test_an_adapter_on_one_of_two_tied_matrices_is_exported_untied(
+    options, tmp_path, model_folder
+):
+    folder = run_with_adapter(tmp_path / "run", model_folder, **options)
+    write_merged(folder / "model", tmp_path / "merged")
+    models = [
+        LMPolicy.from_pretrained(path, device="cpu").model
+        for path in (folder / "model", tmp_path / "merged", model_folder)
+    ]
+    ids = torch.tensor([[3, 7, 9, 11]])
+    wanted, merged, plain = (model(ids).logits.log_softmax(-1) for model in models)
+    torch.testing.assert_close(merged, wanted, atol=1e-4, rtol=1e-4)
+    assert (plain - wanted).abs().max() > 0.1
+    assert models[2].config.tie_word_embeddings
+    assert not models[1].config.tie_word_embeddings
+
+
+def test_a_written_model_that_plays_otherwise_than_the_runs_is_refused(
+    adapter, model_folder
+):
+    source = adapter / "model"
+    _, wanted = _merged(model_folder, source, [[3, 7, 9]])
+    with pytest.raises(ValueError, match=r"that differ by \S+ nats on 1 prompts"):
+        _check_written(model_folder, source, [[3, 7, 9]], wanted)
 
 
 def test_an_adapter_without_a_tokenizer_has_that_of_its_base(adapter, monkeypatch):

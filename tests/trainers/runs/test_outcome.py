@@ -3,6 +3,7 @@
 import io
 import json
 import shlex
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,6 @@ from arena_studio.report.tables import result_tables
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.runs import JobConfig, closing_lines
 from arena_trainers.runs.progress import clock
-from arena_trainers.runs.results import measure
 from arena_trainers.runs.results.close import (
     outcome_tables,
     player_of,
@@ -402,7 +402,7 @@ class Slow(RandomPolicy):
 
 
 def test_an_exact_measure_that_takes_long_is_announced(args, monkeypatch):
-    monkeypatch.setattr(measure.time, "monotonic", lambda: Slow.now)
+    monkeypatch.setattr(time, "monotonic", lambda: Slow.now)
     meter = GameMeter(GamePlan("leduc_poker", args), args, 2)
     assert meter.exact_note(Slow(), 5) == (
         "exact NashConv of leduc_poker, 936 information states: about 1,872 s each time, before, "

@@ -1,7 +1,11 @@
 """The supervised start: replies alone are trained, in micro-batches of any size."""
 
 import math
+import os
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +18,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from arena_trainers.data import legal_play
 from arena_trainers.lm import LMPolicy
 from arena_trainers.offline.sft import (
-    _arguments,
     _ByLength,
+    _cut,
     default_learning_rate,
     warm_start,
 )
@@ -32,8 +36,8 @@ def started(tokenizer, kuhn_env):
         model = tiny_model(tokenizer, hidden_size=16, num_layers=1, seed=1).eval()
         policy = LMPolicy(model, tokenizer, max_new_tokens=2)
         examples = legal_play([kuhn_env], 40, seed=0)
-        sizes = {"num_steps": num_steps, "batch_size": 24}
-        return policy, warm_start(policy, examples, **sizes, **options)
+        sizes = {"num_steps": num_steps, "batch_size": 24, **options}
+        return policy, warm_start(policy, examples, **sizes)
 
     return start
 
@@ -47,12 +51,19 @@ def test_micro_batches_change_nothing(started):
     torch.testing.assert_close(found, wanted, atol=1e-4, rtol=0)
 
 
+@pytest.mark.parametrize("num_processes", [1, 2, 3])
 @pytest.mark.parametrize("most", [1, 33, 34, 99, 100, 1000])
-def test_a_step_has_as_many_rows_as_batch_size_says(policy, tmp_path, most):
-    args = _arguments(str(tmp_path), policy.model, 100, most)
-    size = args.per_device_train_batch_size
-    assert size * args.gradient_accumulation_steps == 100
-    assert size <= most
+def test_a_step_has_as_many_rows_as_batch_size_says(num_processes, most):
+    cut = _cut(100, num_processes, most)
+    assert cut.batch_size == 100  # also where processes have uneven shares
+    assert cut.at_once <= most
+
+
+def test_the_last_step_of_an_epoch_has_the_rows_that_are_left(started):
+    """Three processes would else fill it up with other rows than two."""
+    _, losses = started(num_steps=2, batch_size=1000)
+    _, same = started(num_steps=2, batch_size=1000, max_tokens=500)
+    assert same == pytest.approx(losses, abs=1e-5)
 
 
 def test_equal_rows_run_once_and_prompts_are_not_scored(started, monkeypatch):
@@ -141,6 +152,12 @@ def test_a_trainer_of_another_precision_may_follow(started):
         AcceleratorState._reset_state()
 
 
+def test_examples_that_outgrow_the_context_are_left_out(started, policy, kuhn_env):
+    policy.max_context = 9
+    with pytest.raises(ValueError, match="want examples of at most 9 tokens"):
+        warm_start(policy, legal_play([kuhn_env], 8, seed=0), num_steps=1)
+
+
 def test_no_examples_are_refused(tokenizer):
     model = tiny_model(tokenizer, hidden_size=16, num_layers=1)
     with pytest.raises(ValueError, match="want examples to imitate, got none"):
@@ -181,3 +198,16 @@ def test_the_start_shows_the_models_own_prompts_and_keeps_its_precision(
     assert not any(
         getattr(m, "gradient_checkpointing", False) for m in started.modules()
     )
+
+
+@pytest.mark.slow
+def test_three_processes_end_with_the_weights_of_one(tmp_path):
+    script = Path(__file__).with_name("warm_start_script.py")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    weights = []
+    for num in ("1", "3"):
+        file = tmp_path / f"{num}.pt"
+        command = [sys.executable, str(script), num, str(file)]
+        subprocess.run(command, env=environment, check=True, timeout=200)
+        weights.append(torch.load(file, weights_only=True))
+    torch.testing.assert_close(*weights, atol=1e-5, rtol=0)

@@ -146,6 +146,7 @@ def test_logits_of_inkling_are_trained_as_sampled(trainer_of):
     assert trainer.state.log_history[0]["arena/sampling_gap/max"] < 1e-4
 
 
+@pytest.mark.filterwarnings("ignore:the cache of bert is left out")
 def test_a_model_that_sees_later_tokens_is_refused(trainer_of):
     with pytest.raises(
         ValueError, match=r"plain forward pass of bert, got some that differ"

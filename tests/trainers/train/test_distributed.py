@@ -31,6 +31,7 @@ SETTINGS = {
             }
         },
     },
+    "rows": {"credit": "mars", "loss_type": "grpo"},
     "filtered": {"credit": "mars", "flat_groups": "drop", "max_replays": 1},
     "taught": {
         "credit": "mars",

@@ -39,6 +39,7 @@ def loss_of(make_trainer, monkeypatch):
             "advantages": advantages,
             "old_per_token_logps": now - log_ratio,
             "ref_per_token_logps": now + log_reference,
+            "num_rows_in_batch": torch.tensor(len(advantages)),
         }
         trainer.model.eval()  # no share of accumulated steps
         return float(trainer._compute_loss(trainer.model, inputs))

@@ -153,6 +153,7 @@ def by_trl(make_trainer, monkeypatch):
             "old_per_token_logps": row(old),
             "ref_per_token_logps": row(REFERENCE),
             "num_items_in_batch": torch.tensor(3.0),
+            "num_rows_in_batch": torch.tensor(trainer.args.steps_per_generation),
         }
         trainer.current_gradient_accumulation_steps = 1
         value = trainer._compute_loss(trainer.model, inputs)

@@ -9,7 +9,12 @@ import torch
 import arena_envs
 from arena_credit import TurnBatch
 from arena_trainers.train import TrainingRow, loss_weighted, trajectory_rows, weighted
-from arena_trainers.train.records import turn_weights, whole_row_lengths
+from arena_trainers.train.records import (
+    turn_records,
+    turn_weights,
+    whole_row_lengths,
+)
+from arena_wrappers import RandomPolicy, play
 
 
 def batch_of(seats, episodes, turns, num_tokens):
@@ -308,3 +313,48 @@ def test_the_loss_is_the_mean_over_seats_trajectories_turns_and_tokens(
 def test_bad_settings_are_refused_by_name(make_trainer, overrides, message):
     with pytest.raises(ValueError, match=message):
         make_trainer(**overrides)
+
+
+def silent(turn):
+    """The turn of a seat whose prompt filled the context of its model."""
+    no_tokens = {"prompt_ids": None, "token_ids": None, "logprobs": None}
+    return replace(turn, invalid="context_length", reply="", **no_tokens)
+
+
+def test_a_turn_beyond_the_context_pays_the_turn_before():
+    (played,) = play("kuhn_poker", "random", [3])
+    spoken = {"prompt_ids": [1, 2], "token_ids": [3], "logprobs": [-0.5]}
+    first = replace(played.turns[0], seat=0, index=0, rewards={"game": 1.0}, **spoken)
+    second = silent(replace(first, index=1, rewards={"game": -3.0, "format": 0.5}))
+    third = replace(first, index=2, rewards={"game": 5.0})
+    ends = replace(played, turns=[first, second], terminated=False, truncated=True)
+    goes_on = replace(played, turns=[first, second, third])
+    begins = replace(played, turns=[second, third])
+    seats = [("self", "random")] * 3
+    records = turn_records([ends, goes_on, begins], [0] * 3, seats)
+    found = [(r.episode, r.place, r.turn, dict(r.rewards)) for r in records]
+    assert found == [
+        (0, 0, 0, {"game": -2.0, "format": 0.5}),
+        (1, 0, 0, {"game": -2.0, "format": 0.5}),
+        (1, 2, 1, {"game": 5.0}),
+        (2, 1, 1, {"game": 5.0}),
+    ]
+    assert [r.truncated for r in records] == [True, False, False, False]
+    assert [r.terminated for r in records] == [False, False, True, True]
+
+
+def test_a_run_goes_on_where_prompts_outgrow_the_context(make_trainer):
+    trainer = make_trainer(
+        history="transcript", on_invalid="random", max_steps=2, temperature=3.0
+    )
+    first = trainer.policy.encode(
+        play(trainer.games.plans[0].env_fn, RandomPolicy(), [0])[0].turns[0].messages
+    )
+    trainer.policy.max_context = len(first) + 8
+    trainer.train()
+    turns = [t for e in trainer.last_episodes for t in e.turns]
+    reasons = {turn.invalid for turn in turns}
+    assert "context_length" in reasons
+    assert len(trainer.last_turns.turn) == sum(bool(t.token_ids) for t in turns)
+    logs = trainer.state.log_history[0]
+    assert 0 < logs["arena/invalid/context_length"] < 1

@@ -76,7 +76,7 @@ app = typer.Typer(
 def arena(show_version: bool = False) -> None:
     """Text games for language models: play, evaluate, train by self-play."""
     # no output and no telemetry of libraries
-    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")
+    extras.hide_library_warnings()
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")

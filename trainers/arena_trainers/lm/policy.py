@@ -3,7 +3,9 @@
 `learner_of` makes one of the model that a trainer of TRL's trains.
 """
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from arena_trainers.lm.backends.transformers import (
     with_adapter,
 )
 from arena_trainers.lm.chat import Chat
+from arena_trainers.lm.context import context_length
 from arena_trainers.lm.models import (
     adapter_base,
     check_language_model,
@@ -64,6 +67,8 @@ class LMPolicy:
         name: how the policy is called in records.
         context: replaces the model while it is used, where a trainer has to unwrap it.
         backend: generates in place of the model.
+        max_context: most tokens of a prompt with its reply; by default what the model's
+            configuration says. A reply is cut there, and a longer prompt gets none.
         **sampling: `max_new_tokens`, `temperature`, `top_k`, `top_p`, `min_p`,
             `repetition_penalty` and `with_entropy` of `Sampling`.
 
@@ -73,6 +78,7 @@ class LMPolicy:
         backend: what generates.
         context: gives the model that scores.
         eos_ids: tokens that end a reply, the one that the chat template writes first.
+        max_context: most tokens of a prompt with its reply; None for no limit.
 
     Raises:
         ValueError: the chat template cannot prompt, a number is out of range, or the model
@@ -93,6 +99,7 @@ class LMPolicy:
         name: str = "lm",
         context: GenerateContext | None = None,
         backend: Backend | None = None,
+        max_context: int | None = None,
         **sampling: Any,
     ) -> None:
         self.chat_template_kwargs = chat_template_kwargs or {}
@@ -112,6 +119,8 @@ class LMPolicy:
                 f"{name!r} without one; set tokenizer.eos_token"
             )
         self.sampling = Sampling(end_ids=tuple(self.eos_ids), **sampling)
+        limits = context_length(model.config), max_context
+        self.max_context = min((x for x in limits if x is not None), default=None)
         pad = tokenizer.pad_token_id
         self.pad_id: int = self.eos_ids[0] if pad is None else int(pad)
         self.run_on(model, context)
@@ -210,11 +219,30 @@ class LMPolicy:
     def generate(
         self, prompts: Sequence[Sequence[int]], seeds: Sequence[int]
     ) -> list[Reply]:
-        """One reply for each prompt of token ids, sampled from its seed."""
-        made = self.backend.generate(prompts, seeds, self.sampling)
-        entropies: Sequence[Any] = made.entropies or [None] * len(prompts)
-        rows = zip(prompts, made.token_ids, made.logprobs, entropies, strict=True)
-        return [self._reply(list(row[0]), *row[1:]) for row in rows]
+        """One reply for each prompt of token ids, sampled from its seed.
+
+        A reply is cut where it would outgrow the model's context; a prompt that fills the
+        context gets none, for the reason `"context_length"`.
+        """
+        rooms = [self._room(ids) for ids in prompts]
+        replies: list[Reply] = [Reply("", instead="context_length") for _ in prompts]
+        for room in sorted({room for room in rooms if room > 0}):
+            places = [i for i, own in enumerate(rooms) if own == room]
+            sampling = replace(self.sampling, max_new_tokens=room)
+            rows = [prompts[i] for i in places]
+            made = self.backend.generate(rows, [seeds[i] for i in places], sampling)
+            entropies: Sequence[Any] = made.entropies or [None] * len(rows)
+            columns = rows, made.token_ids, made.logprobs, entropies
+            for i, row in zip(places, zip(*columns, strict=True), strict=True):
+                replies[i] = self._reply(list(row[0]), *row[1:])
+        return replies
+
+    def _room(self, prompt_ids: Sequence[int]) -> int:
+        """Most tokens of a reply to a prompt; below 1 if the prompt fills the context."""
+        most = self.sampling.max_new_tokens
+        if self.max_context is None:
+            return most
+        return min(most, self.max_context - len(prompt_ids))
 
     @torch.no_grad()
     def action_probs(
@@ -228,7 +256,8 @@ class LMPolicy:
 
         Returns:
             For each request: probabilities over `legal`, which sum to 1, and the mass that
-            the model puts on everything else.
+            the model puts on everything else. A reply that outgrows the model's context has
+            mass 0; where all do, `legal` is uniform and the mass on everything else is 1.
 
         Raises:
             ValueError: the temperature is 0, where there is no distribution.
@@ -243,18 +272,25 @@ class LMPolicy:
             for prompt, request in zip(prompts, requests, strict=True)
             for text in request.legal
         ]
-        scores: list[float] = []
+        scores = [-math.inf] * len(rows)
+        most = math.inf if self.max_context is None else self.max_context
+        fitting = [i for i, row in enumerate(rows) if len(row[0]) + len(row[1]) < most]
         size = self.batch_size or max(len(rows), 1)
         how = self.sampling.temperature, self.pad_id, self.eos_ids
-        for start in range(0, len(rows), size):
+        for start in range(0, len(fitting), size):
+            places = fitting[start : start + size]
             with self.context() as model:
-                scores += reply_logprobs(model, rows[start : start + size], *how)
+                logprobs = reply_logprobs(model, [rows[i] for i in places], *how)
+            for i, score in zip(places, logprobs, strict=True):
+                scores[i] = score
         results, used = [], 0
         for request in requests:
-            mass = torch.tensor(scores[used : used + len(request.legal)]).double().exp()
-            used += len(request.legal)
+            num = len(request.legal)
+            mass = torch.tensor(scores[used : used + num]).double().exp()
+            used += num
             total = float(mass.sum())
-            results.append(((mass / total).tolist(), max(0.0, 1.0 - total)))
+            probs = mass / total if total > 0 else torch.full((num,), 1 / num)
+            results.append((probs.tolist(), max(0.0, 1.0 - total)))
         return results
 
     def check_scored(

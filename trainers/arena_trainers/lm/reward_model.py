@@ -21,6 +21,7 @@ from arena_trainers.lm.backends.scoring import (
 )
 from arena_trainers.lm.backends.transformers import load_model
 from arena_trainers.lm.chat import Chat
+from arena_trainers.lm.context import context_length
 from arena_trainers.lm.models import (
     check_reward_folder,
     check_reward_model,
@@ -193,6 +194,16 @@ class RewardModel:
             raise ValueError(
                 f"{self.name!r} knows {size} tokens, and a reply or its prompt has the "
                 f"token {largest}; give a reward model of the policy's own base model"
+            )
+        limit, longest = (
+            context_length(self.model.config),
+            max(map(len, rows), default=0),
+        )
+        if limit is not None and longest > limit:
+            raise ValueError(
+                f"want prompts with replies of at most {limit} tokens, the context of "
+                f"{self.name}, got {longest}; give a reward model with a longer context, or "
+                "shorter prompts"
             )
 
 

@@ -33,8 +33,7 @@ from arena_trainers.lm.backends.scoring import (
 )
 from arena_trainers.lm.policy import CHECKED, LMPolicy
 from arena_trainers.offline.batches import WholeSteps, labelled_batch, left_batch
-from arena_trainers.offline.protocol import Given, RowTrainer
-from arena_trainers.train.finite_steps import FiniteSteps
+from arena_trainers.offline.protocol import Cut, Given, RowTrainer
 from arena_trainers.train.forward import IGNORED, distinct_rows, scoring_the_last
 
 
@@ -100,7 +99,7 @@ class _ByLength(Sampler[int]):
         return len(self.lengths)
 
 
-class _WarmStart(FiniteSteps, SharingSFTTrainer):
+class _WarmStart(WholeSteps, SharingSFTTrainer):
     """`SharingSFTTrainer` that runs rows of one length together where a step is cut."""
 
     advice = "a lower warm_start_learning_rate"
@@ -112,12 +111,10 @@ class _WarmStart(FiniteSteps, SharingSFTTrainer):
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:
         rows: Any = train_dataset or self.train_dataset
-        args = self.args
-        if args.gradient_accumulation_steps == 1:
+        if self.cut.at_once * self.args.world_size >= self.cut.batch_size:
             return super()._get_train_sampler(train_dataset)
         lengths = [len(ids) for ids in rows["input_ids"]]
-        step = args.gradient_accumulation_steps * args.train_batch_size
-        return _ByLength(lengths, step * args.world_size, args.seed)
+        return _ByLength(lengths, self.cut.batch_size, self.args.seed)
 
 
 class Steps(TrainerCallback):
@@ -158,11 +155,11 @@ def warm_start(
 
     Args:
         policy: whose model is trained.
-        examples: what is imitated; every example counts alike.
+        examples: what is imitated; every example counts alike. Those beyond the model's
+            context are left out, because play never asks for them.
         num_steps: optimizer steps (AdamW, linear decay to 0).
         learning_rate: at the start; by default from the model's size.
-        batch_size: examples per step, all processes together; rounded up to a multiple of
-            the processes.
+        batch_size: examples per step, all processes together.
         seed: of the order of the examples.
         max_tokens: most tokens that run at once; by default what memory allows.
         checkpointing: whether activations are computed again in the backward pass.
@@ -172,7 +169,7 @@ def warm_start(
         The loss of each step, in nats per token.
 
     Raises:
-        ValueError: there are no examples.
+        ValueError: there are no examples, or all are longer than the model's context.
     """
     if not examples:
         raise ValueError("want examples to imitate, got none")
@@ -185,15 +182,15 @@ def warm_start(
         learning_rate = default_learning_rate(model.num_parameters())
     steps = Steps(on_step)
     with tempfile.TemporaryDirectory() as folder, _restored(model):
-        args = _arguments(folder, model, batch_size, max_tokens // longest)
+        args = _arguments(folder, model, checkpointing)
         args.max_steps, args.learning_rate = num_steps, learning_rate
         args.seed = args.data_seed = seed
-        args.gradient_checkpointing = checkpointing
         trainer = _WarmStart(
             model,
             args,
             train_dataset=Dataset.from_list(rows),
             processing_class=policy.tokenizer,
+            cut=_cut(batch_size, args.world_size, max_tokens // longest),
             data_collator=lambda rows: left_batch(rows, policy.pad_id),
             callbacks=[steps],
         )
@@ -205,10 +202,22 @@ def warm_start(
 
 
 def _rows(policy: LMPolicy, examples: Sequence[Example]) -> list[dict[str, list[int]]]:
-    """`_row` of each example; raises ValueError where tokens are not those of whole texts."""
+    """The rows of the examples that fit the model's context.
+
+    Raises:
+        ValueError: none does, or tokens are not those of whole texts.
+    """
     for example in examples[:CHECKED]:
         policy.chat.check_reply(example.messages, example.reply)
-    return [_row(policy, example) for example in examples]
+    most = policy.max_context or math.inf
+    every = (_row(policy, example) for example in examples)
+    rows = [row for row in every if len(row["input_ids"]) <= most]
+    if not rows:
+        raise ValueError(
+            f"want examples of at most {most} tokens, the model's context, got longer ones "
+            "alone; give shorter prompts, or a model with a longer context"
+        )
+    return rows
 
 
 def _row(policy: LMPolicy, example: Example) -> dict[str, list[int]]:
@@ -221,13 +230,20 @@ def _row(policy: LMPolicy, example: Example) -> dict[str, list[int]]:
     }
 
 
-def _arguments(folder: str, model: Any, batch_size: int, most: int) -> SFTConfig:
-    """Settings for steps of `batch_size` rows, of which at most `most` run at once."""
-    args = SFTConfig(
+def _cut(batch_size: int, num_processes: int, most: int) -> Cut:
+    """Steps of `batch_size` rows, of which each process runs at most `most` at once."""
+    share = math.ceil(batch_size / num_processes)
+    parts = math.ceil(share / max(most, 1))
+    return Cut(batch_size, math.ceil(share / parts))
+
+
+def _arguments(folder: str, model: Any, checkpointing: bool) -> SFTConfig:
+    """Settings of a warm start, but for its length."""
+    return SFTConfig(
         output_dir=folder,
         use_cpu=model.device.type == "cpu",
         bf16=False,
-        gradient_checkpointing=False,
+        gradient_checkpointing=checkpointing,
         lr_scheduler_type="linear",
         weight_decay=0.01,
         max_grad_norm=1.0,
@@ -240,13 +256,6 @@ def _arguments(folder: str, model: Any, batch_size: int, most: int) -> SFTConfig
         disable_tqdm=True,
         ddp_find_unused_parameters=False,
     )
-    share = math.ceil(batch_size / args.world_size)
-    parts = next(
-        n for n in range(-(-share // max(most, 1)), share + 1) if share % n == 0
-    )
-    args.gradient_accumulation_steps = parts
-    args.per_device_train_batch_size = share // parts
-    return args
 
 
 @contextmanager

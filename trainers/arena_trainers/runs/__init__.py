@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from arena_trainers.runs.settings import read_loop as read_loop
     from arena_trainers.runs.settings import recipes as recipes
     from arena_trainers.runs.start import catalogue_tokenizer as catalogue_tokenizer
+    from arena_trainers.runs.start import check_context as check_context
     from arena_trainers.runs.start import tiny_model as tiny_model
     from arena_trainers.runs.start import tiny_tokenizer as tiny_tokenizer
     from arena_trainers.runs.start import words_of as words_of

@@ -29,6 +29,7 @@ from arena_trainers.data.columns import TRAIN
 from arena_trainers.lm.adapters import starting_model
 from arena_trainers.lm.backends.scoring import default_max_tokens
 from arena_trainers.lm.chat import Chat, chat_of
+from arena_trainers.lm.context import context_length
 from arena_trainers.lm.models import check_language_model
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.prompt_file import PROMPT_FILE, prompt_json, saved_options
@@ -307,6 +308,15 @@ class RowRun(Run):
             raise ValueError(
                 f"want max_length of at least {self.facts.longest}, the tokens of the "
                 f"longest row, got {at_most}; leave it out, or choose shorter rows"
+            )
+        limit = None
+        if self.model is not None:
+            limit = context_length(AutoConfig.from_pretrained(self.model))
+        if limit is not None and limit < self.facts.longest:
+            raise ValueError(
+                f"want rows of at most {limit} tokens, the context of {self.job.model}, got "
+                f"{self.facts.longest} in {self.path}; select shorter episodes (arena data), "
+                "or give a model with a longer context"
             )
         check_tokens(self.tokens, self.facts, chat)
         plays = self.kind.plays and self.measures

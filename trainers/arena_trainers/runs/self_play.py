@@ -52,7 +52,9 @@ from arena_trainers.runs.settings import PROJECT, JobConfig, build_configs
 from arena_trainers.runs.start import (
     adapter_errors,
     check_chat,
+    check_context,
     check_reply_lengths,
+    context_of,
     imitated,
     load_tokenizer,
     longest_replies,
@@ -174,6 +176,8 @@ class SelfPlay(Run):
             self.args.max_completion_length = max(lengths)
         check_reply_lengths(lengths, told, self.args)
         check_chat(chat, self.args)
+        limit = context_of(self.model, self.args)
+        self.context_lines = check_context(chat, limit, plans, self.args)
         functions = load_functions(self.job.columns)
         check_reward_models(functions, self.tokenizer, self.args)
         self.games = prepare_games(self.args, columns=functions, plans=plans)
@@ -202,6 +206,8 @@ class SelfPlay(Run):
         self.args.distributed_state.wait_for_everyone()
         if not self.is_main:
             return
+        for line in self.context_lines:
+            self.say(line)
         policy, played = self.start_policies()
         self.say(description(policy, self.games.plans, self.args))
         self.tell_exact(policy)

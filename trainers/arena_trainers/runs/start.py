@@ -35,13 +35,14 @@ from arena_envs.game import AnyGame
 from arena_envs.trust import named_only
 from arena_trainers.data import Example, legal_play, solver_replies
 from arena_trainers.lm.chat import Chat
+from arena_trainers.lm.context import context_length
 from arena_trainers.lm.policy import CHECKED, LMPolicy
 from arena_trainers.matchmaking.protocol import SELF
 from arena_trainers.offline.sft import warm_start
 from arena_trainers.runs.settings import JobConfig
 from arena_trainers.terminal import Console
 from arena_trainers.train.config import TurnGRPOConfig
-from arena_trainers.train.games import GamePlan, checked_entry
+from arena_trainers.train.games import GamePlan, checked_entry, different_games
 from arena_wrappers import (
     FORMATS,
     PromptOptions,
@@ -61,6 +62,7 @@ _CHAT_TEMPLATE = (
     "{% for message in messages %}<|{{ message.role }}|>{{ message.content }}<|end|>"
     "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
+_CONTEXT = 32_768  # tokens of the tiny model, which learns all of its positions itself
 _SPECIAL = ["<|pad|>", "<|unk|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
 
 
@@ -117,7 +119,7 @@ def _with_template(core: Tokenizer) -> PreTrainedTokenizerFast:
         additional_special_tokens=["<|system|>", "<|user|>", "<|assistant|>"],
         chat_template=_CHAT_TEMPLATE,
         clean_up_tokenization_spaces=False,
-        model_max_length=2048,
+        model_max_length=_CONTEXT,
     )
 
 
@@ -153,7 +155,7 @@ def tiny_config(
         num_attention_heads=4,
         num_key_value_heads=2,
         head_dim=hidden_size // 4,
-        max_position_embeddings=2048,
+        max_position_embeddings=_CONTEXT,
         initializer_range=hidden_size**-0.5,
         tie_word_embeddings=True,
         bos_token_id=None,
@@ -269,6 +271,86 @@ def longest_replies(
         replies = (chat.reply_ids(prompt, wrap(text)) for text in texts)
         lengths.append(max(map(len, replies)) + 1)
     return lengths
+
+
+NUM_EPISODES = 20  # of random play, in which prompts are measured
+_MARKS = 64  # tokens that a chat template adds to a message, at most
+
+
+def context_of(folder: Path | None, args: TurnGRPOConfig) -> int | None:
+    """Most tokens of a prompt with its reply, of a given model or the tiny one; None for no limit."""
+    limits: list[int | None] = [_CONTEXT]
+    if folder is not None:
+        limits = [context_length(AutoConfig.from_pretrained(folder))]
+    if args.use_vllm:
+        limits.append(args.vllm_max_model_length)
+    return min((x for x in limits if x is not None), default=None)
+
+
+def check_context(
+    chat: Chat, limit: int | None, plans: Sequence[GamePlan], args: TurnGRPOConfig
+) -> list[str]:
+    """Measures the prompts of learning seats in random play against the model's context.
+
+    Args:
+        chat: of the model.
+        limit: most tokens of a prompt with its reply; None for no limit.
+        plans: the games.
+        args: the trainer's settings.
+
+    Returns:
+        Lines for the user, about games whose prompts or replies may outgrow the context.
+
+    Raises:
+        ValueError: in every episode of a game a prompt fills the context.
+    """
+    if limit is None:
+        return []
+    lines = []
+    for plan in different_games(plans):
+        longest = _longest_prompts(chat, plan, limit)
+        num_full = sum(size >= limit for size in longest)
+        advice = (
+            "give shorter prompts (--rules false, --history state) or a longer context"
+        )
+        if longest and num_full == len(longest):
+            raise ValueError(
+                f"want prompts of {plan.name} that leave room in the context of {limit} "
+                f"tokens, got prompts of {min(longest)} to {max(longest)} tokens in every "
+                f"episode of random play (history={args.history!r}, rules={args.rules}); "
+                "give shorter prompts (--rules false, --history state), fewer turns "
+                "(max_turns), or a model with a longer context"
+            )
+        if num_full:
+            lines.append(
+                f"warning: in {num_full} of {len(longest)} random episodes of {plan.name} "
+                f"prompts outgrow the context of {limit} tokens; such turns are invalid, "
+                f"for the reason context_length, and are not trained; {advice}"
+            )
+        elif longest and max(longest) + (args.max_completion_length or 0) > limit:
+            lines.append(
+                f"warning: prompts of {plan.name} have up to {max(longest)} tokens, so that "
+                f"replies to the longest are cut after {limit - max(longest)} tokens, at the "
+                f"end of the context of {limit}, before max_completion_length "
+                f"{args.max_completion_length}; {advice}"
+            )
+    return lines
+
+
+def _longest_prompts(chat: Chat, plan: GamePlan, limit: int) -> list[int]:
+    """Tokens of the longest prompt of the learning seats, in each of some random episodes."""
+    sizes = list[int]()
+    for episode in play(plan.env_fn, RandomPolicy(), range(NUM_EPISODES)):
+        prompts = [t.messages for t in episode.turns if plan.learners[t.seat]]
+        bounds = [
+            sum(len(m["content"].encode()) + _MARKS for m in prompt)
+            for prompt in prompts
+        ]  # a token is a byte at least
+        if prompts and max(bounds) < limit:
+            sizes.append(max(bounds))
+        elif prompts:
+            sizes.append(max(len(chat.encode(prompt)) for prompt in prompts))
+    return sizes
 
 
 def imitated(

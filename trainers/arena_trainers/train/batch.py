@@ -95,6 +95,7 @@ from safetensors.torch import load_file, save_file
 from arena_credit import Credit, TurnBatch
 from arena_credit.batch import Bools, Floats, Ints
 from arena_credit.pools import ZERO, Pools, mean_of_others
+from arena_envs.extras import hide_library_warnings
 from arena_trainers.engines.settings import by_server, refuse
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.reward_model import RewardModel, check_same_texts
@@ -697,6 +698,7 @@ def play_jobs(
 ) -> None:
     """Plays jobs in a process of its own, with a model of its own, until training ends."""
     torch.set_num_threads(num_threads)
+    hide_library_warnings()
     args, games, *rest = setup
     seated = opponents(games.plans, args, games.opponents, games.matchmaker)
     games = replace(games, opponents=seated)

@@ -89,6 +89,7 @@ from arena_trainers.lm.backends.scoring import (
     filled,
     free_memory,
     gap_of,
+    last_logits,
     places,
     reads_padding,
     release_free_memory,
@@ -100,7 +101,7 @@ from arena_trainers.losses import TINY, Choice, Seen, Term, check_term
 from arena_trainers.processes import splits_weights
 from arena_trainers.train.games import makers_of
 from arena_trainers.train.metrics import Clock
-from arena_trainers.train.records import TrainingRow
+from arena_trainers.train.records import PER_TOKEN_LOSSES, TrainingRow
 from arena_wrappers import BotPolicy, TurnRequest, make_policy, messages, turn_seed
 from arena_wrappers.play import turn_states
 from arena_wrappers.policies import own_prompt
@@ -831,8 +832,7 @@ class Forward:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Log-probabilities and entropies of the last positions, by TRL's fused layer or plainly."""
         if not self.way.fused:
-            if takes(self.inner(model), "logits_to_keep"):
-                inputs["logits_to_keep"] = tail
+            inputs |= last_logits(self.inner(model), tail)
             return plain_scores(model, inputs, tail, self.trainer.temperature)
         output = model(**inputs, fused_lm_head=True)
         logprobs: torch.Tensor = output.log_probs
@@ -1105,7 +1105,8 @@ def row_tensors(rows: Sequence[TrainingRow], trainer: Any) -> dict[str, Any]:
 
     `prompt_ids` and `prompt_mask` int64[B, P], padded on the left; `completion_ids`,
     `completion_mask` and `tool_mask` int64[B, T], `advantages` and `sampling_per_token_logps`
-    float32[B, T], padded on the right; `num_items_in_batch`, the tokens that all processes train.
+    float32[B, T], padded on the right; `num_items_in_batch` and `num_rows_in_batch`, the tokens and the
+    rows that all processes train.
     """
     prompts, replies = [r.prompt_ids for r in rows], [r.completion_ids for r in rows]
     unit, pad = trainer.pad_to_multiple_of or 1, trainer.policy.tokenizer.pad_token_id
@@ -1123,6 +1124,9 @@ def row_tensors(rows: Sequence[TrainingRow], trainer: Any) -> dict[str, Any]:
         zero if r.advantage is None else r.advantage
         for r, zero in zip(rows, none, strict=True)
     ]
+    trained = own * shown
+    sizes = int(trained.sum()), int(trained.any(axis=1).sum())
+    num_tokens, num_rows = np.array(gather_object([sizes])).sum(axis=0)
     found = {
         "prompt_ids": filled(prompts, seen, pad),
         "prompt_mask": seen.astype(np.int64),
@@ -1131,7 +1135,8 @@ def row_tensors(rows: Sequence[TrainingRow], trainer: Any) -> dict[str, Any]:
         "tool_mask": own,
         "advantages": filled(credit, said, 0.0),
         "sampling_per_token_logps": np.where(own, filled(sampled, said, 0.0), 0.0),
-        "num_items_in_batch": np.array(sum(gather_object([int((own * shown).sum())]))),
+        "num_items_in_batch": np.array(num_tokens),
+        "num_rows_in_batch": np.array(num_rows),
     }
     return {
         name: torch.from_numpy(x.astype(np.float32) if x.dtype == np.float64 else x).to(
@@ -1152,7 +1157,7 @@ def plain_logprobs(model: Any, row: TrainingRow, temperature: float) -> torch.Te
     """float32[R]: log-probabilities of a reply, by a plain forward pass of its row alone."""
     ids = torch.tensor([[*row.prompt_ids, *row.completion_ids]], device=model.device)
     size = len(row.completion_ids)
-    keep = {"logits_to_keep": size + 1} if takes(model, "logits_to_keep") else {}
+    keep: dict[str, Any] = dict(last_logits(model, size + 1))
     logits: torch.Tensor = model(input_ids=ids, use_cache=False, **keep).logits
     logits = logits[0, -size - 1 : -1]
     logprobs = (logits.float() / temperature).log_softmax(dim=-1)
@@ -1220,12 +1225,43 @@ def _switched(first: Way, way: Way, gap: float) -> str:
 NUM_CHECKED = 20  # episodes of random play in which a teacher is checked
 
 
+def rows_factor(trainer: Any, inputs: Mapping[str, Any]) -> Any:
+    """What TRL's loss of a micro-batch is multiplied by, so that placeholder rows do not count.
+
+    TRL takes the mean over the rows of each micro-batch, or over their tokens (`bnpo`), and then the
+    mean over micro-batches and processes. The numbers of placeholder rows differ between them. With
+    R trained rows in all, and M micro-batches of all processes, the factor of a micro-batch is
+
+        bnpo     M r / R for r trained rows in it
+        others   M n / R for n rows in it, placeholder rows included
+
+    Then all rows of a batch weigh alike, whatever the number of processes; with `bnpo` up to the
+    tokens of the micro-batch that they share. It is 1 without placeholder rows, and for losses that
+    divide by all tokens of the batch.
+    """
+    if trainer.loss_type in PER_TOKEN_LOSSES:
+        return 1.0
+    args, mask = trainer.args, loss_mask(dict(inputs))
+    parts = args.steps_per_generation if trainer.model.training else 1
+    num_parts = parts * trainer.accelerator.num_processes
+    is_local = trainer.loss_type == "bnpo"
+    num_rows = mask.any(dim=1).sum() if is_local else len(mask)
+    return num_parts * num_rows / inputs["num_rows_in_batch"].clamp(min=1)
+
+
 def averaged(per_token: Any, mask: Any, trainer: Any, inputs: Mapping[str, Any]) -> Any:
-    """The mean of a loss per token as TRL takes it for the trainer's `loss_type`."""
+    """The mean of a loss per token over trained rows, as TRL takes it for the `loss_type`."""
+    mean = _averaged(per_token, mask, trainer, inputs)
+    return rows_factor(trainer, inputs) * mean
+
+
+def _averaged(
+    per_token: Any, mask: Any, trainer: Any, inputs: Mapping[str, Any]
+) -> Any:
     kind, args, total = trainer.loss_type, trainer.args, (per_token * mask).sum()
     trains = trainer.model.training
     parts = trainer.current_gradient_accumulation_steps if trains else 1.0
-    if kind in ("cispo", "dapo", "vespo"):
+    if kind in PER_TOKEN_LOSSES:
         share = parts / args.steps_per_generation if trains else 1.0
         count = inputs["num_items_in_batch"].clamp(min=1.0)
         return total / (count / trainer.accelerator.num_processes * share)

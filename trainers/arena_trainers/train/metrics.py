@@ -239,7 +239,14 @@ class Tally(NamedTuple):
 
 
 TINY = 1e-300  # replaces a total of 0 in a quotient
-REASONS = ("format", "illegal", "ambiguous", "overlong", "reasoning")
+REASONS = (
+    "format",
+    "illegal",
+    "ambiguous",
+    "overlong",
+    "reasoning",
+    "context_length",
+)
 
 
 def tally(

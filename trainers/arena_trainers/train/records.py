@@ -292,7 +292,9 @@ def turn_records(
 ) -> list[TurnRecord]:
     """The turns of seats that learn, episode by episode, in playing order.
 
-    The turns that an episode shares with its parent are recorded once, as the parent's.
+    The turns that an episode shares with its parent are recorded once, as the parent's. A turn whose
+    prompt outgrew the model's context has no tokens, and no record: what it is paid goes to the
+    seat's turn before, if there is one.
 
     Args:
         episodes: what was played.
@@ -310,15 +312,20 @@ def turn_records(
     """
     functions = functions or {}
     reads_states = bool(functions) or not OF_STATES.isdisjoint(columns)
-    records = []
+    records: list[TurnRecord] = []
     played = zip(episodes, games, seats, strict=True)
     for number, (episode, game, who) in enumerate(played):
         states = turn_states(episode, rules[game]) if reads_states else []
+        first = len(records)
         more = Counter[int]()  # generations of each seat beyond one per turn
         for place, turn in enumerate(episode.turns):
             before = turn.index + more[turn.seat]
-            more[turn.seat] += max(len(turn.generations) - 1, 0)
+            calls = _spoken_calls(turn)
+            more[turn.seat] += len(calls) - 1
             if place < (episode.branch or 0) or who[turn.seat] != SELF:
+                continue
+            if not calls:
+                _pay_before(records, (number, place), episode, branching)
                 continue
             known = _of_place(episode, place, branching)
             known |= {"game": game, "episode": number, "turn": before}
@@ -328,16 +335,83 @@ def turn_records(
             made = _of_calls if turn.generations else _record
             for record in made(episode, turn, columns, known):
                 if reads_states:
-                    record = _with_state(record, turn, rules[game], states[place])
-                if "features" in columns:
-                    record = _with_features(record, episode, rules[game], states[place])
-                if functions:
-                    values = supplied_by(
-                        functions, episode, turn, states[place], rules[game]
-                    )
-                    record = with_supplied(record, values)
+                    at = episode, turn, states[place], rules[game]
+                    record = _with_columns(record, at, columns, functions)
                 records.append(record)
+        if "features" in columns:
+            records[first:] = _with_ends(records[first:], episode, rules[game])
     return records
+
+
+def _with_columns(
+    record: TurnRecord,
+    at: tuple[Episode, Turn, Any, AnyGame],
+    columns: Collection[str],
+    functions: Mapping[str, ColumnFunction],
+) -> TurnRecord:
+    """The record with the columns that need the state before its turn.
+
+    Args:
+        record: of the turn.
+        at: the episode, the turn, the state before it, and the rules.
+        columns: the optional columns that are wanted.
+        functions: functions that supply columns, by column.
+    """
+    _, turn, state, game = at
+    record = _with_state(record, turn, game, state)
+    if "features" in columns:
+        record = record._replace(features=game.features(state, turn.seat))
+    if functions:
+        record = with_supplied(record, supplied_by(functions, *at))
+    return record
+
+
+def _spoken_calls(turn: Turn) -> list[int]:
+    """Indices of the generations of a turn in which a model wrote something; [0] for a plain turn.
+
+    A model whose prompt fills its context writes nothing.
+    """
+    if not turn.generations:
+        return [0] if turn.token_ids or turn.invalid != "context_length" else []
+    calls = enumerate(turn.generations)
+    return [call for call, one in calls if one.token_ids or one.text]
+
+
+def _pay_before(
+    records: list[TurnRecord],
+    where: tuple[int, int],
+    episode: Episode,
+    branching: Branching | None,
+) -> None:
+    """Gives the seat's latest record of an episode, if any, the pay of a turn without words.
+
+    Args:
+        records: so far; one is replaced.
+        where: number of the episode, and place of the turn in it.
+        episode: the episode.
+        branching: where episodes branched, if they did.
+
+    Raises:
+        ValueError: the turn is of a turn tree.
+    """
+    if branching is not None:
+        raise ValueError(
+            "branch wants prompts that fit the model's context, got a longer one, at which "
+            "candidates cannot differ; give shorter prompts (--rules false, --history state), "
+            "a model with a longer context, or leave branch out"
+        )
+    number, place = where
+    turn = episode.turns[place]
+    for i in range(len(records) - 1, -1, -1):
+        if records[i].episode != number:
+            return
+        if records[i].seat == turn.seat:
+            rewards = Counter(records[i].rewards)
+            rewards.update(turn.rewards)
+            over = _of_place(episode, place, None)
+            ends = {name: over[name] for name in ("terminated", "truncated")}
+            records[i] = records[i]._replace(rewards=dict(rewards), **ends)
+            return
 
 
 def _of_place(
@@ -385,8 +459,9 @@ def _of_calls(
     episode: Episode, turn: Turn, columns: Collection[str], known: Mapping[str, Any]
 ) -> Iterator[TurnRecord]:
     """The records of a turn's generations; arguments as for `_record`."""
-    for call, one in enumerate(turn.generations):
-        ends = call == len(turn.generations) - 1
+    calls = _spoken_calls(turn)
+    for number, call in enumerate(calls):
+        one, ends = turn.generations[call], call == calls[-1]
         alone = replace(
             turn,
             rewards=turn.rewards if ends else {},
@@ -396,7 +471,7 @@ def _of_calls(
             invalid=turn.invalid if ends else None,
         )
         over = {name: ends and known[name] for name in ("terminated", "truncated")}
-        own = {**over, "turn": known["turn"] + call, "call": call, "role": one.role}
+        own = {**over, "turn": known["turn"] + number, "call": call, "role": one.role}
         yield from _record(episode, alone, columns, {**known, **own})
 
 
@@ -442,15 +517,19 @@ def with_supplied(record: TurnRecord, values: Mapping[str, float]) -> TurnRecord
     return record._replace(rewards={**record.rewards, **parts}, supplied=supplied)
 
 
-def _with_features(
-    record: TurnRecord, episode: Episode, game: AnyGame, state: Any
-) -> TurnRecord:
-    """Adds the seat's features before its turn and, if it is truncated, at the end."""
-    record = record._replace(features=game.features(state, record.seat))
-    if not record.truncated:
-        return record
-    end = game.features(final_state(episode, game), record.seat)
-    return record._replace(next_features=end)
+def _with_ends(
+    records: Sequence[TurnRecord], episode: Episode, game: AnyGame
+) -> list[TurnRecord]:
+    """The records of an episode with the seats' features at its end, where it is truncated."""
+    if not any(record.truncated for record in records):
+        return list(records)
+    end = final_state(episode, game)
+    return [
+        record._replace(next_features=game.features(end, record.seat))
+        if record.truncated
+        else record
+        for record in records
+    ]
 
 
 def per_episode(episodes: Sequence[Episode], values: Sequence[T]) -> list[T]:

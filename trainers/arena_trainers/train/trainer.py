@@ -110,6 +110,7 @@ from arena_trainers.train.forward import (
     Shards,
     joined,
     row_tensors,
+    rows_factor,
 )
 from arena_trainers.train.games import check_replies, episode_starts
 from arena_trainers.train.matching import Matching, PreparedGames, Tasks, prepare_games
@@ -279,6 +280,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
             with_entropy="tokens.entropy" in self.games.columns,
             prompt=self.args.prompt,
             backend=engine_backend(self),
+            max_context=self.args.vllm_max_model_length if self.use_vllm else None,
             **self.args.sampling_options,
         )
 
@@ -349,6 +351,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         tokens = self.tokens if self.tokens and self.tokens.loss_weight else None
         with self.forward.loss_of(inputs, bool(active or tokens)):
             loss: torch.Tensor = super()._compute_loss(model, given)
+        loss = rows_factor(self, inputs) * loss
         if active and self.forward.latest is not None:
             loss = loss + self.terms.loss(active, inputs, self.forward.latest)
         if tokens and self.forward.latest is not None:

@@ -213,9 +213,14 @@ def positions(model: Any, mask: torch.Tensor) -> dict[str, torch.Tensor]:
     return {"position_ids": (mask.cumsum(dim=1) - 1).clamp(min=0)}
 
 
+def last_logits(model: Any, num: int) -> dict[str, int]:
+    """The argument for logits of the last positions alone; none if the model takes none."""
+    return {"logits_to_keep": num} if takes(model, "logits_to_keep") else {}
+
+
 def takes(model: Any, name: str) -> bool:
     """True if the forward pass of a causal language model has an argument of this name."""
-    return name in _arguments(type(_without_adapters(model)).forward)
+    return name in _arguments(type(without_adapters(model)).forward)
 
 
 @lru_cache
@@ -223,8 +228,22 @@ def _arguments(forward: Callable[..., Any]) -> frozenset[str]:
     return frozenset(inspect.signature(forward).parameters)
 
 
-def _without_adapters(model: Any) -> Any:
-    return model.get_base_model() if hasattr(model, "peft_config") else model
+def without_adapters(model: Any) -> Any:
+    """The model inside of peft's; its layers still hold their adapters."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
+# of transformers since 5.24, before it, and of state-space models before it
+_CACHE_ARGUMENTS = ("cache", "past_key_values", "cache_params")
+
+
+def cache_argument(model: Any) -> str | None:
+    """The argument in which a forward pass takes the cache of earlier tokens, None without.
+
+    Outputs hold their cache under the same name. An argument of another name would vanish in
+    `**kwargs`, and the model would forget its prompt.
+    """
+    return next((name for name in _CACHE_ARGUMENTS if takes(model, name)), None)
 
 
 _reading_padding: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
@@ -237,7 +256,7 @@ def reads_padding(model: Any) -> bool:
     Such a model runs rows of the same length together. Measured once, and only of models
     with recurrent layers.
     """
-    inner = _without_adapters(model)
+    inner = without_adapters(model)
     if not getattr(inner, "_is_stateful", False):
         return False
     if inner not in _reading_padding:
@@ -318,9 +337,9 @@ def _chunk_logprobs(
         logits: Any = model(
             input_ids=input_ids,
             attention_mask=attention_mask,
-            logits_to_keep=longest + 1,
+            **last_logits(model, longest + 1),
             **positions(model, attention_mask),
-        ).logits
+        ).logits[:, -longest - 1 :]
     logprobs = (logits.float() / temperature).log_softmax(dim=-1)  # [B, longest + 1, V]
     targets = input_ids[:, input_ids.shape[1] - longest :]  # at the right edge
     picked = logprobs[:, :-1].gather(2, targets[..., None])[..., 0]
