@@ -20,7 +20,9 @@ With a limit b the weight is -λ for `at_most`, λ for `at_least`. After each ba
 | `belief_gain` | Φ' - Φ, Φ the log-probability of the hidden card by the exact posterior | kept |
 | `partner_gain` | V' - V, V what the others can expect, and get at the end | may change: the sum has their return |
 | `expert_match` | 1 for what the solver would play | may change |
-| `length` | the tokens of the reply | may change |
+| `length` | the tokens of the reply; in an agent's turn those of all calls | may change |
+
+The last call of an agent's turn gets the rewards of the turn.
 
 *Kept*: whatever the others play, a seat's best policies are those of the game, and so are the equilibria
 (https://eprints.whiterose.ac.uk/id/eprint/75111), but for truncated episodes. In games of secrets
@@ -131,7 +133,9 @@ def _expert(solver: str) -> Any:
 
 
 def length(episode: Episode, turn: Turn, state: Any, game: Any) -> float:
-    """The number of tokens of the reply."""
+    """The number of tokens of the reply; of an agent's turn, those of all its calls."""
+    if turn.generations:
+        return float(sum(len(call.token_ids) for call in turn.generations))
     return float(len(turn.token_ids or ()))
 
 

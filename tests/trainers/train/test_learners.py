@@ -354,7 +354,7 @@ def test_a_row_without_a_learner_names_its_role(make):
         ),
         (
             {"roles": TWO, "opponents": "past_selves"},
-            "do not support opponents as given",
+            "roles does not support opponents .past_selves.",
         ),
     ],
 )

@@ -21,6 +21,7 @@ from arena_trainers.train.settings import (
     refuse_saving_between_generations,
     refuse_what_is_not_supported,
 )
+from arena_trainers.train.together import check_together
 from arena_wrappers import PromptOptions
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
@@ -57,6 +58,7 @@ class TurnGRPOConfig(SelfPlay, GRPOConfig):
         refuse_saving_between_generations(self)
         check_asynchronous(self)
         check_sequential(self)
+        check_together(self)
 
     @property
     def generations_per_step(self) -> float:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -27,7 +27,6 @@ from arena_trainers.matchmaking import (
     Result,
     Seats,
     Start,
-    snapshot_name,
     snapshot_step,
 )
 from arena_trainers.matchmaking.snapshots import FOLDER, SnapshotStore
@@ -289,6 +288,18 @@ TRAIN, MATCHES, EVAL = range(3)  # what the choices are drawn for
 Key = tuple[int, int]  # index of the game, and seed: the same for a group
 
 
+class Snapshot(NamedTuple):
+    """A snapshot in memory.
+
+    Attributes:
+        backend: generates for its model, without the clock.
+        player: what plays: the model, or an agent on it.
+    """
+
+    backend: Any
+    player: Policy
+
+
 class Matching:
     """Assigns seats to policies, by the games' own `opponents` or by a matchmaker.
 
@@ -329,7 +340,7 @@ class Matching:
             writes=accelerator.is_main_process,
             adapters=backend.adapters if isinstance(backend, VLLMBackend) else None,
         )
-        self._snapshots: dict[int, Policy] = {}
+        self._snapshots: dict[int, Snapshot] = {}
 
     def assign(
         self, starts: Sequence[Mapping[str, Any]], step: int, batch: int, purpose: int
@@ -394,8 +405,8 @@ class Matching:
         """
         known = {
             step: backend.state_dict()
-            for step, policy in self._snapshots.items()
-            if isinstance(backend := _inner(policy), CachedBackend)
+            for step, snapshot in self._snapshots.items()
+            if isinstance(backend := snapshot.backend, CachedBackend)
         }
         if known:
             checkpoint.mkdir(parents=True, exist_ok=True)
@@ -431,7 +442,7 @@ class Matching:
         file = checkpoint / self._replies  # none if the number of processes was another
         replies = torch.load(file, weights_only=True) if file.is_file() else {}
         for step, state in replies.items():
-            backend = _inner(self._policy(snapshot_name(step)))
+            backend = self._snapshot(step).backend
             if isinstance(backend, CachedBackend):
                 backend.load_state_dict(state)
         matchmaker.load_state_dict(found["state"])
@@ -496,10 +507,14 @@ class Matching:
             return self.learner
         if step is None:
             return self.games.opponents[who]
+        return self._snapshot(step).player
+
+    def _snapshot(self, step: int) -> "Snapshot":
         if step not in self._snapshots:
-            policy = self.store.policy(step)
-            policy.backend = TimedBackend(policy.backend, self.clock)
-            self._snapshots[step] = self.agent(policy)
+            model = self.store.policy(step)
+            backend = model.backend
+            model.backend = TimedBackend(backend, self.clock)
+            self._snapshots[step] = Snapshot(backend, self.agent(model))
         return self._snapshots[step]
 
     def _checked(self, seats: Any, start: Start) -> Seats:
@@ -537,11 +552,6 @@ def _match_seeds(matches: Sequence[Match], rng: np.random.Generator) -> list[lis
             drawn[key] = rng.integers(2**62, size=size).tolist()
         found.append(drawn[key])
     return found
-
-
-def _inner(policy: Any) -> Any:
-    """The backend of a snapshot without the clock that `Matching._policy` gave it."""
-    return policy.backend.inner
 
 
 def check_exact(

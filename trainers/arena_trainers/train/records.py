@@ -315,8 +315,10 @@ def turn_records(
             known = _of_place(episode, place, branching)
             known |= {"game": game, "episode": number, "turn": before}
             known["opponent"] = others(who, turn.seat)
-            if turn.generations:
-                _check_calls(branching, columns)
+            values = {}
+            if functions:
+                asked = episode, turn, states[place], rules[game]
+                values = supplied_by(functions, *asked)
             made = _of_calls if turn.generations else _record
             for record in made(episode, turn, columns, known):
                 if reads_states:
@@ -324,10 +326,8 @@ def turn_records(
                 if "features" in columns:
                     record = _with_features(record, episode, rules[game], states[place])
                 if functions:
-                    values = supplied_by(
-                        functions, episode, turn, states[place], rules[game]
-                    )
-                    record = with_supplied(record, values)
+                    pays = record.call in (-1, len(turn.generations) - 1)
+                    record = with_supplied(record, values if pays else unpaid(values))
                 records.append(record)
     return records
 
@@ -392,22 +392,6 @@ def _of_calls(
         yield from _record(episode, alone, columns, {**known, **own})
 
 
-def _check_calls(branching: Branching | None, columns: Collection[str]) -> None:
-    """Raises ValueError for what turns of several generations do not support."""
-    of_turns = any(
-        column in (*SUPPLIED, "features", "tokens.value")
-        or (part_of(column) or "game") not in PARTS
-        for column in columns
-    )
-    for problem, advice in (
-        (of_turns, "credit that reads no values and no columns of functions"),
-        (branching is not None, "no branch"),
-        ("tokens.entropy" in columns, "credit that reads no entropies"),
-    ):
-        if problem:
-            raise ValueError(f"turns of several generations: want {advice}")
-
-
 def _with_state(
     record: TurnRecord, turn: Turn, game: AnyGame, state: Any
 ) -> TurnRecord:
@@ -425,6 +409,11 @@ def _with_state(
         action=None if record.is_invalid else action,
         paid=game.returns(state)[turn.seat],
     )
+
+
+def unpaid(values: Mapping[str, float]) -> dict[str, float]:
+    """The columns of a turn without parts of the reward, which its last call gets."""
+    return {name: value for name, value in values.items() if part_of(name) is None}
 
 
 def with_supplied(record: TurnRecord, values: Mapping[str, float]) -> TurnRecord:

@@ -72,6 +72,7 @@ from arena_trainers.train.records import (
     part_of,
     turn_batch,
 )
+from arena_trainers.train.together import check_together
 from arena_wrappers import Branching, PromptOptions, RandomPolicy
 from arena_wrappers.policies.agents import agent_of
 from arena_wrappers.prompts import PROMPT_OPTIONS
@@ -203,20 +204,11 @@ def check_asynchronous(args: Any) -> None:
     args.asynchronous = given if given["max_staleness"] else None
     if args.asynchronous is None:
         return
-    who, tasks, cut = args.opponents, args.curriculum, changes_draws(args)
-    past = names_matchmaker(who) and make_matchmaker(who).max_live > 0
-    taught = tasks and curricula.make(tasks).reads_success
-    late = "results of a batch are known after the next one began"
-    trained = "it reads the policy that trains, and another one played"
+    cut = changes_draws(args)
     reuse = (args.steps_per_generation or 1) * args.num_iterations
     updates = args.gradient_accumulation_steps % reuse != 0
     processes = int(os.environ.get("WORLD_SIZE", "1")) > 1
     refused = [
-        ("roles", args.roles, "one learner plays"),
-        (f"opponents {who!r}", past, "snapshots would have trained later"),
-        (f"curriculum {tasks!r}", taught, late),
-        ("max_replays", args.max_replays, late),
-        ("critic 'exact'", args.critic == "exact", trained),
         (str(cut), cut, "importance ratios are of the whole distribution"),
         ("vllm_mode 'colocate'", engine_of(args) == "vllm", "it shares the GPU"),
         ("a generation batch of several updates", updates, "its turns grow older"),
@@ -234,9 +226,6 @@ def check_sequential(args: Any) -> None:
     passes = reused * args.num_iterations
     if args.num_iterations % num or passes // num % accumulated:
         raise wrong("whole_updates", num=num, accumulated=accumulated, passes=passes)
-    turns = args.layout == "trajectory", "a row holds several turns"
-    trees = args.branch, "candidates share their earlier turns"
-    refuse("update sequential", [("layout trajectory", *turns), ("branch", *trees)])
 
 
 def check_roles(args: Any) -> None:
@@ -266,10 +255,6 @@ def check_roles(args: Any) -> None:
             fits = update == "joint" or (bool(roles) and update == "sequential")
     if not fits:
         raise wrong("update", roles=[*roles] or "(none: set roles)", update=update)
-    refused = "critic", "reference", "load_best_model_at_end"
-    used = [name for name in refused if getattr(args, name, None)]
-    if roles and (used := used + ["opponents"] * names_matchmaker(args.opponents)):
-        raise ValueError(f"roles do not support {used[0]} as given; leave it out")
 
 
 ROLE_OPTIONS = ("lora_r", "model", "learning_rate", "beta")
@@ -421,8 +406,6 @@ class SelfPlay:
         replays = self.max_replays
         if replays and self.flat_groups == "keep":
             raise wrong("replays", replays=replays)
-        if self.flat_groups == "drop" and self.branch is not None:
-            raise wrong("flat_branch")
 
     def _check_oversample(self) -> None:
         of_trl: Any = self
@@ -433,8 +416,6 @@ class SelfPlay:
             raise wrong("oversample_groups", times=times, size=size, least=2 * times)
         if self.on_invalid == "forfeit":
             raise wrong("oversample_forfeit")
-        if self.branch is not None:
-            raise wrong("oversample_branch")
 
     def _check_rows(self) -> None:
         if self.layout == "trajectory" and self.history != "transcript":
@@ -845,6 +826,7 @@ def check_credit(
     taken = {*PROVIDED, *by_critic}
     check_functions(functions, taken)
     wanted = check_credit_columns(args, functions)
+    check_together(args, wanted, functions)
     weights = part_weights(args, functions)
     check_part_weights(args, functions)
     check_bounds(args, games, weights)

@@ -42,6 +42,7 @@ from arena_trainers.train.settings import (
     listed_options,
     refuse_what_is_not_supported,
 )
+from arena_trainers.train.together import check_together
 from arena_wrappers import Policy, RandomPolicy, make_policy
 from arena_wrappers.policies import names_person
 
@@ -116,6 +117,7 @@ def checks(
         lambda: refuse_what_is_not_supported(draft),
         lambda: check_asynchronous(draft),
         lambda: check_sequential(draft),
+        lambda: check_together(draft, suppliers=job.columns, is_adapted=job.lora_r > 0),
         check_seats,
         lambda: curriculum_of(draft, games_of(draft)),
         lambda: check_lora(job, draft),
@@ -192,12 +194,12 @@ _STAND_INS: dict[str, Callable[..., Policy]] = {
 
 
 def check_lora(job: JobConfig, args: Any) -> None:
-    """Refuses an adapter without its package or with a reference that moves, or none for vLLM.
+    """Refuses an adapter without its package, or none for vLLM.
 
     Raises:
-        ValueError: `sync_ref_model` is set, only some roles have a rank, a role's model is
-            missing or of another size, roles lack their agent, or vLLM would have to play
-            learners or snapshots of all weights.
+        ValueError: only some roles have a rank, a role's model is missing or of another size,
+            roles lack their agent, or vLLM would have to play learners or snapshots of all
+            weights.
         ModuleNotFoundError: peft is missing; says how to install it.
     """
     is_adapted = adapted(args.roles, job.lora_r > 0)
@@ -211,8 +213,6 @@ def check_lora(job: JobConfig, args: Any) -> None:
     if args.agent is None and str in map(type, args.roles):
         raise wrong("no_agent")
     check_sizes(job, args)
-    if (is_adapted or args.roles) and args.sync_ref_model:
-        raise wrong("moving_reference")
 
 
 def check_sizes(job: JobConfig, args: Any) -> None:
