@@ -136,7 +136,7 @@ def test_the_page_shows_what_the_command_prints():
 def test_what_is_refused_here_stands_below_the_plan(monkeypatch):
     text = " ".join(lines("kuhn-tiny", lora_r=4, report_to="wandbb", games="nim"))
     assert "did you mean 'wandb'?" in text
-    assert "want sync_ref_model false with lora_r" in text
+    assert "lora_r does not support sync_ref_model" in text
     assert "nim" in text
     columns = {"rewards.judge": {"reward": "./absent"}}
     judged = " ".join(lines("kuhn-tiny", credit="adca", columns=columns))

@@ -61,17 +61,6 @@ class TurnGRPOConfig(SelfPlay, GRPOConfig):
         check_together(self)
 
     @property
-    def generations_per_step(self) -> float:
-        """Generation batches per optimizer step; below 1 if several steps share a batch."""
-        reuse = (self.steps_per_generation or 1) * self.num_iterations
-        return self.gradient_accumulation_steps / reuse
-
-    @property
-    def window(self) -> int:
-        """Optimizer steps that share a generation batch; `save_steps` is a multiple."""
-        return round(1 / min(self.generations_per_step, 1.0))
-
-    @property
     def prompt(self) -> PromptOptions:
         """Options of prompts and of the parsing of replies."""
         return PromptOptions(**{n: getattr(self, n) for n in PROMPT_OPTIONS})

@@ -13,9 +13,7 @@ import torch
 from accelerate.utils import gather_object
 
 from arena_envs.game import AnyGame
-from arena_envs.solvers import information_states
 from arena_trainers.curricula import Curriculum, Outcome, Task
-from arena_trainers.evaluate.exploit import want_enumerable
 from arena_trainers.lm.adapters import share_base
 from arena_trainers.lm.backends.cached import CachedBackend
 from arena_trainers.lm.backends.vllm import VLLMBackend
@@ -43,11 +41,10 @@ from arena_trainers.train.games import (
     opponents,
 )
 from arena_trainers.train.metrics import Clock, TimedBackend
-from arena_trainers.train.records import PARTS, Supplier
+from arena_trainers.train.records import Supplier
 from arena_trainers.train.settings import (
-    MAX_CRITIC_STATES,
     check_credit,
-    discount_of,
+    check_exact,
     of_critic,
 )
 from arena_wrappers import Branching, Episode, EpisodePlan, Policy, play_plans
@@ -165,7 +162,7 @@ def prepare_games(
 
     Raises:
         ValueError: settings that do not fit together, see `GamePlan`, `check_used`,
-            `check_credit`, `opponents`, `check_exact`, `matchmaker_of` and `curriculum_of`.
+            `check_credit`, `opponents`, `check_exact_opponents`, `matchmaker_of` and `curriculum_of`.
     """
     if plans is None:
         plans = [GamePlan(spec, args) for spec in args.games]
@@ -177,7 +174,7 @@ def prepare_games(
     found = (*found, *of_critic(args.critic).reads)
     matchmaker = matchmaker_of(args, plans)
     seated = opponents(plans, args, policies or {}, matchmaker)
-    check_exact(args, plans, seated)
+    check_exact_opponents(args, plans, seated)
     curriculum = curriculum_of(args, plans)
     return PreparedGames(tuple(plans), seated, columns, found, matchmaker, curriculum)
 
@@ -554,7 +551,7 @@ def _match_seeds(matches: Sequence[Match], rng: np.random.Generator) -> list[lis
     return found
 
 
-def check_exact(
+def check_exact_opponents(
     args: TurnGRPOConfig, plans: Sequence[GamePlan], opponents: Mapping[str, Policy]
 ) -> None:
     """Raises if `critic="exact"` would give values of other policies than those that play.
@@ -565,49 +562,15 @@ def check_exact(
         opponents: policies of the seats that do not learn, by policy string.
 
     Raises:
-        TooLarge: a game has more than `MAX_CRITIC_STATES` states.
-        ValueError: a language game, an opponent without `action_probs`, or a setting that
-            exact values do not allow, such as a weight for a reward part other than `game`
-            and `format`.
+        ValueError: as `check_exact`; or an opponent without `action_probs`.
     """
-    if args.critic != "exact":
-        return
-    discount = discount_of(args.credit, args.credit_args)
-    all_tokens = "action probabilities are of all tokens"
-    for name, got, wanted, reason in (
-        ("history", args.history, "state", "a transcript holds more than the state"),
-        ("on_invalid", args.on_invalid, "forfeit", "values are of legal replies"),
-        ("branch", args.branch, None, "values are of whole episodes"),
-        ("top_k", args.top_k, 0, all_tokens),
-        ("top_p", args.top_p, 1.0, all_tokens),
-        ("min_p", args.min_p or 0.0, 0.0, all_tokens),
-        ("repetition_penalty", args.repetition_penalty, 1.0, all_tokens),
-        ("discount in credit_args", discount, 1.0, "values are not discounted"),
-    ):
-        if got != wanted:
-            raise wrong("exact", name=name, wanted=wanted, got=got, reason=reason)
-    for part, weight in args.part_weights.items():
-        if part not in PARTS and weight:
-            raise wrong("part_weights", part=part, weight=weight)
-    for plan in plans:
-        try:
-            want_enumerable(plan.game)
-            information_states(plan.game, MAX_CRITIC_STATES)
-        except ValueError as error:
-            message = f"critic='exact' takes games that can be enumerated: {error}"
-            raise type(error)(message) from error
-        for seat, spec in enumerate(_fixed_seats(plan, args)):
+    check_exact(args, plans)
+    for plan in plans if args.critic == "exact" else ():
+        for seat, spec in enumerate(plan.seats or ()):
             if spec != "self":
                 _check_scoring(
                     opponents[spec], f"{spec!r} in seat {seat} of {plan.name}"
                 )
-
-
-def _fixed_seats(plan: GamePlan, args: TurnGRPOConfig) -> list[str]:
-    """The policy string of each seat; raises if they are assigned for each start."""
-    if plan.seats is None:
-        raise wrong("fixed_seats", args=args)
-    return plan.seats
 
 
 def _check_scoring(policy: Policy, who: str) -> None:

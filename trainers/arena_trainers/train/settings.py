@@ -36,6 +36,7 @@ from arena_envs.game import (
     check_number,
     random_states,
 )
+from arena_envs.solvers import information_states
 from arena_trainers import credit
 from arena_trainers.credit.batch import INT_COLUMNS
 from arena_trainers.credit.by_name import (
@@ -47,6 +48,7 @@ from arena_trainers.credit.needs import Needs, keeps_state, needs_of
 from arena_trainers.curricula import curricula
 from arena_trainers.engines import check_engine, check_engine_columns
 from arena_trainers.engines.settings import changes_draws, engine_of, refuse
+from arena_trainers.evaluate.exploit import want_enumerable
 from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
 from arena_trainers.matchmaking.protocol import names_matchmaker
@@ -61,7 +63,7 @@ from arena_trainers.options import (
 )
 from arena_trainers.processes import splits_weights
 from arena_trainers.rewards import parts_of, try_parts
-from arena_trainers.train.games import check_opponents, expanded
+from arena_trainers.train.games import GamePlan, check_opponents, expanded
 from arena_trainers.train.records import (
     PARTS,
     PER_TOKEN_LOSSES,
@@ -192,6 +194,53 @@ def check_critic(args: Any) -> None:
         refuse(f"critic {critic!r}", refused)
 
 
+def check_exact(args: Any, plans: Sequence[GamePlan]) -> None:
+    """Raises if the settings or a game have no exact values, where `critic="exact"` asks for them.
+
+    Raises:
+        TooLarge: a game has more than `MAX_CRITIC_STATES` states.
+        ValueError: a language game, or a setting that exact values do not allow, such as a
+            weight for a reward part other than `game` and `format`.
+    """
+    if args.critic != "exact":
+        return
+    discount = discount_of(args.credit, args.credit_args)
+    all_tokens = "action probabilities are of all tokens"
+    for name, value, wanted, reason in (
+        ("history", args.history, "state", "a transcript holds more than the state"),
+        ("on_invalid", args.on_invalid, "forfeit", "values are of legal replies"),
+        ("top_k", args.top_k, 0, all_tokens),
+        ("top_p", args.top_p, 1.0, all_tokens),
+        ("min_p", args.min_p or 0.0, 0.0, all_tokens),
+        ("repetition_penalty", args.repetition_penalty, 1.0, all_tokens),
+        ("discount in credit_args", discount, 1.0, "values are not discounted"),
+    ):
+        if value != wanted:
+            raise ValueError(
+                f"critic='exact' takes {name} {wanted!r}, got {value!r}: {reason}"
+            )
+    weights = dict.fromkeys(args.rewards, 1.0) | args.part_weights
+    for part, weight in weights.items():
+        if part not in PARTS and weight:
+            raise ValueError(
+                f"critic='exact' takes part_weights of 0 for {part!r}, got {weight!r}: the "
+                "values are of what the rules pay; leave the part or the critic out"
+            )
+    for plan in plans:
+        if plan.seats is None:
+            raise ValueError(
+                "critic='exact' takes the same opponents in all starts, got opponents "
+                f"{args.opponents!r}; name who plays each seat, such as [self, random], or "
+                "set critic='features'"
+            )
+        try:
+            want_enumerable(plan.game)
+            information_states(plan.game, MAX_CRITIC_STATES)
+        except ValueError as error:
+            message = f"critic='exact' takes games that can be enumerated: {error}"
+            raise type(error)(message) from error
+
+
 def check_asynchronous(args: Any) -> None:
     """Raises ValueError for settings with which play cannot run beside training."""
     if args.asynchronous is None:
@@ -320,6 +369,25 @@ class SelfPlay:
         return {name: getattr(self, name) for name in names}
 
     @property
+    def generations_per_step(self) -> float:
+        """Generation batches per optimizer step; below 1 if several steps share a batch."""
+        options: Any = self
+        accumulated = max(options.gradient_accumulation_steps, 1)
+        passes = options.steps_per_generation or accumulated
+        if options.steps_per_generation is None and options.generation_batch_size:
+            processes = int(os.environ.get("WORLD_SIZE", "1"))
+            size = options.per_device_train_batch_size * processes
+            if self.episodes_per_step is not None:
+                size = self.episodes_per_step // accumulated
+            passes = options.generation_batch_size // max(size, 1) or 1
+        return float(accumulated / (passes * max(options.num_iterations, 1)))
+
+    @property
+    def window(self) -> int:
+        """Optimizer steps that share a generation batch; `save_steps` is a multiple."""
+        return round(1 / min(self.generations_per_step, 1.0))
+
+    @property
     def reference_prompt(self) -> PromptOptions | None:
         """The prompts of the reference, if they are not those of training."""
         given = dict(self.reference or {})
@@ -399,6 +467,12 @@ class SelfPlay:
                 raise wrong("surrogate", name=name, own=own)
         if self.reference is not None and not self.reads_reference:
             raise wrong("unread_reference")
+        if of_trl.get("sync_ref_model") and not self.reads_reference:
+            raise ValueError(
+                "want beta above 0, or a term of losses that reads the reference, with "
+                "sync_ref_model, got neither: nothing would read the reference that moves; "
+                "give --sync_ref_model false"
+            )
         if self.reference_prompt is not None and self.layout != "turn":
             raise wrong("reference_layout", layout=self.layout)
 

@@ -7,7 +7,9 @@ not support one in the second.
 This module imports neither TRL nor torch.
 """
 
+import operator
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from arena_trainers.curricula import curricula
@@ -105,6 +107,10 @@ def _adapter(setup: Setup) -> str | None:
     return "lora_r" if setup.is_adapted or has_rank else None
 
 
+def _is(value: str) -> Callable[[Any], object]:
+    return partial(operator.eq, value)
+
+
 def _option(name: str, test: Callable[[Any], object], text: str = "") -> "Feature":
     """A feature that one option has, if its value passes a test."""
     return lambda setup: text or name if test(getattr(setup.args, name, None)) else None
@@ -114,7 +120,7 @@ Feature = Callable[[Setup], str | None]
 FEATURES: dict[str, Feature] = {
     "agent": _agent,
     "roles": _option("roles", bool),
-    "sequential": _option("update", "sequential".__eq__, "update sequential"),
+    "sequential": _option("update", _is("sequential"), "update sequential"),
     "matchmaker": _matchmaker,
     "snapshots": _snapshots,
     "taught": _taught,
@@ -127,13 +133,13 @@ FEATURES: dict[str, Feature] = {
     "asynchronous": _asynchronous,
     "adapter": _adapter,
     "branch": _option("branch", bool),
-    "trajectory": _option("layout", "trajectory".__eq__, "layout trajectory"),
+    "trajectory": _option("layout", _is("trajectory"), "layout trajectory"),
     "reference": _option("reference", bool),
     "reference_prompt": _option("reference_prompt", bool, "reference with a prompt"),
     "moving_reference": _option("sync_ref_model", bool),
     "best": _option("load_best_model_at_end", bool),
     "replays": _option("max_replays", bool),
-    "flat": _option("flat_groups", "drop".__eq__, "flat_groups='drop'"),
+    "flat": _option("flat_groups", _is("drop"), "flat_groups='drop'"),
     "oversample": _option("oversample", lambda times: times > 1),
 }
 
@@ -172,9 +178,6 @@ CLASHES = (
         "asynchronous",
         "exact",
         "it reads the policy that trains, and another one played",
-    ),
-    Clash(
-        "exact", "matchmaker", "its values are against the same opponents in all starts"
     ),
     Clash("exact", "branch", "its values are of whole episodes"),
     Clash("flat", "branch", SHARED),
