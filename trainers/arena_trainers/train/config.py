@@ -15,6 +15,7 @@ from arena_trainers.train.settings import (
     MAX_REPLY_TOKENS,
     SelfPlay,
     check_asynchronous,
+    check_batches,
     check_ranges,
     check_sequential,
     installed_versions,
@@ -42,13 +43,9 @@ class TurnGRPOConfig(SelfPlay, GRPOConfig):
     def __post_init__(self) -> None:
         self.check_own()
         if self.episodes_per_step is not None:
+            check_batches(self)
             processes = int(os.environ.get("WORLD_SIZE", "1"))
             share = processes * self.gradient_accumulation_steps
-            if self.episodes_per_step < 1 or self.episodes_per_step % share:
-                raise ValueError(
-                    f"want episodes_per_step divisible by {share} (processes times "
-                    f"gradient_accumulation_steps), got {self.episodes_per_step}"
-                )
             self.per_device_train_batch_size = self.episodes_per_step // share
         if self.vllm_importance_sampling_mode is None:
             self.vllm_importance_sampling_mode = correction_mode(self)

@@ -114,19 +114,29 @@ def check_ranges(args: Any) -> None:
     for name, (holds, wanted) in ranges.items():
         if not holds:
             raise ValueError(f"want {name} {wanted}, got {getattr(args, name)!r}")
-    _check_groups(args.episodes_per_step, args.num_generations, args)
+    check_batches(args)
 
 
-def _check_groups(episodes: int | None, size: int, args: Any) -> None:
-    """Raises unless a step has whole groups of episodes."""
-    by_hand = args.generation_batch_size or args.steps_per_generation
-    if episodes is None or by_hand or episodes % size == 0:
-        return  # TRL checks these two options
-    below = episodes - episodes % size
-    fits = [n for n in (below, below + size) if n]
-    raise wrong(
-        "whole_groups", size=size, episodes=episodes, fits=" or ".join(map(str, fits))
-    )
+def check_batches(args: Any) -> None:
+    """Raises unless a step has whole groups of episodes, and equal shares of them everywhere."""
+    episodes, unit = args.episodes_per_step, args.episodes_unit
+    if episodes is None or unit < 1:
+        return
+    if episodes % unit:
+        below = episodes - episodes % unit
+        fits = " or ".join(str(n) for n in (below, below + unit) if n)
+        raise ValueError(
+            f"want episodes_per_step divisible by {unit} (groups of {args.num_generations}, "
+            f"shares of processes and of {args.gradient_accumulation_steps} "
+            f"gradient_accumulation_steps), got {episodes}; give --episodes_per_step {fits}"
+        )
+    per_pass = episodes // max(args.gradient_accumulation_steps, 1)
+    size = args.generation_batch_size
+    if size is not None and args.steps_per_generation is None and size % per_pass:
+        raise ValueError(
+            f"want generation_batch_size divisible by {per_pass} (the episodes of a forward "
+            f"and backward pass), got {size}; leave it out, or give a multiple"
+        )
 
 
 def refuse_what_is_not_supported(args: Any) -> None:
@@ -367,6 +377,15 @@ class SelfPlay:
         """Arguments of the `PromptWrapper`."""
         names = (*PROMPT_OPTIONS, "on_invalid", "penalty", "max_retries")
         return {name: getattr(self, name) for name in names}
+
+    @property
+    def episodes_unit(self) -> int:
+        """What `episodes_per_step` is a multiple of: whole groups, equal shares of processes."""
+        options: Any = self
+        processes = int(os.environ.get("WORLD_SIZE", "1"))
+        share = processes * options.gradient_accumulation_steps
+        by_hand = options.generation_batch_size or options.steps_per_generation
+        return math.lcm(share, 1 if by_hand else options.num_generations)
 
     @property
     def generations_per_step(self) -> float:
@@ -813,7 +832,11 @@ def check_credit_columns(args: Any, functions: Collection[str] = ()) -> tuple[st
         wanted = tuple(dict.fromkeys([*wanted, *BRANCH_COLUMNS]))
     _check_provided(args, [*named, *wanted], provided)
     if args.critic is not None and not {*supplied} & {*wanted}:
-        raise wrong("unread_critic", args=args)
+        raise ValueError(
+            f"credit {args.credit!r} reads no values of critic={args.critic!r}; give a credit "
+            "that does, such as --credit gae, or leave critic out (--critic null where a "
+            "recipe has one)"
+        )
     check_engine_columns(args, wanted)
     return tuple(dict.fromkeys([*wanted, *functions]))
 
