@@ -30,15 +30,13 @@ The last call of an agent's turn gets the rewards of the turn.
 """
 
 import functools
-import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from arena_envs import GameEnv, make_game
+from arena_envs import make_game
 from arena_envs.doors import Door, broken, check_options
-from arena_envs.game import AnyGame
 from arena_trainers.options import OF_WEIGHT, Weight, is_number
 from arena_wrappers import Episode, PromptOptions, Turn, TurnRequest, make_policy, play
 from arena_wrappers.play import final_state, turn_states
@@ -195,16 +193,6 @@ def _part(name: str, entry: Any) -> Part:
     ((key, limit),) = bounds.items()
     sign = -1 if key == "at_most" else 1
     return Part(name, part.function, weight, sign, float(limit), float(rate))
-
-
-def try_parts(parts: Mapping[str, Part], games: Iterable[AnyGame]) -> None:
-    """Asks each part about random play; raises ValueError if it cannot be paid in a game."""
-    for game in games if parts else ():
-        (episode,) = play(functools.partial(GameEnv, game), "random", [0])
-        pairs = zip(episode.turns, turn_states(episode, game), strict=True)
-        for turn, state in itertools.islice(pairs, NUM_TRIED):
-            for part in parts.values():
-                part(episode, turn, state, game)
 
 
 def check_reward(reward: Callable[..., Any], game: Any, **options: Any) -> None:

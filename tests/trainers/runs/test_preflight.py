@@ -62,8 +62,10 @@ REFUSED = [
         "agent 'planner_worker' does not support columns 'value'",
     ),
     (
-        ["--update", "sequential", "--roles", "{0: {}, 1: {}}"]
-        + ["--num_iterations", "2", "--save_steps", "3"],
+        [
+            *("--update", "sequential", "--roles", "{0: {}, 1: {}}"),
+            *("--num_iterations", "2", "--save_steps", "3"),
+        ],
         "want save_steps divisible by 2",
     ),
     (["--credit", "random_effects", "--critic", "exact"], "give a credit that does"),
@@ -272,9 +274,7 @@ def test_code_that_a_recipe_names_does_not_run_where_the_rest_is_refused(
 def test_episodes_that_make_no_whole_groups_are_refused_by_our_own_names(arena_here):
     done = arena_here("train", "--episodes_per_step", "100")
     assert done.returncode == 2
-    assert "got 100; give --episodes_per_step 96 or 104" in (
-        done.stderr
-    )
+    assert "got 100; give --episodes_per_step 96 or 104" in (done.stderr)
 
 
 def test_a_saved_models_prompt_options_are_the_defaults_of_its_training(tmp_path):

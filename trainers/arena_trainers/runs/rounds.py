@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from arena_envs import make
+from arena_envs.doors import broken
 from arena_trainers.checkpoint import (
     check_whole,
     files_of,
@@ -32,6 +33,7 @@ from arena_trainers.data import (
     selectors,
     write_rows,
 )
+from arena_trainers.data.rows import AnyRow, Dropped
 from arena_trainers.data.selection import run_selector
 from arena_trainers.evaluate.baselines import prepared
 from arena_trainers.evaluate.exploit import nash_convs
@@ -75,6 +77,7 @@ from arena_trainers.runs.start import (
 )
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games
+from arena_trainers.trial import trial
 from arena_wrappers import Policy, make_policy, play, read_episodes, write_episodes
 from arena_wrappers.records import write_whole
 
@@ -135,6 +138,24 @@ def _selector(
     for _ in run_selector(name, [], 0, {**options, **stand_in}):
         pass  # of no episodes: raises where options do not fit
     return {name: options}
+
+
+def try_selectors(stages: Sequence[RoundStages], plans: Sequence[GamePlan]) -> None:
+    """Has selectors of the user choose rows from random play of the run's games.
+
+    Raises:
+        ValueError: one raises, or yields something other than rows and `Dropped`.
+    """
+    for name, options in (pair for one in stages for pair in one.select.items()):
+        if selectors.read(name).name in selectors.built_in:
+            continue
+        if options.get("judge") == LEARNER:
+            options = {**options, "judge": "random"}
+        episodes = joined([play(p.env_fn, "random", range(4)) for p in plans])
+        with trial(f"selector {name!r}", "one that check_selector passes"):
+            for row in run_selector(name, episodes, 0, options):
+                if not isinstance(row, AnyRow | Dropped):
+                    broken("rows", f"want rows and Dropped, got {row!r:.80}")
 
 
 def _check_train(stages: RoundStages, folder: Path) -> None:
@@ -485,6 +506,7 @@ class Rounds(Run):
         self.plans = different_games([GamePlan(s, self.args) for s in self.args.games])
         check_policies(self.loop, self.plans)
         self.stages_of = self._checked_stages(given)
+        try_selectors(self.stages_of, self.plans)
         self.model = None if is_tiny else model_folder(self.job.model)
         told = self.model, self.plans, self.args.prompt
         self.tokenizer = load_tokenizer(self.job, *told)

@@ -18,6 +18,7 @@ from arena_trainers.lm.adapters import share_base
 from arena_trainers.lm.backends.cached import CachedBackend
 from arena_trainers.lm.backends.vllm import VLLMBackend
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.losses import check_term, terms_of
 from arena_trainers.matchmaking import (
     SELF,
     Match,
@@ -38,6 +39,7 @@ from arena_trainers.train.games import (
     curriculum_of,
     is_constant,
     matchmaker_of,
+    numbered_names,
     opponents,
 )
 from arena_trainers.train.metrics import Clock, TimedBackend
@@ -47,6 +49,7 @@ from arena_trainers.train.settings import (
     check_exact,
     of_critic,
 )
+from arena_trainers.trial import trial
 from arena_wrappers import Branching, Episode, EpisodePlan, Policy, play_plans
 from arena_wrappers.policies import own_prompt, without_noise
 from arena_wrappers.records import write_whole
@@ -107,11 +110,7 @@ class PreparedGames:
     @property
     def names(self) -> list[str]:
         """The name of each game, with its parameters; a repeated name gets a number."""
-        found: list[str] = []
-        for number, plan in enumerate(self.plans):
-            before = [earlier.name for earlier in self.plans[:number]].count(plan.name)
-            found.append(f"{plan.name} #{before + 1}" if before else plan.name)
-        return found
+        return numbered_names(self.plans)
 
     @property
     def models(self) -> list[LMPolicy]:
@@ -176,7 +175,19 @@ def prepare_games(
     seated = opponents(plans, args, policies or {}, matchmaker)
     check_exact_opponents(args, plans, seated)
     curriculum = curriculum_of(args, plans)
+    try_terms(args)
     return PreparedGames(tuple(plans), seated, columns, found, matchmaker, curriculum)
+
+
+def try_terms(args: TurnGRPOConfig) -> None:
+    """Computes each term of the loss on numbers of the same kind as in training.
+
+    Raises:
+        ValueError: it raises, or breaks a promise of `check_term`.
+    """
+    for term in terms_of(args.losses, args.layout):
+        with trial(f"losses[{term.name!r}]", "a term that check_term passes"):
+            check_term(term.function.func, **term.function.keywords)
 
 
 CURRICULUM_FILE = "curriculum.json"  # of a checkpoint

@@ -18,14 +18,16 @@ import random
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from arena_envs import GameEnv
 from arena_envs.checks import check_known
 from arena_envs.doors import Door, check_options, split
 from arena_envs.game import (
@@ -62,7 +64,7 @@ from arena_trainers.options import (
     with_texts,
 )
 from arena_trainers.processes import splits_weights
-from arena_trainers.rewards import parts_of, try_parts
+from arena_trainers.rewards import NUM_TRIED, Part, parts_of
 from arena_trainers.train.games import GamePlan, check_opponents, expanded
 from arena_trainers.train.records import (
     PARTS,
@@ -71,11 +73,15 @@ from arena_trainers.train.records import (
     Supplier,
     TurnRecord,
     check_functions,
+    functions_of,
     part_of,
+    supplied_by,
     turn_batch,
 )
 from arena_trainers.train.together import check_together
-from arena_wrappers import Branching, PromptOptions, RandomPolicy
+from arena_trainers.trial import trial
+from arena_wrappers import Branching, PromptOptions, PromptWrapper, RandomPolicy, play
+from arena_wrappers.play import turn_states
 from arena_wrappers.policies.agents import agent_of
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
@@ -834,11 +840,15 @@ def check_credit_columns(args: Any, functions: Collection[str] = ()) -> tuple[st
     if args.critic is not None and not {*supplied} & {*wanted}:
         raise ValueError(
             f"credit {args.credit!r} reads no values of critic={args.critic!r}; give a credit "
-            "that does, such as --credit gae, or leave critic out (--critic null where a "
-            "recipe has one)"
+            f"that does, such as {estimators_with(_reads_values)}, or leave critic out "
+            "(--critic null where a recipe has one)"
         )
     check_engine_columns(args, wanted)
     return tuple(dict.fromkeys([*wanted, *functions]))
+
+
+def _reads_values(needs: Needs) -> bool:
+    return "value" in needs.columns
 
 
 def _check_branch(args: Any, wanted: Collection[str]) -> None:
@@ -915,13 +925,13 @@ def check_credit(
             affect the credit; bounds that a return can lie outside of; weights of reward parts
             that do not fit the estimator; a part of the reward that a game cannot pay.
     """
-    try_parts(parts_of(args.rewards), games)
     functions = {} if functions is None else functions
     credit.check_options(args.credit, args.credit_args)
     check_discounts(args)
     by_critic = of_critic(args.critic).columns
     taken = {*PROVIDED, *by_critic}
     check_functions(functions, taken)
+    try_functions({**functions, **parts_of(args.rewards)}, games, args)
     wanted = check_credit_columns(args, functions)
     check_together(args, wanted, functions)
     weights = part_weights(args, functions)
@@ -941,11 +951,46 @@ def check_credit(
                     "tokens": {**(batch.tokens or {}), "value": np.zeros(2 * size)}
                 }
             batch = replace(batch, **given)
-        result = estimate_credit(args, batch, None)
+        with trial(f"credit {args.credit!r}", "one that check_estimator passes"):
+            result = estimate_credit(args, batch, None)
         for name in functions:
             if not weights.get(part_of(name) or "", 0.0):  # a paid part is read
                 _check_read(args, batch, name, result)
     return wanted
+
+
+def try_functions(
+    functions: Mapping[str, Supplier], games: Sequence[AnyGame], args: Any
+) -> None:
+    """Asks each function about the first turns of random play of each game.
+
+    Raises:
+        ValueError: it cannot be called with an episode, a turn and a state, or gives no number.
+    """
+    called = functions_of(functions)
+    for game in games if called else ():
+        make_env = partial(PromptWrapper, GameEnv(game), **args.prompt_options)
+        (episode,) = play(make_env, "random", [0])
+        turns = [
+            replace(turn, prompt_ids=[0], token_ids=[0], logprobs=[0.0])
+            for turn in episode.turns
+        ]
+        episode = replace(episode, turns=turns)
+        pairs = zip(turns, turn_states(episode, game), strict=True)
+        for turn, state in islice(pairs, NUM_TRIED):
+            for name, function in called.items():
+                with trial(*_described(name, function)):
+                    supplied_by({name: function}, episode, turn, state, game)
+
+
+def _described(name: str, function: Any) -> tuple[str, str]:
+    """A column's function as an error names it, and what it has to be."""
+    if isinstance(function, Part):
+        what = f"rewards[{function.name!r}]"
+        return what, "a function of episode, turn, state and game"
+    own = getattr(function, "__qualname__", type(function).__name__)
+    what = f"columns[{name!r}], {own!r},"
+    return what, "a function of episode, turn and state"
 
 
 def trial_records(
