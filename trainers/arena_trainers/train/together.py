@@ -32,14 +32,14 @@ class Setup(NamedTuple):
         args: the trainer's settings.
         columns: names of the columns that credit reads.
         suppliers: functions and reward models by column, or what names them.
-        is_adapted: whether a LoRA adapter is trained.
+        is_adapted: whether a LoRA adapter is trained; None where the settings do not say.
         plays_agent: whether turns have several calls of models, whatever `args` says.
     """
 
     args: Any
     columns: Collection[str]
     suppliers: Mapping[str, Any]
-    is_adapted: bool
+    is_adapted: bool | None
     plays_agent: bool
 
 
@@ -107,6 +107,11 @@ def _adapter(setup: Setup) -> str | None:
     return "lora_r" if setup.is_adapted or has_rank else None
 
 
+def _whole(setup: Setup) -> str | None:
+    is_whole = setup.args.roles and setup.is_adapted is False and not _adapter(setup)
+    return "a whole model for each role" if is_whole else None
+
+
 def _is(value: str) -> Callable[[Any], object]:
     return partial(operator.eq, value)
 
@@ -132,6 +137,9 @@ FEATURES: dict[str, Feature] = {
     "entropies": _entropies,
     "asynchronous": _asynchronous,
     "adapter": _adapter,
+    "whole": _whole,
+    "compiled": _option("torch_compile", bool),
+    "cast": _option("cast_lm_head_to_fp32", bool),
     "branch": _option("branch", bool),
     "trajectory": _option("layout", _is("trajectory"), "layout trajectory"),
     "reference": _option("reference", bool),
@@ -168,6 +176,8 @@ CLASHES = (
     Clash("roles", "matchmaker", "it seats one learner"),
     Clash("adapter", "moving_reference", FROZEN),
     Clash("roles", "moving_reference", FROZEN),
+    Clash("whole", "compiled", "it has not been tested with it"),
+    Clash("whole", "cast", "it changes one model"),
     Clash("sequential", "trajectory", "a row holds several turns"),
     Clash("sequential", "branch", "candidates share their earlier turns"),
     Clash("asynchronous", "roles", "one learner plays"),
@@ -190,7 +200,7 @@ def check_together(
     columns: Collection[str] = (),
     suppliers: Mapping[str, Any] | None = None,
     *,
-    is_adapted: bool = False,
+    is_adapted: bool | None = None,
     plays_agent: bool = False,
 ) -> None:
     """Raises ValueError for two features that cannot be trained together.
