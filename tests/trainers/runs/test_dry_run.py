@@ -252,3 +252,8 @@ def test_settings_that_asynchronous_play_refuses_are_listed():
     given = {"asynchronous": {"max_staleness": 1}, "credit": "gae", "critic": "exact"}
     text = " ".join("\n".join(lines("kuhn-tiny", **given)).split())
     assert "asynchronous does not support critic 'exact'" in text
+
+
+def test_a_limit_that_cuts_legal_replies_is_refused_as_the_run_refuses_it():
+    text = " ".join(" ".join(lines("kuhn-tiny", reply_format="boxed")).split())
+    assert "want max_completion_length of at least 6" in text

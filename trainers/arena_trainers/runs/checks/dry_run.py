@@ -399,7 +399,9 @@ def plan_lines(
     local, absent = _local(job.model)
     refused = _refusals([*steps, lambda: check_columns(job, args)]) + absent
     games = games_of(args)
-    config, encode = _model_and_tokenizer(job, args, games, local)
+    config, encode, tokenizer = _model_and_tokenizer(job, args, games, local)
+    if tokenizer is not None:
+        refused += _refusals([lambda: _check_replies(job, args, games, tokenizer)])
     method = _method(job, args, config)
     load = load_of(games, args, args.max_completion_length or MAX_REPLY_TOKENS, encode)
     lines = _size_lines(job, args, method, load, games)
@@ -459,12 +461,27 @@ def _local(model: str) -> tuple[Path | None, list[str]]:
     ]
 
 
+def _check_replies(
+    job: JobConfig, args: Any, games: Sequence[GamePlan], tokenizer: Any
+) -> None:
+    """Raises ValueError for a limit of tokens that cuts legal replies, as the run does."""
+    from arena_trainers.runs.start import (
+        check_reply_lengths,
+        imitated,
+        longest_replies,
+    )
+
+    plans = [*games, *imitated(job, args, games)]
+    lengths = longest_replies(tokenizer, plans, args.reply_format)
+    check_reply_lengths(lengths, plans, args)
+
+
 def _model_and_tokenizer(
     job: JobConfig, args: Any, games: Sequence[GamePlan], folder: Path | None
-) -> tuple[Any, Encode]:
-    """The model's configuration, and what counts the tokens of prompts."""
+) -> tuple[Any, Encode, Any]:
+    """The model's configuration, what counts the tokens of prompts, and the tokenizer, if it is here."""
     if job.model != "tiny" and folder is None:
-        return known_config(job.model, None), estimated_length
+        return known_config(job.model, None), estimated_length, None
     from transformers import AutoTokenizer
 
     from arena_trainers.lm.chat import Chat
@@ -479,7 +496,7 @@ def _model_and_tokenizer(
         tokenizer = AutoTokenizer.from_pretrained(folder)
         config = known_config(job.model, folder)
     chat = Chat(tokenizer, template_options=args.chat_template_kwargs)
-    return config, lambda messages: len(chat.encode(messages))
+    return config, lambda messages: len(chat.encode(messages)), tokenizer
 
 
 def _method(job: JobConfig, args: Any, config: Any) -> Method:
