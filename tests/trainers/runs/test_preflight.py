@@ -70,6 +70,10 @@ REFUSED = [
     ),
     (["--credit", "random_effects", "--critic", "exact"], "give a credit that does"),
     (
+        ["--credit", "gae", "--critic", "features(hidden_size=0)"],
+        "want an integer hidden_size from 1 to 10000, got 0",
+    ),
+    (
         [*PLANNER, "{planner: {}, worker: {lora_r: 4}}"],
         "roles['planner'] beside adapters; give",
     ),

@@ -181,6 +181,25 @@ def refuse_saving_between_generations(args: Any) -> None:
         raise wrong("save_steps", args=args, fits=fits)
 
 
+_COUNTS = ("hidden_size", "num_steps", "batch_size", "replay")  # of critics
+
+
+def _check_critic_option(critic: str, name: str, value: Any) -> None:
+    """Raises ValueError for a value that the critic would refuse when it is made."""
+    if name == "shared":
+        check_bool(name, value)
+    elif name in _COUNTS:
+        limits = {"hidden_size": 10_000, "num_steps": 1_000_000}
+        most = 10_000_000 if critic == "utterances" else limits.get(name, 10_000_000)
+        check_int(name, value, 1, most)
+    elif (critic, name) == ("features", "learning_rate"):
+        check_number(name, value, 0, 1)
+        if value in (0, 1):
+            raise ValueError(f"want a learning_rate from 0 to 1, got {value!r}")
+    elif value is not None or name != "clip":
+        check_number(name, value, 0, 1 if name == "polyak" else math.inf)
+
+
 def check_critic(args: Any) -> None:
     """Raises ValueError for an unknown critic, or for options that it does not have."""
     critic, options = args.critic, args.critic_args
@@ -190,11 +209,8 @@ def check_critic(args: Any) -> None:
         critics.read(critic)  # raises if there is no such critic
     if critic in OF_CRITIC:
         refuse_unknown(f"critic {critic!r}", options, OF_CRITIC[critic].options)
-        for name, value in options.items():  # more when it is made, after the start
-            if name == "shared":
-                check_bool(name, value)
-            elif value is not None or name != "clip":
-                check_number(name, value, 0)
+        for name, value in options.items():
+            _check_critic_option(critic, name, value)
     elif critic is not None:
         check_options(
             f"critic {critic!r}", critics.find(critic), options, critics.given

@@ -213,8 +213,7 @@ class TurnGRPOTrainer(GRPOTrainer):
         first = kwargs.get("peft_config")
         configs = adapter_configs(args.roles, first)
         kwargs["peft_config"] = [*configs, first][0]
-        check_together(args, is_adapted=first is not None)
-        self.games = games = _prepared(args, policies, columns, games)
+        self.games = games = _prepared(args, policies, columns, games, first)
         if train_dataset is None:
             train_dataset = episode_starts(args, [plan.weight for plan in games.plans])
         self.clock = Clock()
@@ -584,7 +583,9 @@ def _prepared(
     policies: Mapping[str, Policy] | None,
     columns: Mapping[str, Supplier] | None,
     games: PreparedGames | None,
+    adapter: Any,
 ) -> PreparedGames:
+    check_together(args, is_adapted=adapter is not None)
     if games is not None and (policies or columns):
         raise wrong("games")
     return games or prepare_games(args, policies, columns)

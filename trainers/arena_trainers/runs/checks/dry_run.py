@@ -400,8 +400,7 @@ def plan_lines(
     refused = _refusals([*steps, lambda: check_columns(job, args)]) + absent
     games = games_of(args)
     config, encode, tokenizer = _model_and_tokenizer(job, args, games, local)
-    if tokenizer is not None:
-        refused += _refusals([lambda: _check_replies(job, args, games, tokenizer)])
+    refused += _refusals([lambda: _check_replies(job, args, games, tokenizer)])
     method = _method(job, args, config)
     load = load_of(games, args, args.max_completion_length or MAX_REPLY_TOKENS, encode)
     lines = _size_lines(job, args, method, load, games)
@@ -422,8 +421,7 @@ def plan_lines(
         assumed.append(REWARD_MODEL)
     if encode is estimated_length:
         assumed.insert(0, ESTIMATED)
-    unfit = _refusals([lambda: adapters.check_memory(method.learners, method.free)])
-    refused += unfit
+    refused += _refusals([lambda: adapters.check_memory(method.learners, method.free)])
     if not (args.use_cpu or torch.accelerator.is_available()):
         refused.append(
             "no GPU was found; a small model runs on a CPU with --use_cpu true --bf16 false "
@@ -465,6 +463,8 @@ def _check_replies(
     job: JobConfig, args: Any, games: Sequence[GamePlan], tokenizer: Any
 ) -> None:
     """Raises ValueError for a limit of tokens that cuts legal replies, as the run does."""
+    if tokenizer is None:  # it is not on this machine
+        return
     from arena_trainers.runs.start import (
         check_reply_lengths,
         imitated,
