@@ -158,6 +158,7 @@ BASE = {
     "options",
     "processes",
     "rewards",
+    "trial",
 }  # modules below all folders
 
 
@@ -196,7 +197,10 @@ def test_no_modules_import_each_other_in_a_circle(package: str) -> None:
 
 
 PLUGINS = {"arena_envs/games", "arena_trainers/credit/estimators"}
-MOST = {"arena_trainers/train": (12, 6)}  # files and floors; (10, 6) for other folders
+MOST = {  # files and floors; (10, 6) for other folders
+    "arena_trainers/runs": (11, 6),
+    "arena_trainers/train": (13, 7),
+}
 
 
 def floors(graph: dict[str, set[str]], folder: str) -> int:

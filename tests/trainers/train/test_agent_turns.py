@@ -12,7 +12,6 @@ from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
 from arena_trainers.credit import estimate
 from arena_trainers.data import read_rollouts, write_rollouts
 from arena_trainers.data.rollouts import turn_credits
-from arena_trainers.rewards import length
 from arena_trainers.train import turn_batch, turn_records
 from arena_trainers.train.records import training_rows
 from arena_wrappers import AgentPolicy, Ask, Generation, Reply, play
@@ -177,13 +176,6 @@ def test_the_last_call_of_a_turn_gets_its_rewards():
     assert batch.rewards["x"].tolist() == [0.0, 10.0, 12.0]
     assert batch.reward.tolist() == [0.0, 11.0, 14.0]
     assert batch.stratum.tolist() == [3, 3, 3]
-
-
-def test_the_length_of_an_agents_turn_counts_all_calls():
-    episode = episode_by_hand()
-    rules = make_game("kuhn_poker")
-    lengths = [length(episode, turn, None, rules) for turn in episode.turns]
-    assert lengths == [4.0, 2.0]
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,13 @@
 """Code of the user is tried before the start: a fault is one sentence, and costs no training."""
 
-import re
+import json
 
 import numpy as np
 import pytest
 
-from arena_trainers import TurnGRPOConfig
-from arena_trainers.runs.checks import preflight
-from arena_trainers.runs.rounds import try_selectors
-from arena_trainers.runs.settings import PlayStage, RoundStages
-from arena_trainers.train.games import GamePlan
-from arena_trainers.train.matching import prepare_games
-
 CODE = """
 def one_arg(turn): return 1.0
 def no_key(episode, turn, state): return {}["x"]
-def tokens(episode, turn, state): return len(turn.token_ids)
 def term(logps): return logps
 def rows(episodes, seed=0):
     for episode in episodes: yield "a row"
@@ -64,37 +56,45 @@ def users_code(tmp_path, monkeypatch):
         ({"credit": "users_code:one_arg"}, "raised TypeError: want a Credit"),
     ],
 )
-def test_code_of_the_user_is_tried_before_the_run(options, problem, tmp_path):
-    with pytest.raises(ValueError, match=re.escape(problem)):
-        preflight.check(options, tmp_path / "run", resume=False)
+def test_code_of_the_user_is_tried_before_the_run(
+    options, problem, arena_here, tmp_path
+):
+    given = [
+        x for name, value in options.items() for x in (f"--{name}", json.dumps(value))
+    ]
+    done = arena_here("train", *given, "--output-dir", "run", cwd=tmp_path)
+    assert done.returncode == 2
+    assert problem in done.stderr
+    assert not (tmp_path / "run").exists()
 
 
-def test_functions_may_read_the_tokens_of_turns(tmp_path):
-    options = {"columns": {"rewards.x": "users_code:tokens"}, **PAID}
-    preflight.check(options, tmp_path / "run", resume=False)
+def test_functions_may_read_the_tokens_of_turns(make_trainer):
+    columns = {"rewards.x": lambda episode, turn, state: len(turn.token_ids)}
+    make_trainer(columns, **PAID)
 
 
-def test_a_term_of_the_loss_is_tried_before_the_trainer_is_made(settings):
-    args = TurnGRPOConfig(**settings, losses={"users_code:term": {"weight": 1.0}})
+def test_a_term_of_the_loss_is_tried_before_the_trainer_is_made(make_trainer):
     with pytest.raises(ValueError, match=r"losses.'users_code:term'.: broken promise"):
-        prepare_games(args)
+        make_trainer(losses={"users_code:term": {"weight": 1.0}})
 
 
-def test_a_selector_is_tried_before_the_rounds(settings):
-    plans = [GamePlan("kuhn_poker", TurnGRPOConfig(**settings))]
-    stages = RoundStages(PlayStage(), {"users_code:rows": {}}, {"trainer": "sft"})
-    with pytest.raises(ValueError, match="want rows and Dropped, got 'a row'"):
-        try_selectors([stages], plans)
+def test_a_selector_is_tried_before_the_rounds(arena_here, tmp_path):
+    rounds = {"num": 1, "select": "users_code:rows", "train": {"trainer": "sft"}}
+    (tmp_path / "loop.yaml").write_text(
+        json.dumps({"games": ["nim"], "rounds": rounds})
+    )
+    done = arena_here("train", "loop.yaml", "--output-dir", "run", cwd=tmp_path)
+    assert "want rows and Dropped, got 'a row'" in done.stderr
+    assert not (tmp_path / "run").exists()
 
 
-def test_a_game_that_is_listed_twice_has_two_names_in_a_curriculum(settings):
+def test_a_game_that_is_listed_twice_has_two_names_in_a_curriculum(make_trainer):
     games = [
         {"id": "kuhn_poker", "opponents": ["self", "random"]},
         {"id": "kuhn_poker", "opponents": ["self", "cfr"]},
     ]
     weights = {"start": {"kuhn_poker": 1}, "end": {"kuhn_poker #2": 1}, "steps": 4}
-    given = {**settings, "games": games, "curriculum": {"weights": weights}}
-    curriculum = prepare_games(TurnGRPOConfig(**given)).curriculum
-    rng = np.random.default_rng(0)
+    trainer = make_trainer(games=games, curriculum={"weights": weights})
+    rng, curriculum = np.random.default_rng(0), trainer.games.curriculum
     names = [curriculum.propose(step, rng).game for step in (0, 4)]
     assert names == ["kuhn_poker", "kuhn_poker #2"]
