@@ -6,9 +6,8 @@ import warnings
 import pytest
 from rich.console import Console
 
-from arena_trainers.runs import load_recipe
+from arena_trainers.runs import SelfPlay, load_recipe
 from arena_trainers.runs.checks.dry_run import plan_lines
-from arena_trainers.runs.self_play import SelfPlay
 
 SMALL = {
     **load_recipe("kuhn-tiny"),
