@@ -212,6 +212,7 @@ BASE = {
     "processes",
     "rewards",
     "terminal",
+    "trial",
 }  # modules below all folders
 
 

@@ -20,7 +20,9 @@ With a limit b the weight is -λ for `at_most`, λ for `at_least`. After each ba
 | `belief_gain` | Φ' - Φ, Φ the log-probability of the hidden card by the exact posterior | kept |
 | `partner_gain` | V' - V, V what the others can expect, and get at the end | may change: the sum has their return |
 | `expert_match` | 1 for what the solver would play | may change |
-| `length` | the tokens of the reply | may change |
+| `length` | the tokens of the reply; in an agent's turn those of all calls | may change |
+
+The last call of an agent's turn gets the rewards of the turn.
 
 *Kept*: whatever the others play, a seat's best policies are those of the game, and so are the equilibria
 (https://eprints.whiterose.ac.uk/id/eprint/75111), but for truncated episodes. In games of secrets
@@ -28,16 +30,14 @@ With a limit b the weight is -λ for `at_most`, λ for `at_least`. After each ba
 """
 
 import functools
-import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from arena_envs import GameEnv, make_game
+from arena_envs import make_game
 from arena_envs.checks import is_number
 from arena_envs.doors import Door, broken, check_options
-from arena_envs.game import AnyGame
 from arena_trainers.options import OF_WEIGHT, Weight
 from arena_wrappers import Episode, PromptOptions, Turn, TurnRequest, make_policy, play
 from arena_wrappers.play import final_state, next_state, turn_states
@@ -125,7 +125,9 @@ def _expert(solver: str) -> Any:
 
 
 def length(episode: Episode, turn: Turn, state: Any, game: Any) -> float:
-    """The number of tokens of the reply."""
+    """The number of tokens of the reply; of an agent's turn, those of all its calls."""
+    if turn.generations:
+        return float(sum(len(call.token_ids) for call in turn.generations))
     return float(len(turn.token_ids or ()))
 
 
@@ -185,16 +187,6 @@ def _part(name: str, entry: Any) -> Part:
     ((key, limit),) = bounds.items()
     sign = -1 if key == "at_most" else 1
     return Part(name, part.function, weight, sign, float(limit), float(rate))
-
-
-def try_parts(parts: Mapping[str, Part], games: Iterable[AnyGame]) -> None:
-    """Asks each part about random play; raises ValueError if it cannot be paid in a game."""
-    for game in games if parts else ():
-        (episode,) = play(functools.partial(GameEnv, game), "random", [0])
-        pairs = zip(episode.turns, turn_states(episode, game), strict=True)
-        for turn, state in itertools.islice(pairs, NUM_TRIED):
-            for part in parts.values():
-                part(episode, turn, state, game)
 
 
 def check_reward(reward: Callable[..., Any], game: Any, **options: Any) -> None:

@@ -89,20 +89,21 @@ def test_a_dry_run_prints_the_plans_alone(tmp_path, shown):
     assert not folder.exists()
 
 
-def test_ctrl_c_waits_until_the_run_has_saved_its_checkpoint(
-    tmp_path, monkeypatch, capsys
+@pytest.mark.parametrize(("name", "status"), [("INT", 130), ("TERM", 143)])
+def test_a_signal_to_the_sweep_alone_reaches_its_run_which_saves_a_checkpoint(
+    name, status, tmp_path, monkeypatch, capsys
 ):
-    """`subprocess.run` would kill the run a quarter of a second after Ctrl-C."""
     trainer = tmp_path / "trainer"
     trainer.write_text(
-        f"#!/bin/sh\nsleep 0.3\nkill -INT $PPID\nsleep 0.6\ntouch {tmp_path}/saved\nexit 130"
+        f"#!/bin/sh\ntrap 'sleep 0.3; touch {tmp_path}/saved; exit {status}' {name}\n"
+        f"kill -{name} $PPID\nwhile :; do sleep 0.05; done"
     )
     trainer.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(trainer))
     with pytest.raises(typer.Exit) as stopped:
         _train_once(tmp_path / "run", [])
     assert (tmp_path / "saved").exists()
-    assert stopped.value.exit_code == 130
+    assert stopped.value.exit_code == status
     assert "the same command goes on" in capsys.readouterr().err
 
 

@@ -116,10 +116,6 @@ def test_a_resumed_run_ends_with_the_same_weights(make_trainer, tmp_path, option
             {"curriculum": "band", "games": ["kuhn_poker", THREE]},
             "in self-play of kuhn_poker is the same in every episode",
         ),
-        (
-            {**BAND, "games": ["kuhn_poker"] * 2},
-            "want each game once with a curriculum",
-        ),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(make_trainer, options, message):

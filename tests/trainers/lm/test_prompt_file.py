@@ -19,7 +19,7 @@ from arena_eval.tournament import play_tournament
 from arena_trainers import TurnGRPOConfig
 from arena_trainers.cli import main as cli
 from arena_trainers.lm import PROMPT_FILE, LMPolicy, prompt_json, read_prompt_file
-from arena_trainers.train import ExactCritic, GamePlan, check_exact, opponents
+from arena_trainers.train import ExactCritic, GamePlan, check_exact_opponents, opponents
 from arena_wrappers import (
     PromptOptions,
     RandomPolicy,
@@ -222,10 +222,10 @@ def test_an_exact_critic_asks_each_policy_by_its_own_prompts(policy, settings):
     exact = {"critic": "exact", "credit": "counterfactual", "games": [game]}
     args = TurnGRPOConfig(**{**settings, **exact})
     plans = [GamePlan(game, args)]
-    check_exact(args, plans, {"x": opponent})
+    check_exact_opponents(args, plans, {"x": opponent})
     opponent.prompt = replace(SHORT, history="transcript")
     with pytest.raises(ValueError, match="takes history 'state', got 'x' in seat 1"):
-        check_exact(args, plans, {"x": opponent})
+        check_exact_opponents(args, plans, {"x": opponent})
 
 
 def test_the_command_line_overrides_what_a_model_brings(

@@ -136,7 +136,7 @@ def test_the_page_shows_what_the_command_prints():
 def test_what_is_refused_here_stands_below_the_plan(monkeypatch):
     text = " ".join(lines("kuhn-tiny", lora_r=4, report_to="wandbb", games="nim"))
     assert "did you mean 'wandb'?" in text
-    assert "want sync_ref_model false with lora_r" in text
+    assert "lora_r does not support sync_ref_model" in text
     assert "nim" in text
     columns = {"rewards.judge": {"reward": "./absent"}}
     judged = " ".join(lines("kuhn-tiny", credit="adca", columns=columns))
@@ -252,3 +252,8 @@ def test_settings_that_asynchronous_play_refuses_are_listed():
     given = {"asynchronous": {"max_staleness": 1}, "credit": "gae", "critic": "exact"}
     text = " ".join("\n".join(lines("kuhn-tiny", **given)).split())
     assert "asynchronous does not support critic 'exact'" in text
+
+
+def test_a_limit_that_cuts_legal_replies_is_refused_as_the_run_refuses_it():
+    text = " ".join(" ".join(lines("kuhn-tiny", reply_format="boxed")).split())
+    assert "want max_completion_length of at least 6" in text

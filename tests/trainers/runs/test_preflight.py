@@ -44,8 +44,35 @@ REFUSED = [
     (["--episodes_per_step", "0"], "want episodes_per_step of at least 1, got 0"),
     (["--save_steps", "0"], "want save_steps above 0, got 0"),
     (["--use_vllm", "true", "--top_k", "5"], "use_vllm does not support top_k"),
-    (["--lora_r", "4"], "want sync_ref_model false with lora_r"),
-    ([*PLANNER, "{planner: {lora_r: 4}, worker: {lora_r: 4}}"], "with lora_r or roles"),
+    (
+        ["--lora_r", "4", "--sync_ref_model", "true"],
+        "lora_r does not support sync_ref_model",
+    ),
+    (
+        [*PLANNER, "{planner: {}, worker: {}}", "--sync_ref_model", "true"],
+        "roles does not support sync_ref_model",
+    ),
+    (["--beta", "0", "--sync_ref_model", "true"], "give --sync_ref_model false"),
+    (
+        ["--agent", "planner_worker", "--credit", "gae", "--critic", "features"],
+        "agent 'planner_worker' does not support critic 'features'",
+    ),
+    (
+        ["--columns", "{value: 'no:such'}", "--agent", "planner_worker"],
+        "agent 'planner_worker' does not support columns 'value'",
+    ),
+    (
+        [
+            *("--update", "sequential", "--roles", "{0: {}, 1: {}}"),
+            *("--num_iterations", "2", "--save_steps", "3"),
+        ],
+        "want save_steps divisible by 2",
+    ),
+    (["--credit", "random_effects", "--critic", "exact"], "give a credit that does"),
+    (
+        ["--credit", "gae", "--critic", "features(hidden_size=0)"],
+        "want an integer hidden_size from 1 to 10000, got 0",
+    ),
     (
         [*PLANNER, "{planner: {}, worker: {lora_r: 4}}"],
         "roles['planner'] beside adapters; give",
@@ -251,9 +278,7 @@ def test_code_that_a_recipe_names_does_not_run_where_the_rest_is_refused(
 def test_episodes_that_make_no_whole_groups_are_refused_by_our_own_names(arena_here):
     done = arena_here("train", "--episodes_per_step", "100")
     assert done.returncode == 2
-    assert "divisible by num_generations (8), got 100; give --episodes_per_step 96" in (
-        done.stderr
-    )
+    assert "got 100; give --episodes_per_step 96 or 104" in (done.stderr)
 
 
 def test_a_saved_models_prompt_options_are_the_defaults_of_its_training(tmp_path):
@@ -295,9 +320,47 @@ def test_another_estimator_leaves_out_options_of_the_recipe_and_says_so(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "changed", "note"),
+    [
+        (
+            ["--beta", "0"],
+            {"sync_ref_model": None},
+            "--beta leaves out the recipe's sync",
+        ),
+        (["--lora_r", "2"], {"sync_ref_model": None}, "--lora_r leaves out"),
+        (
+            ["--roles", "{0: {}, 1: {}}"],
+            {"ref_model_sync_steps": None},
+            "--roles leaves",
+        ),
+        (
+            ["--num_generations", "6", "--num_iterations", "3"],
+            {"episodes_per_step": 126, "save_steps": 201},
+            "episodes_per_step 128 becomes 126",
+        ),
+        (["ppo", "--credit", "mars"], {"critic": None}, "--credit leaves out"),
+        (["--reply_format", "boxed"], {"max_completion_length": None}, ""),
+        (["--beta", "0.1"], {"sync_ref_model": True}, ""),
+        (["--beta", "0", "--sync_ref_model", "true"], {"sync_ref_model": True}, ""),
+    ],
+)
+def test_what_a_recipe_only_defaults_yields_to_the_command_line(
+    arguments, changed, note
+):
+    request = read_request(arguments)
+    assert {name: request.settings.get(name) for name in changed} == changed
+    assert note in request.note
+    assert bool(request.note) == bool(note)
+
+
+@pytest.mark.parametrize(
     ("critic", "args", "told"),
     [
-        ("utterances", None, "leaves out the recipe's options of tokens; keep those"),
+        (
+            "utterances",
+            None,
+            "keep what it has, too: --critic_args '{hidden_size: 1024, learning_rate: 3.0e-06}'",
+        ),
         (
             "tokens(clip=0.3)",
             {"hidden_size", "learning_rate", "loss_weight", "shared"},

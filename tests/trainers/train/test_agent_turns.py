@@ -29,7 +29,8 @@ def alone(seen):
 def trained(model_folder, settings):
     """A trainer after two steps."""
 
-    def train(agent, **options):
+    def train(agent, agent_name=None, **options):
+        options["agent"] = agent_name
         args = TurnGRPOConfig(**{**settings, "max_steps": 2, **options})
         tokenizer = AutoTokenizer.from_pretrained(model_folder)
         trainer = TurnGRPOTrainer(
@@ -162,12 +163,47 @@ def test_at_grpo_compares_calls_that_read_the_same():
     assert worker == [0.0, 0.0, 0.0]  # both bet after plan a; one alone after b
 
 
-def test_what_generations_do_not_support_is_refused():
-    episodes, seats = [episode_by_hand()], [("self", "random")]
-    with pytest.raises(ValueError, match="reads no values"):
-        turn_records(episodes, [0], seats, [make_game("kuhn_poker")], ["value"])
-    with pytest.raises(ValueError, match="reads no entropies"):
-        turn_records(episodes, [0], seats, columns=["tokens.entropy"])
+def test_the_last_call_of_a_turn_gets_its_rewards():
+    """A reward is paid once for a turn; a stratum holds for every call."""
+    functions = {
+        "rewards.x": lambda episode, turn, state: 5.0 + turn.index,
+        "stratum": lambda episode, turn, state: 3,
+    }
+    rules = [make_game("kuhn_poker")]
+    seats = [("self", "random")]
+    records = turn_records([episode_by_hand()], [0], seats, rules, functions=functions)
+    batch = turn_batch([records], {"x": 2.0}, ["kuhn"], ["rewards.x", "stratum"])
+    assert batch.rewards["x"].tolist() == [0.0, 10.0, 12.0]
+    assert batch.reward.tolist() == [0.0, 11.0, 14.0]
+    assert batch.stratum.tolist() == [3, 3, 3]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"rewards": {"length": {"weight": -0.01}}},
+        {"opponents": {"past_selves": {"every": 1}}, "save_strategy": "steps"},
+    ],
+)
+def test_agents_train_with_rewards_and_against_past_selves(trained, options):
+    trainer = trained(None, agent_name="planner_worker", save_steps=1, **options)
+    assert trainer.state.global_step == 2
+    records = trainer.last_kept.records
+    if "rewards" in options:
+        paid = [record.rewards.get("length") for record in records]
+        assert [x is not None for x in paid] == [r.call == 1 for r in records]
+        logged = trainer.credit.metrics["arena/reward/length"]
+        assert logged == pytest.approx(np.mean([x for x in paid if x is not None]))
+    else:
+        assert {record.opponent for record in records} >= {("self@0",)}
+
+
+def test_an_agent_of_several_calls_is_refused_where_credit_reads_values(trained):
+    """The trainer knows of an agent that is an object when it has played."""
+    with pytest.raises(ValueError, match="an agent does not support critic 'features'"):
+        trained(
+            lambda model: AgentPolicy(PLANNER, model), critic="features", credit="gae"
+        )
 
 
 def test_an_agent_of_one_call_trains_as_the_model_does(trained):

@@ -198,7 +198,10 @@ def test_numbers_of_all_kinds_are_taken(value):
 
 
 def test_a_bad_value_stops_the_run_by_name(make_trainer, generated):
-    trainer = make_trainer(credit="adca", columns={"rewards.judge": lambda *_: "good"})
+    def judge(episode, turn, state):
+        return 0.0 if turn.logprobs == [0.0] else "good"  # it passes the trial
+
+    trainer = make_trainer(credit="adca", columns={"rewards.judge": judge})
     with pytest.raises(ValueError, match=r"columns\['rewards.judge'\], got 'good'"):
         generated(trainer)
 

@@ -20,7 +20,7 @@ from arena_trainers.train import (
     CRITIC,
     ExactCritic,
     GamePlan,
-    check_exact,
+    check_exact_opponents,
     turn_batch,
     turn_records,
 )
@@ -436,7 +436,7 @@ def test_opponents_that_cut_their_distribution_are_refused(policy, settings):
     cut = LMPolicy(policy.model, policy.tokenizer, top_k=5)
     message = "got 'cut' in seat 1 of kuhn_poker with .*'top_k': 5"
     with pytest.raises(ValueError, match=message):
-        check_exact(args, [GamePlan("kuhn_poker", args)], {"cut": cut})
+        check_exact_opponents(args, [GamePlan("kuhn_poker", args)], {"cut": cut})
 
 
 @pytest.mark.parametrize(

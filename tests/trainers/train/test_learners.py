@@ -1,5 +1,6 @@
 """Several learners, adapters or whole models: who is trained, by which rows, with which numbers."""
 
+import shutil
 from itertools import pairwise
 
 import pytest
@@ -354,7 +355,7 @@ def test_a_row_without_a_learner_names_its_role(make):
         ),
         (
             {"roles": TWO, "opponents": "past_selves"},
-            "do not support opponents as given",
+            "roles does not support opponents .past_selves.",
         ),
     ],
 )
@@ -453,3 +454,11 @@ def test_roles_need_an_agent_and_a_rank(make):
     trainer = make({"planner": {}, "worker": {"lora_r": 4}}, peft=base)
     found = trainer.model.peft_config
     assert [(one.r, one.lora_alpha) for one in found.values()] == [(2, 6), (4, 12)]
+
+
+def test_a_role_may_begin_as_a_model_by_name(make, model_folder, tmp_path, monkeypatch):
+    """`smollm2` stands for the folder into which its package was converted."""
+    monkeypatch.setenv("ARENA_CACHE", str(tmp_path))
+    shutil.copytree(model_folder, tmp_path / "SmolLM2-135M-Instruct")
+    trainer = make({"planner": {"model": "smollm2"}, "worker": {}})
+    assert same(weights_of(trainer, "planner"), weights_of(trainer, "worker"))

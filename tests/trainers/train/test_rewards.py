@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -307,3 +308,9 @@ def test_the_rewards_keep_their_promises(name, game, options):
 def test_a_reward_that_is_no_number_is_found():
     with pytest.raises(BrokenPromise, match="finite"):
         rewards.check_reward(lambda *_: float("nan"), "kuhn_poker")
+
+
+def test_the_length_of_an_agents_turn_counts_all_calls():
+    calls = [SimpleNamespace(token_ids=[1, 2, 3]), SimpleNamespace(token_ids=[4])]
+    turn = SimpleNamespace(generations=calls, token_ids=None)
+    assert rewards.length(None, turn, None, None) == 4.0

@@ -1,12 +1,12 @@
 """The `arena` command."""
 
-import contextlib
 import errno
 import itertools
 import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import warnings
@@ -347,11 +347,32 @@ def _train_once(folder: Path, command: Sequence[str]) -> None:
 
 
 def _waited(command: Sequence[str]) -> int:
-    """The exit status of a process that Ctrl-C reaches, too: it first saves a checkpoint."""
-    with subprocess.Popen(command, stdout=2) as process:
-        while True:
-            with contextlib.suppress(KeyboardInterrupt):
-                return process.wait()
+    """The exit status of a process in a group of its own, which gets the signals of this one.
+
+    The first one has it save a checkpoint, see `arena_trainers.runs.run`.
+    """
+    early: list[int] = []  # signals before there is a process
+    process: subprocess.Popen[bytes] | None = None
+
+    def pass_on(signum: int, _: object) -> None:
+        if process is None:
+            early.append(signum)
+        else:
+            process.send_signal(signum)
+
+    signums = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {signum: signal.getsignal(signum) for signum in signums}
+    for signum, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(signum, pass_on)
+    try:
+        process = subprocess.Popen(command, stdout=2, process_group=0)
+        for number in early:
+            process.send_signal(number)
+        return process.wait()
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
 
 
 def _swept(runs: Mapping[str, Sequence[Path]]) -> Iterator[dict[str, Any]]:

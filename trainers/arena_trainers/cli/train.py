@@ -6,7 +6,8 @@ import re
 import textwrap
 import time
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -15,12 +16,14 @@ from typing import Any
 import typer
 import yaml
 
-from arena_credit.by_name import with_options
+from arena_credit.by_name import default_options, with_options
+from arena_envs.doors import signature_of
 from arena_envs.trust import no_code
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.offline.protocol import SELF_PLAY, check_name, row_trainer
 from arena_trainers.options import GROUPS, OF_TRL, Option, options_of
 from arena_trainers.runs import code
+from arena_trainers.runs.defaults import without_what_yields
 from arena_trainers.runs.folder import (
     CONFIG,
     START,
@@ -43,7 +46,12 @@ from arena_trainers.runs.settings import (
     trainer_options,
     with_rounds,
 )
-from arena_trainers.train.settings import SelfPlay, critics, listed_options
+from arena_trainers.train.settings import (
+    OF_CRITIC,
+    SelfPlay,
+    critics,
+    listed_options,
+)
 
 ADAPTER_LEARNING_RATE = 3e-5  # full tuning of a pretrained model takes less
 HELP = ("-h", "--help", "--help-all")
@@ -150,14 +158,13 @@ def _request(arguments: Sequence[str]) -> Request:
         is_adapter = recipe == MODEL_RECIPE and given.get("lora_r")
         if is_adapter and "learning_rate" not in given:
             settings["learning_rate"] = ADAPTER_LEARNING_RATE
-        if recipe == DEFAULT_RECIPE and "games" in given:
-            # the recipe's is for Kuhn poker; other games need other lengths
-            settings.pop("max_completion_length")
-            settings |= {k: v for k, v in given.items() if k == "max_completion_length"}
     else:
         own = load_recipe(recipe)
         settings = overridden(own, given)
-    note = _follow(settings, given, own)
+    notes = _follow(settings, given, own)
+    if not is_offline(settings) and not is_loop(settings):
+        settings, yielded = without_what_yields(settings, given)
+        notes += yielded
     if not is_offline(settings):
         settings.pop("trainer", None)
         if "data" in settings:
@@ -172,12 +179,12 @@ def _request(arguments: Sequence[str]) -> Request:
             "--output-dir runs/NAME"
         )
     path = Path(time.strftime("runs/%Y%m%d-%H%M%S") if folder is None else folder)
-    return Request(settings, path, recipe, note=note)
+    return Request(settings, path, recipe, note="\n".join(notes))
 
 
 def _follow(
     settings: dict[str, Any], given: Mapping[str, Any], own: Mapping[str, Any]
-) -> str:
+) -> list[str]:
     """Leaves out the recipe's options of another estimator or critic; notes say which."""
     notes = []
     for option, door in (("credit", None), ("critic", critics)):
@@ -190,12 +197,24 @@ def _follow(
         if name == with_options(before, {}, door)[0]:
             settings[f"{option}_args"] = kept
         elif kept and settings[option] is not None:
-            text = yaml.safe_dump(kept, default_flow_style=True, width=999).strip()
-            notes.append(
-                f"note: --{option} {name} leaves out the recipe's options of {before}; keep "
-                f"those that it has with: --{option}_args '{text}'"
-            )
-    return "\n".join(notes)
+            text = f"note: --{option} {name} leaves out the recipe's {', '.join(kept)} of {before}"
+            known = _options_of(option, name)
+            if shared := {key: value for key, value in kept.items() if key in known}:
+                shown = yaml.safe_dump(shared, default_flow_style=True, width=999)
+                text += f"; keep what it has, too: --{option}_args '{shown.strip()}'"
+            notes.append(text)
+    return notes
+
+
+def _options_of(option: str, name: str) -> Collection[str]:
+    """The names of the options of an estimator or a critic; none if there is no such one."""
+    with suppress(ValueError, ImportError):
+        if option == "credit":
+            return default_options(name)
+        if name in OF_CRITIC:
+            return OF_CRITIC[name].options
+        return {*signature_of(critics.find(name)).parameters} - {*critics.given}
+    return ()
 
 
 def is_offline(settings: Mapping[str, Any]) -> bool:

@@ -45,7 +45,7 @@ def check_curriculum(
     made = [make() for _ in range(3)]
     for curriculum in made:
         curriculum.prepare({game: make_game(game) for game in games})
-    check_alike(made, lambda one, step: _step(one, games, step), "proposes")
+    check_alike(made, lambda one, step: try_step(one, games, step), "proposes")
 
 
 def check_alike(
@@ -73,8 +73,12 @@ def check_alike(
             broken("state", f"one that loaded it {does} differently at step {number}")
 
 
-def _step(curriculum: Curriculum, games: Sequence[str], step: int) -> list[Task]:
-    """The proposal at a step; it gets random outcomes after that."""
+def try_step(curriculum: Curriculum, games: Sequence[str], step: int) -> list[Task]:
+    """The proposals at a step; random outcomes are told after that.
+
+    Raises:
+        BrokenPromise: a task is none, or of no game of the run, or the outcomes are changed.
+    """
     rng, draw = np.random.default_rng(step), np.random.default_rng([0, step])
     tasks = [curriculum.propose(step, rng) for _ in range(NUM_STARTS)]
     for task in tasks:

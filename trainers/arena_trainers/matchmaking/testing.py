@@ -7,7 +7,7 @@ def test_my_matchmaker_keeps_its_promises():
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -62,11 +62,17 @@ def check_matchmaker(
             f"at step {missing[0]} it wants the snapshot of step {missing[1]}, which was "
             "not taken or was dropped",
         )
-    check_alike(made, lambda one, step: _step(one, rules, step), "assigns")
+    check_alike(made, lambda one, step: try_step(one, rules, step), "assigns")
 
 
-def _step(matchmaker: Matchmaker, rules: dict[str, AnyGame], step: int) -> list[Seats]:
-    """The assignment at a step; it gets random results after that."""
+def try_step(
+    matchmaker: Matchmaker, rules: Mapping[str, AnyGame], step: int
+) -> list[Seats]:
+    """The assignments at a step; random results are told after that.
+
+    Raises:
+        BrokenPromise: an assignment does not fit, or starts or results are changed.
+    """
     draw = np.random.default_rng([0, step])
     played: list[Result] = []
     for match in matchmaker.matches(step):

@@ -14,6 +14,7 @@ import yaml
 from rich.table import Table
 
 from arena_envs import make
+from arena_envs.doors import broken
 from arena_eval.baselines import prepared
 from arena_eval.exploit import nash_convs
 from arena_eval.matches import EvaluationPlan
@@ -35,6 +36,7 @@ from arena_trainers.data import (
     selectors,
     write_rows,
 )
+from arena_trainers.data.rows import AnyRow, Dropped
 from arena_trainers.data.selection import run_selector
 from arena_trainers.lm.adapters import count_weights
 from arena_trainers.lm.chat import chat_of
@@ -74,6 +76,7 @@ from arena_trainers.runs.start import (
 )
 from arena_trainers.train.config import TurnGRPOConfig
 from arena_trainers.train.games import GamePlan, different_games
+from arena_trainers.trial import trial
 from arena_wrappers import Policy, make_policy, play, read_episodes, write_episodes
 from arena_wrappers.records import write_whole
 
@@ -135,6 +138,24 @@ def _selector(
     for _ in run_selector(name, [], 0, {**options, **stand_in}):
         pass  # of no episodes: raises where options do not fit
     return {name: options}
+
+
+def try_selectors(stages: Sequence[RoundStages], plans: Sequence[GamePlan]) -> None:
+    """Has selectors of the user choose rows from random play of the run's games.
+
+    Raises:
+        ValueError: one raises, or yields something other than rows and `Dropped`.
+    """
+    for name, options in (pair for one in stages for pair in one.select.items()):
+        if selectors.read(name).name in selectors.built_in:
+            continue
+        if options.get("judge") == LEARNER:
+            options = {**options, "judge": "random"}
+        episodes = joined([play(p.env_fn, "random", range(4)) for p in plans])
+        with trial(f"selector {name!r}", "one that check_selector passes"):
+            for row in run_selector(name, episodes, 0, options):
+                if not isinstance(row, AnyRow | Dropped):
+                    broken("rows", f"want rows and Dropped, got {row!r:.80}")
 
 
 def _check_train(stages: RoundStages, folder: Path) -> None:
@@ -506,6 +527,7 @@ class Rounds(Run):
         self.plans = different_games([GamePlan(s, self.args) for s in self.args.games])
         check_policies(self.loop, self.plans)
         self.stages_of = self._checked_stages(given)
+        try_selectors(self.stages_of, self.plans)
         self.model = None if is_tiny else model_folder(self.job.model)
         told = self.model, self.plans, self.args.prompt
         self.tokenizer = load_tokenizer(self.job, *told)

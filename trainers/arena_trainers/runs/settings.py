@@ -25,6 +25,7 @@ from arena_trainers.options import (
     with_texts,
 )
 from arena_trainers.train.settings import branching_of, refuse_warm_start
+from arena_trainers.train.together import check_together
 from arena_wrappers import Branching
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
@@ -249,6 +250,7 @@ def build_configs(
         training["report_to"] = names.replace(" ", "").split(",")
     defaults = output_defaults(output_dir, options)
     config, args = JobConfig(**job), TurnGRPOConfig(**{**defaults, **training})
+    check_together(args, suppliers=config.columns, is_adapted=config.lora_r > 0)
     if config.warm_start_steps > 0:
         refuse_warm_start(args)
     return config, args

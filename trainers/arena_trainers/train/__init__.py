@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from arena_trainers.train.games import GamePlan as GamePlan
     from arena_trainers.train.games import opponents as opponents
     from arena_trainers.train.matching import MATCHMAKING_FILE as MATCHMAKING_FILE
-    from arena_trainers.train.matching import check_exact as check_exact
+    from arena_trainers.train.matching import (
+        check_exact_opponents as check_exact_opponents,
+    )
     from arena_trainers.train.metrics import Clock as Clock
     from arena_trainers.train.metrics import Meter as Meter
     from arena_trainers.train.records import RewardColumn as RewardColumn

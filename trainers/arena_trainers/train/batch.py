@@ -130,6 +130,7 @@ from arena_trainers.train.records import (
     with_supplied,
 )
 from arena_trainers.train.settings import estimate_credit, part_weights
+from arena_trainers.train.together import check_together
 from arena_wrappers import Episode, EpisodePlan, play_plans
 from arena_wrappers.play import EnvCaches
 from arena_wrappers.policies import without_noise
@@ -193,17 +194,30 @@ class BatchCredit:
         """Logs weights and means of the rewards, and moves the multipliers."""
         weights = self.weights
         for part in self.parts:
-            mean = math.fsum(r.rewards.get(part.name, 0.0) for r in records)
-            mean /= max(len(records), 1)
+            paid = [r.rewards[part.name] for r in records if part.name in r.rewards]
+            mean = math.fsum(paid) / max(len(paid), 1)  # over turns, not their calls
             self.metrics[f"arena/reward/{part.name}"] = mean
             self.metrics[f"arena/reward/{part.name}/weight"] = weights[part.name]
             if trains and records and part.sign:
                 moved = part.moved(self.multipliers[part.name], mean)
                 self.multipliers[part.name] = moved
 
+    def _check_calls(self, played: Played) -> None:
+        """Raises ValueError for what turns of several calls do not support, see `together`."""
+        turns = (
+            turn
+            for episode, who in zip(played.episodes, played.seats, strict=True)
+            for turn in episode.turns
+            if who[turn.seat] == SELF
+        )
+        if any(turn.generations for turn in turns):
+            games = self.games
+            check_together(self.args, games.columns, games.functions, plays_agent=True)
+
     def records(self, played: Played) -> Shares:
         """The records of all turns that were played, of each process."""
         games, from_rewards = self.games, reward_columns_of(self.games.functions)
+        self._check_calls(played)
         with self.clock.part("credit"):
             own = turn_records(
                 played.episodes,

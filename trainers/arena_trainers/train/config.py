@@ -15,12 +15,14 @@ from arena_trainers.train.settings import (
     MAX_REPLY_TOKENS,
     SelfPlay,
     check_asynchronous,
+    check_batches,
     check_ranges,
     check_sequential,
     installed_versions,
     refuse_saving_between_generations,
     refuse_what_is_not_supported,
 )
+from arena_trainers.train.together import check_together
 from arena_wrappers import PromptOptions
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
@@ -41,13 +43,9 @@ class TurnGRPOConfig(SelfPlay, GRPOConfig):
     def __post_init__(self) -> None:
         self.check_own()
         if self.episodes_per_step is not None:
+            check_batches(self)
             processes = int(os.environ.get("WORLD_SIZE", "1"))
             share = processes * self.gradient_accumulation_steps
-            if self.episodes_per_step < 1 or self.episodes_per_step % share:
-                raise ValueError(
-                    f"want episodes_per_step divisible by {share} (processes times "
-                    f"gradient_accumulation_steps), got {self.episodes_per_step}"
-                )
             self.per_device_train_batch_size = self.episodes_per_step // share
         if self.vllm_importance_sampling_mode is None:
             self.vllm_importance_sampling_mode = correction_mode(self)
@@ -57,17 +55,7 @@ class TurnGRPOConfig(SelfPlay, GRPOConfig):
         refuse_saving_between_generations(self)
         check_asynchronous(self)
         check_sequential(self)
-
-    @property
-    def generations_per_step(self) -> float:
-        """Generation batches per optimizer step; below 1 if several steps share a batch."""
-        reuse = (self.steps_per_generation or 1) * self.num_iterations
-        return self.gradient_accumulation_steps / reuse
-
-    @property
-    def window(self) -> int:
-        """Optimizer steps that share a generation batch; `save_steps` is a multiple."""
-        return round(1 / min(self.generations_per_step, 1.0))
+        check_together(self)
 
     @property
     def prompt(self) -> PromptOptions:

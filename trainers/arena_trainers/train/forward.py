@@ -97,7 +97,7 @@ from arena_trainers.lm.backends.scoring import (
     tolerance,
 )
 from arena_trainers.lm.backends.transformers import whole_models
-from arena_trainers.losses import TINY, Choice, Seen, Term, check_term
+from arena_trainers.losses import TINY, Choice, Seen, Term
 from arena_trainers.processes import splits_weights
 from arena_trainers.train.games import makers_of
 from arena_trainers.train.metrics import Clock
@@ -1495,8 +1495,6 @@ class LossTerms:
 
     def __init__(self, trainer: Any, terms: Sequence[Term]) -> None:
         self.trainer, self.terms = trainer, terms
-        for term in terms:
-            check_term(term.function.func, **term.function.keywords)
         self.teachers = {t: Teacher(trainer, t) for t in terms if "teacher" in t.needs}
 
     def needs(self, name: str, step: int) -> bool:

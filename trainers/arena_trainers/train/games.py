@@ -18,6 +18,7 @@ from arena_envs.checks import check_known
 from arena_envs.registration import make, make_game
 from arena_eval.baselines import prepared
 from arena_trainers.curricula import Curriculum, curricula
+from arena_trainers.curricula.testing import try_step as try_curriculum
 from arena_trainers.engines import by_server
 from arena_trainers.lm import best_of
 from arena_trainers.lm.models import prompt_folder
@@ -30,7 +31,9 @@ from arena_trainers.matchmaking.protocol import (
     missing_snapshot,
     names_matchmaker,
 )
+from arena_trainers.matchmaking.testing import try_step as try_matchmaker
 from arena_trainers.processes import splits_weights
+from arena_trainers.trial import trial
 from arena_wrappers import Policy, PromptWrapper, make_policy
 from arena_wrappers.play import EnvFn
 from arena_wrappers.policies import Maker
@@ -200,6 +203,15 @@ class GamePlan:
         return self._cut[max_turns]
 
 
+def numbered_names(plans: Sequence[GamePlan]) -> list[str]:
+    """The name of each game; a repeated one gets a number: `kuhn_poker`, `kuhn_poker #2`."""
+    names: list[str] = []
+    for number, plan in enumerate(plans):
+        before = [earlier.name for earlier in plans[:number]].count(plan.name)
+        names.append(f"{plan.name} #{before + 1}" if before else plan.name)
+    return names
+
+
 def different_games(plans: Sequence[GamePlan]) -> list[GamePlan]:
     """The first plan of each name: a game may be listed again with other opponents."""
     found: dict[str, GamePlan] = {}
@@ -347,19 +359,19 @@ def curriculum_of(args: Any, plans: Sequence[GamePlan]) -> Curriculum | None:
     """The curriculum that the settings name, ready for its games; None if they name none.
 
     Raises:
-        ValueError: an option or a game does not fit the curriculum, a game is listed twice,
-            or the curriculum reads a success that is the same in every episode.
+        ValueError: an option or a game does not fit the curriculum, its first step fails,
+            or it reads a success that is the same in every episode.
     """
     if args.curriculum is None:
         return None
-    curriculum = curricula.make(args.curriculum)
-    names = [plan.name for plan in plans]
-    if len(set(names)) < len(names):
-        raise ValueError(
-            f"want each game once with a curriculum, got {names}; merge the games that "
-            "are listed twice"
-        )
-    curriculum.prepare({plan.name: plan.game for plan in plans})
+    what, wanted = f"curriculum {args.curriculum!r}", "one that check_curriculum passes"
+    games = dict(zip(numbered_names(plans), (p.game for p in plans), strict=True))
+    with trial(what, wanted):
+        tried = curricula.make(args.curriculum)
+        tried.prepare(games)
+        try_curriculum(tried, [*games], 0)
+        curriculum = curricula.make(args.curriculum)
+        curriculum.prepare(games)
     for plan in plans:
         if curriculum.reads_success and is_constant(
             plan.game.zero_sum, plan.seats or ()
@@ -389,14 +401,20 @@ def matchmaker_of(args: Any, plans: Sequence[GamePlan]) -> Matchmaker | None:
     """
     if not assigns_seats(args.opponents):
         return None
-    matchmaker = matchmaker_for(args.opponents)
     games = {plan.name: plan.game for plan in plans if plan.seats is None}
     if all(game.num_players == 1 for game in games.values()):
         raise ValueError(
             f"want a game of several seats for opponents {args.opponents!r}, got "
             f"{', '.join(games)}; leave opponents out"
         )
-    matchmaker.prepare(games)
+    what, wanted = f"opponents {args.opponents!r}", "what check_matchmaker passes"
+    with trial(what, wanted):
+        tried = matchmaker_for(args.opponents)
+        tried.prepare(games)
+        if names_matchmaker(args.opponents):
+            try_matchmaker(tried, games, 0)
+        matchmaker = matchmaker_for(args.opponents)
+        matchmaker.prepare(games)
     if matchmaker.max_live > 0:
         _check_snapshots(args, matchmaker)
     return matchmaker

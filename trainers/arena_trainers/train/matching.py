@@ -6,20 +6,19 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from accelerate.utils import gather_object
 
 from arena_envs.game import AnyGame
-from arena_envs.solvers import information_states
-from arena_eval.exploit import want_enumerable
 from arena_trainers.curricula import Curriculum, Outcome, Task
 from arena_trainers.lm.adapters import share_base
 from arena_trainers.lm.backends.cached import CachedBackend
 from arena_trainers.lm.backends.vllm import VLLMBackend
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.losses import check_term, terms_of
 from arena_trainers.matchmaking import (
     SELF,
     Match,
@@ -27,7 +26,6 @@ from arena_trainers.matchmaking import (
     Result,
     Seats,
     Start,
-    snapshot_name,
     snapshot_step,
 )
 from arena_trainers.matchmaking.snapshots import FOLDER, SnapshotStore
@@ -40,16 +38,17 @@ from arena_trainers.train.games import (
     curriculum_of,
     is_constant,
     matchmaker_of,
+    numbered_names,
     opponents,
 )
 from arena_trainers.train.metrics import Clock, TimedBackend
-from arena_trainers.train.records import PARTS, Supplier
+from arena_trainers.train.records import Supplier
 from arena_trainers.train.settings import (
-    MAX_CRITIC_STATES,
     check_credit,
-    discount_of,
+    check_exact,
     of_critic,
 )
+from arena_trainers.trial import trial
 from arena_wrappers import Branching, Episode, EpisodePlan, Policy, play_plans
 from arena_wrappers.policies import own_prompt, without_noise
 from arena_wrappers.records import write_whole
@@ -106,11 +105,7 @@ class PreparedGames:
     @property
     def names(self) -> list[str]:
         """The name of each game, with its parameters; a repeated name gets a number."""
-        found: list[str] = []
-        for number, plan in enumerate(self.plans):
-            before = [earlier.name for earlier in self.plans[:number]].count(plan.name)
-            found.append(f"{plan.name} #{before + 1}" if before else plan.name)
-        return found
+        return numbered_names(self.plans)
 
     @property
     def models(self) -> list[LMPolicy]:
@@ -161,7 +156,7 @@ def prepare_games(
 
     Raises:
         ValueError: settings that do not fit together, see `GamePlan`, `check_used`,
-            `check_credit`, `opponents`, `check_exact`, `matchmaker_of` and `curriculum_of`.
+            `check_credit`, `opponents`, `check_exact_opponents`, `matchmaker_of` and `curriculum_of`.
     """
     if plans is None:
         plans = [GamePlan(spec, args) for spec in args.games]
@@ -173,9 +168,21 @@ def prepare_games(
     found = (*found, *of_critic(args.critic).reads)
     matchmaker = matchmaker_of(args, plans)
     seated = opponents(plans, args, policies or {}, matchmaker)
-    check_exact(args, plans, seated)
+    check_exact_opponents(args, plans, seated)
     curriculum = curriculum_of(args, plans)
+    try_terms(args)
     return PreparedGames(tuple(plans), seated, columns, found, matchmaker, curriculum)
+
+
+def try_terms(args: TurnGRPOConfig) -> None:
+    """Computes each term of the loss on numbers of the same kind as in training.
+
+    Raises:
+        ValueError: it raises, or breaks a promise of `check_term`.
+    """
+    for term in terms_of(args.losses, args.layout):
+        with trial(f"losses[{term.name!r}]", "a term that check_term passes"):
+            check_term(term.function.func, **term.function.keywords)
 
 
 CURRICULUM_FILE = "curriculum.json"  # of a checkpoint
@@ -288,6 +295,18 @@ TRAIN, MATCHES, EVAL = range(3)  # what the choices are drawn for
 Key = tuple[int, int]  # index of the game, and seed: the same for a group
 
 
+class Snapshot(NamedTuple):
+    """A snapshot in memory.
+
+    Attributes:
+        backend: generates for its model, without the clock.
+        player: what plays: the model, or an agent on it.
+    """
+
+    backend: Any
+    player: Policy
+
+
 class Matching:
     """Assigns seats to policies, by the games' own `opponents` or by a matchmaker.
 
@@ -328,7 +347,7 @@ class Matching:
             writes=accelerator.is_main_process,
             adapters=backend.adapters if isinstance(backend, VLLMBackend) else None,
         )
-        self._snapshots: dict[int, Policy] = {}
+        self._snapshots: dict[int, Snapshot] = {}
 
     def assign(
         self, starts: Sequence[Mapping[str, Any]], step: int, batch: int, purpose: int
@@ -393,8 +412,8 @@ class Matching:
         """
         known = {
             step: backend.state_dict()
-            for step, policy in self._snapshots.items()
-            if isinstance(backend := _inner(policy), CachedBackend)
+            for step, snapshot in self._snapshots.items()
+            if isinstance(backend := snapshot.backend, CachedBackend)
         }
         if known:
             checkpoint.mkdir(parents=True, exist_ok=True)
@@ -430,7 +449,7 @@ class Matching:
         file = checkpoint / self._replies  # none if the number of processes was another
         replies = torch.load(file, weights_only=True) if file.is_file() else {}
         for step, state in replies.items():
-            backend = _inner(self._policy(snapshot_name(step)))
+            backend = self._snapshot(step).backend
             if isinstance(backend, CachedBackend):
                 backend.load_state_dict(state)
         matchmaker.load_state_dict(found["state"])
@@ -495,10 +514,14 @@ class Matching:
             return self.learner
         if step is None:
             return self.games.opponents[who]
+        return self._snapshot(step).player
+
+    def _snapshot(self, step: int) -> "Snapshot":
         if step not in self._snapshots:
-            policy = self.store.policy(step)
-            policy.backend = TimedBackend(policy.backend, self.clock)
-            self._snapshots[step] = self.agent(policy)
+            model = self.store.policy(step)
+            backend = model.backend
+            model.backend = TimedBackend(backend, self.clock)
+            self._snapshots[step] = Snapshot(backend, self.agent(model))
         return self._snapshots[step]
 
     def _checked(self, seats: Any, start: Start) -> Seats:
@@ -539,12 +562,7 @@ def _match_seeds(matches: Sequence[Match], rng: np.random.Generator) -> list[lis
     return found
 
 
-def _inner(policy: Any) -> Any:
-    """The backend of a snapshot without the clock that `Matching._policy` gave it."""
-    return policy.backend.inner
-
-
-def check_exact(
+def check_exact_opponents(
     args: TurnGRPOConfig, plans: Sequence[GamePlan], opponents: Mapping[str, Policy]
 ) -> None:
     """Raises if `critic="exact"` would give values of other policies than those that play.
@@ -555,58 +573,15 @@ def check_exact(
         opponents: policies of the seats that do not learn, by policy string.
 
     Raises:
-        TooLarge: a game has more than `MAX_CRITIC_STATES` states.
-        ValueError: a language game, an opponent without `action_probs`, or a setting that
-            exact values do not allow, such as a weight for a reward part other than `game`
-            and `format`.
+        ValueError: as `check_exact`; or an opponent without `action_probs`.
     """
-    if args.critic != "exact":
-        return
-    discount = discount_of(args.credit, args.credit_args)
-    all_tokens = "action probabilities are of all tokens"
-    for name, got, wanted, reason in (
-        ("history", args.history, "state", "a transcript holds more than the state"),
-        ("on_invalid", args.on_invalid, "forfeit", "values are of legal replies"),
-        ("branch", args.branch, None, "values are of whole episodes"),
-        ("top_k", args.top_k, 0, all_tokens),
-        ("top_p", args.top_p, 1.0, all_tokens),
-        ("min_p", args.min_p or 0.0, 0.0, all_tokens),
-        ("repetition_penalty", args.repetition_penalty, 1.0, all_tokens),
-        ("discount in credit_args", discount, 1.0, "values are not discounted"),
-    ):
-        if got != wanted:
-            raise ValueError(
-                f"critic='exact' takes {name} {wanted!r}, got {got!r}: {reason}"
-            )
-    for part, weight in args.part_weights.items():
-        if part not in PARTS and weight:
-            raise ValueError(
-                f"critic='exact' takes part_weights of 0 for {part!r}, got {weight!r}: "
-                "the values are of what the rules pay"
-            )
-    for plan in plans:
-        try:
-            want_enumerable(plan.game)
-            information_states(plan.game, MAX_CRITIC_STATES)
-        except ValueError as error:
-            message = f"critic='exact' takes games that can be enumerated: {error}"
-            raise type(error)(message) from error
-        for seat, spec in enumerate(_fixed_seats(plan, args)):
+    check_exact(args, plans)
+    for plan in plans if args.critic == "exact" else ():
+        for seat, spec in enumerate(plan.seats or ()):
             if spec != "self":
                 _check_scoring(
                     opponents[spec], f"{spec!r} in seat {seat} of {plan.name}"
                 )
-
-
-def _fixed_seats(plan: GamePlan, args: TurnGRPOConfig) -> list[str]:
-    """The policy string of each seat; raises if they are assigned for each start."""
-    if plan.seats is None:
-        raise ValueError(
-            "critic='exact' takes the same opponents in all starts, got opponents "
-            f"{args.opponents!r}; name who plays each seat, such as [self, random], or "
-            "set critic='features'"
-        )
-    return plan.seats
 
 
 def _check_scoring(policy: Policy, who: str) -> None:

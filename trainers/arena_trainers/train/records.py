@@ -330,13 +330,19 @@ def turn_records(
             known = _of_place(episode, place, branching)
             known |= {"game": game, "episode": number, "turn": before}
             known["opponent"] = others(who, turn.seat)
-            if turn.generations:
-                _check_calls(branching, columns)
+            values = {}
+            if functions:
+                asked = episode, turn, states[place], rules[game]
+                values = supplied_by(functions, *asked)
             made = _of_calls if turn.generations else _record
             for record in made(episode, turn, columns, known):
                 if reads_states:
-                    at = episode, turn, states[place], rules[game]
-                    record = _with_columns(record, at, columns, functions)
+                    record = _with_columns(
+                        record, turn, states[place], rules[game], columns
+                    )
+                if functions:
+                    pays = record.call in (-1, calls[-1])
+                    record = with_supplied(record, values if pays else unpaid(values))
                 records.append(record)
         if "features" in columns:
             records[first:] = _with_ends(records[first:], episode, rules[game])
@@ -345,24 +351,23 @@ def turn_records(
 
 def _with_columns(
     record: TurnRecord,
-    at: tuple[Episode, Turn, Any, AnyGame],
+    turn: Turn,
+    state: Any,
+    game: AnyGame,
     columns: Collection[str],
-    functions: Mapping[str, ColumnFunction],
 ) -> TurnRecord:
     """The record with the columns that need the state before its turn.
 
     Args:
         record: of the turn.
-        at: the episode, the turn, the state before it, and the rules.
+        turn: what was played.
+        state: before the turn.
+        game: the rules.
         columns: the optional columns that are wanted.
-        functions: functions that supply columns, by column.
     """
-    _, turn, state, game = at
     record = _with_state(record, turn, game, state)
     if "features" in columns:
         record = record._replace(features=game.features(state, turn.seat))
-    if functions:
-        record = with_supplied(record, supplied_by(functions, *at))
     return record
 
 
@@ -475,22 +480,6 @@ def _of_calls(
         yield from _record(episode, alone, columns, {**known, **own})
 
 
-def _check_calls(branching: Branching | None, columns: Collection[str]) -> None:
-    """Raises ValueError for what turns of several generations do not support."""
-    of_turns = any(
-        column in (*SUPPLIED, "features", "tokens.value")
-        or (part_of(column) or "game") not in PARTS
-        for column in columns
-    )
-    for problem, advice in (
-        (of_turns, "credit that reads no values and no columns of functions"),
-        (branching is not None, "no branch"),
-        ("tokens.entropy" in columns, "credit that reads no entropies"),
-    ):
-        if problem:
-            raise ValueError(f"turns of several generations: want {advice}")
-
-
 def _with_state(
     record: TurnRecord, turn: Turn, game: AnyGame, state: Any
 ) -> TurnRecord:
@@ -508,6 +497,11 @@ def _with_state(
         action=None if record.is_invalid else action,
         paid=game.returns(state)[turn.seat],
     )
+
+
+def unpaid(values: Mapping[str, float]) -> dict[str, float]:
+    """The columns of a turn without parts of the reward, which its last call gets."""
+    return {name: value for name, value in values.items() if part_of(name) is None}
 
 
 def with_supplied(record: TurnRecord, values: Mapping[str, float]) -> TurnRecord:

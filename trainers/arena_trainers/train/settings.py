@@ -18,8 +18,9 @@ import random
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -34,6 +35,7 @@ from arena_credit.by_name import (
     with_options,
 )
 from arena_credit.needs import Needs, keeps_state, needs_of
+from arena_envs import GameEnv
 from arena_envs.checks import check_known
 from arena_envs.doors import Door, check_options, split
 from arena_envs.game import (
@@ -44,6 +46,8 @@ from arena_envs.game import (
     check_number,
     random_states,
 )
+from arena_envs.solvers import information_states
+from arena_eval.exploit import want_enumerable
 from arena_trainers.curricula import curricula
 from arena_trainers.engines import check_engine, check_engine_columns
 from arena_trainers.engines.settings import changes_draws, engine_of, refuse
@@ -59,8 +63,8 @@ from arena_trainers.options import (
     with_texts,
 )
 from arena_trainers.processes import splits_weights
-from arena_trainers.rewards import parts_of, try_parts
-from arena_trainers.train.games import check_opponents, expanded
+from arena_trainers.rewards import NUM_TRIED, Part, parts_of
+from arena_trainers.train.games import GamePlan, check_opponents, expanded
 from arena_trainers.train.records import (
     PARTS,
     PER_TOKEN_LOSSES,
@@ -68,10 +72,15 @@ from arena_trainers.train.records import (
     Supplier,
     TurnRecord,
     check_functions,
+    functions_of,
     part_of,
+    supplied_by,
     turn_batch,
 )
-from arena_wrappers import Branching, PromptOptions, RandomPolicy
+from arena_trainers.train.together import check_together
+from arena_trainers.trial import trial
+from arena_wrappers import Branching, PromptOptions, PromptWrapper, RandomPolicy, play
+from arena_wrappers.play import turn_states
 from arena_wrappers.policies.agents import agent_of
 from arena_wrappers.prompts import DATE, PROMPT_OPTIONS
 
@@ -108,20 +117,29 @@ def check_ranges(args: Any) -> None:
     for name, (holds, wanted) in ranges.items():
         if not holds:
             raise ValueError(f"want {name} {wanted}, got {getattr(args, name)!r}")
-    _check_groups(args.episodes_per_step, args.num_generations, args)
+    check_batches(args)
 
 
-def _check_groups(episodes: int | None, size: int, args: Any) -> None:
-    """Raises unless a step has whole groups of episodes."""
-    by_hand = args.generation_batch_size or args.steps_per_generation
-    if episodes is None or by_hand or episodes % size == 0:
-        return  # TRL checks these two options
-    below = episodes - episodes % size
-    fits = [n for n in (below, below + size) if n]
-    raise ValueError(
-        f"want episodes_per_step divisible by num_generations ({size}), got "
-        f"{episodes}; give --episodes_per_step {' or '.join(map(str, fits))}"
-    )
+def check_batches(args: Any) -> None:
+    """Raises unless a step has whole groups of episodes, and equal shares of them everywhere."""
+    episodes, unit = args.episodes_per_step, args.episodes_unit
+    if episodes is None or unit < 1:
+        return
+    if episodes % unit:
+        below = episodes - episodes % unit
+        fits = " or ".join(str(n) for n in (below, below + unit) if n)
+        raise ValueError(
+            f"want episodes_per_step divisible by {unit} (groups of {args.num_generations}, "
+            f"shares of processes and of {args.gradient_accumulation_steps} "
+            f"gradient_accumulation_steps), got {episodes}; give --episodes_per_step {fits}"
+        )
+    per_pass = episodes // max(args.gradient_accumulation_steps, 1)
+    size = args.generation_batch_size
+    if size is not None and args.steps_per_generation is None and size % per_pass:
+        raise ValueError(
+            f"want generation_batch_size divisible by {per_pass} (the episodes of a forward "
+            f"and backward pass), got {size}; leave it out, or give a multiple"
+        )
 
 
 def refuse_what_is_not_supported(args: Any) -> None:
@@ -169,6 +187,25 @@ def refuse_saving_between_generations(args: Any) -> None:
         )
 
 
+_COUNTS = ("hidden_size", "num_steps", "batch_size", "replay")  # of critics
+
+
+def _check_critic_option(critic: str, name: str, value: Any) -> None:
+    """Raises ValueError for a value that the critic would refuse when it is made."""
+    if name == "shared":
+        check_bool(name, value)
+    elif name in _COUNTS:
+        limits = {"hidden_size": 10_000, "num_steps": 1_000_000}
+        most = 10_000_000 if critic == "utterances" else limits.get(name, 10_000_000)
+        check_int(name, value, 1, most)
+    elif (critic, name) == ("features", "learning_rate"):
+        check_number(name, value, 0, 1)
+        if value in (0, 1):
+            raise ValueError(f"want a learning_rate from 0 to 1, got {value!r}")
+    elif value is not None or name != "clip":
+        check_number(name, value, 0, 1 if name == "polyak" else math.inf)
+
+
 def check_critic(args: Any) -> None:
     """Raises ValueError for an unknown critic, or for options that it does not have."""
     critic, options = args.critic, args.critic_args
@@ -181,11 +218,8 @@ def check_critic(args: Any) -> None:
         critics.read(critic)  # raises if there is no such critic
     if critic in OF_CRITIC:
         refuse_unknown(f"critic {critic!r}", options, OF_CRITIC[critic].options)
-        for name, value in options.items():  # more when it is made, after the start
-            if name == "shared":
-                check_bool(name, value)
-            elif value is not None or name != "clip":
-                check_number(name, value, 0)
+        for name, value in options.items():
+            _check_critic_option(critic, name, value)
     elif critic is not None:
         check_options(
             f"critic {critic!r}", critics.find(critic), options, critics.given
@@ -201,6 +235,53 @@ def check_critic(args: Any) -> None:
         refuse(f"critic {critic!r}", refused)
 
 
+def check_exact(args: Any, plans: Sequence[GamePlan]) -> None:
+    """Raises if the settings or a game have no exact values, where `critic="exact"` asks for them.
+
+    Raises:
+        TooLarge: a game has more than `MAX_CRITIC_STATES` states.
+        ValueError: a language game, or a setting that exact values do not allow, such as a
+            weight for a reward part other than `game` and `format`.
+    """
+    if args.critic != "exact":
+        return
+    discount = discount_of(args.credit, args.credit_args)
+    all_tokens = "action probabilities are of all tokens"
+    for name, value, wanted, reason in (
+        ("history", args.history, "state", "a transcript holds more than the state"),
+        ("on_invalid", args.on_invalid, "forfeit", "values are of legal replies"),
+        ("top_k", args.top_k, 0, all_tokens),
+        ("top_p", args.top_p, 1.0, all_tokens),
+        ("min_p", args.min_p or 0.0, 0.0, all_tokens),
+        ("repetition_penalty", args.repetition_penalty, 1.0, all_tokens),
+        ("discount in credit_args", discount, 1.0, "values are not discounted"),
+    ):
+        if value != wanted:
+            raise ValueError(
+                f"critic='exact' takes {name} {wanted!r}, got {value!r}: {reason}"
+            )
+    weights = dict.fromkeys(args.rewards, 1.0) | args.part_weights
+    for part, weight in weights.items():
+        if part not in PARTS and weight:
+            raise ValueError(
+                f"critic='exact' takes part_weights of 0 for {part!r}, got {weight!r}: the "
+                "values are of what the rules pay; leave the part or the critic out"
+            )
+    for plan in plans:
+        if plan.seats is None:
+            raise ValueError(
+                "critic='exact' takes the same opponents in all starts, got opponents "
+                f"{args.opponents!r}; name who plays each seat, such as [self, random], or "
+                "set critic='features'"
+            )
+        try:
+            want_enumerable(plan.game)
+            information_states(plan.game, MAX_CRITIC_STATES)
+        except ValueError as error:
+            message = f"critic='exact' takes games that can be enumerated: {error}"
+            raise type(error)(message) from error
+
+
 def check_asynchronous(args: Any) -> None:
     """Raises ValueError for settings with which play cannot run beside training."""
     if args.asynchronous is None:
@@ -213,20 +294,11 @@ def check_asynchronous(args: Any) -> None:
     args.asynchronous = given if given["max_staleness"] else None
     if args.asynchronous is None:
         return
-    who, tasks, cut = args.opponents, args.curriculum, changes_draws(args)
-    past = names_matchmaker(who) and make_matchmaker(who).max_live > 0
-    taught = tasks and curricula.make(tasks).reads_success
-    late = "results of a batch are known after the next one began"
-    trained = "it reads the policy that trains, and another one played"
+    cut = changes_draws(args)
     reuse = (args.steps_per_generation or 1) * args.num_iterations
     updates = args.gradient_accumulation_steps % reuse != 0
     processes = int(os.environ.get("WORLD_SIZE", "1")) > 1
     refused = [
-        ("roles", args.roles, "one learner plays"),
-        (f"opponents {who!r}", past, "snapshots would have trained later"),
-        (f"curriculum {tasks!r}", taught, late),
-        ("max_replays", args.max_replays, late),
-        ("critic 'exact'", args.critic == "exact", trained),
         (str(cut), cut, "importance ratios are of the whole distribution"),
         ("vllm_mode 'colocate'", engine_of(args) == "vllm", "it shares the GPU"),
         ("a generation batch of several updates", updates, "its turns grow older"),
@@ -249,9 +321,6 @@ def check_sequential(args: Any) -> None:
             f"whole steps of {accumulated} micro-batches, got {passes} in all; give "
             f"num_iterations {num} and leave steps_per_generation out"
         )
-    turns = args.layout == "trajectory", "a row holds several turns"
-    trees = args.branch, "candidates share their earlier turns"
-    refuse("update sequential", [("layout trajectory", *turns), ("branch", *trees)])
 
 
 def check_roles(args: Any) -> None:
@@ -290,10 +359,6 @@ def check_roles(args: Any) -> None:
             "want update as joint, sequential, {alternate: 20} or {freeze: [...]} with "
             f"some, but not all, of the roles {roles}, got {update!r}"
         )
-    refused = "critic", "reference", "load_best_model_at_end"
-    used = [name for name in refused if getattr(args, name, None)]
-    if roles and (used := used + ["opponents"] * names_matchmaker(args.opponents)):
-        raise ValueError(f"roles do not support {used[0]} as given; leave it out")
 
 
 ROLE_OPTIONS = ("lora_r", "model", "learning_rate", "beta")
@@ -359,6 +424,34 @@ class SelfPlay:
         """Arguments of the `PromptWrapper`."""
         names = (*PROMPT_OPTIONS, "on_invalid", "penalty", "max_retries")
         return {name: getattr(self, name) for name in names}
+
+    @property
+    def episodes_unit(self) -> int:
+        """What `episodes_per_step` is a multiple of: whole groups, equal shares of processes."""
+        options: Any = self
+        processes = int(os.environ.get("WORLD_SIZE", "1"))
+        share = processes * options.gradient_accumulation_steps
+        by_hand = options.generation_batch_size or options.steps_per_generation
+        return math.lcm(share, 1 if by_hand else options.num_generations)
+
+    @property
+    def generations_per_step(self) -> float:
+        """Generation batches per optimizer step; below 1 if several steps share a batch."""
+        options: Any = self
+        accumulated = max(options.gradient_accumulation_steps, 1)
+        passes = options.steps_per_generation or accumulated
+        if options.steps_per_generation is None and options.generation_batch_size:
+            processes = int(os.environ.get("WORLD_SIZE", "1"))
+            size = options.per_device_train_batch_size * processes
+            if self.episodes_per_step is not None:
+                size = self.episodes_per_step // accumulated
+            passes = options.generation_batch_size // max(size, 1) or 1
+        return float(accumulated / (passes * max(options.num_iterations, 1)))
+
+    @property
+    def window(self) -> int:
+        """Optimizer steps that share a generation batch; `save_steps` is a multiple."""
+        return round(1 / min(self.generations_per_step, 1.0))
 
     @property
     def reference_prompt(self) -> PromptOptions | None:
@@ -455,6 +548,12 @@ class SelfPlay:
                 "nothing reads the reference; set beta, or a term such as kl_to in "
                 "losses"
             )
+        if of_trl.get("sync_ref_model") and not self.reads_reference:
+            raise ValueError(
+                "want beta above 0, or a term of losses that reads the reference, with "
+                "sync_ref_model, got neither: nothing would read the reference that moves; "
+                "give --sync_ref_model false"
+            )
         if self.reference_prompt is not None and self.layout != "turn":
             raise ValueError(
                 "a reference with prompts of its own needs layout='turn', got "
@@ -467,11 +566,6 @@ class SelfPlay:
             raise ValueError(
                 f"max_replays={replays} plays flat groups again, and "
                 "flat_groups='keep' keeps them; set flat_groups='drop'"
-            )
-        if self.flat_groups == "drop" and self.branch is not None:
-            raise ValueError(
-                "flat_groups='drop' does not support branch: the candidates of a turn "
-                "tree share the rewards before them; leave one of the two out"
             )
 
     def _check_oversample(self) -> None:
@@ -490,11 +584,6 @@ class SelfPlay:
                 "oversample prefers wins with few invalid replies, and "
                 "on_invalid='forfeit' ends games of two seats there; set "
                 "on_invalid='retry' or 'random'"
-            )
-        if self.branch is not None:
-            raise ValueError(
-                "oversample does not support branch: the candidates of a turn tree "
-                "share the turns before them; leave one of the two out"
             )
 
     def _check_rows(self) -> None:
@@ -833,11 +922,16 @@ def check_credit_columns(args: Any, functions: Collection[str] = ()) -> tuple[st
     _check_provided(args, [*named, *wanted], provided)
     if args.critic is not None and not {*supplied} & {*wanted}:
         raise ValueError(
-            f"credit {args.credit!r} reads no values of critic={args.critic!r}; leave "
-            "critic out, or give --critic null where a recipe has one"
+            f"credit {args.credit!r} reads no values of critic={args.critic!r}; give a credit "
+            f"that does, such as {estimators_with(_reads_values)}, or leave critic out "
+            "(--critic null where a recipe has one)"
         )
     check_engine_columns(args, wanted)
     return tuple(dict.fromkeys([*wanted, *functions]))
+
+
+def _reads_values(needs: Needs) -> bool:
+    return "value" in needs.columns
 
 
 def _check_branch(args: Any, wanted: Collection[str]) -> None:
@@ -926,14 +1020,15 @@ def check_credit(
             affect the credit; bounds that a return can lie outside of; weights of reward parts
             that do not fit the estimator; a part of the reward that a game cannot pay.
     """
-    try_parts(parts_of(args.rewards), games)
     functions = {} if functions is None else functions
     credit.check_options(args.credit, args.credit_args)
     check_discounts(args)
     by_critic = of_critic(args.critic).columns
     taken = {*PROVIDED, *by_critic}
     check_functions(functions, taken)
+    try_functions({**functions, **parts_of(args.rewards)}, games, args)
     wanted = check_credit_columns(args, functions)
+    check_together(args, wanted, functions)
     weights = part_weights(args, functions)
     check_part_weights(args, functions)
     check_bounds(args, games, weights)
@@ -951,11 +1046,46 @@ def check_credit(
                     "tokens": {**(batch.tokens or {}), "value": np.zeros(2 * size)}
                 }
             batch = replace(batch, **given)
-        result = estimate_credit(args, batch, None)
+        with trial(f"credit {args.credit!r}", "one that check_estimator passes"):
+            result = estimate_credit(args, batch, None)
         for name in functions:
             if not weights.get(part_of(name) or "", 0.0):  # a paid part is read
                 _check_read(args, batch, name, result)
     return wanted
+
+
+def try_functions(
+    functions: Mapping[str, Supplier], games: Sequence[AnyGame], args: Any
+) -> None:
+    """Asks each function about the first turns of random play of each game.
+
+    Raises:
+        ValueError: it cannot be called with an episode, a turn and a state, or gives no number.
+    """
+    called = functions_of(functions)
+    for game in games if called else ():
+        make_env = partial(PromptWrapper, GameEnv(game), **args.prompt_options)
+        (episode,) = play(make_env, "random", [0])
+        turns = [
+            replace(turn, prompt_ids=[0], token_ids=[0], logprobs=[0.0])
+            for turn in episode.turns
+        ]
+        episode = replace(episode, turns=turns)
+        pairs = zip(turns, turn_states(episode, game), strict=True)
+        for turn, state in islice(pairs, NUM_TRIED):
+            for name, function in called.items():
+                with trial(*_described(name, function)):
+                    supplied_by({name: function}, episode, turn, state, game)
+
+
+def _described(name: str, function: Any) -> tuple[str, str]:
+    """A column's function as an error names it, and what it has to be."""
+    if isinstance(function, Part):
+        what = f"rewards[{function.name!r}]"
+        return what, "a function of episode, turn, state and game"
+    own = getattr(function, "__qualname__", type(function).__name__)
+    what = f"columns[{name!r}], {own!r},"
+    return what, "a function of episode, turn and state"
 
 
 def trial_records(

@@ -90,7 +90,7 @@ from arena_trainers.engines import (
 from arena_trainers.engines.settings import refuse
 from arena_trainers.lm.adapters import adapter_configs, check_memory, whole_memory
 from arena_trainers.lm.backends.scoring import evaluating, free_memory
-from arena_trainers.lm.models import check_language_model
+from arena_trainers.lm.models import check_language_model, model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
 from arena_trainers.train.batch import (
@@ -127,6 +127,7 @@ from arena_trainers.train.records import (
     with_placeholder_rows,
 )
 from arena_trainers.train.saved import Saved, whole_checkpoint
+from arena_trainers.train.together import check_together
 from arena_wrappers import AgentPolicy, Episode, Policy
 from arena_wrappers.policies.agents import agent_of, by_seat
 from arena_wrappers.prompts import reply_format_named
@@ -212,7 +213,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         first = kwargs.get("peft_config")
         configs = adapter_configs(args.roles, first)
         kwargs["peft_config"] = [*configs, first][0]
-        self.games = games = _prepared(args, policies, columns, games)
+        self.games = games = _prepared(args, policies, columns, games, first)
         if train_dataset is None:
             train_dataset = episode_starts(args, [plan.weight for plan in games.plans])
         self.clock = Clock()
@@ -223,7 +224,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         is_whole = bool(args.roles) and not configs
         with without_client(args), slots, _beta(args, is_whole):
             super().__init__(
-                model=next(iter(args.learner_starts(model)), model),
+                model=next(iter(_starts(args, model)), model),
                 reward_funcs=[no_reward],
                 args=args,
                 train_dataset=train_dataset,
@@ -241,7 +242,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
         self.forward = Forward(self, self.shards, self.clock)
         self.terms = LossTerms(self, terms)
         args, games, clock = self.args, self.games, self.clock
-        if path := (args.reference or {}).get("model"):
+        if path := _reference_folder(args):
             _check_reference(path, self.ref_model, self._tokenizer)
         process = self.accelerator.process_index
         self.policy = self._learner()
@@ -548,6 +549,18 @@ def _frozen() -> Iterator[None]:
             gc.unfreeze()
 
 
+def _starts(args: TurnGRPOConfig, model: Any) -> list[Any]:
+    """What learners begin as: the run's model, or the folder of a role's own."""
+    names = args.learner_starts(None)
+    return [model if name is None else str(model_folder(name)) for name in names]
+
+
+def _reference_folder(args: TurnGRPOConfig) -> str | None:
+    """The folder of the model of `reference`, if it has one of its own."""
+    name = (args.reference or {}).get("model")
+    return None if name is None else str(model_folder(name))
+
+
 def _check_reference(path: str, model: Any, tokenizer: Any) -> None:
     """Raises ValueError for a reference that TRL leaves out, or that reads tokens otherwise."""
     if model is None:
@@ -567,8 +580,8 @@ def _beta(args: TurnGRPOConfig, is_whole: bool) -> Iterator[None]:
     """Has TRL make the reference of the settings, for terms also if `beta` is 0; none for whole learners."""
     beta, found = args.beta, grpo_trainer.get_config_model_id
     args.beta = (beta or 1.0) * (args.reads_reference and not is_whole)
-    path = (args.reference or {}).get("model")
-    if path is not None and args.beta:
+    path = _reference_folder(args) if args.beta else None
+    if path is not None:
         check_language_model(path)
         grpo_trainer.get_config_model_id = lambda config: path
     try:
@@ -582,7 +595,9 @@ def _prepared(
     policies: Mapping[str, Policy] | None,
     columns: Mapping[str, Supplier] | None,
     games: PreparedGames | None,
+    adapter: Any,
 ) -> PreparedGames:
+    check_together(args, is_adapted=adapter is not None)
     if games is not None and (policies or columns):
         raise ValueError(
             "want games, or policies and columns, got both; give policies and columns "
@@ -844,14 +859,12 @@ class WholeLearners(Learners):
     def _make(self, given: Any) -> None:
         """Makes the models from the one that the run was given."""
         args, num = self.trainer.args, self.trainer.accelerator.num_processes
-        cast = "cast_lm_head_to_fp32", args.cast_lm_head_to_fp32, "it changes one model"
         several = f"{num} processes", num > 1, "only one has been tested"
-        compiled = "torch_compile", args.torch_compile, "it has not been tested"
         served = "use_vllm", args.use_vllm, "an engine holds one model"
-        refuse("a whole model for each role", [cast, several, compiled, served])
+        refuse("a whole model for each role", [several, served])
         size = sum(p.nbytes for p in self.model.parameters())
         check_memory(whole_memory(args, size), free_memory(args.device) + size)
-        starts = args.learner_starts(given)
+        starts = _starts(args, given)
         self.models = [self.model, *map(self._started, starts[1:])]
         for name, start, model in zip(self.names, starts, self.models, strict=True):
             self._check_fit(name, model)

@@ -26,6 +26,7 @@ from arena_trainers.lm.backends.scoring import (
     free_memory,
     tokens_that_fit,
 )
+from arena_trainers.lm.chat import Chat, chat_of
 from arena_trainers.lm.models import download_of, find_model
 from arena_trainers.runs.checks.preflight import (
     check_columns,
@@ -403,7 +404,8 @@ def plan_lines(
     local, absent = _local(job.model)
     refused = _refusals([*steps, lambda: check_columns(job, args)]) + absent
     games = games_of(args)
-    config, encode = _model_and_tokenizer(job, args, games, local)
+    config, encode, chat = _model_and_chat(job, args, games, local)
+    refused += _refusals([lambda: _check_replies(job, args, games, chat)])
     method = _method(job, args, config)
     load = load_of(games, args, args.max_completion_length or MAX_REPLY_TOKENS, encode)
     lines = _size_lines(job, args, method, load, games)
@@ -424,8 +426,7 @@ def plan_lines(
         assumed.append(REWARD_MODEL)
     if encode is estimated_length:
         assumed.insert(0, ESTIMATED)
-    unfit = _refusals([lambda: adapters.check_memory(method.learners, method.free)])
-    refused += unfit
+    refused += _refusals([lambda: adapters.check_memory(method.learners, method.free)])
     if not (args.use_cpu or torch.accelerator.is_available()):
         refused.append(
             "no GPU was found; a small model runs on a CPU with --use_cpu true --bf16 false "
@@ -463,15 +464,31 @@ def _local(model: str) -> tuple[Path | None, list[str]]:
     ]
 
 
-def _model_and_tokenizer(
+def _check_replies(
+    job: JobConfig, args: Any, games: Sequence[GamePlan], chat: Chat | None
+) -> None:
+    """Raises ValueError for a limit of tokens that cuts legal replies, as the run does."""
+    if chat is None:  # the model is not on this machine
+        return
+    from arena_trainers.runs.start import (
+        check_reply_lengths,
+        imitated,
+        longest_replies,
+    )
+
+    plans = [*games, *imitated(job, args, games)]
+    lengths = longest_replies(chat, plans, args.reply_format)
+    check_reply_lengths(lengths, plans, args)
+
+
+def _model_and_chat(
     job: JobConfig, args: Any, games: Sequence[GamePlan], folder: Path | None
-) -> tuple[Any, Encode]:
-    """The model's configuration, and what counts the tokens of prompts."""
+) -> tuple[Any, Encode, Chat | None]:
+    """The model's configuration, what counts the tokens of prompts, and the chat, if it is here."""
     if job.model != "tiny" and folder is None:
-        return known_config(job.model, None), estimated_length
+        return known_config(job.model, None), estimated_length, None
     from transformers import AutoTokenizer
 
-    from arena_trainers.lm.chat import chat_of
     from arena_trainers.runs.start import load_tokenizer, tiny_config
 
     if folder is None:
@@ -483,7 +500,7 @@ def _model_and_tokenizer(
         tokenizer = AutoTokenizer.from_pretrained(folder)
         config = known_config(job.model, folder)
     chat = chat_of(tokenizer, args)
-    return config, lambda messages: len(chat.encode(messages))
+    return config, lambda messages: len(chat.encode(messages)), chat
 
 
 def _method(job: JobConfig, args: Any, config: Any) -> Method:

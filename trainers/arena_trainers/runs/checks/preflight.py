@@ -30,18 +30,26 @@ from arena_trainers.matchmaking.protocol import names_matchmaker
 from arena_trainers.options import Option, options_of, unknown_option
 from arena_trainers.runs.folder import check_new
 from arena_trainers.runs.settings import JobConfig
-from arena_trainers.train.games import GamePlan, check_used, curriculum_of
+from arena_trainers.train.games import (
+    GamePlan,
+    check_used,
+    curriculum_of,
+    matchmaker_of,
+)
 from arena_trainers.train.records import load_functions
 from arena_trainers.train.settings import (
     Draft,
     check_asynchronous,
     check_credit,
+    check_exact,
     check_ranges,
     check_sequential,
     is_of_installed_versions,
     listed_options,
+    refuse_saving_between_generations,
     refuse_what_is_not_supported,
 )
+from arena_trainers.train.together import check_together
 from arena_wrappers import Policy, RandomPolicy, make_policy
 from arena_wrappers.policies import names_person
 
@@ -116,8 +124,12 @@ def checks(
         lambda: refuse_what_is_not_supported(draft),
         lambda: check_asynchronous(draft),
         lambda: check_sequential(draft),
+        lambda: check_together(draft, suppliers=job.columns, is_adapted=job.lora_r > 0),
         check_seats,
         lambda: curriculum_of(draft, games_of(draft)),
+        lambda: matchmaker_of(draft, games_of(draft)),
+        lambda: check_exact(draft, games_of(draft)),
+        lambda: refuse_saving_between_generations(draft),
         lambda: check_lora(job, draft),
         check_folder,
         lambda: check_server(draft),
@@ -145,17 +157,14 @@ def check_columns(job: JobConfig, draft: Any) -> None:
 
 
 def check_opponents(draft: Any) -> None:
-    """Checks the policies of `opponents`, which may name a matchmaker, and its games.
+    """Checks the policies of `opponents`, which may name a matchmaker.
 
     Raises:
-        ValueError: a policy, a model or a matchmaker does not exist, or does not fit a game.
+        ValueError: a policy, a model or a matchmaker does not exist.
     """
     opponents = draft.opponents
     if names_matchmaker(opponents):
-        matchmaker = make_matchmaker(opponents)
-        check_policies(matchmaker.policies)
-        plans = games_of(draft)
-        matchmaker.prepare({p.name: p.game for p in plans if p.seats is None})
+        check_policies(make_matchmaker(opponents).policies)
         return
     try:
         check_policies(opponents)
@@ -196,12 +205,12 @@ _STAND_INS: dict[str, Callable[..., Policy]] = {
 
 
 def check_lora(job: JobConfig, args: Any) -> None:
-    """Refuses an adapter without its package or with a reference that moves, or none for vLLM.
+    """Refuses an adapter without its package, or none for vLLM.
 
     Raises:
-        ValueError: `sync_ref_model` is set, only some roles have a rank, a role's model is
-            missing or of another size, roles lack their agent, or vLLM would have to play
-            learners or snapshots of all weights.
+        ValueError: only some roles have a rank, a role's model is missing or of another size,
+            roles lack their agent, or vLLM would have to play learners or snapshots of all
+            weights.
         ModuleNotFoundError: peft is missing; says how to install it.
     """
     is_adapted = adapted(args.roles, job.lora_r > 0)
@@ -217,11 +226,6 @@ def check_lora(job: JobConfig, args: Any) -> None:
             "roles by name need agent; give it, as in --agent planner_worker"
         )
     check_sizes(job, args)
-    if (is_adapted or args.roles) and args.sync_ref_model:
-        raise ValueError(
-            "want sync_ref_model false with lora_r or roles: the reference is the "
-            "model before training, which does not change; give --sync_ref_model false"
-        )
 
 
 def check_sizes(job: JobConfig, args: Any) -> None:

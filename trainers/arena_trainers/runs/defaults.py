@@ -1,0 +1,126 @@
+"""What a recipe only defaults yields to the options of the command line.
+
+| the command line gives | what yields |
+|---|---|
+| `lora_r`, `roles`, or `beta` 0, so that nothing reads a reference that moves | `sync_ref_model` |
+| a `credit` that reads no values | `critic` |
+| a `credit` or an `agent` that takes no turn trees | `branch` |
+| `branch` | `flat_groups`, `oversample` |
+| `asynchronous` | `max_replays` |
+| games or a format of replies, for a new tiny model | `max_completion_length`: then the longest legal reply |
+| sizes of batches | `episodes_per_step` and `save_steps`: the nearest numbers that fit |
+
+A command line that contradicts itself is refused, and so is a recipe.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import arena_credit as credit
+from arena_credit.by_name import find_estimator, with_options
+from arena_credit.needs import needs_of
+from arena_trainers.train.settings import Draft, listed_options, of_critic
+
+
+class Rule(NamedTuple):
+    """Options of a recipe that yield.
+
+    Attributes:
+        winners: options of the command line; one of them is given.
+        losers: those of the recipe, the main one first.
+        is_wrong: whether the settings cannot have both.
+    """
+
+    winners: tuple[str, ...]
+    losers: tuple[str, ...]
+    is_wrong: Callable[[Draft], object]
+
+
+def _reads_no_values(draft: Draft) -> bool:
+    name = with_options(draft.credit, {})[0]
+    columns = credit.needed_columns(name, draft.within_turn)
+    return not {*of_critic(draft.critic).columns} & {*columns}
+
+
+def _takes_no_trees(draft: Draft) -> bool:
+    needs = needs_of(find_estimator(with_options(draft.credit, {})[0]))
+    return needs.compares_trajectories or "state_key" not in needs.columns
+
+
+_MOVING = ("sync_ref_model", "ref_model_sync_steps", "ref_model_mixup_alpha")
+RULES = (
+    Rule(("roles",), _MOVING, lambda draft: draft.roles),
+    Rule(("lora_r",), _MOVING, lambda draft: True),
+    Rule(("beta", "losses"), _MOVING, lambda draft: not draft.reads_reference),
+    Rule(("credit",), ("critic", "critic_args"), _reads_no_values),
+    Rule(("credit",), ("branch",), _takes_no_trees),
+    Rule(("agent",), ("branch",), lambda draft: draft.agent),
+    Rule(("branch",), ("flat_groups", "max_replays"), lambda draft: draft.branch),
+    Rule(("branch",), ("oversample",), lambda draft: draft.branch),
+    Rule(("asynchronous",), ("max_replays",), lambda draft: draft.asynchronous),
+)
+_OF_REPLIES = ("games", "reply_format", "vocab_size", "warm_start_games")
+_OF_BATCHES = (
+    *("episodes_per_step", "num_generations", "num_iterations"),
+    *("gradient_accumulation_steps", "steps_per_generation", "generation_batch_size"),
+)
+
+
+def without_what_yields(
+    settings: Mapping[str, Any], given: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """The settings without the options of the recipe that yield, and notes that say which.
+
+    Args:
+        settings: of the recipe and the command line together.
+        given: of the command line.
+    """
+    settings, notes = dict(settings), list[str]()
+    is_tiny = settings.get("model", "tiny") == "tiny"
+    if is_tiny and {*_OF_REPLIES} & {*given} and "max_completion_length" not in given:
+        settings.pop("max_completion_length", None)
+    with suppress(ValueError, ImportError):  # the checks of the run say what is wrong
+        for rule in RULES:
+            winners = [name for name in rule.winners if name in given]
+            main = rule.losers[0]
+            if not winners or main in given or not settings.get(main):
+                continue
+            if rule.is_wrong(_draft(settings)):
+                for name in {*rule.losers} - {*given}:
+                    settings.pop(name, None)
+                notes.append(f"note: --{winners[0]} leaves out the recipe's {main}")
+        if {*_OF_BATCHES} & {*given}:
+            notes += _fit_batches(settings, given)
+    return settings, notes
+
+
+def _draft(settings: Mapping[str, Any]) -> Draft:
+    """The trainer's options, without those of the job.
+
+    Raises:
+        ValueError: one is of another type.
+    """
+    options = listed_options()
+    values = {name: option.default for name, option in options.items()}
+    own = {n: options[n].converted(v) for n, v in settings.items() if n in options}
+    return Draft(values | own)
+
+
+def _fit_batches(settings: dict[str, Any], given: Mapping[str, Any]) -> list[str]:
+    """Changes the recipe's sizes to the nearest that fit; notes say which."""
+    notes = []
+    for name, unit in (
+        ("episodes_per_step", "episodes_unit"),
+        ("save_steps", "window"),
+    ):
+        number, size = settings.get(name), getattr(_draft(settings), unit)
+        if name in given or type(number) is not int or size < 1:
+            continue
+        nearest = max(round(number / size), 1) * size
+        if nearest != number:
+            settings[name] = nearest
+            notes.append(
+                f"note: the recipe's {name} {number} becomes {nearest}, to fit"
+            )
+    return notes
