@@ -240,8 +240,9 @@ class EvaluationPlan:
     """An evaluation with checked arguments, ready to run.
 
     All policies play the same seeds, and so the same deals. An invalid reply forfeits the
-    episode, which counts. An episode is lost if a policy gives no reply (an exception, a
-    timeout, a server that fails): it is left out of every mean and counted (`ResultRow.num_lost`).
+    episode, which counts. An episode is lost if a policy gives no reply (a timeout, a server that
+    fails): it is left out of every mean and counted (`ResultRow.num_lost`). An exception in a
+    policy of this process is raised again.
     A policy reads prompts by the options that it carries (`Policy`), such as those of a saved
     model.
 
@@ -266,7 +267,7 @@ class EvaluationPlan:
             line of JSON. The results are appended to a file beside it, see `results_file`.
             After a stop, or with lost episodes, the same evaluation goes on: it plays these
             and those that are missing. After it has ended, a new one begins.
-        on_error: `"raise"` raises where a reply is missing, as for `play`.
+        on_error: what happens without a reply, as for `play`.
         measures: strings of `arena_trainers.evaluate.measures`, for the policy in each seat.
 
     Attributes:
@@ -294,7 +295,7 @@ class EvaluationPlan:
         num_samples: int = 1,
         timeout: float | None = None,
         out: str | Path | None = None,
-        on_error: Literal["lose", "raise"] = "lose",
+        on_error: Literal["lose", "raise"] | None = None,
         measures: Sequence[str] = (),
     ) -> None:
         import_stats()  # fails before hours of play

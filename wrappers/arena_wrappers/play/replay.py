@@ -59,7 +59,7 @@ def replay(episode: Episode, game: AnyGame | None = None) -> Episode:
         options={"chance": drawn},
         drawn=_drawn(game, episode),
     )
-    (again,) = play_plans([plan])
+    (again,) = play_plans([plan], on_error="lose")
     for policy in policies:
         if policy.error is not None:
             raise policy.error
