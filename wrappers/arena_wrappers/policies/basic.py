@@ -319,7 +319,7 @@ class FunctionPolicy:
         self, function: Callable[[TurnRequest], str | Reply], name: str | None = None
     ) -> None:
         self.function = function
-        self.name: str = name or getattr(function, "__name__", type(function).__name__)
+        self.name = name or str(getattr(function, "__name__", type(function).__name__))
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
         return [self._reply(request) for request in requests]
