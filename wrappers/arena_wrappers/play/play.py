@@ -41,6 +41,7 @@ from arena_wrappers.policies import (
     Reply,
     TurnRequest,
     as_policy,
+    check_names_game,
     make_policy,
     own_prompt,
     turn_seed,
@@ -486,7 +487,10 @@ def plans_of(
         policies = [policies] * num_players
     seats = _made(policies)
     if len(seats) != num_players:
-        raise ValueError(f"want {num_players} policies, one per seat, got {len(seats)}")
+        raise ValueError(
+            f"want {num_players} policies, one per seat, got {len(seats)}; give one without a "
+            "list for all seats"
+        )
     return [
         EpisodePlan(make_env, seats, checked_seed(seed), sample, branch=branch)
         for seed in seeds
@@ -496,6 +500,7 @@ def plans_of(
 
 def _env_fn(given: Any) -> EnvFn:
     if isinstance(given, str):
+        check_names_game(given)
         return partial(make, given)
     if not callable(given):
         raise wrong("env_fn", TypeError, type_name=type(given).__name__)

@@ -13,6 +13,7 @@ from arena_envs.checks import check_known
 from arena_envs.env import AnyText, GameEnv
 from arena_envs.game import MAX_TEXT
 from arena_wrappers.prompts import (
+    PROMPT_OPTIONS,
     History,
     InvalidReply,
     Message,
@@ -97,8 +98,13 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         **words: Any,
     ) -> None:
         if not isinstance(env, GameEnv):
-            raise TypeError(f"want a GameEnv, got {type(env).__name__}")
+            raise TypeError(
+                f"want a GameEnv, got {type(env).__name__}; write "
+                "PromptWrapper(arena_envs.make('kuhn_poker'))"
+            )
         super().__init__(env)
+        for name in words:
+            check_known(name, PROMPT_OPTIONS, f"unknown prompt option {name!r}")
         told = f"unknown on_invalid {on_invalid!r}"
         check_known(on_invalid, get_args(OnInvalid), told)
         if not 0 <= penalty < math.inf:

@@ -31,6 +31,7 @@ from arena_wrappers.policies.basic import ScriptedPolicy as ScriptedPolicy
 from arena_wrappers.policies.basic import TurnRequest as TurnRequest
 from arena_wrappers.policies.basic import addressed as addressed
 from arena_wrappers.policies.basic import as_policy as as_policy
+from arena_wrappers.policies.basic import check_names_game as check_names_game
 from arena_wrappers.policies.basic import make_policy as make_policy
 from arena_wrappers.policies.basic import names_person as names_person
 from arena_wrappers.policies.basic import own_prompt as own_prompt

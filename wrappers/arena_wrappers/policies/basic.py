@@ -8,20 +8,24 @@ import hashlib
 import inspect
 import os
 import random
+import re
 import shutil
 import struct
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from arena_envs.bots import Bot, bots, make_bot
-from arena_envs.checks import errors
-from arena_envs.doors import Door, expression
+from arena_envs.checks import did_you_mean, errors
+from arena_envs.doors import Door, Expression, expression, split
 from arena_envs.game import AnyGame
 from arena_envs.hostile import break_markup
+from arena_envs.registration import games
 from arena_wrappers.prompts import (
     Instead,
     InvalidReply,
@@ -706,6 +710,9 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     if (hint := _ELSEWHERE.get(one.name)) and one.name not in (makers or {}):
         raise ValueError(f"no policy {spec!r:.200}; {hint}")
     door = replace(policies, built_in={**policies.built_in, **(makers or {})})
+    if not door.knows(spec) and (advice := _advice_on(spec, one.name)):
+        raise ValueError(f"no policy {spec!r:.200}; {advice}")
+    _warn_of_folder(spec, one)
     if one.name not in door.names() and (function := _function_of(door, spec)):
         return FunctionPolicy(function, name=spec)
     made: Any = door.make(spec, make=partial(make_policy, makers=makers), spec=spec)
@@ -718,6 +725,63 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
         made.name = spec
     policy: Policy = made
     return policy
+
+
+_MODEL_FILES = ("config.json", "adapter_config.json")  # of a folder with a model
+
+
+def _has_model(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in _MODEL_FILES)
+
+
+def _advice_on(spec: str, name: str) -> str:
+    """What to write in place of a string that names no policy; "" if unknown."""
+    folder = Path(spec)
+    if games.knows(spec) and ":" not in spec:
+        return "it is a game, and here a policy is wanted, such as random or cfr"
+    if folder.is_dir():
+        if _has_model(folder / "model"):
+            return f"write lm:{folder / 'model'} for the model of this run"
+        if _has_model(folder):
+            return f"write lm:{spec} for the model in this folder"
+        return f"a model in a folder is lm:PATH, and {spec!r:.200} has no config.json"
+    if spec.endswith(".py"):
+        module = spec.removesuffix(".py").replace("/", ".").lstrip(".")
+        return f"write {module}:NAME with the name of a function or class in the file"
+    if re.match("https?://", spec):
+        return f"write api:MODEL@{spec} for a model behind an endpoint"
+    if split(spec)[1:]:
+        return (
+            "want one policy; write several with spaces between, or repeat the option"
+        )
+    if "/" in spec:
+        return f"write lm:{spec} for a model in a folder or on the Hugging Face hub"
+    if not did_you_mean(name, policies.names()).endswith("?"):
+        known = ", ".join(policies.names())
+        return (
+            f"known are {known}; a model in a folder is lm:PATH, one behind an endpoint "
+            "api:MODEL@URL, and one of your own module:name"
+        )
+    return ""
+
+
+def check_names_game(name: str) -> None:
+    """Raises ValueError if a string that should name a game names a policy."""
+    if policies.knows(name) and not games.knows(name):
+        raise ValueError(
+            f"want a game, got {name!r:.80}, which is a policy; give the id of a game, such as "
+            "kuhn_poker"
+        )
+
+
+def _warn_of_folder(spec: str, one: Expression) -> None:
+    """Warns where a built-in name is also that of a folder with a model."""
+    if spec == one.name and _has_model(Path(spec)):
+        warnings.warn(
+            f"{spec!r} is the built-in policy of this name; write lm:./{spec} for the model in "
+            "the folder",
+            stacklevel=3,
+        )
 
 
 def _function_of(
