@@ -130,6 +130,8 @@ def _request(arguments: Sequence[str]) -> Request:
     else:
         own = load_recipe(recipe)
         settings = overridden(own, given)
+    if "per_device_train_batch_size" in given and "episodes_per_step" not in given:
+        settings.pop("episodes_per_step", None)  # the recipe's, which would replace it
     note = _follow(settings, given, own)
     if not is_offline(settings):
         settings.pop("trainer", None)

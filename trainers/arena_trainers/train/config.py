@@ -15,6 +15,7 @@ from arena_trainers.train.settings import (
     MAX_REPLY_TOKENS,
     SelfPlay,
     check_asynchronous,
+    check_batches,
     check_ranges,
     check_sequential,
     installed_versions,
@@ -40,6 +41,7 @@ class TurnGRPOConfig(SelfPlay, GRPOConfig):
 
     def __post_init__(self) -> None:
         self.check_own()
+        check_batches(self)
         if self.episodes_per_step is not None:
             processes = int(os.environ.get("WORLD_SIZE", "1"))
             share = processes * self.gradient_accumulation_steps
