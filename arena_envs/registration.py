@@ -150,18 +150,13 @@ def register(
     in_camel_case = "".join(word.capitalize() for word in base.split("_"))
     for name in (id, f"{in_camel_case}-{version}"):
         if hasattr(_pettingzoo, "register"):  # since 1.27
-            _pettingzoo.register(
-                "aec",
-                f"arena/{name}",
-                "arena_envs.registration:make",
-                kwargs={"id": id},
-            )
-            _pettingzoo.register(
-                "parallel",
-                f"arena/{name}",
-                "arena_envs.registration:make_parallel",
-                kwargs={"id": id},
-            )
+            for kind, maker in (("aec", "make"), ("parallel", "make_parallel")):
+                _pettingzoo.register(
+                    kind,
+                    f"arena/{name}",
+                    f"arena_envs.registration:{maker}",
+                    kwargs={"id": id},
+                )
         if _gymnasium is not None:
             _gymnasium.register(
                 f"arena/{name}",

@@ -44,6 +44,14 @@ class ChatSpace(spaces.Sequence):
         return isinstance(x, Iterable) and super().contains(tuple(x))
 
 
+def _check_env(env: Any) -> None:
+    if not isinstance(env, GameEnv):
+        raise TypeError(
+            f"want a GameEnv, got {type(env).__name__}; write "
+            "PromptWrapper(arena_envs.make('kuhn_poker'))"
+        )
+
+
 class PromptWrapper(BaseWrapper[str, Any, Any]):
     """Shows each agent a prompt of chat messages, and parses its raw reply.
 
@@ -97,11 +105,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         seats: Seats | None = None,
         **words: Any,
     ) -> None:
-        if not isinstance(env, GameEnv):
-            raise TypeError(
-                f"want a GameEnv, got {type(env).__name__}; write "
-                "PromptWrapper(arena_envs.make('kuhn_poker'))"
-            )
+        _check_env(env)
         super().__init__(env)
         for name in words:
             check_known(name, PROMPT_OPTIONS, f"unknown prompt option {name!r}")

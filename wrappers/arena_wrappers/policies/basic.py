@@ -710,8 +710,12 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     if (hint := _ELSEWHERE.get(one.name)) and one.name not in (makers or {}):
         raise ValueError(f"no policy {spec!r:.200}; {hint}")
     door = replace(policies, built_in={**policies.built_in, **(makers or {})})
-    if not door.knows(spec) and (advice := _advice_on(spec, one.name)):
-        raise ValueError(f"no policy {spec!r:.200}; {advice}")
+    try:
+        door.read(spec)
+    except ValueError:
+        if advice := _advice_on(spec, one.name):
+            raise ValueError(f"no policy {spec!r:.200}; {advice}") from None
+        raise
     _warn_of_folder(spec, one)
     if one.name not in door.names() and (function := _function_of(door, spec)):
         return FunctionPolicy(function, name=spec)
@@ -756,7 +760,8 @@ def _advice_on(spec: str, name: str) -> str:
         )
     if "/" in spec:
         return f"write lm:{spec} for a model in a folder or on the Hugging Face hub"
-    if not did_you_mean(name, policies.names()).endswith("?"):
+    is_module = re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", spec)
+    if not is_module and not did_you_mean(name, policies.names()).endswith("?"):
         known = ", ".join(policies.names())
         return (
             f"known are {known}; a model in a folder is lm:PATH, one behind an endpoint "
