@@ -17,20 +17,11 @@ import pytest
 import typer
 from typer.main import get_command
 
-from arena_trainers.cli.main import app
-from arena_trainers.cli.train import RUN, is_offline, split, without_dry_run
-from arena_trainers.offline.protocol import row_trainer
-from arena_trainers.options import options_of
-from arena_trainers.runs.settings import (
-    JobConfig,
-    load_recipe,
-    row_options,
-    trainer_options,
-)
-from arena_trainers.train.settings import listed_options
+from arena_trainers.cli import main, train
 
 ROOT = Path(__file__).parents[1]
-COMMANDS: Any = get_command(app)
+COMMANDS: Any = get_command(main.app)
+TRAIN: Any = train  # its module has the readers of its options
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # of the click that typer has
 NAMES = "|".join(sorted(COMMANDS.commands, key=len, reverse=True))
 PACKAGES = ("arena_envs", "wrappers", "trainers", "benchmarks", "docs", "environments")
@@ -200,14 +191,16 @@ def fault_of_training(tokens: list[str]) -> str | None:
         if not (word == "1" and number and not tokens[number - 1].startswith("-"))
     ]
     try:
-        recipe, given = split(without_dry_run(tokens))
-        settings = {} if recipe is None or is_file(recipe) else load_recipe(recipe)
+        recipe, given = TRAIN.split(TRAIN.without_dry_run(tokens))
+        settings = (
+            {} if recipe is None or is_file(recipe) else TRAIN.load_recipe(recipe)
+        )
     except ValueError as error:
         return str(error)
     unknown = [
         key for key in given if key not in options_of_training() and "." not in key
     ]
-    if unknown and is_offline(given | settings):
+    if unknown and TRAIN.is_offline(given | settings):
         trainer = str((given | settings)["trainer"])
         unknown = [key for key in unknown if key not in options_of_trainer(trainer)]
     return f"arena train has no option {unknown[0]!r}" if unknown else None
@@ -219,15 +212,19 @@ def is_file(recipe: str) -> bool:
 
 @cache
 def options_of_training() -> frozenset[str]:
-    declared = {**options_of(JobConfig), **listed_options(), **row_options()}
+    declared = {
+        **TRAIN.options_of(TRAIN.JobConfig),
+        **TRAIN.listed_options(),
+        **TRAIN.row_options(),
+    }
     return frozenset(
-        {*declared, *(one.name for one in RUN), "output_dir", "trainer", "rounds"}
+        {*declared, *(one.name for one in TRAIN.RUN), "output_dir", "trainer", "rounds"}
     )
 
 
 @cache
 def options_of_trainer(trainer: str) -> frozenset[str]:
-    return frozenset(trainer_options(row_trainer(trainer).config))
+    return frozenset(TRAIN.trainer_options(TRAIN.row_trainer(trainer).config))
 
 
 def test_every_printed_command_parses() -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from arena_envs.checks import check_known
-from arena_envs.registration import make, make_game
+from arena_envs.registration import games, make, make_game
 from arena_trainers.curricula import Curriculum, curricula
 from arena_trainers.engines import by_server
 from arena_trainers.evaluate.baselines import prepared
@@ -61,7 +61,7 @@ def checked_entry(spec: Any, keys: Sequence[str] = KEYS) -> dict[str, Any]:
             raise ValueError(
                 f"want the id of a game under the key id, got {spec!r}; write id: {given[key]}"
             )
-        if len(given) == 1 and isinstance(given[key], dict | int | float):
+        if len(given) == 1 and games.knows(key):
             raise ValueError(
                 f"want a game as id or dict of {sorted(keys)}, got {spec!r}; write "
                 f"{{id: {key}, params: {{...}}, weight: 1}}"
