@@ -16,6 +16,7 @@ from rich.table import Table
 from arena_envs import GameEnv, game_infos, make
 from arena_envs.doors import split
 from arena_envs.game import AnyGame
+from arena_envs.registration import games as known_games
 from arena_trainers.cli.episodes import report as write_page
 from arena_trainers.cli.options import (
     PolicyOptions,
@@ -42,6 +43,7 @@ from arena_wrappers import (
     Policy,
     PromptOptions,
     PromptWrapper,
+    as_policy,
     make_policy,
     play_plans,
 )
@@ -62,17 +64,17 @@ def evaluate(
     game: str | None = None,
     against: list[str] | None = None,
     num_episodes: int = 100,
-    seed: int = 0,
-    *,
-    how: PolicyOptions,
-    baselines: bool = True,
-    measure: list[str] | None = None,
-    timeout: float | None = None,
-    params: list[str] | None = None,
-    max_turns: int | None = None,
     out: Path | None = None,
     games: list[str] | None = None,
+    params: list[str] | None = None,
+    baselines: bool | None = None,
+    seed: int = 0,
+    timeout: float | None = None,
+    measure: list[str] | None = None,
     as_json: bool = False,
+    *,
+    how: PolicyOptions,
+    max_turns: int | None = None,
     as_csv: bool = False,
     as_latex: bool = False,
 ) -> None:
@@ -81,9 +83,16 @@ def evaluate(
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         named = [*([game] if game else []), *(games or [])]
         if not named:
-            raise ValueError("want a GAME, or several with --games")
+            first = (
+                f"random {policy}"
+                if known_games.knows(policy)
+                else f"{policy} kuhn_poker"
+            )
+            raise ValueError(
+                f"want a policy and then a GAME, got {policy!r} alone; write: arena eval {first}"
+            )
         options: dict[str, Any] = {"seed": seed, "prompt": how.wrapper, "out": out}
-        options |= {"baselines": baselines, "timeout": timeout}
+        options |= {"baselines": baselines is not False, "timeout": timeout}
         options |= {"num_episodes": num_episodes, "measures": measure or ()}
         specs = [policy, *(against or [])]
         envs = _envs(policy, named, params, max_turns)
@@ -92,7 +101,7 @@ def evaluate(
         found = _run(plans, bar, out)
         convs = [measure() for measure in measures]
     show_warnings([text for one in found for text in one.warnings])
-    _show(found, convs, form)
+    _show(found, convs, form, has_baselines=bool(baselines))
     _end([text for plan in plans for text in plan.unanswered()], out)
 
 
@@ -100,8 +109,9 @@ def _show(
     found: "Sequence[Evaluation]",
     convs: Sequence[Mapping[str, float]],
     form: str,
+    has_baselines: bool,
 ) -> None:
-    """Prints all evaluations in a form of `one_form`."""
+    """Prints all evaluations in a form of `one_form`; tables have rows of baselines if asked."""
     from arena_trainers.evaluate.tables import (
         evaluation_tables,
         nash_conv_table,
@@ -113,7 +123,7 @@ def _show(
             table
             for one, conv in pairs
             for table in (
-                *evaluation_tables(one, width),
+                *evaluation_tables(one, width, has_baselines),
                 *([nash_conv_table(one.game, conv)] if conv else ()),
             )
         ]
@@ -236,6 +246,9 @@ def _end(lost: Sequence[str], out: Path | None) -> None:
         raise typer.Exit(1)
 
 
+SUITE = "transfer"  # of `arena compare` without --suite and --games
+
+
 @as_command
 def compare(
     base: str,
@@ -269,7 +282,16 @@ def compare(
         options |= {"seed": seed, "num_episodes": num_episodes, "out": out}
         options |= {"timeout": timeout, "trained_on": known}
         options["equal_tokens"] = equal_tokens
-        plan = ComparisonPlan(*_two(how, base, trained), opponents, **options)
+        pair = [*map(as_policy, _two(how, base, trained))]
+        try:
+            plan = ComparisonPlan(*pair, opponents, **options)
+        except ValueError as error:
+            if games or suite:
+                raise
+            raise ValueError(
+                f"no --games are given, so that all games of the suite {SUITE} are played, and one "
+                f"cannot be: {error}; name games: --games kuhn_poker"
+            ) from error
     with running(_kept(out), policies=[base, trained]) as bar:
         records = [{**row, "trained_on": told} for row in plan.run(bar)]
     show_warnings([*plan.warnings])
@@ -300,7 +322,7 @@ def _compared_games(
         raise ValueError("want --suite or --games, got both; leave one out")
     if games:
         return dict.fromkeys(games, against or ()), {}
-    given = load_suite(suite or "transfer").given
+    given = load_suite(suite or SUITE).given
     opponents = {one["game"]: against or one["opponents"] for one in given["games"]}
     return opponents, given["prompts"]["plain"]
 
@@ -463,6 +485,14 @@ def tournament(
     with usage_errors():
         out = wanted_folder(out)
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
+        if all(map(known_games.knows, policies)) and not any(
+            map(known_games.knows, games)
+        ):
+            raise ValueError(
+                f"want policies first and games after --games, got the games "
+                f"{', '.join(policies)} first; write: arena tournament {' '.join(games)} --games "
+                f"{','.join(policies)}"
+            )
         plan = TournamentPlan(
             how.policies(policies),
             read_envs(games, params),

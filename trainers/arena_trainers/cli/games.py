@@ -182,6 +182,11 @@ def write_skeleton(
         name
     ):
         raise ValueError(f"want a name in snake_case, such as my_game, got {name!r}")
+    if registration.games.knows(name):
+        raise ValueError(
+            f"want a name for a new game, got {name!r}, which is a built-in game; give another "
+            f"name, such as my_{name}"
+        )
     stem = "cards" if hidden or talk or players > 2 else "game"
     files = {f"{name}.py": f"{stem}.txt", f"test_{name}.py": f"test_{stem}.txt"}
     words = re.findall(r"\w+", (SKELETONS / f"{stem}.txt").read_text())

@@ -392,10 +392,16 @@ app.add_typer(evaluate.board_app)
 def main() -> None:
     """Runs the command; a usage error prints one sentence and exits with status 2."""
     before = warnings.formatwarning
-    # without the place in the code, which says nothing to users of commands
-    warnings.formatwarning = lambda message, *_, **__: (
-        wrapped(f"warning: {message}", sys.stderr) + "\n"
-    )
+    printed: set[str] = set()
+
+    def one_line(message: Warning | str, *_: Any, **__: Any) -> str:
+        """The warning without its place in the code; "" if it was printed before."""
+        text = wrapped(f"warning: {message}", sys.stderr) + "\n"
+        is_new = text not in printed
+        printed.add(text)
+        return text if is_new else ""
+
+    warnings.formatwarning = one_line
     try:
         app()
     except ModuleNotFoundError as error:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import groupby
 from typing import Any
 
@@ -172,19 +172,54 @@ SHARES = "win/draw\n/loss %"
 DROPPED = ("turns", "tokens", SHARES, "invalid")  # in this order
 
 
-def evaluation_tables(found: Evaluation, width: int | None) -> list[Table]:
+def evaluation_tables(
+    found: Evaluation, width: int | None, has_baselines: bool = True
+) -> list[Table]:
     """One table per opponent, with the columns that fit into `width` characters.
 
     Policy, seat, number of episodes, return, interval and score always stay. None as width
-    gives one table with all columns.
+    gives one table with all columns. Without `has_baselines`, lines below the table have the
+    baselines' returns in place of their rows.
     """
+    lines = [] if has_baselines else baseline_lines(found.rows)
+    if not has_baselines:
+        others = tuple(row for row in found.rows if row.role not in BASELINES)
+        found = replace(found, rows=others)
     if width is None:
-        return [as_table(found)]
+        table = as_table(found)
+        table.caption = (
+            escape("\n".join(filter(None, [*lines, caption(found)]))) or None
+        )
+        return [table]
     opponents = dict.fromkeys(row.opponent for row in found.rows)
     tables = [_table(found, opponent, width) for opponent in opponents]
-    remarks = [caption(found), *_invalid(found.rows)]
+    remarks = [*lines, caption(found), *_invalid(found.rows)]
     tables[-1].caption = escape("\n".join(filter(None, remarks))) or None
     return tables
+
+
+BASELINES = ("uniform", "solver", "constant")  # roles of rows
+
+
+def baseline_lines(rows: Sequence[ResultRow]) -> list[str]:
+    """Two lines per opponent: the returns of uniform play and the solver, and of a constant."""
+    lines = []
+    for opponent in dict.fromkeys(row.opponent for row in rows):
+        last = {
+            row.role: row for row in rows if row.opponent == opponent
+        }  # of all seats
+        cells = {
+            role: f"{row.policy} {row.mean_return:z.3f} ({interval_text(row.low, row.high)})"
+            for role, row in last.items()
+        }
+        first = [f"uniform play: {cells['uniform']}"] if "uniform" in cells else []
+        if "solver" in cells:
+            first.append(f"{reference_kind(last['solver'].policy)}: {cells['solver']}")
+        if first:
+            lines.append(f"{'; '.join(first)}{against(opponent)}")
+        if "constant" in cells:
+            lines.append(f"best constant: {cells['constant']}{against(opponent)}")
+    return [*lines, *(["--baselines prints the rows of baselines"] if lines else [])]
 
 
 def _table(found: Evaluation, opponent: str, width: int) -> Table:
