@@ -4,8 +4,8 @@ import json
 import re
 import secrets
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,16 +81,7 @@ def evaluate(
     """Measure a policy against opponents."""
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
-        named = [*([game] if game else []), *(games or [])]
-        if not named:
-            first = (
-                f"random {policy}"
-                if known_games.knows(policy)
-                else f"{policy} kuhn_poker"
-            )
-            raise ValueError(
-                f"want a policy and then a GAME, got {policy!r} alone; write: arena eval {first}"
-            )
+        named = _named_games(policy, game, games)
         options: dict[str, Any] = {"seed": seed, "prompt": how.wrapper, "out": out}
         options |= {"baselines": baselines is not False, "timeout": timeout}
         options |= {"num_episodes": num_episodes, "measures": measure or ()}
@@ -103,6 +94,20 @@ def evaluate(
     show_warnings([text for one in found for text in one.warnings])
     _show(found, convs, form, has_baselines=bool(baselines))
     _end([text for plan in plans for text in plan.unanswered()], out)
+
+
+def _named_games(
+    policy: str, game: str | None, games: Sequence[str] | None
+) -> list[str]:
+    """GAME and those of --games; raises ValueError if there is none."""
+    named = [*([game] if game else []), *(games or [])]
+    if not named:
+        is_game = known_games.knows(policy)
+        first = f"random {policy}" if is_game else f"{policy} kuhn_poker"
+        raise ValueError(
+            f"want a policy and then a GAME, got {policy!r} alone; write: arena eval {first}"
+        )
+    return named
 
 
 def _show(
@@ -283,15 +288,8 @@ def compare(
         options |= {"timeout": timeout, "trained_on": known}
         options["equal_tokens"] = equal_tokens
         pair = [*map(as_policy, _two(how, base, trained))]
-        try:
+        with _games_of_suite(is_default=not (games or suite)):
             plan = ComparisonPlan(*pair, opponents, **options)
-        except ValueError as error:
-            if games or suite:
-                raise
-            raise ValueError(
-                f"no --games are given, so that all games of the suite {SUITE} are played, and one "
-                f"cannot be: {error}; name games: --games kuhn_poker"
-            ) from error
     with running(_kept(out), policies=[base, trained]) as bar:
         records = [{**row, "trained_on": told} for row in plan.run(bar)]
     show_warnings([*plan.warnings])
@@ -300,6 +298,20 @@ def compare(
         with redirect_stdout(sys.stderr):
             write_page(paths=[out], out=report)
     _end(plan.unanswered, out)
+
+
+@contextmanager
+def _games_of_suite(*, is_default: bool) -> Iterator[None]:
+    """Says in an error that the games are those of a suite, if nobody named them."""
+    try:
+        yield
+    except ValueError as error:
+        if not is_default:
+            raise
+        raise ValueError(
+            f"no --games are given, so that all games of the suite {SUITE} are played, and one "
+            f"cannot be: {error}; name games: --games kuhn_poker"
+        ) from error
 
 
 def _two(
@@ -485,14 +497,7 @@ def tournament(
     with usage_errors():
         out = wanted_folder(out)
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
-        if all(map(known_games.knows, policies)) and not any(
-            map(known_games.knows, games)
-        ):
-            raise ValueError(
-                f"want policies first and games after --games, got the games "
-                f"{', '.join(policies)} first; write: arena tournament {' '.join(games)} --games "
-                f"{','.join(policies)}"
-            )
+        _check_order(policies, games)
         plan = TournamentPlan(
             how.policies(policies),
             read_envs(games, params),
@@ -511,6 +516,15 @@ def tournament(
     show_warnings(found.warnings)
     tables = partial(round_robin.tournament_tables, found)
     show(form, found.to_dict(), round_robin.records_of(found), tables)
+
+
+def _check_order(policies: Sequence[str], games: Sequence[str]) -> None:
+    """Raises ValueError if games stand where policies should, and the other way round."""
+    if all(map(known_games.knows, policies)) and not any(map(known_games.knows, games)):
+        raise ValueError(
+            f"want policies first and games after --games, got the games {', '.join(policies)} "
+            f"first; write: arena tournament {' '.join(games)} --games {','.join(policies)}"
+        )
 
 
 def _text(found: "Tournament") -> str:

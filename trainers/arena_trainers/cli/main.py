@@ -22,6 +22,7 @@ from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from typer.core import TyperGroup
 
 from arena_envs.checks import errors
 from arena_envs.doors import find_modules_here, missing_extra, split
@@ -58,8 +59,51 @@ if TYPE_CHECKING:
 
 wrong = errors(__name__)
 
+ParseError: Any = typer.BadParameter.__bases__[0]  # `UsageError` of the click in typer
+
+_OPPONENTS = "; opponents follow --against, as in --against cfr"
+_ADVICE = {  # by command, and by the start of what the parser says
+    ("eval", "Got unexpected extra"): _OPPONENTS,
+    ("play", "Got unexpected extra"): _OPPONENTS,
+    ("games", "Got unexpected extra"): "; one game is shown by: arena show {word}",
+    ("tournament", "Missing option"): "; for example --games kuhn_poker,tic_tac_toe",
+    ("arena", "No such command"): " arena --help lists the commands.",
+}
+_OPTIONS = {  # of other programs, and ours
+    **dict.fromkeys(("--opponent", "--opponents", "--vs"), "--against"),
+    **dict.fromkeys(("--game", "--env"), "--games"),
+    **dict.fromkeys(("--num-episodes", "--num-games"), "--episodes"),
+    **dict.fromkeys(("--output", "--output-dir"), "--out"),
+}
+
+
+class Commands(TyperGroup):
+    """The commands; the parser's errors end with what to do, where that is known."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ParseError as error:
+            name = error.ctx.info_name if error.ctx is not None else ""
+            option = _OPTIONS.get(getattr(error, "option_name", ""), "")
+            known = (
+                [one for p in error.ctx.command.params for one in p.opts]
+                if name
+                else []
+            )
+            if option in known:
+                error.message += f"; did you mean {option}?"
+                error.possibilities = None
+            for (command, start), text in _ADVICE.items():
+                if name == command and error.format_message().startswith(start):
+                    word = error.format_message().rpartition("(")[2].rstrip(")")
+                    error.message = error.format_message() + text.format(word=word)
+            raise
+
+
 app = typer.Typer(
     name="arena",
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -310,7 +310,8 @@ class EvaluationPlan:
         self._policy = prepared(policy, rules)
         self._base = None if base is None else prepared(base, rules)
         self._is_same = base == policy
-        self._opponents = _prepared_opponents(opponents, rules)
+        several = opponents if not isinstance(opponents, str) else (opponents,)
+        self._opponents = _prepared_opponents(several, rules)
         self._baselines, self._constants = dict[Role, Policy](), list[Policy]()
         if baselines:
             self._add_baselines(with_solver=base is None)

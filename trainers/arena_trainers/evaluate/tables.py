@@ -208,18 +208,22 @@ def baseline_lines(rows: Sequence[ResultRow]) -> list[str]:
         last = {
             row.role: row for row in rows if row.opponent == opponent
         }  # of all seats
-        cells = {
-            role: f"{row.policy} {row.mean_return:z.3f} ({interval_text(row.low, row.high)})"
-            for role, row in last.items()
-        }
-        first = [f"uniform play: {cells['uniform']}"] if "uniform" in cells else []
-        if "solver" in cells:
-            first.append(f"{reference_kind(last['solver'].policy)}: {cells['solver']}")
-        if first:
-            lines.append(f"{'; '.join(first)}{against(opponent)}")
-        if "constant" in cells:
-            lines.append(f"best constant: {cells['constant']}{against(opponent)}")
-    return [*lines, *(["--baselines prints the rows of baselines"] if lines else [])]
+        told = []
+        if row := last.get("uniform"):
+            told.append(f"uniform play {_mean(row)}")
+        if row := last.get("solver"):
+            told.append(f"{reference_kind(row.policy)}: {row.policy} {_mean(row)}")
+        if told:
+            lines.append(f"{'; '.join(told)}{against(opponent)}")
+        if row := last.get("constant"):
+            lines.append(
+                f"best constant: {row.policy} {_mean(row)}; --baselines prints all"
+            )
+    return lines
+
+
+def _mean(row: ResultRow) -> str:
+    return f"{row.mean_return:z.3f} ({interval_text(row.low, row.high)})"
 
 
 def _table(found: Evaluation, opponent: str, width: int) -> Table:

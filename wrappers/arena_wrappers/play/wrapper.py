@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 from gymnasium import spaces
 from pettingzoo.utils.wrappers.base import BaseWrapper
 
-from arena_envs.checks import check_known
+from arena_envs.checks import check_known, did_you_mean
 from arena_envs.env import AnyText, GameEnv
 from arena_envs.game import MAX_TEXT
 from arena_wrappers.prompts import (
@@ -42,6 +42,13 @@ class ChatSpace(spaces.Sequence):
 
     def contains(self, x: Any) -> bool:
         return isinstance(x, Iterable) and super().contains(tuple(x))
+
+
+def _check_words(words: dict[str, Any]) -> None:
+    for name in words:
+        if name not in PROMPT_OPTIONS:
+            hint = did_you_mean(name, PROMPT_OPTIONS)
+            raise TypeError(f"want prompt options, got {name!r}; {hint}")
 
 
 def _check_env(env: Any) -> None:
@@ -107,8 +114,7 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
     ) -> None:
         _check_env(env)
         super().__init__(env)
-        for name in words:
-            check_known(name, PROMPT_OPTIONS, f"unknown prompt option {name!r}")
+        _check_words(words)
         told = f"unknown on_invalid {on_invalid!r}"
         check_known(on_invalid, get_args(OnInvalid), told)
         if not 0 <= penalty < math.inf:

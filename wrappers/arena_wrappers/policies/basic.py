@@ -710,6 +710,8 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     if (hint := _ELSEWHERE.get(one.name)) and one.name not in (makers or {}):
         raise ValueError(f"no policy {spec!r:.200}; {hint}")
     door = replace(policies, built_in={**policies.built_in, **(makers or {})})
+    if spec.endswith(".py"):
+        raise ValueError(f"no policy {spec!r:.200}; {_advice_on(spec, one.name)}")
     try:
         door.read(spec)
     except ValueError:
