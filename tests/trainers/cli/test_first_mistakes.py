@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from arena_trainers.cli.options import check_models
-
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -125,11 +123,11 @@ def test_a_misspelt_key_of_games_is_named(
 
 
 def test_a_wrong_path_is_found_before_torch_is_imported(
-    here: Path, monkeypatch: pytest.MonkeyPatch
+    here: Path, arena_here: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)  # an import of it would fail
-    with pytest.raises(ValueError, match="which does not exist"):
-        check_models("noisy:0.1(lm:no/such/folder)")
+    done = arena_here("eval", "noisy:0.1(lm:no/such/folder)", "nim")
+    assert "got 'no/such/folder', which does not exist" in done.stderr
 
 
 def test_a_folder_with_a_model_called_like_a_bot_is_named(

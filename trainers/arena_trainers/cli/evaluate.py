@@ -279,15 +279,14 @@ def compare(
 
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
-        if report and out is None:
-            raise ValueError("want --out FILE with --report, got none; add it")
+        _check_report(report, out)
         opponents, prompt = _compared_games(suite, games, against)
         known, told = training_games(trained, trained_on)
         options: dict[str, Any] = {"prompt": how.wrapper, "defaults": prompt}
         options |= {"seed": seed, "num_episodes": num_episodes, "out": out}
         options |= {"timeout": timeout, "trained_on": known}
         options["equal_tokens"] = equal_tokens
-        pair = [*map(as_policy, _two(how, base, trained))]
+        pair = _two(how, base, trained)
         with _games_of_suite(is_default=not (games or suite)):
             plan = ComparisonPlan(*pair, opponents, **options)
     with running(_kept(out), policies=[base, trained]) as bar:
@@ -298,6 +297,11 @@ def compare(
         with redirect_stdout(sys.stderr):
             write_page(paths=[out], out=report)
     _end(plan.unanswered, out)
+
+
+def _check_report(report: Path | None, out: Path | None) -> None:
+    if report and out is None:
+        raise ValueError("want --out FILE with --report, got none; add it")
 
 
 @contextmanager
@@ -314,14 +318,13 @@ def _games_of_suite(*, is_default: bool) -> Iterator[None]:
         ) from error
 
 
-def _two(
-    how: PolicyOptions, base: str, trained: str
-) -> "tuple[Policy | str, Policy | str]":
+def _two(how: PolicyOptions, base: str, trained: str) -> "tuple[Policy, Policy]":
     """Both policies; the same one twice if the strings are equal."""
     found = how.policies([base] if base == trained else [base, trained])
     if len(found) != len({base, trained}):
         raise ValueError(f"want two policies, got {len(found)}: name past:RUN@STEP")
-    return found[0], found[-1]
+    policies = [*map(as_policy, found)]
+    return policies[0], policies[-1]
 
 
 def _compared_games(
@@ -497,9 +500,8 @@ def tournament(
     with usage_errors():
         out = wanted_folder(out)
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
-        _check_order(policies, games)
         plan = TournamentPlan(
-            how.policies(policies),
+            how.policies(_in_order(policies, games)),
             read_envs(games, params),
             num_episodes,
             seed=seed,
@@ -518,13 +520,14 @@ def tournament(
     show(form, found.to_dict(), round_robin.records_of(found), tables)
 
 
-def _check_order(policies: Sequence[str], games: Sequence[str]) -> None:
-    """Raises ValueError if games stand where policies should, and the other way round."""
+def _in_order(policies: list[str], games: Sequence[str]) -> list[str]:
+    """The policies; raises ValueError if games stand where policies should, and the other way round."""
     if all(map(known_games.knows, policies)) and not any(map(known_games.knows, games)):
         raise ValueError(
             f"want policies first and games after --games, got the games {', '.join(policies)} "
             f"first; write: arena tournament {' '.join(games)} --games {','.join(policies)}"
         )
+    return policies
 
 
 def _text(found: "Tournament") -> str:

@@ -249,7 +249,8 @@ class EvaluationPlan:
     Args:
         policy: the evaluated policy, or its string for `make_policy`.
         game: id of a registered game, the rules, or an environment (for `max_turns`).
-        opponents: one after the other, each in all other seats; `"self"` is self-play.
+        opponents: one string, or several policies one after the other, each in all other seats;
+            `"self"` is self-play.
         num_episodes: episodes per opponent and seat; self-play has as many in all.
         seats: the seats of the policy.
         seed: seeds are `seed .. seed + num_episodes - 1`.
@@ -283,7 +284,7 @@ class EvaluationPlan:
         self,
         policy: Policy | str,
         game: AnyGame | GameEnv | str,
-        opponents: Sequence[Policy | str] = ("random",),
+        opponents: str | Sequence[Policy | str] = ("random",),
         num_episodes: int = 100,
         seats: Literal["all"] | Sequence[int] = "all",
         *,
@@ -310,8 +311,7 @@ class EvaluationPlan:
         self._policy = prepared(policy, rules)
         self._base = None if base is None else prepared(base, rules)
         self._is_same = base == policy
-        several = opponents if not isinstance(opponents, str) else (opponents,)
-        self._opponents = _prepared_opponents(several, rules)
+        self._opponents = _prepared_opponents(opponents, rules)
         self._baselines, self._constants = dict[Role, Policy](), list[Policy]()
         if baselines:
             self._add_baselines(with_solver=base is None)
@@ -573,8 +573,9 @@ def _plurality(episodes: Sequence[Episode]) -> Episode:
 
 
 def _prepared_opponents(
-    given: Sequence[Policy | str], game: AnyGame
+    given: str | Sequence[Policy | str], game: AnyGame
 ) -> list[Policy | Literal["self"]]:
+    given = [given] if isinstance(given, str) else given
     if not given:
         raise ValueError("want at least one opponent, got none")
     used = given if game.num_players > 1 else given[:1]
