@@ -144,7 +144,7 @@ def test_a_folder_with_a_model_called_like_a_bot_is_named(
 def test_equal_warnings_are_printed_once(arena_here: Any, monkeypatch: Any) -> None:
     def warn(*_: Any) -> None:
         for text in ("the pool is flat", "another", "the pool is flat"):
-            sys.stderr.write(warnings.formatwarning(text, UserWarning, "file.py", 1))  # type: ignore[arg-type]
+            sys.stderr.write(warnings.formatwarning(text, UserWarning, "file.py", 1))
         raise ValueError("stop")
 
     monkeypatch.setattr("arena_trainers.cli.evaluate._named_games", warn)

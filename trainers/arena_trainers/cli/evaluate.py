@@ -293,15 +293,19 @@ def compare(
         records = [{**row, "trained_on": told} for row in plan.run(bar)]
     show_warnings([*plan.warnings])
     show(form, records, records, lambda _: [comparison_table(records)])
-    if report and out is not None:
-        with redirect_stdout(sys.stderr):
-            write_page(paths=[out], out=report)
+    _write_report(report, out)
     _end(plan.unanswered, out)
 
 
 def _check_report(report: Path | None, out: Path | None) -> None:
     if report and out is None:
         raise ValueError("want --out FILE with --report, got none; add it")
+
+
+def _write_report(report: Path | None, out: Path | None) -> None:
+    if report and out is not None:
+        with redirect_stdout(sys.stderr):
+            write_page(paths=[out], out=report)
 
 
 @contextmanager
