@@ -10,6 +10,7 @@ import shlex
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,11 +18,9 @@ import pytest
 import typer
 from typer.main import get_command
 
-from arena_trainers.cli import main, train
-
 ROOT = Path(__file__).parents[1]
-COMMANDS: Any = get_command(main.app)
-TRAIN: Any = train  # its module has the readers of its options
+COMMANDS: Any = get_command(import_module("arena_trainers.cli.main").app)
+TRAIN: Any = import_module("arena_trainers.cli.train")  # has the readers of its options
 USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # of the click that typer has
 NAMES = "|".join(sorted(COMMANDS.commands, key=len, reverse=True))
 PACKAGES = ("arena_envs", "wrappers", "trainers", "benchmarks", "docs", "environments")
