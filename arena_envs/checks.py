@@ -32,7 +32,10 @@ def checked_action(action: Any, legal: Sequence[int], agent: str) -> int:
     """
     number = _integer(action)
     if number is None or number not in legal:
-        raise ValueError(f"{agent} played {short(action)}; legal are {list(legal)}")
+        hint = "; PromptWrapper(env) takes texts" if isinstance(action, str) else ""
+        raise ValueError(
+            f"{agent} played {short(action)}; legal are {list(legal)}{hint}"
+        )
     return number
 
 

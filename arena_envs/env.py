@@ -275,6 +275,10 @@ class GameEnv(AECEnv[str, Any, Any]):
         self._end(self.terminations)
 
     def observe(self, agent: str) -> Any:
+        if agent not in self._seats:
+            raise ValueError(
+                f"want an agent among {', '.join(self.possible_agents)}, got {agent!r:.80}"
+            )
         seat, is_live = self._seats[agent], self._is_live(agent)
         return self._graph.observation(self._node, seat, self.observation, is_live)
 

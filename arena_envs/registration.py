@@ -157,18 +157,40 @@ def register(
     in_camel_case = "".join(word.capitalize() for word in base.split("_"))
     for name in (id, f"{in_camel_case}-{version}"):
         if hasattr(_pettingzoo, "register"):  # since 1.27
-            _pettingzoo.register(
-                "aec",
-                f"arena/{name}",
-                "arena_envs.registration:make",
-                kwargs={"id": id},
-            )
+            for kind, maker in (("aec", "make"), ("parallel", "make_parallel")):
+                _pettingzoo.register(
+                    kind,
+                    f"arena/{name}",
+                    f"arena_envs.registration:{maker}",
+                    kwargs={"id": id},
+                )
         if _gymnasium is not None:
             _gymnasium.register(
                 f"arena/{name}",
                 "arena_wrappers.play.seats:make_seat_env",
                 kwargs={"game": id},  # `make_vec` has an argument `id` of its own
             )
+
+
+def make_parallel(id: str, **options: Any) -> Any:
+    """PettingZoo's parallel environment of a game in which all agents choose at once.
+
+    Args:
+        id: as for `make`.
+        **options: those of `make`.
+
+    Raises:
+        ValueError: agents move one after the other, or as for `make`.
+    """
+    env = make(id, **options)
+    if not env.metadata.get("is_parallelizable"):
+        raise ValueError(
+            f"want a game in which all agents choose at once, got {id}, in which they move one "
+            f'after the other; write pettingzoo.make("aec", "arena/{id}")'
+        )
+    from pettingzoo.utils import aec_to_parallel
+
+    return aec_to_parallel(env)
 
 
 def register_plugins() -> None:
@@ -377,7 +399,15 @@ def _find(id: str) -> Entry:
             f"unknown game {id!r}; did you mean {newest!r}? Each version has its own rules or "
             "texts; the page of the game tells their history"
         )
-    raise ValueError(f"unknown game {id!r}; {did_you_mean(name, sorted(_entries))}")
+    if name.endswith(".py"):
+        module = name.removesuffix(".py").replace("/", ".").lstrip(".")
+        raise ValueError(
+            f"want the id of a game or module:Class, got the file {name!r}; write "
+            f"{module}:CLASS with the name of its class"
+        )
+    hint = did_you_mean(name, sorted(_entries))
+    own = "" if hint.endswith("?") else "; a class of your own is module:Class"
+    raise ValueError(f"unknown game {id!r}; {hint}{own}")
 
 
 def game_parameters(id: str) -> list[str] | None:

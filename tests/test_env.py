@@ -935,3 +935,16 @@ class TestRememberedStates:
             for style in "ab"
         ]
         assert texts == ["a", "b"]
+
+
+def test_an_agent_and_an_action_that_are_none_are_refused() -> None:
+    env = arena_envs.make("kuhn_poker")
+    env.reset(seed=0)
+    with pytest.raises(
+        ValueError, match="want an agent among player_0, player_1, got 0"
+    ):
+        env.observe(0)
+    with pytest.raises(
+        ValueError, match=r"legal are \[0, 1\]; PromptWrapper\(env\) takes"
+    ):
+        env.step("bet")

@@ -359,3 +359,13 @@ def test_importing_the_package_imports_no_game_and_no_training_library() -> None
         """
     )
     assert found == "[] []"
+
+
+def test_games_with_simultaneous_choices_have_parallel_environments() -> None:
+    env = pettingzoo.make("parallel", "arena/goofspiel-v0")
+    env.reset(seed=0)
+    assert len(env.agents) == 2
+    with pytest.raises(
+        ValueError, match=r'write pettingzoo.make\("aec", "arena/kuhn_po'
+    ):
+        pettingzoo.make("parallel", "arena/kuhn_poker-v0")

@@ -256,7 +256,7 @@ def test_replay_compares_errors_and_their_reasons():
         def act(self, requests):
             raise OSError("disk full")
 
-    (episode,) = play(kuhn, Broken(), [0])
+    (episode,) = play(kuhn, Broken(), [0], on_error="lose")
     assert replay(episode) == episode
     with pytest.raises(ReplayError, match="turn 0: detail was 'OSError: disk full'"):
         replay(turn(episode, 0, invalid="format"))

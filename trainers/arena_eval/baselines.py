@@ -5,7 +5,7 @@ from typing import Any
 
 from arena_envs.game import AnyGame, random_states
 from arena_envs.solvers import information_states
-from arena_wrappers import BotPolicy, Policy, TurnRequest, make_policy
+from arena_wrappers import BotPolicy, Policy, TurnRequest, as_policy
 from arena_wrappers.policies import Seen, without_noise
 from arena_wrappers.prompts import PromptOptions, legal_texts
 
@@ -82,7 +82,7 @@ def prepared(policy: Policy | str, game: AnyGame) -> Policy:
     Raises:
         ValueError: unknown string, or the bot refuses the game, such as one too large.
     """
-    made = make_policy(policy) if isinstance(policy, str) else policy
+    made = as_policy(policy)
     inner = without_noise(made)
     scorer: Any = getattr(inner, "options", {}).get("scorer")
     if callable(scorer) or isinstance(inner, BotPolicy):

@@ -30,7 +30,7 @@ from arena_wrappers import (
     NoReplyError,
     Policy,
     PromptWrapper,
-    make_policy,
+    as_policy,
     stream_plans,
 )
 
@@ -99,9 +99,7 @@ class ComparisonPlan:
         equal_tokens: bool = False,
         **options: Any,
     ) -> None:
-        first, second = (
-            make_policy(one) if isinstance(one, str) else one for one in (base, trained)
-        )
+        first, second = as_policy(base), as_policy(trained)
         self._pair = {"policy": first if base == trained else second, "base": first}
         self._trained_on, self._options = trained_on, options
         self._equal_tokens = equal_tokens

@@ -246,15 +246,17 @@ class EvaluationPlan:
     """An evaluation with checked arguments, ready to run.
 
     All policies play the same seeds, and so the same deals. An invalid reply forfeits the
-    episode, which counts. An episode is lost if a policy gives no reply (an exception, a
-    timeout, a server that fails): it is left out of every mean and counted (`ResultRow.num_lost`).
+    episode, which counts. An episode is lost if a policy gives no reply (a timeout, a server that
+    fails): it is left out of every mean and counted (`ResultRow.num_lost`). An exception in a
+    policy of this process is raised again.
     A policy reads prompts by the options that it carries (`Policy`), such as those of a saved
     model.
 
     Args:
         policy: the evaluated policy, or its string for `make_policy`.
         game: id of a registered game, the rules, or an environment (for `max_turns`).
-        opponents: one after the other, each in all other seats; `"self"` is self-play.
+        opponents: one string, or several policies one after the other, each in all other seats;
+            `"self"` is self-play.
         num_episodes: episodes per opponent and seat; self-play has as many in all.
         seats: the seats of the policy.
         seed: seeds are `seed .. seed + num_episodes - 1`.
@@ -272,7 +274,7 @@ class EvaluationPlan:
             line of JSON. The results are appended to a file beside it, see `results_file`.
             After a stop, or with lost episodes, the same evaluation goes on: it plays these
             and those that are missing. After it has ended, a new one begins.
-        on_error: `"raise"` raises where a reply is missing, as for `play`.
+        on_error: what happens without a reply, as for `play`.
         measures: strings of `arena_eval.measures`, for the policy in each seat.
 
     Attributes:
@@ -288,7 +290,7 @@ class EvaluationPlan:
         self,
         policy: Policy | str,
         game: AnyGame | GameEnv | str,
-        opponents: Sequence[Policy | str] = ("random",),
+        opponents: str | Sequence[Policy | str] = ("random",),
         num_episodes: int = 100,
         seats: Literal["all"] | Sequence[int] = "all",
         *,
@@ -300,7 +302,7 @@ class EvaluationPlan:
         num_samples: int = 1,
         timeout: float | None = None,
         out: str | Path | None = None,
-        on_error: Literal["lose", "raise"] = "lose",
+        on_error: Literal["lose", "raise"] | None = None,
         measures: Sequence[str] = (),
     ) -> None:
         import_stats()  # fails before hours of play
@@ -601,8 +603,9 @@ def _plurality(episodes: Sequence[Episode]) -> Episode:
 
 
 def _prepared_opponents(
-    given: Sequence[Policy | str], game: AnyGame
+    given: str | Sequence[Policy | str], game: AnyGame
 ) -> list[Policy | Literal["self"]]:
+    given = [given] if isinstance(given, str) else given
     if not given:
         raise ValueError("want at least one opponent, got none")
     used = given if game.num_players > 1 else given[:1]

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import groupby
 from typing import Any
 
@@ -171,19 +171,56 @@ SHARES = "win/draw\n/loss %"
 DROPPED = ("turns", "tokens", SHARES, "invalid")  # in this order
 
 
-def evaluation_tables(found: Evaluation, width: int | None) -> list[Table]:
+def evaluation_tables(
+    found: Evaluation, width: int | None, has_baselines: bool = True
+) -> list[Table]:
     """One table per opponent, with the columns that fit into `width` characters.
 
     Policy, seat, number of episodes, return, interval and score always stay. None as width
-    gives one table with all columns.
+    gives one table with all columns. Without `has_baselines`, lines below the table have the
+    baselines' returns in place of their rows.
     """
+    lines = [] if has_baselines else baseline_lines(found.rows)
+    if not has_baselines:
+        others = tuple(row for row in found.rows if row.role not in BASELINES)
+        found = replace(found, rows=others)
     if width is None:
-        return [as_table(found)]
+        table = as_table(found)
+        table.caption = "\n".join(filter(None, [*lines, caption(found)])) or None
+        return [table]
     opponents = dict.fromkeys(row.opponent for row in found.rows)
     tables = [_table(found, opponent, width) for opponent in opponents]
-    remarks = [caption(found), *_invalid(found.rows)]
+    remarks = [*lines, caption(found), *_invalid(found.rows)]
     tables[-1].caption = "\n".join(filter(None, remarks)) or None
     return tables
+
+
+BASELINES = ("uniform", "solver", "constant")  # roles of rows
+
+
+def baseline_lines(rows: Sequence[ResultRow]) -> list[str]:
+    """Two lines per opponent: the returns of uniform play and the solver, and of a constant."""
+    lines = []
+    for opponent in dict.fromkeys(row.opponent for row in rows):
+        last = {
+            row.role: row for row in rows if row.opponent == opponent
+        }  # of all seats
+        told = []
+        if row := last.get("uniform"):
+            told.append(f"uniform play {_mean(row)}")
+        if row := last.get("solver"):
+            told.append(f"{reference_kind(row.policy)}: {row.policy} {_mean(row)}")
+        if told:
+            lines.append(f"{'; '.join(told)}{against(opponent)}")
+        if row := last.get("constant"):
+            lines.append(
+                f"best constant: {row.policy} {_mean(row)}; --baselines prints all"
+            )
+    return lines
+
+
+def _mean(row: ResultRow) -> str:
+    return f"{row.mean_return:z.3f} ({interval_text(row.low, row.high)})"
 
 
 def _table(found: Evaluation, opponent: str, width: int) -> Table:

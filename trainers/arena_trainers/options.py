@@ -198,6 +198,32 @@ def check_declared(values: Any, cls: Any = None) -> None:
         declared.check(getattr(values, name))
 
 
+# options by names that other programs have for them; the first one that there is counts
+_MEANT = {
+    "algo": ("credit",),
+    "algorithm": ("credit",),
+    "batch_size": ("episodes_per_step",),
+    "bs": ("batch_size", "episodes_per_step"),
+    "clip_range": ("epsilon",),
+    "device": ("use_cpu",),
+    "env": ("games",),
+    "environment": ("games",),
+    "epochs": ("num_train_epochs", "max_steps"),
+    "estimator": ("credit",),
+    "eval_every": ("evaluate_every",),
+    "group_size": ("num_generations",),
+    "kl_coef": ("beta",),
+    "lora": ("lora_r",),
+    "lr": ("learning_rate",),
+    "max_new_tokens": ("max_completion_length",),
+    "max_tokens": ("max_completion_length",),
+    "num_steps": ("max_steps",),
+    "opponent": ("opponents",),
+    "rank": ("lora_r",),
+    "wandb": ("report_to",),
+}
+
+
 def unknown_option(
     name: str,
     known: typing.Iterable[str],
@@ -205,7 +231,9 @@ def unknown_option(
     page: str = "arena train --help-all",
 ) -> ValueError:
     """The error for an unknown option."""
-    near = difflib.get_close_matches(name, list(known), n=1)
+    names = [*known]
+    near = difflib.get_close_matches(name, names, n=1)
+    near = [one for one in _MEANT.get(name, ()) if one in names][:1] or near
     hint = f"did you mean {near[0]!r}?" if near else f"{page} lists all"
     if name == "recipe":
         hint = "name the recipe without it, as in: arena train kuhn-tiny"

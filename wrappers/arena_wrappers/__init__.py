@@ -11,6 +11,7 @@ from arena_wrappers.policies import ArrayPolicy as ArrayPolicy
 from arena_wrappers.policies import Ask as Ask
 from arena_wrappers.policies import AsyncPolicy as AsyncPolicy
 from arena_wrappers.policies import BotPolicy as BotPolicy
+from arena_wrappers.policies import FunctionPolicy as FunctionPolicy
 from arena_wrappers.policies import HumanPolicy as HumanPolicy
 from arena_wrappers.policies import Policy as Policy
 from arena_wrappers.policies import RandomPolicy as RandomPolicy
@@ -19,6 +20,7 @@ from arena_wrappers.policies import ScoringBotPolicy as ScoringBotPolicy
 from arena_wrappers.policies import ScoringPolicy as ScoringPolicy
 from arena_wrappers.policies import ScriptedPolicy as ScriptedPolicy
 from arena_wrappers.policies import TurnRequest as TurnRequest
+from arena_wrappers.policies import as_policy as as_policy
 from arena_wrappers.policies import make_policy as make_policy
 from arena_wrappers.policies import turn_seed as turn_seed
 from arena_wrappers.prompts import FORMATS as FORMATS

@@ -333,6 +333,17 @@ _CALL_FIELDS = _fields_of(Generation)
 _READER = "; arena_eval.rollouts.read_rollouts reads episodes with credit"
 
 
+def _of_another_file(kind: type, values: Mapping[str, Any]) -> str:
+    """What to read in place of a file whose lines are no episodes; "" for a damaged episode."""
+    if kind is not Episode or {"game", "turns"} & values.keys():
+        return ""
+    what = "the metrics of a run" if "step" in values else "another kind of record"
+    return (
+        f"; the file holds {what}, and no episodes: give a file of episodes, such as "
+        "RUN/episodes.jsonl; arena report RUN shows metrics"
+    )
+
+
 def _checked(
     where: str, values: Any, kind: type, checks: dict[str, Check]
 ) -> dict[str, Any]:
@@ -340,7 +351,7 @@ def _checked(
         raise ValueError(f"{where}: want an object, got {values!r:.60}")
     for name, value in values.items():
         if name not in checks:
-            advice = _READER if name == "credit" else ""
+            advice = _READER if name == "credit" else _of_another_file(kind, values)
             raise ValueError(f"{where} has an unknown field {name!r:.60}{advice}")
         if not checks[name](value):
             raise ValueError(f"{where}: {name} cannot be {value!r:.60}")

@@ -90,13 +90,44 @@ def test_eval_prints_a_table(arena_here: Any) -> None:
     assert lines[1].split("\t")[:5] == ["policy", "against", "role", "seat", "episodes"]
     words = [line.split() for line in lines]
     assert ["first", "random", "policy", "0", "5"] in [line[:5] for line in words]
-    assert ["minimax", "random", "solver", "all", "10"] in [line[:5] for line in words]
+    policies = [line[0] for line in words[2:5]]
+    assert policies == ["first"] * 3  # two seats, and all
+    assert words[5][:2] == ["#", "uniform"]
+    assert "solver: minimax 1.000" in done.stdout
+    assert "best constant: constant:" in done.stdout
     assert "Known value: a draw" in done.stdout
     assert max(map(len, lines)) <= 120
 
 
+def test_eval_prints_rows_of_baselines_if_asked(arena_here: Any) -> None:
+    done = arena_here("eval", "first", "tic_tac_toe", "-n", "5", "--baselines")
+    words = [line.split() for line in done.stdout.splitlines()]
+    assert ["minimax", "random", "solver", "all", "10"] in [line[:5] for line in words]
+    assert "uniform play" not in done.stdout
+
+
+def test_the_help_of_eval_begins_with_what_most_need(arena_here: Any) -> None:
+    text = arena_here("eval", "--help").stdout
+    options = re.findall(
+        r"(?m)^  (?:-\w, )?(--[a-z-]+)", text[text.index("Options:") :]
+    )
+    first = ["--against", "--episodes", "--out", "--games", "--param", "--baselines"]
+    assert options[:10] == [*first, "--seed", "--timeout", "--measure", "--json"]
+
+
 def test_names_of_usual_length_stand_in_one_line(arena_here: Any) -> None:
-    done = arena_here("eval", "constant:0", "goofspiel", "-a", "ismcts:10", "-n", "3")
+    done = arena_here(
+        *(
+            "eval",
+            "constant:0",
+            "goofspiel",
+            "-a",
+            "ismcts:10",
+            "-n",
+            "3",
+            "--baselines",
+        )
+    )
     rows = [line.split() for line in done.stdout.splitlines()]
     assert ["constant:0", "ismcts:10", "policy", "all"] in [row[:4] for row in rows]
     assert "ismcts:100 is a search, not a solver" in done.stdout
@@ -111,7 +142,14 @@ def test_names_of_usual_length_stand_in_one_line(arena_here: Any) -> None:
         (["rndom", "kuhn_poker"], "no policy 'rndom'; did you mean 'random'"),
         (["random", "kuhn"], "unknown game 'kuhn'"),
         (["kuhn_poker", "cfr"], "want a policy and then a game, got the game"),
-        (["random"], "want a GAME, or several with --games"),
+        (
+            ["random"],
+            "want a policy and then a GAME, got 'random' alone; write: arena eval ra",
+        ),
+        (
+            ["nim"],
+            "want a policy and then a GAME, got 'nim' alone; write: arena eval random",
+        ),
         (["random", "nim", "--csv", "--json"], "want one form of output, got --json"),
         (
             ["random", "-g", "nim", "-g", "kuhn_poker", "-p", "num_players=3"],

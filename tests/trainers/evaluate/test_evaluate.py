@@ -371,6 +371,8 @@ def test_an_opponent_that_never_replies_leaves_nothing_to_measure():
     with pytest.raises(
         NoReplyError, match=r"all 4 episodes .* RuntimeError: out of mem"
     ):
+        evaluate(bettor(), KUHN, [Crashing()], 4, baselines=False, on_error="lose")
+    with pytest.raises(RuntimeError, match="out of mem"):
         evaluate(bettor(), KUHN, [Crashing()], 4, baselines=False)
 
 

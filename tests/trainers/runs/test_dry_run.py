@@ -239,7 +239,7 @@ def test_a_game_that_is_listed_again_shows_who_plays():
 
 def test_a_run_on_several_games_of_the_suite_shows_the_table_to_fill():
     text = plan_of("marshal-paper")
-    command = "arena eval lm:models/Qwen3-4B --suite mars, then lm:RUN/model"
+    command = "arena compare lm:models/Qwen3-4B lm:RUN/model --suite mars"
     assert command in " ".join(text)
     rows = [line.split() for line in text if line.endswith("-        -")]
     assert ["kuhn_poker", "cfr", "trained", "2,000", "-", "-"] in rows

@@ -163,7 +163,7 @@ class Crashing(RandomPolicy):
     name = "crashing"
 
     def act(self, requests):
-        raise RuntimeError("no memory")
+        return [Reply("", error="no memory")] * len(requests)
 
 
 class Unreachable(RandomPolicy):

@@ -70,7 +70,10 @@ FIXED = {"params": {"num_numbers": 30}}
         ({**GUESS, "knobs": "num_numbers"}, "as true or a list of .*, got 'num_numb"),
         ({**GUESS, "knobs": []}, "want knobs of guess_number as true or a list"),
         ({**GUESS, **FIXED, "knobs": True}, "want num_numbers of .*, got it in both"),
-        ({**GUESS, "knob": True}, "want a game as id or dict of .*'knobs'"),
+        ({**GUESS, "knob": True}, "has no key 'knob', .* did you mean 'knobs'"),
+        ({"game": "guess_number"}, "write id: guess_number"),
+        ({"guess_number": {"limit": 9}}, r"write \{id: guess_number, params:"),
+        ({"params": {}}, "add id: kuhn_poker"),
         (
             {"id": REFUSING, "knobs": True},
             r"refuses the values {'num_players': 9} of its knobs \(want an integer num_pl",

@@ -117,7 +117,7 @@ def test_a_reply_is_parsed_once(monkeypatch):
 
 def test_a_changed_word_is_found_by_replay():
     script = ScriptedPolicy(["<answer>Half is fair.\noffer 50</answer>"])
-    (episode,) = play(bargaining(), [script, RandomPolicy()], [0])
+    (episode,) = play(bargaining(), [script, RandomPolicy()], [0], on_error="lose")
     first, *others = episode.turns
     for changed, message in [
         (replace(first, reply=first.reply.upper()), "turn 0: action was"),

@@ -131,7 +131,7 @@ FAULTS = {
     too_few: "gave 0 replies to 1 requests",
     too_many: "gave 2 replies to 1 requests",
     no_list: "TypeError",
-    no_replies: "want a Reply",
+    no_replies: "want a Reply; write Reply(request.wrap(request.legal[0]))",
     no_text: "want a Reply",
     bad_numbers: "want finite numbers, one logprob per token",
     bad_entropies: "one entropy per token",
@@ -207,6 +207,7 @@ def test_a_fault_loses_its_own_episode_and_nothing_else(fault, batch_size):
         range(8),
         batch_size=batch_size,
         timeout=0.1 if fault is stall else None,
+        on_error="lose",
     )
     for number, (episode, want) in enumerate(zip(faulty, sound, strict=True)):
         if number not in (3, 5):
@@ -228,7 +229,7 @@ def test_errors_are_not_asked_again_nor_played_at_random():
         env = partial(
             PromptWrapper, arena_envs.make("kuhn_poker"), on_invalid=on_invalid
         )
-        (episode,) = play(env, Faulty(crash, bad=[0]), [0])
+        (episode,) = play(env, Faulty(crash, bad=[0]), [0], on_error="lose")
         assert episode.lost
         assert len(episode.turns) == 1
 
@@ -258,6 +259,45 @@ def test_a_reply_without_text_forfeits_under_its_name(kind):
     assert replay(episode) == episode
 
 
+@pytest.mark.parametrize("fault", [crash, too_few, no_list, no_replies, bad_numbers])
+def test_an_exception_of_a_policy_in_process_is_raised_by_default(fault):
+    with pytest.raises((KeyError, ValueError, TypeError)) as caught:
+        play(kuhn, Faulty(fault), range(8))
+    assert "the policy 'random' in this process" in caught.value.__notes__[0]
+    assert "on_error='lose'" in caught.value.__notes__[0]
+    if fault is crash:
+        assert caught.traceback[-1].name == "crash"
+
+
+def test_a_function_of_the_request_is_a_policy():
+    def last_action(request):
+        return request.wrap(request.legal[-1])
+
+    def reply(request):
+        return Reply(request.legal[-1])
+
+    episodes = play(kuhn, [last_action, reply], range(8))
+    assert {turn.policy for e in episodes for turn in e.turns} == {
+        "last_action",
+        "reply",
+    }
+    assert {turn.action for e in episodes for turn in e.turns} == {1}
+    with pytest.raises(
+        TypeError, match=r"'<lambda>' returned 1; want a text or a Reply"
+    ):
+        play(kuhn, lambda request: 1, [0])
+
+
+def test_a_policy_without_a_name_has_that_of_its_class():
+    class Careful:
+        def act(self, requests):
+            return [Reply(request.wrap("pass")) for request in requests]
+
+    assert play(kuhn, Careful(), [0])[0].turns[0].policy == "Careful"
+    with pytest.raises(TypeError, match=r"got the class Careful; .* Careful\(\.\.\.\)"):
+        play(kuhn, Careful, [0])
+
+
 @pytest.mark.parametrize("fault", [crash, time_out, too_few, no_replies, bad_numbers])
 def test_on_error_raise_passes_the_exception_on(fault):
     with pytest.raises((KeyError, TimeoutError, ValueError, TypeError)):
@@ -268,7 +308,7 @@ def test_on_error_raise_passes_the_exception_on(fault):
 def test_an_unknown_on_error_is_refused(start):
     plans = [EpisodePlan(kuhn, [RandomPolicy()] * 2, 0)]
     given = (kuhn, "random", [0]) if start is play else (plans,)
-    with pytest.raises(ValueError, match="'lose' or 'raise', got 'ignore'"):
+    with pytest.raises(ValueError, match="'lose' or 'raise', or None, got 'ignore'"):
         list(start(*given, on_error="ignore"))
 
 
@@ -276,7 +316,7 @@ def test_a_long_error_is_cut():
     def shout(policy, requests):
         raise RuntimeError("!" * 10**6)
 
-    (episode,) = play(kuhn, Faulty(shout, bad=[0]), [0])
+    (episode,) = play(kuhn, Faulty(shout, bad=[0]), [0], on_error="lose")
     assert len(episode.turns[0].detail) == 500
 
 
@@ -491,5 +531,5 @@ def test_what_is_no_game_or_no_policy_is_refused():
         play(arena_envs.make("kuhn_poker"), "random", [0])
     with pytest.raises(TypeError, match=r"want seeds .*, got 5; write range\(5\)"):
         play("kuhn_poker", "random", 5)
-    with pytest.raises(TypeError, match=r"want a policy or a string .*, got int"):
+    with pytest.raises(TypeError, match=r"want a policy, got int; give a string"):
         play("kuhn_poker", [RandomPolicy(), 5], [0])

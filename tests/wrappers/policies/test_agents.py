@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena_envs import make, make_game
+from arena_envs.solvers import TooLarge
 from arena_wrappers import (
     Episode,
     PromptOptions,
@@ -72,7 +73,7 @@ def says(*replies: str) -> ScriptedPolicy:
 
 
 def first_turn(policy: AgentPolicy, game: str = "kuhn_poker", seed: int = 3) -> Episode:
-    (episode,) = play(game, [policy, "random"], [seed])
+    (episode,) = play(game, [policy, "random"], [seed], on_error="lose")
     return episode
 
 
@@ -188,6 +189,12 @@ def test_a_failing_agent_loses_its_episode_by_name(agent, message):
     assert message in (episode.lost or "")
 
 
+def test_an_exception_of_an_agent_is_raised_by_default():
+    with pytest.raises(LookupError, match="no plan") as caught:
+        play("kuhn_poker", AgentPolicy(raising, RandomPolicy()), [0])
+    assert caught.traceback[-1].name == "raising"
+
+
 def test_one_failing_turn_loses_no_other_episode():
     def unlucky(seen: Seen) -> Asks:
         if "hold J" in seen.messages[-1]["content"]:
@@ -195,7 +202,8 @@ def test_one_failing_turn_loses_no_other_episode():
         said = yield Ask("me", seen.messages)
         return Reply(said.text)
 
-    episodes = play("kuhn_poker", AgentPolicy(unlucky, RandomPolicy()), range(20))
+    policy = AgentPolicy(unlucky, RandomPolicy())
+    episodes = play("kuhn_poker", policy, range(20), on_error="lose")
     lost = [episode.lost is not None for episode in episodes]
     held = ["hold J" in e.turns[-1].messages[-1]["content"] for e in episodes]
     assert lost == held
@@ -328,8 +336,8 @@ def test_hidden_cards_change_no_reply_unless_the_scorer_is_to_see_them():
 def test_solver_values_of_large_games_are_refused(monkeypatch):
     monkeypatch.setitem(SolverValues.__call__.__globals__, "MAX_SOLVED", 50)
     policy = make_policy("agent:candidates(random, num=4, scorer=solver)")
-    (episode,) = play("leduc_poker", policy, [3])
-    assert "raised TooLarge: LeducPoker" in (episode.lost or "")
+    with pytest.raises(TooLarge, match="LeducPoker"):
+        play("leduc_poker", policy, [3])
 
 
 def test_a_judge_picks_a_proposal_and_is_recorded():

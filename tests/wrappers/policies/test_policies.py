@@ -18,6 +18,7 @@ from arena_wrappers import (
     make_policy,
     messages,
     parse_reply,
+    play,
     turn_seed,
 )
 from arena_wrappers.prompts import legal_texts
@@ -104,9 +105,19 @@ def test_policies_have_names():
         make_policy("radom")
 
 
-def test_a_policy_of_a_module_needs_a_name_and_replies():
-    with pytest.raises(ValueError, match="lacks name and act"):
+def test_a_policy_of_a_module_needs_replies():
+    with pytest.raises(ValueError, match="lacks a method act, got Event"):
         make_policy("threading:Event")
+
+
+def test_a_function_of_a_module_is_a_policy(tmp_path, monkeypatch):
+    code = "def choose(request):\n    return request.wrap(request.legal[0])\n"
+    (tmp_path / "moves_of_mine.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    policy = make_policy("moves_of_mine:choose")
+    (episode,) = play("kuhn_poker", [policy, "random"], [0])
+    first = episode.turns[0]
+    assert (first.policy, first.action) == ("moves_of_mine:choose", 0)
 
 
 def test_a_request_wraps_an_answer_in_its_format():

@@ -31,7 +31,7 @@ from arena_wrappers import (
     NoReplyError,
     Policy,
     PromptWrapper,
-    make_policy,
+    as_policy,
     stream_plans,
 )
 from arena_wrappers.locks import lock_of
@@ -768,7 +768,7 @@ class TournamentPlan:
         for module in ("scipy.optimize", "openskill.models"):
             import_extra(module, "eval")  # fails before hours of play
         self._seeds = seeds_of(seed, num_episodes)
-        made = [make_policy(p) if isinstance(p, str) else p for p in policies]
+        made = [*map(as_policy, policies)]
         self.policies = {policy.name: policy for policy in made}
         _want_different("policies", [policy.name for policy in made], at_least=2)
         self._self_pairs, self._timeout = self_pairs, checked_timeout(timeout)

@@ -4,8 +4,8 @@ import json
 import re
 import secrets
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from rich.table import Table
 from arena_envs import GameEnv, game_infos, make
 from arena_envs.doors import split
 from arena_envs.game import AnyGame
+from arena_envs.registration import games as known_games
 from arena_envs.trust import named_only
 from arena_studio.report.episodes import count_lines
 from arena_trainers.cli.episodes import report as write_page
@@ -43,6 +44,7 @@ from arena_wrappers import (
     Policy,
     PromptOptions,
     PromptWrapper,
+    as_policy,
     make_policy,
     play_plans,
 )
@@ -63,28 +65,26 @@ def evaluate(
     game: str | None = None,
     against: list[str] | None = None,
     num_episodes: int = 100,
-    seed: int = 0,
-    *,
-    how: PolicyOptions,
-    baselines: bool = True,
-    measure: list[str] | None = None,
-    timeout: float | None = None,
-    params: list[str] | None = None,
-    max_turns: int | None = None,
     out: Path | None = None,
     games: list[str] | None = None,
+    params: list[str] | None = None,
+    baselines: bool | None = None,
+    seed: int = 0,
+    timeout: float | None = None,
+    measure: list[str] | None = None,
     as_json: bool = False,
+    *,
+    how: PolicyOptions,
+    max_turns: int | None = None,
     as_csv: bool = False,
     as_latex: bool = False,
 ) -> None:
     """Measure a policy against opponents."""
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
-        named = [*([game] if game else []), *(games or [])]
-        if not named:
-            raise ValueError("want a GAME, or several with --games")
+        named = _named_games(policy, game, games)
         options: dict[str, Any] = {"seed": seed, "prompt": how.wrapper, "out": out}
-        options |= {"baselines": baselines, "timeout": timeout}
+        options |= {"baselines": baselines is not False, "timeout": timeout}
         options |= {"num_episodes": num_episodes, "measures": measure or ()}
         specs = [policy, *(against or [])]
         envs = _envs(policy, named, params, max_turns)
@@ -93,16 +93,31 @@ def evaluate(
         found = _run(plans, bar, out)
         convs = [measure() for measure in measures]
     show_warnings([text for one in found for text in one.warnings])
-    _show(found, convs, form)
+    _show(found, convs, form, has_baselines=bool(baselines))
     _end([text for plan in plans for text in plan.unanswered()], out)
+
+
+def _named_games(
+    policy: str, game: str | None, games: Sequence[str] | None
+) -> list[str]:
+    """GAME and those of --games; raises ValueError if there is none."""
+    named = [*([game] if game else []), *(games or [])]
+    if not named:
+        is_game = known_games.knows(policy)
+        first = f"random {policy}" if is_game else f"{policy} kuhn_poker"
+        raise ValueError(
+            f"want a policy and then a GAME, got {policy!r} alone; write: arena eval {first}"
+        )
+    return named
 
 
 def _show(
     found: "Sequence[Evaluation]",
     convs: Sequence[Mapping[str, float]],
     form: str,
+    has_baselines: bool,
 ) -> None:
-    """Prints all evaluations in a form of `one_form`."""
+    """Prints all evaluations in a form of `one_form`; tables have rows of baselines if asked."""
     from arena_eval.tables import (
         evaluation_tables,
         nash_conv_table,
@@ -114,7 +129,7 @@ def _show(
             table
             for one, conv in pairs
             for table in (
-                *evaluation_tables(one, width),
+                *evaluation_tables(one, width, has_baselines),
                 *([nash_conv_table(one.game, conv)] if conv else ()),
             )
         ]
@@ -237,6 +252,9 @@ def _end(lost: Sequence[str], out: Path | None) -> None:
         raise typer.Exit(1)
 
 
+SUITE = "transfer"  # of `arena compare` without --suite and --games
+
+
 @as_command
 def compare(
     base: str,
@@ -263,37 +281,56 @@ def compare(
 
     with usage_errors():
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
-        if report and out is None:
-            raise ValueError("want --out FILE with --report, got none; add it")
+        _check_report(report, out)
         opponents, prompt = _compared_games(suite, games, against, allow_code)
         known, told = training_games(trained, trained_on, allow_code=allow_code)
         options: dict[str, Any] = {"prompt": how.wrapper, "defaults": prompt}
         options |= {"seed": seed, "num_episodes": num_episodes, "out": out}
         options |= {"timeout": timeout, "trained_on": known}
         options["equal_tokens"] = equal_tokens
-        plan = ComparisonPlan(*_two(how, base, trained), opponents, **options)
+        pair = _two(how, base, trained)
+        with _games_of_suite(is_default=not (games or suite)):
+            plan = ComparisonPlan(*pair, opponents, **options)
     with running(_kept(out), policies=[base, trained]) as bar:
         records = [{**row, "trained_on": told} for row in plan.run(bar)]
     show_warnings([*plan.warnings])
     show(form, records, records, lambda _: [comparison_table(records)])
-    if report and out is not None:
-        _write_report(out, report)
+    _write_report(report, out)
     _end(plan.unanswered, out)
 
 
-def _write_report(episodes: Path, page: Path) -> None:
-    with redirect_stdout(sys.stderr):
-        write_page(paths=[episodes], out=page)
+def _check_report(report: Path | None, out: Path | None) -> None:
+    if report and out is None:
+        raise ValueError("want --out FILE with --report, got none; add it")
 
 
-def _two(
-    how: PolicyOptions, base: str, trained: str
-) -> "tuple[Policy | str, Policy | str]":
+def _write_report(report: Path | None, out: Path | None) -> None:
+    if report and out is not None:
+        with redirect_stdout(sys.stderr):
+            write_page(paths=[out], out=report)
+
+
+@contextmanager
+def _games_of_suite(*, is_default: bool) -> Iterator[None]:
+    """Says in an error that the games are those of a suite, if nobody named them."""
+    try:
+        yield
+    except ValueError as error:
+        if not is_default:
+            raise
+        raise ValueError(
+            f"no --games are given, so that all games of the suite {SUITE} are played, and one "
+            f"cannot be: {error}; name games: --games kuhn_poker"
+        ) from error
+
+
+def _two(how: PolicyOptions, base: str, trained: str) -> "tuple[Policy, Policy]":
     """Both policies; the same one twice if the strings are equal."""
     found = how.policies([base] if base == trained else [base, trained])
     if len(found) != len({base, trained}):
         raise ValueError(f"want two policies, got {len(found)}: name past:RUN@STEP")
-    return found[0], found[-1]
+    policies = [*map(as_policy, found)]
+    return policies[0], policies[-1]
 
 
 def _compared_games(
@@ -309,7 +346,7 @@ def _compared_games(
         raise ValueError("want --suite or --games, got both; leave one out")
     if games:
         return dict.fromkeys(games, against or ()), {}
-    given = load_suite(suite or "transfer", allow_code=allow_code).given
+    given = load_suite(suite or SUITE, allow_code=allow_code).given
     opponents = {one["game"]: against or one["opponents"] for one in given["games"]}
     return opponents, given["prompts"]["plain"]
 
@@ -486,7 +523,7 @@ def tournament(
         out = wanted_folder(out)
         form = one_form(json=as_json, csv=as_csv, latex=as_latex)
         plan = TournamentPlan(
-            how.policies(policies),
+            how.policies(_in_order(policies, games)),
             read_envs(games, params),
             num_episodes,
             seed=seed,
@@ -503,6 +540,16 @@ def tournament(
     show_warnings(found.warnings)
     tables = partial(round_robin.tournament_tables, found)
     show(form, found.to_dict(), round_robin.records_of(found), tables)
+
+
+def _in_order(policies: list[str], games: Sequence[str]) -> list[str]:
+    """The policies; raises ValueError if games stand where policies should, and the other way round."""
+    if all(map(known_games.knows, policies)) and not any(map(known_games.knows, games)):
+        raise ValueError(
+            f"want policies first and games after --games, got the games {', '.join(policies)} "
+            f"first; write: arena tournament {' '.join(games)} --games {','.join(policies)}"
+        )
+    return policies
 
 
 def _text(found: "Tournament") -> str:

@@ -157,6 +157,17 @@ def new_game(
     typer.echo(f"play it with: arena play {name}:{_class_name(name)}")
 
 
+def _check_name(name: str) -> None:
+    is_snake = re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name)
+    if not is_snake or keyword.iskeyword(name):
+        raise ValueError(f"want a name in snake_case, such as my_game, got {name!r}")
+    if registration.games.knows(name):
+        raise ValueError(
+            f"want a name for a new game, got {name!r}, which is a built-in game; give another "
+            f"name, such as my_{name}"
+        )
+
+
 def write_skeleton(
     name: str,
     directory: Path,
@@ -173,10 +184,7 @@ def write_skeleton(
         ValueError: the name is not in snake_case, or a file, a module of Python or a class
             in the skeleton has it; nothing is written.
     """
-    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(
-        name
-    ):
-        raise ValueError(f"want a name in snake_case, such as my_game, got {name!r}")
+    _check_name(name)
     stem = "cards" if hidden or talk or players > 2 else "game"
     files = {f"{name}.py": f"{stem}.txt", f"test_{name}.py": f"test_{stem}.txt"}
     words = re.findall(r"\w+", (SKELETONS / f"{stem}.txt").read_text())

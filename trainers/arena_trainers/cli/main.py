@@ -21,6 +21,7 @@ from urllib.parse import quote
 import typer
 from rich import box
 from rich.table import Table
+from typer.core import TyperGroup
 
 from arena_envs import extras
 from arena_envs.doors import missing_extra, split
@@ -61,8 +62,51 @@ if TYPE_CHECKING:
     from arena_trainers.runs.run import Run, Stopper
 
 
+ParseError: Any = typer.BadParameter.__bases__[0]  # `UsageError` of the click in typer
+
+_OPPONENTS = "; opponents follow --against, as in --against cfr"
+_ADVICE = {  # by command, and by the start of what the parser says
+    ("eval", "Got unexpected extra"): _OPPONENTS,
+    ("play", "Got unexpected extra"): _OPPONENTS,
+    ("games", "Got unexpected extra"): "; one game is shown by: arena show {word}",
+    ("tournament", "Missing option"): "; for example --games kuhn_poker,tic_tac_toe",
+    ("arena", "No such command"): " arena --help lists the commands.",
+}
+_OPTIONS = {  # of other programs, and ours
+    **dict.fromkeys(("--opponent", "--opponents", "--vs"), "--against"),
+    **dict.fromkeys(("--game", "--env"), "--games"),
+    **dict.fromkeys(("--num-episodes", "--num-games"), "--episodes"),
+    **dict.fromkeys(("--output", "--output-dir"), "--out"),
+}
+
+
+class Commands(TyperGroup):
+    """The commands; the parser's errors end with what to do, where that is known."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ParseError as error:
+            name = error.ctx.info_name if error.ctx is not None else ""
+            option = _OPTIONS.get(getattr(error, "option_name", ""), "")
+            known = (
+                [one for p in error.ctx.command.params for one in p.opts]
+                if name
+                else []
+            )
+            if option in known:
+                error.message += f"; did you mean {option}?"
+                error.possibilities = None
+            for (command, start), text in _ADVICE.items():
+                if name == command and error.format_message().startswith(start):
+                    word = error.format_message().rpartition("(")[2].rstrip(")")
+                    error.message = error.format_message() + text.format(word=word)
+            raise
+
+
 app = typer.Typer(
     name="arena",
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -447,10 +491,16 @@ app.add_typer(evaluate.board_app)
 def main() -> None:
     """Runs the command; a usage error prints one sentence and exits with status 2."""
     before = warnings.formatwarning
-    # without the place in the code, which says nothing to users of commands
-    warnings.formatwarning = lambda message, *_, **__: (
-        wrapped(f"warning: {message}", sys.stderr) + "\n"
-    )
+    printed: set[str] = set()
+
+    def one_line(message: Warning | str, *_: Any, **__: Any) -> str:
+        """The warning without its place in the code; "" if it was printed before."""
+        text = wrapped(f"warning: {message}", sys.stderr) + "\n"
+        is_new = text not in printed
+        printed.add(text)
+        return text if is_new else ""
+
+    warnings.formatwarning = one_line
     try:
         with guarded_streams():
             _run_command()

@@ -25,12 +25,13 @@ from rich.text import Text
 import arena_envs
 from arena_envs import GameEnv
 from arena_envs.checks import check_known
-from arena_envs.doors import split
+from arena_envs.doors import expression, split
 from arena_trainers.finite import Diverged
+from arena_trainers.lm.models import adapter_base, find_model
 from arena_trainers.matchmaking import is_past
 from arena_trainers.terminal import Console
 from arena_wrappers import NoReplyError, Policy, make_policy
-from arena_wrappers.policies import names_person, wrapped
+from arena_wrappers.policies import check_names_game, names_person, wrapped
 from arena_wrappers.prompts import PROMPT_OPTIONS
 
 # arguments and options: of several commands, or by module and function
@@ -266,6 +267,7 @@ def read_env(game: str, params: list[str] | None, max_turns: int | None) -> Game
     Raises:
         ValueError: there is no such game, or it does not take a parameter.
     """
+    check_names_game(game)
     limit = {} if max_turns is None else {"max_turns": max_turns}
     return arena_envs.make(game, **{**read_params(params), **limit})
 
@@ -386,6 +388,8 @@ class PolicyOptions:
         Raises:
             ValueError: none of the policies is a language model, or a folder has no model.
         """
+        for spec in specs:
+            check_models(spec)  # before torch is imported, which takes seconds
         given: list[Policy | str] = []
         for spec in specs:
             if is_past(spec):
@@ -445,6 +449,18 @@ class PolicyOptions:
         return {name: value for name, value in values.items() if value is not None}
 
 
+def check_models(spec: str) -> None:
+    """Raises ValueError if a model that a policy string names, at any depth, does not exist."""
+    if not re.search(r"\blm:", spec):
+        return
+    one = expression(spec)
+    if one.name == "lm" and one.argument:
+        find_model(adapter_base(one.argument) or one.argument)
+    for inner in (*one.inner, *one.options.values()):
+        if isinstance(inner, str):
+            check_models(inner)
+
+
 def group(name: str, text: str, **options: Any) -> typer.Typer:
     """A group of commands."""
     return typer.Typer(name=name, no_args_is_help=True, help=text, **options)
@@ -495,6 +511,6 @@ def _typer(told: Mapping[str, Any], names: Mapping[str, Any]) -> Any:
 
 
 def show_warnings(texts: Sequence[str]) -> None:
-    """Prints one line per warning to stderr."""
-    for text in texts:
+    """Prints one line per warning to stderr, and equal ones once."""
+    for text in dict.fromkeys(texts):
         typer.echo(wrapped(f"warning: {text}", sys.stderr), err=True)

@@ -161,6 +161,8 @@ def _request(arguments: Sequence[str]) -> Request:
     else:
         own = load_recipe(recipe)
         settings = overridden(own, given)
+    if "per_device_train_batch_size" in given and "episodes_per_step" not in given:
+        settings.pop("episodes_per_step", None)  # the recipe's, which would replace it
     notes = _follow(settings, given, own)
     if not is_offline(settings) and not is_loop(settings):
         settings, yielded = without_what_yields(settings, given)

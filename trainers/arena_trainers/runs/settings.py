@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import yaml
 
 from arena_envs.checks import did_you_mean
+from arena_envs.registration import games
 from arena_trainers.data import selectors
 from arena_trainers.options import (
     Option,
@@ -161,9 +162,13 @@ def load_recipe(path: str) -> dict[str, Any]:
     elif Path(path).is_file():
         source = Path(path).read_bytes()
     else:
+        hint = did_you_mean(path, recipes())
+        if games.knows(path):
+            hint = f"a game is an option: arena train --games {path}"
+        elif Path(path).is_dir():
+            hint = f"a model is an option: arena train --model {path}"
         raise ValueError(
-            f"want a recipe file, found none at {path!r}; give a file or a recipe; "
-            f"{did_you_mean(path, recipes())}"
+            f"want a recipe file, found none at {path!r}; give a file or a recipe; {hint}"
         )
     try:
         settings = _yaml(source.decode(), f"recipe {path!r}")
@@ -224,6 +229,8 @@ def _no_option(argument: str) -> str:
         return f"{text}; a recipe comes first: arena train {argument} --seed 1"
     if argument.startswith("-"):
         return f"{text}; options have two hyphens"
+    if games.knows(argument):
+        return f"{text}; separate games by commas: --games kuhn_poker,{argument}"
     return f'{text}; quote a value that has spaces: --games "[a, b]"'
 
 

@@ -75,6 +75,7 @@ import pickle
 import shutil
 import signal
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent import futures
@@ -92,7 +93,7 @@ from accelerate import Accelerator
 from accelerate.utils import gather_object
 from safetensors.torch import load_file, save_file
 
-from arena_credit import Credit, TurnBatch
+from arena_credit import Credit, FlatPoolWarning, TurnBatch
 from arena_credit.batch import Bools, Floats, Ints
 from arena_credit.pools import ZERO, Pools, mean_of_others
 from arena_envs.extras import hide_library_warnings
@@ -249,7 +250,11 @@ class BatchCredit:
                 turns = replace(turns, row_length=whole_row_lengths(turns))
             if self.critic is not None:
                 turns = self.critic.with_values(turns, records)
-            found = estimate_credit(args, turns, self.state)
+            with warnings.catch_warnings():
+                if all(record.is_invalid for record in records):
+                    # equal returns of invalid replies are no fault of the pools
+                    warnings.simplefilter("ignore", FlatPoolWarning)
+                found = estimate_credit(args, turns, self.state)
             self.metrics = {}
             if self.critic is not None:
                 self.metrics = self.critic.after(turns, records, trains)

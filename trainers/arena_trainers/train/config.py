@@ -42,8 +42,8 @@ class TurnGRPOConfig(SelfPlay, GRPOConfig):
 
     def __post_init__(self) -> None:
         self.check_own()
+        check_batches(self)
         if self.episodes_per_step is not None:
-            check_batches(self)
             processes = int(os.environ.get("WORLD_SIZE", "1"))
             share = processes * self.gradient_accumulation_steps
             self.per_device_train_batch_size = self.episodes_per_step // share

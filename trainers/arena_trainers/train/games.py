@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from arena_envs.checks import check_known
-from arena_envs.registration import make, make_game
+from arena_envs.registration import games, make, make_game
 from arena_eval.baselines import prepared
 from arena_trainers.curricula import Curriculum, curricula
 from arena_trainers.curricula.testing import try_step as try_curriculum
@@ -55,8 +55,25 @@ def checked_entry(spec: Any, keys: Sequence[str] = KEYS) -> dict[str, Any]:
         ValueError: another key, no id, or a value that means nothing.
     """
     given = {"id": spec} if isinstance(spec, str) else spec
-    if not isinstance(given, dict) or not {"id"} <= given.keys() <= {*keys}:
+    if not isinstance(given, dict):
         raise ValueError(f"want a game as id or dict of {sorted(keys)}, got {spec!r}")
+    for key in given:
+        if key in ("game", "name") and "id" not in given:
+            raise ValueError(
+                f"want the id of a game under the key id, got {spec!r}; write id: {given[key]}"
+            )
+        if len(given) == 1 and games.knows(key):
+            raise ValueError(
+                f"want a game as id or dict of {sorted(keys)}, got {spec!r}; write "
+                f"{{id: {key}, params: {{...}}, weight: 1}}"
+            )
+        check_known(
+            key, sorted(keys), f"a game in games: has no key {key!r}, got {spec!r}"
+        )
+    if "id" not in given:
+        raise ValueError(
+            f"want an id in every game of games:, got {spec!r}; add id: kuhn_poker, or another"
+        )
     params, weight = given.get("params", {}), given.get("weight", 1.0)
     if not isinstance(params, dict):
         raise ValueError(f"want params of {given['id']} as a mapping, got {params!r}")

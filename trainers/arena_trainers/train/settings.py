@@ -102,7 +102,6 @@ def check_ranges(args: Any) -> None:
             args.max_steps >= 1 or args.max_steps == -1,
             "of at least 1 (or -1 for num_train_epochs)",
         ),
-        "num_generations": (args.num_generations >= 2, "of at least 2, to compare"),
         "logging_steps": (args.logging_steps > 0, "above 0"),
         "save_steps": (args.save_steps > 0, "above 0"),
         "beta": (0 <= args.beta < math.inf, "of at least 0"),
@@ -117,10 +116,65 @@ def check_ranges(args: Any) -> None:
     for name, (holds, wanted) in ranges.items():
         if not holds:
             raise ValueError(f"want {name} {wanted}, got {getattr(args, name)!r}")
-    check_batches(args)
 
 
 def check_batches(args: Any) -> None:
+    """Raises ValueError for sizes of batches that TRL refuses in terms of other options.
+
+    Args:
+        args: the options, before TRL has derived some of them from others.
+    """
+    _check_counts(args)
+    rows, steps = args.generation_batch_size, args.steps_per_generation
+    if rows is not None and steps is not None:
+        raise ValueError(
+            f"want generation_batch_size or steps_per_generation, got both, {rows} and {steps}; "
+            "leave one out"
+        )
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    share = args.per_device_train_batch_size * processes
+    size = "per_device_train_batch_size times processes"
+    if args.episodes_per_step is not None:
+        share = max(args.episodes_per_step // args.gradient_accumulation_steps, 1)
+        size = "episodes_per_step / gradient_accumulation_steps"
+    if rows is not None and (rows < 1 or rows % share):
+        raise ValueError(
+            f"want generation_batch_size as a multiple of {share} ({size}), got {rows}; give "
+            f"{share} or {2 * share}, or leave it out"
+        )
+    check_episodes_per_step(args)
+    whole = rows or share * (steps or args.gradient_accumulation_steps)
+    if whole % args.num_generations:
+        raise ValueError(
+            f"want a generation batch divisible by num_generations ({args.num_generations}), got "
+            f"{whole} episodes; give --episodes_per_step {args.num_generations * 4} alone, or "
+            f"another multiple of {args.num_generations}"
+        )
+    group = args.num_generations_eval or args.num_generations
+    eval_rows = args.per_device_eval_batch_size * processes
+    if args.eval_strategy != "no" and eval_rows % group:
+        raise ValueError(
+            f"want per_device_eval_batch_size as a multiple of num_generations ({group}), got "
+            f"{args.per_device_eval_batch_size}; give {group}, or leave eval_strategy out"
+        )
+
+
+def _check_counts(args: Any) -> None:
+    """Raises ValueError for counts of batches below the least."""
+    names = ["gradient_accumulation_steps", "num_iterations", "steps_per_generation"]
+    if args.episodes_per_step is None:
+        names.append("per_device_train_batch_size")
+    for name in names:
+        value = getattr(args, name)
+        if value is not None and value < 1:
+            raise ValueError(f"want {name} of at least 1, got {value}")
+    if args.num_generations < 2:
+        raise ValueError(
+            f"want num_generations of at least 2, to compare, got {args.num_generations}"
+        )
+
+
+def check_episodes_per_step(args: Any) -> None:
     """Raises unless a step has whole groups of episodes, and equal shares of them everywhere."""
     episodes, unit = args.episodes_per_step, args.episodes_unit
     if episodes is None or unit < 1:

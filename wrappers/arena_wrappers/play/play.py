@@ -41,6 +41,8 @@ from arena_wrappers.policies import (
     Policy,
     Reply,
     TurnRequest,
+    as_policy,
+    check_names_game,
     make_policy,
     own_prompt,
     turn_seed,
@@ -496,7 +498,7 @@ def plans_of(
     Raises:
         ValueError: the number of policies, a seed or a count is out of range; the game or a
             policy is unknown.
-        TypeError: `env_fn` is neither a function nor an id, a policy has no `act`, or
+        TypeError: `env_fn` is neither a function nor an id, a policy is none, or
             `seeds` is a number.
     """
     if not isinstance(seeds, Iterable):
@@ -509,7 +511,10 @@ def plans_of(
         policies = [policies] * num_players
     seats = _made(policies)
     if len(seats) != num_players:
-        raise ValueError(f"want {num_players} policies, one per seat, got {len(seats)}")
+        raise ValueError(
+            f"want {num_players} policies, one per seat, got {len(seats)}; give one without a "
+            "list for all seats"
+        )
     return [
         EpisodePlan(make_env, seats, checked_seed(seed), sample, branch=branch)
         for seed in seeds
@@ -519,6 +524,7 @@ def plans_of(
 
 def _env_fn(given: Any) -> EnvFn:
     if isinstance(given, str):
+        check_names_game(given)
         return partial(make, given)
     if not callable(given):
         raise TypeError(
@@ -532,14 +538,7 @@ def _made(policies: Sequence[Any]) -> list[Policy]:
     """The policies; equal strings give one policy, which is asked in one call."""
     names = dict.fromkeys(who for who in policies if isinstance(who, str))
     named = {name: make_policy(name) for name in names}
-    made = [named[who] if isinstance(who, str) else who for who in policies]
-    for who in made:
-        if not hasattr(who, "act"):
-            raise TypeError(
-                f"want a policy or a string such as 'random', got {type(who).__name__} "
-                "without a method act"
-            )
-    return made
+    return [named[who] if isinstance(who, str) else as_policy(who) for who in policies]
 
 
 def in_progress(
@@ -570,7 +569,7 @@ def checked_samples(num_samples: int) -> range:
     return range(num_samples)
 
 
-OnError = Literal["lose", "raise"]
+OnError = Literal["lose", "raise"] | None
 
 
 class NoReplyError(RuntimeError):
@@ -578,10 +577,10 @@ class NoReplyError(RuntimeError):
 
 
 def checked_on_error(on_error: OnError) -> OnError:
-    """The argument; raises ValueError unless it is `"lose"` or `"raise"`."""
-    if on_error not in get_args(OnError):
+    """The argument; raises ValueError unless it is `"lose"`, `"raise"` or None."""
+    if on_error not in ("lose", "raise", None):
         raise ValueError(
-            f"want on_error 'lose' or 'raise', got {on_error!r:.80}; correct it"
+            f"want on_error 'lose' or 'raise', or None, got {on_error!r:.80}; correct it"
         )
     return on_error
 
@@ -601,10 +600,10 @@ def ask(
 ) -> Sequence[Reply]:
     """The replies of a policy, one for each request.
 
-    When a call fails or times out, its requests are asked again one by one, so that one bad
-    request does not lose the other episodes. A policy that always stalls therefore costs
-    `timeout` seconds per request. A call that timed out goes on in its thread: with a
-    timeout, `act` may run in several threads at once.
+    When a call times out, or fails with `on_error="lose"`, its requests are asked again one by
+    one, so that one bad request does not lose the other episodes. A policy that always stalls
+    therefore costs `timeout` seconds per request. A call that timed out goes on in its thread:
+    with a timeout, `act` may run in several threads at once.
 
     Args:
         policy: who replies.
@@ -612,13 +611,20 @@ def ask(
         timeout: seconds that one call may take; None for no limit.
         on_error: what a failure does: `"lose"` gives a `Reply` with `error` to each
             request that also fails alone; `"raise"` raises the exception again, and
-            `NoReplyError` for a `Reply` with `error`.
+            `NoReplyError` for a `Reply` with `error`; None raises exceptions other than
+            `TimeoutError`.
     """
     try:
         replies = _checked(policy, requests, _act(policy, requests, timeout))
         return _wanted(policy, replies, on_error)
-    except Exception as error:  # a policy may be anybody's code, or a network away
+    except Exception as error:  # a policy may be anybody's code
         if on_error == "raise":
+            raise
+        if on_error is None and not isinstance(error, TimeoutError):
+            error.add_note(
+                f"raised by the policy {policy.name!r} in this process; play(..., "
+                "on_error='lose') would lose its episodes and play the others"
+            )
             raise
         if len(requests) > 1:
             return [ask(policy, [r], timeout, on_error)[0] for r in requests]
@@ -632,11 +638,11 @@ async def ask_async(
     try:
         reply = await policy.act_async(request, timeout)
         _checked(policy, [request], [reply])
-        return _wanted(policy, [reply], on_error)[0]
-    except Exception as error:
+    except Exception as error:  # a network away
         if on_error == "raise":
             raise
         return _failed(error)
+    return _wanted(policy, [reply], on_error)[0]
 
 
 MAX_ERROR = 500  # characters
@@ -650,8 +656,10 @@ def _failed(error: Exception) -> Reply:
 def _wanted(
     policy: Policy, replies: Sequence[Reply], on_error: OnError
 ) -> Sequence[Reply]:
-    """The replies; raises NoReplyError if one has an error that is to be raised."""
+    """The replies; raises what made a reply fail, or NoReplyError, if `on_error` wants it."""
     for reply in replies:
+        if on_error != "lose" and reply.cause is not None:
+            raise reply.cause
         if on_error == "raise" and reply.error is not None:
             raise NoReplyError(f"policy {policy.name!r} gave no reply: {reply.error}")
     return replies
@@ -660,15 +668,22 @@ def _wanted(
 def _checked(
     policy: Policy, requests: Sequence[TurnRequest], replies: Sequence[Reply]
 ) -> Sequence[Reply]:
+    if isinstance(replies, str | Reply) or not isinstance(replies, Sequence):
+        raise TypeError(
+            f"policy {policy.name!r} returned {replies!r:.80}; want a list with one Reply for "
+            "each request: return [Reply(...) for request in requests]"
+        )
     if len(replies) != len(requests):
-        nums = len(replies), len(requests)
         raise ValueError(
-            f"policy {policy.name!r} gave {nums[0]} replies to {nums[1]} requests; "
+            f"policy {policy.name!r} gave {len(replies)} replies to {len(requests)} requests; "
             "want one for each"
         )
     for reply in replies:
         if not isinstance(reply, Reply) or not isinstance(reply.text, str):
-            raise TypeError(f"policy {policy.name!r} gave {reply!r:.80}, want a Reply")
+            raise TypeError(
+                f"policy {policy.name!r} gave {reply!r:.80}, want a Reply; write "
+                "Reply(request.wrap(request.legal[0])) for the first legal action"
+            )
         if not isinstance(reply.error, str | None):
             raise TypeError(f"policy {policy.name!r}: want a text as error")
         for ids in (reply.prompt_ids, reply.token_ids):
@@ -730,7 +745,7 @@ async def play_async(
     sample: int = 0,
     *,
     timeout: float | None = None,
-    on_error: OnError = "lose",
+    on_error: OnError = None,
 ) -> Episode:
     """Plays one episode; the record is that of `play` if replies depend on requests alone.
 
@@ -765,7 +780,7 @@ async def play_many(
     num_samples: int = 1,
     max_in_flight: int = MAX_IN_FLIGHT,
     timeout: float | None = None,
-    on_error: OnError = "lose",
+    on_error: OnError = None,
 ) -> AsyncGenerator[Episode]:
     """Plays one episode for each seed, up to `max_in_flight` at a time.
 
@@ -1034,7 +1049,7 @@ def play(
     num_samples: int = 1,
     batch_size: int | None = None,
     timeout: float | None = None,
-    on_error: OnError = "lose",
+    on_error: OnError = None,
     branch: Branching | None = None,
 ) -> list[Episode]:
     """Plays one episode for each seed; all waiting turns of a policy go to one `act`.
@@ -1047,8 +1062,8 @@ def play(
         env_fn: a function that makes the environment, or the id of a game. A `GameEnv`
             gets the default prompts. A policy's own prompt options (`Policy`) hold in its
             seat, unless the `PromptWrapper` names options for that seat.
-        policies: one policy for all seats, or one for each; a policy or a string for
-            `make_policy`.
+        policies: one policy for all seats, or one for each: strings for `make_policy`, or
+            objects for `as_policy`, such as a function of the request that returns the reply.
         seeds: seeds of the episodes.
         num_samples: episodes per seed: same chance outcomes, other choices of the policies.
         batch_size: most episodes in progress at a time; None for all. Where a person
@@ -1057,10 +1072,11 @@ def play(
             again one by one; a request that times out alone loses the episode. A call
             that timed out goes on in its thread, so several calls of `act` may run at once.
             An endpoint's request is asked once, and cancelled after a timeout.
-        on_error: what a missing reply does, such as one of a server that fails, a timeout or
-            an exception in a policy: `"lose"` ends its episode, which is lost
-            (`Episode.lost`) and has no returns. `"raise"` raises the exception again, and
-            `NoReplyError` for a reply with an `error`.
+        on_error: what happens without a reply. `"lose"`: the episode ends, is lost
+            (`Episode.lost`) and has no returns. `"raise"`: exceptions of policies are raised
+            again, and `NoReplyError` for a reply with an `error`. None: an exception in a
+            policy of this process is raised again; a timeout, a server that fails, or an
+            exception in `act_async` loses the episode.
         branch: where more episodes branch from each episode, see `Branching`.
 
     Returns:
@@ -1070,12 +1086,16 @@ def play(
     Raises:
         ValueError: the number of policies, a seed or a count is out of range; the game, a
             policy or `on_error` is unknown.
-        TypeError: `env_fn` is neither a function nor an id, or a policy has no `act`.
+        TypeError: `env_fn` is neither a function nor an id, or a policy is none.
 
     >>> from arena_wrappers import play
     >>> episodes = play("kuhn_poker", ["random", "cfr"], range(3))
     >>> [sum(episode.returns) for episode in episodes]
     [0.0, 0.0, 0.0]
+    >>> def first_action(request):
+    ...     return request.wrap(request.legal[0])
+    >>> play("kuhn_poker", [first_action, "cfr"], [0])[0].turns[0].policy
+    'first_action'
     """
     samples = checked_samples(num_samples)
     plans = plans_of(env_fn, policies, seeds, samples, branch)
@@ -1091,7 +1111,7 @@ def play_plans(
     *,
     batch_size: int | None = None,
     timeout: float | None = None,
-    on_error: OnError = "lose",
+    on_error: OnError = None,
     caches: EnvCaches | None = None,
 ) -> list[Episode]:
     """The episodes of the plans in their order, always played in lockstep.
@@ -1108,7 +1128,7 @@ def stream_plans(
     *,
     batch_size: int | None = None,
     timeout: float | None = None,
-    on_error: OnError = "lose",
+    on_error: OnError = None,
 ) -> Iterator[tuple[int, Episode]]:
     """Plays the planned episodes, several games at once if need be.
 

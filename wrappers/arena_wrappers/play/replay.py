@@ -64,7 +64,7 @@ def replay(
         options={"chance": drawn},
         drawn=_drawn(game, episode),
     )
-    (again,) = play_plans([plan])
+    (again,) = play_plans([plan], on_error="lose")
     for policy in policies:
         if policy.error is not None:
             raise policy.error

@@ -55,6 +55,7 @@ from arena_wrappers.policies import (
     ScoringNoisyPolicy,
     ScriptedPolicy,
     TurnRequest,
+    as_policy,
     make_policy,
     own_prompt,
     turn_seed,
@@ -122,6 +123,7 @@ def checked_opponents(
 
     Raises:
         ValueError: a string names no policy here, or the number does not fit.
+        TypeError: an opponent is neither a string nor a policy.
     """
     single = isinstance(opponents, str) or not isinstance(opponents, Sequence)
     named: Any = [opponents] * num if single else opponents
@@ -136,9 +138,7 @@ def checked_opponents(
             )
         if isinstance(one, str) and one not in made:
             made[one] = make_policy(one)
-        elif not isinstance(one, str) and not callable(getattr(one, "act", None)):
-            raise ValueError(f"want a policy as opponent, got {one!r:.80}")
-    return [made[one] if isinstance(one, str) else one for one in named]
+    return [made[one] if isinstance(one, str) else as_policy(one) for one in named]
 
 
 @dataclass(frozen=True)

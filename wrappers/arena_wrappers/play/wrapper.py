@@ -9,10 +9,11 @@ from typing import Any, Literal, get_args
 from gymnasium import spaces
 from pettingzoo.utils.wrappers.base import BaseWrapper
 
-from arena_envs.checks import check_known
+from arena_envs.checks import check_known, did_you_mean
 from arena_envs.env import AnyText, GameEnv
 from arena_envs.game import MAX_TEXT
 from arena_wrappers.prompts import (
+    PROMPT_OPTIONS,
     History,
     InvalidReply,
     Message,
@@ -41,6 +42,21 @@ class ChatSpace(spaces.Sequence):
 
     def contains(self, x: Any) -> bool:
         return isinstance(x, Iterable) and super().contains(tuple(x))
+
+
+def _check_words(words: dict[str, Any]) -> None:
+    for name in words:
+        if name not in PROMPT_OPTIONS:
+            hint = did_you_mean(name, PROMPT_OPTIONS)
+            raise TypeError(f"want prompt options, got {name!r}; {hint}")
+
+
+def _check_env(env: Any) -> None:
+    if not isinstance(env, GameEnv):
+        raise TypeError(
+            f"want a GameEnv, got {type(env).__name__}; write "
+            "PromptWrapper(arena_envs.make('kuhn_poker'))"
+        )
 
 
 class PromptWrapper(BaseWrapper[str, Any, Any]):
@@ -96,9 +112,9 @@ class PromptWrapper(BaseWrapper[str, Any, Any]):
         seats: Seats | None = None,
         **words: Any,
     ) -> None:
-        if not isinstance(env, GameEnv):
-            raise TypeError(f"want a GameEnv, got {type(env).__name__}")
+        _check_env(env)
         super().__init__(env)
+        _check_words(words)
         told = f"unknown on_invalid {on_invalid!r}"
         check_known(on_invalid, get_args(OnInvalid), told)
         if not 0 <= penalty < math.inf:

@@ -17,6 +17,7 @@ from arena_wrappers.policies.arrays import ArrayPolicy as ArrayPolicy
 from arena_wrappers.policies.basic import INSTEAD as INSTEAD
 from arena_wrappers.policies.basic import AsyncPolicy as AsyncPolicy
 from arena_wrappers.policies.basic import BotPolicy as BotPolicy
+from arena_wrappers.policies.basic import FunctionPolicy as FunctionPolicy
 from arena_wrappers.policies.basic import HumanPolicy as HumanPolicy
 from arena_wrappers.policies.basic import Maker as Maker
 from arena_wrappers.policies.basic import NoisyPolicy as NoisyPolicy
@@ -29,6 +30,8 @@ from arena_wrappers.policies.basic import ScoringPolicy as ScoringPolicy
 from arena_wrappers.policies.basic import ScriptedPolicy as ScriptedPolicy
 from arena_wrappers.policies.basic import TurnRequest as TurnRequest
 from arena_wrappers.policies.basic import addressed as addressed
+from arena_wrappers.policies.basic import as_policy as as_policy
+from arena_wrappers.policies.basic import check_names_game as check_names_game
 from arena_wrappers.policies.basic import make_policy as make_policy
 from arena_wrappers.policies.basic import names_person as names_person
 from arena_wrappers.policies.basic import own_prompt as own_prompt

@@ -315,9 +315,10 @@ class _Turn:
         except StopIteration as end:
             self.result = end.value
             if not isinstance(self.result, Reply) or type(self.result.text) is not str:
-                self._fail(f"ended with {self.result!r:.80}, want a Reply")
+                what = f"ended with {self.result!r:.80}, want a Reply"
+                self._fail(what, TypeError(f"agent {self.policy.name!r} {what}"))
         except Exception as error:  # an agent may be anybody's code
-            self._fail(f"raised {type(error).__name__}: {error}")
+            self._fail(f"raised {type(error).__name__}: {error}", error)
 
     def _asked(self, asked: Any) -> None:
         self.one = isinstance(asked, Ask)
@@ -333,8 +334,9 @@ class _Turn:
             raise ValueError(f"want 1 to {MAX_CALLS} calls of models in a turn")
         self.pending = every
 
-    def _fail(self, what: str) -> None:
-        self.result = Reply("", error=f"agent {self.policy.name!r} {what}"[:500])
+    def _fail(self, what: str, cause: Exception) -> None:
+        text = f"agent {self.policy.name!r} {what}"[:500]
+        self.result = Reply("", error=text, cause=cause)
 
     def reply(self) -> Reply:
         result = self.result

@@ -5,21 +5,27 @@ of strings, such as `"mcts:1000"` or `"lm:PATH"`.
 """
 
 import hashlib
+import inspect
 import os
 import random
+import re
 import shutil
 import struct
 import sys
 import textwrap
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from arena_envs.bots import Bot, bots, make_bot
-from arena_envs.doors import Door, expression
+from arena_envs.checks import did_you_mean
+from arena_envs.doors import Door, Expression, expression, split
 from arena_envs.game import AnyGame
 from arena_envs.hostile import break_markup, printable
+from arena_envs.registration import games
 from arena_envs.trust import require_operator
 from arena_wrappers.prompts import (
     DATE,
@@ -114,6 +120,8 @@ class Reply:
             context; None if it sent text. Such a reply is invalid.
         entropies: entropy of the distribution of each reply token, in nats.
         generations: the calls of models that led to it, where there were several.
+        cause: the exception in this process that is the reason of `error`; `play` raises it
+            unless `on_error="lose"`.
     """
 
     text: str
@@ -126,6 +134,7 @@ class Reply:
     instead: Instead | None = None
     entropies: Sequence[float] | None = None
     generations: Sequence[Generation] = ()
+    cause: Exception | None = field(default=None, repr=False, compare=False)
 
     @property
     def invalid(self) -> InvalidReply | None:
@@ -150,7 +159,7 @@ class Policy(Protocol):
 
     @property
     def name(self) -> str:
-        """Name in records."""
+        """Name in records; `as_policy` takes the name of the class for an object without one."""
 
     def act(self, requests: Sequence[TurnRequest]) -> Sequence[Reply]:
         """One reply for each request, in order."""
@@ -312,6 +321,66 @@ class ScoringBotPolicy(BotPolicy):
     ) -> list[tuple[list[float], float]]:
         bot: Any = self.bot
         return [(list(bot.action_probs(r.game, r.state)), 0.0) for r in requests]
+
+
+class FunctionPolicy:
+    """The policy of a function of one request.
+
+    Args:
+        function: gets a `TurnRequest`; returns the text of the reply as a model would write it,
+            or a `Reply`. `request.wrap(request.legal[0])` is the text for the first legal action.
+        name: name in records; the function's own by default.
+    """
+
+    def __init__(
+        self, function: Callable[[TurnRequest], str | Reply], name: str | None = None
+    ) -> None:
+        self.function = function
+        self.name = name or str(getattr(function, "__name__", type(function).__name__))
+
+    def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
+        return [self._reply(request) for request in requests]
+
+    def _reply(self, request: TurnRequest) -> Reply:
+        reply = self.function(request)
+        if not isinstance(reply, str | Reply):
+            raise TypeError(
+                f"policy {self.name!r} returned {reply!r:.80}; want a text or a Reply, such as "
+                "request.wrap(request.legal[0])"
+            )
+        return Reply(reply) if isinstance(reply, str) else reply
+
+
+def as_policy(thing: Any) -> Policy:
+    """The policy that a string, an object with `act`, or a function stands for.
+
+    An object without a `name` gets the name of its class.
+
+    Args:
+        thing: a string for `make_policy`, a policy, or a function for `FunctionPolicy`.
+
+    Raises:
+        ValueError: a string that names no policy.
+        TypeError: nothing that can play.
+    """
+    if isinstance(thing, str):
+        return make_policy(thing)
+    if isinstance(thing, type):
+        raise TypeError(
+            f"want a policy, got the class {thing.__name__}; make an object of it: "
+            f"{thing.__name__}(...)"
+        )
+    if hasattr(thing, "act"):
+        if not hasattr(thing, "name"):
+            thing.name = type(thing).__name__
+        policy: Policy = thing
+        return policy
+    if callable(thing):
+        return FunctionPolicy(thing)
+    raise TypeError(
+        f"want a policy, got {type(thing).__name__}; give a string such as 'random', an object "
+        "with a method act, or a function of the request"
+    )
 
 
 def turn_seed(seed: int, sample: int, turn: int, seat: int) -> int:
@@ -646,7 +715,7 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     | `"noisy:P(STRING)"` | any of these but a person, with a random legal action at probability P |
     | `"best_of:N(STRING, reward:PATH)"` | the best of N replies of any of these but a person or an endpoint, by a reward model or another scorer of agents |
     | `"agent:NAME(STRING)"` | an agent of `arena_wrappers.policies.agents`, whose turn takes several calls of these |
-    | a name of the entry-point group `arena.policies`, or `module:name` | its function or class, called with the argument and options |
+    | a name of the entry-point group `arena.policies`, or `module:name` | its function or class, called with the argument and options; a function whose only parameter is `request` plays itself |
 
     Options may follow the name or the URL of an endpoint:
     `"api:MODEL@http://localhost:8000/v1#reply_format=boxed#temperature=0.7"`. They
@@ -674,9 +743,94 @@ def make_policy(spec: str, makers: Mapping[str, Maker] | None = None) -> Policy:
     if (hint := _ELSEWHERE.get(one.name)) and one.name not in (makers or {}):
         raise ValueError(f"no policy {spec!r:.200}; {hint}")
     door = replace(policies, built_in={**policies.built_in, **(makers or {})})
-    made = door.make(spec, make=partial(make_policy, makers=makers), spec=spec)
-    if lacks := [name for name in ("name", "act") if not hasattr(made, name)]:
+    if spec.endswith(".py"):
+        raise ValueError(f"no policy {spec!r:.200}; {_advice_on(spec, one.name)}")
+    try:
+        door.read(spec)
+    except ValueError:
+        if advice := _advice_on(spec, one.name):
+            raise ValueError(f"no policy {spec!r:.200}; {advice}") from None
+        raise
+    _warn_of_folder(spec, one)
+    if one.name not in door.names() and (function := _function_of(door, spec)):
+        return FunctionPolicy(function, name=spec)
+    made: Any = door.make(spec, make=partial(make_policy, makers=makers), spec=spec)
+    if not hasattr(made, "act"):
         raise ValueError(
-            f"policy {spec!r:.200} lacks {' and '.join(lacks)}; define them"
+            f"policy {spec!r:.200} lacks a method act, got {type(made).__name__}; define it, or "
+            "name a function with one parameter, request, which returns the reply"
         )
-    return made
+    if not hasattr(made, "name"):
+        made.name = spec
+    policy: Policy = made
+    return policy
+
+
+_MODEL_FILES = ("config.json", "adapter_config.json")  # of a folder with a model
+
+
+def _has_model(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in _MODEL_FILES)
+
+
+def _advice_on(spec: str, name: str) -> str:
+    """What to write in place of a string that names no policy; "" if unknown."""
+    folder = Path(spec)
+    if games.knows(spec) and ":" not in spec:
+        return "it is a game, and here a policy is wanted, such as random or cfr"
+    if folder.is_dir():
+        if _has_model(folder / "model"):
+            return f"write lm:{folder / 'model'} for the model of this run"
+        if _has_model(folder):
+            return f"write lm:{spec} for the model in this folder"
+        return f"a model in a folder is lm:PATH, and {spec!r:.200} has no config.json"
+    if spec.endswith(".py"):
+        module = spec.removesuffix(".py").replace("/", ".").lstrip(".")
+        return f"write {module}:NAME with the name of a function or class in the file"
+    if re.match("https?://", spec):
+        return f"write api:MODEL@{spec} for a model behind an endpoint"
+    if split(spec)[1:]:
+        return (
+            "want one policy; write several with spaces between, or repeat the option"
+        )
+    if "/" in spec:
+        return f"write lm:{spec} for a model in a folder or on the Hugging Face hub"
+    is_module = re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", spec)
+    if not is_module and not did_you_mean(name, policies.names()).endswith("?"):
+        known = ", ".join(policies.names())
+        return (
+            f"known are {known}; a model in a folder is lm:PATH, one behind an endpoint "
+            "api:MODEL@URL, and one of your own module:name"
+        )
+    return ""
+
+
+def check_names_game(name: str) -> None:
+    """Raises ValueError if a string that should name a game names a policy."""
+    if policies.knows(name) and not games.knows(name):
+        raise ValueError(
+            f"want a game, got {name!r:.80}, which is a policy; give the id of a game, such as "
+            "kuhn_poker"
+        )
+
+
+def _warn_of_folder(spec: str, one: Expression) -> None:
+    """Warns where a built-in name is also that of a folder with a model."""
+    if spec == one.name and _has_model(Path(spec)):
+        warnings.warn(
+            f"{spec!r} is the built-in policy of this name; write lm:./{spec} for the model in "
+            "the folder",
+            stacklevel=3,
+        )
+
+
+def _function_of(
+    door: Door[Policy], spec: str
+) -> Callable[[TurnRequest], str | Reply] | None:
+    """The function of `module:name` if it plays itself: its only parameter is `request`."""
+    function: Any = door.find(door.read(spec).name)
+    if not inspect.isfunction(function):
+        return None
+    return (
+        function if [*inspect.signature(function).parameters] == ["request"] else None
+    )

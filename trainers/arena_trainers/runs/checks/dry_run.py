@@ -606,7 +606,7 @@ def suite_table(games: Sequence[GamePlan], model: str) -> list[str]:
     ).items():
         level = "trained" if game in trained else "held out"
         rows.append((game, opponent, level, f"{num:,}", "-", "-"))
-    command = f"to fill: arena eval lm:{model} --suite {SUITE}, then lm:RUN/model"
+    command = f"to fill: arena compare lm:{model} lm:RUN/model --suite {SUITE}"
     return ["", *textwrap.wrap(command, WIDTH), *_table(rows)]
 
 

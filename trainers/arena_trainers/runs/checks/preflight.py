@@ -40,6 +40,7 @@ from arena_trainers.train.records import load_functions
 from arena_trainers.train.settings import (
     Draft,
     check_asynchronous,
+    check_batches,
     check_credit,
     check_exact,
     check_ranges,
@@ -93,6 +94,15 @@ def read_options(settings: Mapping[str, Any]) -> tuple[JobConfig, Any]:
     return job, Draft({name: o.default for name, o in options.items()} | given)
 
 
+def check_evaluation(draft: Any) -> None:
+    """Raises ValueError for TRL's evaluation, which needs a data set."""
+    if draft.eval_strategy != "no":
+        raise ValueError(
+            f"want eval_strategy 'no', got {draft.eval_strategy!r}: self-play has no data set to "
+            "evaluate on; to measure in training give --evaluate_every 10"
+        )
+
+
 def checks(
     job: JobConfig, draft: Any, folder: Path, *, resume: bool
 ) -> list[Callable[[], object]]:
@@ -120,6 +130,8 @@ def checks(
         lambda: extras.require(NEEDED, "train"),
         lambda: check_reporters(draft.report_to),
         draft.check_own,
+        lambda: check_batches(draft),
+        lambda: check_evaluation(draft),
         lambda: check_ranges(draft),
         lambda: refuse_what_is_not_supported(draft),
         lambda: check_asynchronous(draft),
