@@ -70,7 +70,7 @@ def stems_of() -> dict[str, str]:
     modules = {
         id: entry.entry_point.partition(":")[0]
         for id, entry in registration._entries.items()
-        if not entry.plugin
+        if entry.entry_point.startswith("arena_envs.")
     }
     return {id: module.rpartition(".")[2] for id, module in modules.items()}
 

@@ -190,7 +190,7 @@ def fault_of_training(tokens: list[str]) -> str | None:
         if not (word == "1" and number and not tokens[number - 1].startswith("-"))
     ]
     try:
-        recipe, given = TRAIN.split(TRAIN.without_dry_run(tokens))
+        recipe, given = TRAIN.split(TRAIN.without_flags(tokens)[0])
         settings = (
             {} if recipe is None or is_file(recipe) else TRAIN.load_recipe(recipe)
         )

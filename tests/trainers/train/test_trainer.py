@@ -354,7 +354,7 @@ def test_steps_per_generation_and_accumulation_train_all_rows(
         ({"credit": "marss"}, "did you mean 'mars'"),
         ({"credit_args": {"pol": 1}}, "pol"),
         ({"games": ["kuhn_pokr"]}, "did you mean 'kuhn_poker"),
-        ({"games": [{"name": "kuhn_poker"}]}, "want a game as id or dict"),
+        ({"games": [{"name": "kuhn_poker"}]}, "under the key id"),
         (
             {"games": [{"id": "kuhn_poker", "params": {"num_players": 9}}]},
             "from 2 to 4",

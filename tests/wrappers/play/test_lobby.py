@@ -6,8 +6,15 @@ import threading
 import pytest
 
 import arena_envs
+from arena_envs import trust
 from arena_wrappers import Reply
 from arena_wrappers.play import Lobby
+
+
+@pytest.fixture(autouse=True)
+def _nothing_named_before(monkeypatch) -> None:
+    """As in a new process: what operators named before may be named by clients, too."""
+    monkeypatch.setattr(trust, "_named_by_operators", set())
 
 
 def test_a_game_is_played_to_its_return() -> None:
