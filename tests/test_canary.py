@@ -25,7 +25,10 @@ from typing import Any
 import pytest
 import yaml
 
+import arena_credit
 import arena_envs
+import arena_eval
+import arena_studio
 import arena_trainers
 import arena_wrappers
 from arena_envs import trust
@@ -45,7 +48,17 @@ TEXTS = (
     "noisy:0.1(ismcts:999999999)",
 )
 MAPPINGS: tuple[Any, ...] = ({CODE: {}}, {"jsonl": {"path": f"{CANARY}.txt"}})
-ROOTS = [Path(p.__path__[0]) for p in (arena_envs, arena_wrappers, arena_trainers)]
+ROOTS = [
+    Path(package.__path__[0])
+    for package in (
+        arena_envs,
+        arena_credit,
+        arena_wrappers,
+        arena_eval,
+        arena_studio,
+        arena_trainers,
+    )
+]
 
 
 def mutants(value: Any) -> Iterator[Any]:
@@ -84,7 +97,7 @@ PARSERS = {
 
 
 def parsing_functions() -> set[str]:
-    """The functions that call a parser, such as `tournament/board.py:load_suite`."""
+    """The functions that call a parser, such as `board.py:load_suite`."""
 
     def found(node: ast.AST, inside: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         for child in ast.iter_child_nodes(node):
@@ -99,7 +112,7 @@ def parsing_functions() -> set[str]:
             yield from found(child, (*inside, name) if is_scope and name else inside)
 
     return {
-        f"{path.relative_to(root)}:{'.'.join(inside) or 'the module'}"
+        f"{path.name}:{'.'.join(inside) or 'the module'}"
         for root in ROOTS
         for path in root.rglob("*.py")
         for inside in found(ast.parse(path.read_text("utf-8")), ())
@@ -112,54 +125,56 @@ OPERATOR = "the command line"
 CHECKPOINT = "the checkpoint of a run, which names nothing; use your own"
 OTHERS = {
     "catalogue.py:the module": SHIPPED,
-    "checks.py:_told": SHIPPED,
     "game.py:_templates": SHIPPED,
-    "games/kits/words.py:shipped_rows": SHIPPED,
-    "games/kits/words.py:word_lists": SHIPPED,
-    "scenes/svg.py:the module": SHIPPED,
-    "testing/sample.py:demand": SHIPPED,
-    "adapters/openspiel.py:from_openspiel": SHIPPED,
-    "adapters/textarena.py:from_textarena": SHIPPED,
-    "prompts/messages.py:language_named": SHIPPED,
-    "cli/options.py:the module": SHIPPED,
-    "cli/train.py:the module": SHIPPED,
-    "credit/proofs/claims.py:_read": SHIPPED,
-    "credit/proofs/diagnostics.py:the module": SHIPPED,
-    "evaluate/result_rows.py:the module": SHIPPED,
+    "words.py:shipped_rows": SHIPPED,
+    "words.py:word_lists": SHIPPED,
+    "svg.py:the module": SHIPPED,
+    "sample.py:demand": SHIPPED,
+    "openspiel.py:from_openspiel": SHIPPED,
+    "textarena.py:from_textarena": SHIPPED,
+    "messages.py:language_named": SHIPPED,
     "options.py:the module": SHIPPED,
+    "train.py:the module": SHIPPED,
+    "claims.py:_read": SHIPPED,
+    "diagnostics.py:the module": SHIPPED,
+    "result_rows.py:the module": SHIPPED,
     "options.py:documented": SHIPPED,
-    "report/charts.py:the module": SHIPPED,
-    "report/episodes.py:the module": SHIPPED,
-    "runs/checks/dry_run.py:known_config": SHIPPED,
-    "runs/checks/preflight.py:the module": SHIPPED,
-    "train/settings.py:_list": SHIPPED,
-    "web/app.py:the module": SHIPPED,
-    "testing/environment.py:check_copies": OWN,
-    "testing/rules.py:check_facts": OWN,
+    "charts.py:the module": SHIPPED,
+    "episodes.py:the module": SHIPPED,
+    "dry_run.py:known_config": SHIPPED,
+    "preflight.py:the module": SHIPPED,
+    "settings.py:_list": SHIPPED,
+    "app.py:the module": SHIPPED,
+    "environment.py:check_copies": OWN,
+    "rules.py:check_facts": OWN,
     "records.py:params_of": OWN,
-    "cli/train.py:loop_help": OWN,
-    "credit/testing/check.py:check_state": OWN,
-    "curricula/testing.py:check_alike": OWN,
-    "data/columns.py:to_dataset": OWN,
-    "data/columns.py:union": OWN,
-    "evaluate/matches.py:EvaluationPlan._found": OWN,
+    "play.py:unreadable_action": OWN,
+    "views.py:_check_read_back": OWN,
+    "train.py:loop_help": OWN,
+    "check.py:check_state": OWN,
+    "testing.py:check_alike": OWN,
+    "columns.py:to_dataset": OWN,
+    "columns.py:union": OWN,
+    "matches.py:EvaluationPlan._found": OWN,
     "processes.py:sendable": OWN,
-    "tournament/board.py:_begun": OWN,
-    "tournament/board.py:_verify": OWN,
-    "tournament/round_robin.py:TournamentPlan._settings": OWN,
-    "train/matching.py:Matching._advance": OWN,
-    "cli/main.py:_check_sweep": OPERATOR,
-    "cli/options.py:read_params": OPERATOR,
-    "policies/api.py:_value": OPERATOR,
-    "runs/folder.py:_config": CHECKPOINT,
-    "runs/results/card.py:model_card": CHECKPOINT,
-    "runs/rounds.py:_entry": CHECKPOINT,
-    "runs/rounds.py:score_of": CHECKPOINT,
-    "runs/watch.py:read_best": CHECKPOINT,
-    "train/saved.py:Saved.load": CHECKPOINT,
-    "train/saved.py:load_credit": CHECKPOINT,
-    "train/trainer.py:Learners.load": CHECKPOINT,
-    "lm/backends/server.py:check_shapes": "sizes of a model of the operator's server",
+    "board.py:_begun": OWN,
+    "board.py:_verify": OWN,
+    "round_robin.py:TournamentPlan._settings": OWN,
+    "matching.py:Matching._advance": OWN,
+    "main.py:_check_sweep": OPERATOR,
+    "options.py:read_params": OPERATOR,
+    "api.py:_value": OPERATOR,
+    "adapters.py:_unusual": CHECKPOINT,
+    "finite.py:_lower_rate": CHECKPOINT,
+    "folder.py:_config": CHECKPOINT,
+    "card.py:model_card": CHECKPOINT,
+    "rounds.py:_entry": CHECKPOINT,
+    "rounds.py:score_of": CHECKPOINT,
+    "watch.py:read_best": CHECKPOINT,
+    "saved.py:Saved.load": CHECKPOINT,
+    "saved.py:load_credit": CHECKPOINT,
+    "trainer.py:Learners.load": CHECKPOINT,
+    "server.py:check_shapes": "sizes of a model of the operator's server",
 }
 
 
@@ -335,6 +350,23 @@ def bot_named(name: str, head: Any) -> Any:
     return {"board": {**head["board"], "policy": name}}
 
 
+def of_data_sets_of_messages(folder: Path) -> None:
+    from arena_trainers.lm.chat import Chat
+    from arena_trainers.offline.conversations import write_tokens
+    from arena_trainers.runs.start import tiny_tokenizer_of
+    from arena_wrappers import PromptOptions
+
+    chat = Chat(tiny_tokenizer_of([{"id": "kuhn_poker"}], PromptOptions()))
+    question, answer = (
+        {"role": role, "content": "bet"} for role in ("user", "assistant")
+    )
+    row = {"messages": [question, answer], "tools": [], "id": "a"}
+    for number, mutant in enumerate(mutants(row)):
+        file = folder / f"{number}.jsonl"
+        file.write_text(json.dumps(mutant) + "\n")
+        tried(write_tokens, file, "completions", chat, folder / f"{number}.parquet")
+
+
 def of_rows(folder: Path) -> None:
     import pyarrow as arrow
     import pyarrow.parquet as parquet
@@ -501,7 +533,15 @@ def of_endpoints(folder: Path) -> None:
 
 READERS = (
     *(of_episodes, of_datasets, of_runs, of_evaluations, of_tournaments, of_boards),
-    *(of_rows, of_models, of_games, of_advice, of_conversations, of_recipes),
+    *(
+        of_rows,
+        of_data_sets_of_messages,
+        of_models,
+        of_games,
+        of_advice,
+        of_conversations,
+        of_recipes,
+    ),
     *(of_checkpoints, of_endpoints),
 )
 
@@ -707,7 +747,7 @@ def _place(code: Any) -> str:
     path = Path(code.co_filename)
     root = next((root for root in ROOTS if path.is_relative_to(root)), None)
     name = code.co_qualname.partition(".<locals>")[0].replace("<module>", "the module")
-    return f"{path.relative_to(root)}:{name}" if root else ""
+    return f"{path.name}:{name}" if root else ""
 
 
 @pytest.mark.parametrize(
