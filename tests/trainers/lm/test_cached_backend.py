@@ -7,7 +7,8 @@ from arena_trainers.lm import LMPolicy
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.backends import cached as cached_backend
 from arena_trainers.lm.backends.cached import CachedBackend
-from arena_trainers.lm.backends.sampling import SeededSampler, uniform, uniform_number
+from arena_trainers.lm.backends.random_numbers import uniform, uniform_number
+from arena_trainers.lm.backends.sampling import SeededSampler
 from arena_wrappers import RandomPolicy, play
 
 

@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM
 
 from arena_trainers.cli import main as cli
 from arena_trainers.lm import LMPolicy, write_merged
-from arena_trainers.lm.adapters import _check_written, _merged
+from arena_trainers.lm.merge import _check_written, _merged
 
 # of peft, of adapters on embeddings
 pytestmark = [

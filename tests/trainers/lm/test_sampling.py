@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from arena_trainers.lm.backends import Sampling
-from arena_trainers.lm.backends.sampling import SeededSampler, drawn, uniform
+from arena_trainers.lm.backends.random_numbers import uniform
+from arena_trainers.lm.backends.sampling import SeededSampler, drawn
 
 LOGITS = torch.tensor([2.0, 1.0, 0.0, -1.0, 0.5])
 

@@ -19,19 +19,13 @@ from arena_trainers import TurnGRPOConfig
 from arena_trainers.engines import weights
 from arena_trainers.lm import adapter_base
 from arena_trainers.lm.backends import Sampling
-from arena_trainers.lm.backends.server import (
-    SERVERS,
-    Server,
-    ServerBackend,
-    ServerError,
-    served_by,
-)
-from arena_trainers.lm.backends.transformers import (
-    TransformersBackend,
-    load_model,
-    with_adapter,
-)
+from arena_trainers.lm.backends.served import served_by
+from arena_trainers.lm.backends.server import Server, ServerError
+from arena_trainers.lm.backends.server_backend import ServerBackend
+from arena_trainers.lm.backends.sglang import SERVERS
+from arena_trainers.lm.backends.transformers import TransformersBackend
 from arena_trainers.lm.backends.vllm import bit_sum
+from arena_trainers.lm.loading import load_model, with_adapter
 
 DIFFERENCE = "sampling/sampling_logp_difference/max"
 MEAN = "sampling/sampling_logp_difference/mean"

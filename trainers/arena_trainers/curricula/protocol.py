@@ -137,10 +137,10 @@ curricula: Door[Curriculum] = Door(
     "curriculum",
     "arena.curricula",
     {
-        "band": f"{_HERE}.built_in:Band",
-        "horizon": f"{_HERE}.built_in:Horizon",
-        "stages": f"{_HERE}.built_in:Stages",
-        "weights": f"{_HERE}.built_in:Weights",
+        "band": f"{_HERE}.band:Band",
+        "horizon": f"{_HERE}.horizon:Horizon",
+        "stages": f"{_HERE}.stages:Stages",
+        "weights": f"{_HERE}.weights:Weights",
     },
     kit=f"{_HERE}.testing:check_curriculum",
 )

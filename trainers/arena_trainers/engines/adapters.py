@@ -6,18 +6,16 @@ model's folder, and each learner's adapter is loaded beside the others and those
 It costs a slot of the largest rank for each adapter in the engine's memory, a file of each
 learner's adapter per optimizer step (written and read by the first reply that needs it), and
 vLLM's slower LoRA kernels. Merging instead would transfer all weights for each role and round.
-
-Also the precision of an engine, and of training's forward passes.
 """
 
 import importlib
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from arena_trainers.engines.precision import engine_dtype, warn_of_precision
 from arena_trainers.lm.backends.vllm import (
     EngineAdapters,
     VLLMBackend,
@@ -25,34 +23,6 @@ from arena_trainers.lm.backends.vllm import (
     engine_rank,
 )
 from arena_trainers.matchmaking import SELF, Matchmaker
-
-
-def engine_dtype(llm: Any) -> str:
-    """Name of the precision of an engine in this process, as torch calls it."""
-    return str(llm.llm_engine.model_config.dtype).removeprefix("torch.")
-
-
-def warn_of_precision(engine: str, trainer: Any) -> None:
-    """Warns if vLLM generates in another precision than the loss is computed in."""
-    training = training_dtype(trainer)
-    if engine != training:
-        warnings.warn(
-            f"vLLM generates in {engine}, and the loss is computed in {training}: their "
-            "log-probabilities differ by some hundredths, which the importance-sampling "
-            "correction makes up for; see sampling/sampling_logp_difference in the metrics, "
-            "or train with --bf16 true",
-            stacklevel=3,
-        )
-
-
-def training_dtype(trainer: Any) -> str:
-    """Name of the precision of the training's forward passes, as torch calls it."""
-    if trainer.args.bf16:
-        return "bfloat16"
-    if trainer.args.fp16:
-        return "float16"
-    return str(trainer.model.dtype).removeprefix("torch.")
-
 
 NO_ADAPTER = (
     "use_vllm plays snapshots, or several learners, only where LoRA adapters are trained, as an "

@@ -16,14 +16,11 @@ from typing import Any, NamedTuple
 
 from arena_envs import extras
 from arena_envs.checks import check_known, install_advice
-from arena_trainers.engines.adapters import (
-    adapter_backend,
-    engine_dtype,
-    plays_adapters,
-    warn_of_precision,
-)
+from arena_trainers.engines.adapters import adapter_backend, plays_adapters
+from arena_trainers.engines.precision import engine_dtype, warn_of_precision
 from arena_trainers.lm.backends import Backend
-from arena_trainers.lm.backends.server import Server, served_by
+from arena_trainers.lm.backends.served import served_by
+from arena_trainers.lm.backends.server import Server
 from arena_trainers.lm.backends.vllm import VLLMBackend
 
 MODES = {"colocate": "vllm", "server": "server"}  # of vllm_mode, with use_vllm

@@ -16,10 +16,9 @@ computes for its importance ratios.
 """
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -29,78 +28,25 @@ from transformers.core_model_loading import revert_weight_conversion
 
 from arena_envs.checks import check_known
 from arena_envs.extras import import_extra
-from arena_trainers.engines.adapters import training_dtype, warn_of_precision
-from arena_trainers.lm.backends.server import (
-    RESTART,
-    SERVERS,
-    Server,
-    ServerBackend,
-    ServerError,
-    check_shapes,
-    served_by,
-)
+from arena_trainers.engines.precision import training_dtype, warn_of_precision
+from arena_trainers.engines.transfer import TRANSFERS, Source, Weights
+from arena_trainers.lm.backends.served import check_shapes, served_by
+from arena_trainers.lm.backends.server import RESTART, Server, ServerError
+from arena_trainers.lm.backends.server_backend import ServerBackend
+from arena_trainers.lm.backends.sglang import SERVERS
 from arena_trainers.lm.backends.vllm import bit_sum
 from arena_trainers.processes import raised_everywhere
 
 FOLDER = "server"  # in the run folder
+
 DIFFERENCE = "sampling/sampling_logp_difference/mean"
+
 # largest mean difference of log-probabilities in nats: in float32, and in half precision
 TOLERANCE = 0.01
+
 HALF_TOLERANCE = 0.2
-Weights = Mapping[str, torch.Tensor]  # by name
+
 CHECK_EVERY = 10  # transfers, from one comparison of sums to the next
-
-
-class Source:
-    """Gathered weights as a `WeightSource` of vLLM.
-
-    Attributes:
-        weights: of the next transfer, by the names of the model's files.
-        dtype: that they are sent in.
-        device: that they are sent from.
-    """
-
-    def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
-        self.weights: Weights = {}
-        self.dtype, self.device = dtype, device
-
-    def metadata(self) -> list[SimpleNamespace]:
-        """What is sent, in its order, as vLLM's `ParamMeta`."""
-        return [
-            SimpleNamespace(name=name, dtype=self.dtype, shape=tuple(weight.shape))
-            for name, weight in self.weights.items()
-        ]
-
-    def __iter__(self) -> Iterator[tuple[str, torch.Tensor]]:
-        for name, weight in self.weights.items():
-            yield name, weight.detach().to(self.device, self.dtype)
-
-
-def _nccl(trainer: Any, server: Server) -> Any:
-    """The trainer's main process and the server's workers are one group of NCCL."""
-    module = import_extra("vllm.distributed.weight_transfer.nccl_engine", "vllm")
-    return module.NCCLTrainerInitInfo(
-        master_address=server.own_address(),
-        master_port=trainer.args.vllm_group_port,
-        world_size=1 + server.get("/get_world_size")["world_size"],
-        rank=0,
-    )
-
-
-def _ipc(trainer: Any, server: Server) -> Any:
-    """Trainer and server share a GPU, and the server reads the trainer's memory."""
-    if trainer.accelerator.num_processes > 1:
-        raise ServerError(
-            f"want one process of training with the server at {server.url}, which takes "
-            f"weights by 'ipc', got {trainer.accelerator.num_processes}; start the server "
-            """with --weight-transfer-config '{"backend": "nccl"}' on GPUs of its own"""
-        )
-    module = import_extra("vllm.distributed.weight_transfer.ipc_engine", "vllm")
-    return module.IPCTrainerInitInfo(packed=True, rank=0)
-
-
-# by backend of vLLM's weight transfer: the trainer's part, which names that backend
-TRANSFERS: dict[str, Callable[[Any, Server], Any]] = {"nccl": _nccl, "ipc": _ipc}
 
 
 def server_backend(trainer: Any, server: Server) -> ServerBackend:

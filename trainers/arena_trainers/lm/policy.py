@@ -13,19 +13,13 @@ import torch
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from arena_trainers.lm.backends import Backend, Sampling
-from arena_trainers.lm.backends.sampling import known_ends
-from arena_trainers.lm.backends.scoring import (
-    refuse_prompt_tuning,
-    reply_logprobs,
-)
-from arena_trainers.lm.backends.transformers import (
-    GenerateContext,
-    TransformersBackend,
-    load_model,
-    with_adapter,
-)
+from arena_trainers.lm.backends.forward_pass import refuse_prompt_tuning
+from arena_trainers.lm.backends.generation_settings import known_ends
+from arena_trainers.lm.backends.scoring import reply_logprobs
+from arena_trainers.lm.backends.transformers import GenerateContext, TransformersBackend
 from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.context import context_length
+from arena_trainers.lm.loading import load_model, with_adapter
 from arena_trainers.lm.models import (
     adapter_base,
     check_language_model,

@@ -14,14 +14,11 @@ from transformers import (
 )
 
 from arena_trainers.finite import Diverged
-from arena_trainers.lm.backends.scoring import (
-    chunks_by_length,
-    default_max_tokens,
-    evaluating,
-)
-from arena_trainers.lm.backends.transformers import load_model
+from arena_trainers.lm.backends.forward_pass import evaluating
+from arena_trainers.lm.backends.memory import chunks_by_length, default_max_tokens
 from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.context import context_length
+from arena_trainers.lm.loading import load_model
 from arena_trainers.lm.models import (
     check_reward_folder,
     check_reward_model,

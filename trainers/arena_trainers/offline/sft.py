@@ -27,10 +27,8 @@ from transformers import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
 
 from arena_trainers.data import Example
-from arena_trainers.lm.backends.scoring import (
-    default_max_tokens,
-    positions,
-)
+from arena_trainers.lm.backends.forward_pass import positions
+from arena_trainers.lm.backends.memory import default_max_tokens
 from arena_trainers.lm.policy import CHECKED, LMPolicy
 from arena_trainers.offline.batches import WholeSteps, labelled_batch, left_batch
 from arena_trainers.offline.protocol import Cut, Given, RowTrainer

@@ -48,13 +48,9 @@ from arena_envs.solvers import (
 from arena_eval.exploit import tabular
 from arena_trainers.checkpoint import newest_checkpoint
 from arena_trainers.finite import Diverged
-from arena_trainers.lm.backends.scoring import (
-    chunks_by_length,
-    left_padded,
-    places,
-    positions,
-    reads_padding,
-)
+from arena_trainers.lm.backends.forward_pass import positions, reads_padding
+from arena_trainers.lm.backends.memory import chunks_by_length
+from arena_trainers.lm.backends.padding import left_padded, places
 from arena_trainers.losses import value_loss
 from arena_trainers.train.forward import (
     averaged,

@@ -80,23 +80,23 @@ from trl.trainer.utils import use_adapter
 from arena_envs.game import random_states
 from arena_eval.baselines import prepared
 from arena_trainers.engines import changes_draws, training_dtype
-from arena_trainers.lm.backends.scoring import (
+from arena_trainers.lm.backends.forward_pass import (
+    evaluating,
+    last_logits,
+    reads_padding,
+    takes,
+)
+from arena_trainers.lm.backends.memory import (
     OF_FREE,
     bytes_per_token,
     chunks_by_length,
     default_max_tokens,
-    evaluating,
-    filled,
     free_memory,
-    gap_of,
-    last_logits,
-    places,
-    reads_padding,
     release_free_memory,
-    takes,
-    tolerance,
 )
-from arena_trainers.lm.backends.transformers import whole_models
+from arena_trainers.lm.backends.padding import filled, places
+from arena_trainers.lm.backends.tolerance import gap_of, tolerance
+from arena_trainers.lm.loading import whole_models
 from arena_trainers.losses import TINY, Choice, Seen, Term
 from arena_trainers.processes import splits_weights
 from arena_trainers.train.games import makers_of

@@ -53,7 +53,7 @@ from arena_trainers.engines import check_engine, check_engine_columns
 from arena_trainers.engines.settings import changes_draws, engine_of, refuse
 from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
-from arena_trainers.matchmaking.protocol import names_matchmaker
+from arena_trainers.matchmaking.by_name import names_matchmaker
 from arena_trainers.options import (
     Option,
     check_declared,

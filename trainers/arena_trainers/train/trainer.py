@@ -88,8 +88,10 @@ from arena_trainers.engines import (
     without_client,
 )
 from arena_trainers.engines.settings import refuse
-from arena_trainers.lm.adapters import adapter_configs, check_memory, whole_memory
-from arena_trainers.lm.backends.scoring import evaluating, free_memory
+from arena_trainers.lm.adapters import adapter_configs
+from arena_trainers.lm.backends.forward_pass import evaluating
+from arena_trainers.lm.backends.memory import free_memory
+from arena_trainers.lm.model_memory import check_memory, whole_memory
 from arena_trainers.lm.models import check_language_model, model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of

@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 
 from arena_trainers.lm.backends import Generated, Prompts, Sampling
-from arena_trainers.lm.backends.sampling import seed_after, uniform_number
-from arena_trainers.lm.backends.scoring import reads_padding
+from arena_trainers.lm.backends.forward_pass import reads_padding
+from arena_trainers.lm.backends.random_numbers import seed_after, uniform_number
 from arena_trainers.lm.backends.transformers import TransformersBackend
 
 MAX_BYTES = 2**18  # of the distributions that are kept; those of Kuhn poker take 2**14

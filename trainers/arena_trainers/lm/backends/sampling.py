@@ -1,19 +1,17 @@
-"""Generation: draws that belong to the request, and settings that are ours alone."""
+"""`SeededSampler`: tokens drawn by numbers of the request alone."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 import torch
 from transformers import (
-    GenerationConfig,
     LogitsProcessor,
     MinPLogitsWarper,
-    PreTrainedModel,
     TopKLogitsWarper,
     TopPLogitsWarper,
 )
 
 from arena_trainers.lm.backends import Sampling
+from arena_trainers.lm.backends.random_numbers import _signed, uniform
 
 # of a step, float32[B, V]: weights in proportion to which tokens are drawn, log-probabilities
 Note = Callable[[torch.Tensor, torch.Tensor], None]
@@ -169,82 +167,3 @@ def _inverted(
     share = own.gather(1, index)
     rest = 1 - (ends.gather(1, index) - target) / share
     return index, rest.clamp(0, 1)
-
-
-def uniform(seeds: torch.Tensor, step: int) -> torch.Tensor:
-    """A uniform number in [0, 1) from the SplitMix64 stream of each (seed, step).
-
-    Args:
-        seeds: int64[B, 1].
-        step: which token of the reply.
-
-    Returns:
-        float64[B, 1], multiples of 2⁻⁵³.
-    """
-    key = _mix(seeds + _signed((step + 1) * _GOLDEN))
-    return _shift(_mix(key + _signed(_GOLDEN)), 11).double() * 2.0**-53
-
-
-def uniform_number(seed: int, step: int) -> float:
-    """`uniform` for one seed, by Python's integers, which cost less than a tensor.
-
-    >>> uniform_number(7, 2) == uniform(torch.tensor([[7]]), 2).item()
-    True
-    """
-    key = _mix(seed + (step + 1) * _GOLDEN)  # the low 64 bits are those of int64
-    return _shift(_mix(key + _GOLDEN), 11) * 2.0**-53
-
-
-def seed_after(seed: int, step: int) -> int:
-    """The seed whose numbers are those of `seed` from a step on.
-
-    >>> uniform_number(seed_after(7, 2), 1) == uniform_number(7, 3)
-    True
-    """
-    return seed + step * _GOLDEN
-
-
-_GOLDEN = 0x9E3779B97F4A7C15
-_Int = TypeVar("_Int", int, torch.Tensor)
-
-
-def _signed(number: int) -> int:
-    """The int64 with the same 64 low bits; torch has no unsigned arithmetic."""
-    return ((number + 2**63) % 2**64) - 2**63
-
-
-def _shift(x: _Int, bits: int) -> _Int:
-    return (x >> bits) & ((1 << (64 - bits)) - 1)  # logical, not arithmetic
-
-
-def _mix(x: _Int) -> _Int:
-    """Finaliser of SplitMix64 (Steele, Lea and Flood, 2014)."""
-    x = (x ^ _shift(x, 30)) * _signed(0xBF58476D1CE4E5B9)
-    x = (x ^ _shift(x, 27)) * _signed(0x94D049BB133111EB)
-    return x ^ _shift(x, 31)
-
-
-def with_settings(model: PreTrainedModel, config: GenerationConfig) -> PreTrainedModel:
-    """The model, sharing its weights, with these generation settings in place of its own.
-
-    `generate` fills in from `model.generation_config` whatever the settings of a call leave
-    open: penalties, banned and forced tokens, least lengths. What it samples then is not
-    what the loss takes log-probabilities of.
-
-    Args:
-        model: not changed. If it has adapters, the adapted model is taken.
-        config: of the copy.
-    """
-    base = getattr(model, "get_base_model", None)  # of peft
-    model = model if base is None else base()
-    # not by copy.copy, which makes a new model of one that FSDP2 has wrapped
-    twin: PreTrainedModel = object.__new__(type(model))
-    vars(twin).update(vars(model))
-    twin.generation_config = config
-    return twin
-
-
-def known_ends(model: PreTrainedModel) -> list[int]:
-    """The end tokens that the model's own settings name."""
-    known = getattr(model.generation_config, "eos_token_id", None)
-    return known if isinstance(known, list) else [] if known is None else [known]

@@ -26,7 +26,7 @@ from arena_trainers.lm.models import (
     find_model,
 )
 from arena_trainers.matchmaking import make_matchmaker, matchmakers
-from arena_trainers.matchmaking.protocol import names_matchmaker
+from arena_trainers.matchmaking.by_name import names_matchmaker
 from arena_trainers.options import Option, options_of, unknown_option
 from arena_trainers.runs.folder import check_new
 from arena_trainers.runs.settings import JobConfig

@@ -1,0 +1,31 @@
+"""The precision of an engine, and of training's forward passes."""
+
+import warnings
+from typing import Any
+
+
+def engine_dtype(llm: Any) -> str:
+    """Name of the precision of an engine in this process, as torch calls it."""
+    return str(llm.llm_engine.model_config.dtype).removeprefix("torch.")
+
+
+def warn_of_precision(engine: str, trainer: Any) -> None:
+    """Warns if vLLM generates in another precision than the loss is computed in."""
+    training = training_dtype(trainer)
+    if engine != training:
+        warnings.warn(
+            f"vLLM generates in {engine}, and the loss is computed in {training}: their "
+            "log-probabilities differ by some hundredths, which the importance-sampling "
+            "correction makes up for; see sampling/sampling_logp_difference in the metrics, "
+            "or train with --bf16 true",
+            stacklevel=3,
+        )
+
+
+def training_dtype(trainer: Any) -> str:
+    """Name of the precision of the training's forward passes, as torch calls it."""
+    if trainer.args.bf16:
+        return "bfloat16"
+    if trainer.args.fp16:
+        return "float16"
+    return str(trainer.model.dtype).removeprefix("torch.")

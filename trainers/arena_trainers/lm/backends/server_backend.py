@@ -1,0 +1,230 @@
+"""`ServerBackend`: tokens by a server of vLLM or SGLang, to which a trainer sends its weights.
+
+A vLLM server is `python -m vllm.entrypoints.openai.api_server` with the options that
+`arena serve policy` prints. Weights reach it as files, which it must see, or by its transfer. Whole
+weights replace those of the served model; an adapter is loaded beside it. The folder is the
+version: the server keeps the folder's name with whole weights, and serves an adapter under it.
+"""
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+from arena_trainers.finite import Diverged
+from arena_trainers.lm.backends import Generated, Prompts, Sampling
+from arena_trainers.lm.backends.served import Served
+from arena_trainers.lm.backends.server import RESTART, Refused, Server, ServerError
+from arena_trainers.lm.backends.vllm import refuse_entropies
+
+
+class ServerBackend:
+    """Sends one request per reply, each with its own seed, many at a time.
+
+    Log-probabilities are the server's, as those of `VLLMBackend` are the engine's. A server
+    on a GPU may round otherwise when other requests share its batch.
+
+    Args:
+        server: the server.
+        served: what it serves.
+
+    Attributes:
+        version: folder of the model's weights that the server must have; None before they
+            are sent.
+        model: name in requests: of the served model, or the folder of an adapter.
+        learners: the backends of several learners, by name.
+    """
+
+    runs_model = False
+    path, version_path = "/v1/completions", "/weight_info"  # of requests
+    pauses: tuple[tuple[Any, ...], str] = ("/pause?mode=wait",), "/resume"
+
+    def __init__(self, server: Server, served: Served) -> None:
+        self.server, self.served = server, served
+        self.version: str | None = None
+        self.model = served.model
+        self.learners: dict[str, ServerBackend] = {}
+
+    def of_learner(self, name: str) -> "ServerBackend":
+        """The backend of one of several learners, with an adapter of its own; the first is this."""
+        self.learners[name] = copy.copy(self) if self.learners else self
+        return self.learners[name]
+
+    def generate(
+        self, prompt_ids: Prompts, seeds: Sequence[int], sampling: Sampling
+    ) -> Generated:
+        """As `Backend.generate`.
+
+        Raises:
+            ServerError: the server does not answer, has other weights, or its reply lacks
+                token ids or log-probabilities.
+            ValueError: entropies are asked for.
+        """
+        self._check(sampling)
+        if self.version is None:
+            raise ServerError(
+                f"the server at {self.server.url} has no weights of this run yet; it gets "
+                "them when training begins: call train()"
+            )
+        pairs = zip(prompt_ids, seeds, strict=True)
+        bodies = [self._body(list(ids), seed, sampling) for ids, seed in pairs]
+        answers = self.server.post_all(self.path, bodies)
+        replies = [self._read(answer) for answer in answers]
+        self.check_version()
+        return Generated([ids for ids, _ in replies], [x for _, x in replies])
+
+    def _check(self, sampling: Sampling) -> None:
+        """Raises ValueError for what the server cannot give."""
+        refuse_entropies(sampling)
+
+    def _body(self, ids: list[int], seed: int, sampling: Sampling) -> dict[str, Any]:
+        """A request; with all settings, as a model's folder may have other defaults."""
+        own = {"model": self.model, "prompt": ids, "seed": seed % 2**63}
+        told = {"skip_special_tokens": False, "return_token_ids": True}
+        return own | told | sampling.of_vllm
+
+    def _parts(self, answer: Any) -> tuple[Any, Any, Any, Any]:
+        """Of a reply: model, token ids, log-probabilities, and why it ended."""
+        (choice,) = answer["choices"]
+        logprobs = choice["logprobs"]["token_logprobs"]
+        return answer["model"], choice["token_ids"], logprobs, choice["finish_reason"]
+
+    def check_version(self) -> None:
+        """Raises ServerError if the server has other weights than it was sent."""
+        told = self.server.get(self.version_path)
+        found = told.get("weight_version") if isinstance(told, dict) else told
+        if found != self.version:
+            raise ServerError(
+                f"want weights {self.version!r} on the server at {self.server.url}, got "
+                f"{found!r}: it was started anew, or another run sends it weights; "
+                "give each run a server of its own, and resume the run"
+            )
+
+    def load(
+        self,
+        folder: Path,
+        *,
+        is_adapter: bool,
+        send: Callable[[], None] | None = None,
+    ) -> None:
+        """Makes the server load weights; `expect` has to follow, in every process.
+
+        Args:
+            folder: where the server finds them. Its name is their version.
+            is_adapter: whether they are a LoRA adapter of the served model, which takes the
+                place of the adapter before it, or the model's own.
+            send: transfers the model's own weights, which then are in no folder.
+
+        Raises:
+            ServerError: the server did not load them.
+        """
+        if is_adapter:
+            self._load_adapter(folder)
+            return
+        pause, resume = self.pauses
+        self.server.post(*pause)
+        try:
+            self._replace_weights(folder, send)
+        except BaseException:
+            with suppress(ServerError):  # the first error says more
+                self.server.post(resume)
+            raise
+        self.server.post(resume)
+
+    def _load_adapter(self, folder: Path) -> None:
+        name = {"lora_name": str(folder)}
+        # not load_inplace, with which vLLM reads the files again for each generation
+        models = self.server.get("/v1/models")["data"]
+        is_known = any(model.get("id") == str(folder) for model in models)
+        if is_known:  # of a run that was resumed
+            self.server.post("/v1/unload_lora_adapter", name)
+        self._load("/v1/load_lora_adapter", name | {"lora_path": str(folder)}, folder)
+        if is_known:  # the cache goes by the name
+            self._forget_prefixes()
+        if self.model not in (self.served.model, str(folder)):
+            self.server.post("/v1/unload_lora_adapter", {"lora_name": self.model})
+
+    def expect(self, folder: Path, *, is_adapter: bool) -> None:
+        """Takes replies of these weights from now on, and of no others."""
+        if is_adapter:
+            self.model = str(folder)
+        else:
+            self.version = str(folder)
+
+    def check_sum(self, expected: int, *, is_adapter: bool) -> None:
+        """Raises ServerError if the weights of a worker have another `bit_sum`."""
+        call = {"method": "arena_sum", "kwargs": {"is_adapter": is_adapter}}
+        found = self.server.post("/collective_rpc", call)["results"]
+        if others := [x for x in found if x != str(expected)]:
+            raise ServerError(
+                f"want the trainer's weights on the server at {self.server.url}, got others: "
+                f"their bits add up to {others[0]}, the trainer's to {expected}; {RESTART}, "
+                "and resume the run"
+            )
+
+    def _replace_weights(self, folder: Path, send: Callable[[], None] | None) -> None:
+        server, arguments = self.server, {"weights_path": str(folder)}
+        reload = {"method": "reload_weights", "kwargs": arguments}
+        if send is None:
+            self._load("/collective_rpc", reload, folder)
+        else:
+            send()
+        self._forget_prefixes()
+        server.post("/update_weight_version", {"new_version": str(folder)})
+
+    def _forget_prefixes(self) -> None:
+        answer = self.server.post("/reset_prefix_cache")
+        if not isinstance(answer, dict) or not answer.get("success"):
+            raise ServerError(
+                f"the server at {self.server.url} keeps its prefix cache, which is of other "
+                "weights; give each run a server of its own"
+            )
+
+    def _load(self, path: str, body: Any, folder: Path) -> None:
+        try:
+            self.server.post(path, body)
+        except Refused as error:
+            raise ServerError(
+                f"the server at {self.server.url} cannot load {str(folder)!r}: it does not "
+                "see this folder, has no --enable-lora of this rank, or serves another base "
+                f"model than {self.served.folder!r} with these layers; {RESTART} ({error})"
+            ) from error
+
+    def _read(self, answer: Any) -> tuple[list[int], list[float]]:
+        """Token ids and log-probabilities of a reply."""
+        url = self.server.url
+        try:
+            model, ids, logprobs, why = self._parts(answer)
+        except (LookupError, TypeError, ValueError):
+            ids = model = why = logprobs = None
+        known = _are(ids, int) and _are(logprobs, int, float, NoneType)
+        if not known or len(ids) != len(logprobs):
+            raise ServerError(
+                f"want token_ids and as many token_logprobs in a reply of {url}, got "
+                f"{str(answer)[:120]!r}; want a server of vLLM 0.31 to 0.33, or of SGLang"
+            )
+        if model != self.model:
+            raise ServerError(
+                f"want replies of the model {self.model!r} from {url}, got one of "
+                f"{model!r}; give each run a server of its own"
+            )
+        if why not in ("stop", "length"):
+            raise ServerError(
+                f"the server at {url} ended a reply with {why!r}: somebody else paused it; "
+                "give each run a server of its own"
+            )
+        if not all(x is not None and math.isfinite(x) for x in logprobs):
+            raise Diverged(
+                f"want finite log-probabilities from {url}, got some that are not: the "
+                "weights have diverged; train with a lower learning_rate or max_grad_norm"
+            )
+        return ids, logprobs
+
+
+def _are(values: Any, *kinds: type) -> bool:
+    """True if an answer has a list there, with something in it, all of these types."""
+    is_list = isinstance(values, list) and len(values) > 0
+    return is_list and all(type(value) in kinds for value in values)
