@@ -42,8 +42,8 @@ class Band(BaseCurriculum):
         outside: float = 0.05,
         decay: float = 0.9,
     ) -> None:
-        given = {"low": low, "high": high, "outside": outside, "decay": decay}
-        for name, value in given.items():
+        numbers = {"low": low, "high": high, "outside": outside, "decay": decay}
+        for name, value in numbers.items():
             check_number(name, value, 0, 1)
         if low > high:
             raise ValueError(f"want low of at most high, got {low} and {high}")
@@ -63,11 +63,11 @@ class Band(BaseCurriculum):
         self.games = list(games)
 
     def propose(self, step: int, rng: np.random.Generator) -> Task:
-        known = [self.success(name) for name in self.games]
-        fits = [x is None or self.low <= x <= self.high for x in known]
-        weights = np.array([1.0 if fit else self.outside for fit in fits])
-        chosen = int(rng.choice(len(weights), p=weights / weights.sum()))
-        return Task(self.games[chosen])
+        successes = [self.success(name) for name in self.games]
+        in_band = [x is None or self.low <= x <= self.high for x in successes]
+        weights = np.array([1.0 if is_in else self.outside for is_in in in_band])
+        index = int(rng.choice(len(weights), p=weights / weights.sum()))
+        return Task(self.games[index])
 
     def success(self, game: str) -> float | None:
         """The success in a game, a mean with decay; None before its first outcome."""
@@ -76,11 +76,11 @@ class Band(BaseCurriculum):
 
     def update(self, outcomes: Sequence[Outcome], step: int) -> None:
         for game in dict.fromkeys(outcome.game for outcome in outcomes):
-            found = [o.success for o in outcomes if o.game == game]
+            successes = [o.success for o in outcomes if o.game == game]
             total, weight = self._sums.get(game, (0.0, 0.0))
             self._sums[game] = (
-                self.decay * total + sum(found),
-                self.decay * weight + len(found),
+                self.decay * total + sum(successes),
+                self.decay * weight + len(successes),
             )
 
     def state_dict(self) -> dict[str, Any]:

@@ -52,19 +52,19 @@ class Stages(BaseCurriculum):
 
     def propose(self, step: int, rng: np.random.Generator) -> Task:
         while step - self._first_step >= self.stages[self.stage].get("steps", math.inf):
-            self._go_on(self._first_step + self.stages[self.stage]["steps"])
+            self._begin_stage(self._first_step + self.stages[self.stage]["steps"])
         games = self.stages[self.stage]["games"]
         return Task(games[int(rng.integers(len(games)))])
 
     def update(self, outcomes: Sequence[Outcome], step: int) -> None:
         stage = self.stages[self.stage]
-        found = [o.success for o in outcomes if o.game in stage["games"]]
-        self._recent = [*self._recent, *found][-self.window :]
+        successes = [o.success for o in outcomes if o.game in stage["games"]]
+        self._recent = [*self._recent, *successes][-self.window :]
         is_full = "success" in stage and len(self._recent) == self.window
         if is_full and np.mean(self._recent) >= stage["success"]:
-            self._go_on(step + 1)
+            self._begin_stage(step + 1)
 
-    def _go_on(self, first_step: int) -> None:
+    def _begin_stage(self, first_step: int) -> None:
         self.stage, self._first_step, self._recent = self.stage + 1, first_step, []
 
     def state_dict(self) -> dict[str, Any]:
@@ -77,16 +77,18 @@ class Stages(BaseCurriculum):
 
 
 def _check_stage(stage: Any, is_last: bool) -> None:
-    wanted = "want a stage as {games: [...], steps: N} or {games: [...], success: 0.8}"
+    expected = (
+        "want a stage as {games: [...], steps: N} or {games: [...], success: 0.8}"
+    )
     if is_last:
-        wanted = "want the last stage as {games: [...]}, because it never ends"
+        expected = "want the last stage as {games: [...]}, because it never ends"
     ends = {"steps", "success"}
     if not isinstance(stage, Mapping) or not stage.keys() <= {"games", *ends}:
-        raise ValueError(f"{wanted}, got {stage!r}")
+        raise ValueError(f"{expected}, got {stage!r}")
     games = stage.get("games")
     is_list = isinstance(games, list | tuple) and bool(games)
     if not is_list or len(ends & stage.keys()) != (0 if is_last else 1):
-        raise ValueError(f"{wanted}, got {stage!r}")
+        raise ValueError(f"{expected}, got {stage!r}")
     if "steps" in stage:
         check_count("steps of a stage", stage["steps"])
     if "success" in stage:

@@ -97,8 +97,8 @@ def adapter_backend(trainer: Any) -> VLLMBackend:
 
     def refresh(name: str = names[0]) -> Any:
         if steps.get(name) != (step := trainer.state.global_step):
-            named = model.named_parameters()
-            weights = {n: p.detach() for n, p in named if ".lora_" in n}
+            parameters = model.named_parameters()
+            weights = {n: p.detach() for n, p in parameters if ".lora_" in n}
             adapters.put(name, weights)
             steps[name] = step
         return adapters.get(name)

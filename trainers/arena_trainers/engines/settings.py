@@ -19,7 +19,7 @@ from arena_envs.checks import check_known, install_advice
 from arena_trainers.engines.adapters import adapter_backend, plays_adapters
 from arena_trainers.engines.precision import engine_dtype, warn_of_precision
 from arena_trainers.lm.backends import Backend
-from arena_trainers.lm.backends.served import served_by
+from arena_trainers.lm.backends.served import read_served_model
 from arena_trainers.lm.backends.server import Server
 from arena_trainers.lm.backends.vllm import VLLMBackend
 
@@ -69,22 +69,26 @@ def engine_backend(trainer: Any) -> Backend | None:
     return ENGINES[engine_of(trainer.args)].backend(trainer)
 
 
-def refuse(what: str, options: Iterable[tuple[str, object, str]]) -> None:
+def check_unsupported(subject: str, options: Iterable[tuple[str, object, str]]) -> None:
     """Raises ValueError for the first option that is given.
 
     Args:
-        what: what does not support it.
+        subject: what does not support it.
         options: their names, whether they are given, and the reasons.
     """
-    for name, used, reason in options:
-        if used:
-            raise ValueError(f"{what} does not support {name}: {reason}; leave it out")
+    for name, is_set, reason in options:
+        if is_set:
+            raise ValueError(
+                f"{subject} does not support {name}: {reason}; leave it out"
+            )
 
 
-def _check_refused(args: Any) -> None:
+def _check_vllm(args: Any) -> None:
     """Refuses what the engine in this process, or a server, does not take."""
     is_server = by_server(args)
-    refuse("use_vllm", _of_a_server(args) if is_server else _of_an_engine(args))
+    check_unsupported(
+        "use_vllm", _server_options(args) if is_server else _engine_options(args)
+    )
     if args.vllm_importance_sampling_correction and changes_draws(args):
         raise ValueError(
             f"use_vllm does not support {changes_draws(args)} with "
@@ -98,14 +102,14 @@ def _check_refused(args: Any) -> None:
         check_installed()
 
 
-def _refuse_unused_server(args: Any) -> None:
+def _check_no_server(args: Any) -> None:
     """Refuses settings of a server that would generate nothing."""
-    given = {
+    server_settings = {
         "vllm_mode 'server'": args.vllm_mode == "server",
         "vllm_server_base_url": args.vllm_server_base_url is not None,
     }
-    for name, used in given.items():
-        if used:
+    for name, is_set in server_settings.items():
+        if is_set:
             raise ValueError(
                 f"{name} needs --use_vllm true, got use_vllm false, with which transformers "
                 "generates; add it, or leave the settings of the server out"
@@ -117,7 +121,7 @@ def by_server(args: Any) -> bool:
     return engine_of(args) == "server"
 
 
-def _of_an_engine(args: Any) -> list[tuple[str, object, str]]:
+def _engine_options(args: Any) -> list[tuple[str, object, str]]:
     """Options that the engine in this process refuses: whether they are given, and why."""
     untested = "its rollouts have not been tested with it"
     group = "processes that share an engine would have to ask for equally many replies"
@@ -130,9 +134,11 @@ def _of_an_engine(args: Any) -> list[tuple[str, object, str]]:
     ]
 
 
-def _of_a_server(args: Any) -> list[tuple[str, object, str]]:
+def _server_options(args: Any) -> list[tuple[str, object, str]]:
     """Options that a server refuses: whether they are given, and why."""
-    own = "with vllm_mode 'server', vLLM's options are in the server's command"
+    in_server_command = (
+        "with vllm_mode 'server', vLLM's options are in the server's command"
+    )
     probe = (
         "ratios show whether the server has the trainer's weights, and a run with "
         "vllm_mode 'server' needs them"
@@ -142,7 +148,10 @@ def _of_a_server(args: Any) -> list[tuple[str, object, str]]:
     vespo, corrected = args.loss_type == "vespo", "vllm_importance_sampling_correction"
     mode = "vllm_importance_sampling_mode of sequences with loss_type 'vespo'"
     return [
-        *((name, used, own) for name, used, _ in _of_an_engine(args)),
+        *(
+            (name, is_set, in_server_command)
+            for name, is_set, _ in _engine_options(args)
+        ),
         (f"{corrected} false", not getattr(args, corrected), probe),
         (mode, vespo and whole, tokens),
     ]
@@ -171,26 +180,26 @@ def check_server(args: Any) -> None:
         ServerError: it cannot be reached, or lacks an option.
     """
     if by_server(args):
-        served_by(server_of(args))
+        read_served_model(server_of(args))
 
 
 @contextmanager
 def without_client(args: Any) -> Iterator[None]:
     """Keeps `GRPOTrainer`, made in this context, from connecting TRL's client."""
-    ours = by_server(args)
-    if ours:
+    is_server = by_server(args)
+    if is_server:
         args.use_vllm = False
     try:
         yield
     finally:
-        args.use_vllm = args.use_vllm or ours
+        args.use_vllm = args.use_vllm or is_server
 
 
 def changes_draws(args: Any) -> str | None:
     """The option that changes what is drawn from softmax(logits / temperature), if any."""
     neutral = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
-    found = (name for name, x in neutral.items() if (getattr(args, name) or 0.0) != x)
-    return next(found, None)
+    changed = (name for name, x in neutral.items() if (getattr(args, name) or 0.0) != x)
+    return next(changed, None)
 
 
 def check_installed() -> None:
@@ -203,10 +212,10 @@ def check_installed() -> None:
     extras.require(["vllm"], "vllm")
     from packaging.version import Version
 
-    found = version(packages_distributions()["vllm"][0])
-    if not Version(VERSIONS[0]) <= Version(found) < Version(VERSIONS[1]):
+    installed = version(packages_distributions()["vllm"][0])
+    if not Version(VERSIONS[0]) <= Version(installed) < Version(VERSIONS[1]):
         raise ValueError(
-            f"want vLLM from {VERSIONS[0]} to below {VERSIONS[1]}, got {found}; "
+            f"want vLLM from {VERSIONS[0]} to below {VERSIONS[1]}, got {installed}; "
             + install_advice("vllm")
         )
 
@@ -252,7 +261,7 @@ def _vllm_backend(trainer: Any) -> Backend:
 
 
 ENGINES = {
-    "transformers": Engine(_refuse_unused_server, lambda trainer: None),
-    "vllm": Engine(_check_refused, _vllm_backend),
-    "server": Engine(_check_refused, _server_backend),
+    "transformers": Engine(_check_no_server, lambda trainer: None),
+    "vllm": Engine(_check_vllm, _vllm_backend),
+    "server": Engine(_check_vllm, _server_backend),
 }

@@ -12,7 +12,7 @@ from arena_trainers.lm.backends.server import Server, ServerError
 Weights = Mapping[str, torch.Tensor]  # by name
 
 
-class Source:
+class WeightSource:
     """Gathered weights as a `WeightSource` of vLLM.
 
     Attributes:
@@ -37,18 +37,18 @@ class Source:
             yield name, weight.detach().to(self.device, self.dtype)
 
 
-def _nccl(trainer: Any, server: Server) -> Any:
+def _nccl_init(trainer: Any, server: Server) -> Any:
     """The trainer's main process and the server's workers are one group of NCCL."""
     module = import_extra("vllm.distributed.weight_transfer.nccl_engine", "vllm")
     return module.NCCLTrainerInitInfo(
-        master_address=server.own_address(),
+        master_address=server.local_address(),
         master_port=trainer.args.vllm_group_port,
         world_size=1 + server.get("/get_world_size")["world_size"],
         rank=0,
     )
 
 
-def _ipc(trainer: Any, server: Server) -> Any:
+def _ipc_init(trainer: Any, server: Server) -> Any:
     """Trainer and server share a GPU, and the server reads the trainer's memory."""
     if trainer.accelerator.num_processes > 1:
         raise ServerError(
@@ -61,4 +61,7 @@ def _ipc(trainer: Any, server: Server) -> Any:
 
 
 # by backend of vLLM's weight transfer: the trainer's part, which names that backend
-TRANSFERS: dict[str, Callable[[Any, Server], Any]] = {"nccl": _nccl, "ipc": _ipc}
+TRANSFERS: dict[str, Callable[[Any, Server], Any]] = {
+    "nccl": _nccl_init,
+    "ipc": _ipc_init,
+}

@@ -29,8 +29,8 @@ from transformers.core_model_loading import revert_weight_conversion
 from arena_envs.checks import check_known
 from arena_envs.extras import import_extra
 from arena_trainers.engines.precision import training_dtype, warn_of_precision
-from arena_trainers.engines.transfer import TRANSFERS, Source, Weights
-from arena_trainers.lm.backends.served import check_shapes, served_by
+from arena_trainers.engines.transfer import TRANSFERS, Weights, WeightSource
+from arena_trainers.lm.backends.served import check_shapes, read_served_model
 from arena_trainers.lm.backends.server import RESTART, Server, ServerError
 from arena_trainers.lm.backends.server_backend import ServerBackend
 from arena_trainers.lm.backends.sglang import SERVERS
@@ -55,10 +55,10 @@ def server_backend(trainer: Any, server: Server) -> ServerBackend:
     Raises:
         ServerError: the server cannot be reached, or serves another model.
     """
-    served = served_by(server)
+    served = read_served_model(server)
     if served.transfer is not None:
-        told = f"the server at {server.url} takes weights by {served.transfer!r}"
-        check_known(served.transfer, TRANSFERS, f"{told}, which no run sends")
+        problem = f"the server at {server.url} takes weights by {served.transfer!r}"
+        check_known(served.transfer, TRANSFERS, f"{problem}, which no run sends")
     warn_of_precision(served.dtype, trainer)
     model = trainer.accelerator.unwrap_model(trainer.model)
     check_shapes(server, served, model.config)
@@ -94,7 +94,7 @@ class ServerWeights(TrainerCallback):
         self.trainer, self.backend = trainer, backend
         self.num_sent = 0
         device = trainer.accelerator.device
-        self.source = Source(getattr(torch, backend.served.dtype), device)
+        self.source = WeightSource(getattr(torch, backend.served.dtype), device)
         self.engine: Any = None  # of vLLM, which sends the source's weights
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -115,14 +115,14 @@ class ServerWeights(TrainerCallback):
         self, args: Any, state: Any, control: Any, **_: Any
     ) -> None:
         """Raises ServerError if the server's log-probabilities are not the trainer's."""
-        found = self.trainer.noted(DIFFERENCE)
+        differences = self.trainer.noted(DIFFERENCE)
         dtypes = {self.backend.served.dtype, training_dtype(self.trainer)}
         tolerance = TOLERANCE if dtypes == {"float32"} else HALF_TOLERANCE
-        others = [x for x in found if not x <= tolerance]  # NaN, too
-        if others:
+        too_large = [x for x in differences if not x <= tolerance]  # NaN, too
+        if too_large:
             raise ServerError(
                 f"want the trainer's weights on the server at {self.backend.server.url}, "
-                f"got log-probabilities that differ by {others[0]:.3g} nats on average (at "
+                f"got log-probabilities that differ by {too_large[0]:.3g} nats on average (at "
                 f"most {tolerance}); start it again with the command that "
                 "`arena serve policy MODEL` prints, and resume the run"
             )
@@ -137,18 +137,18 @@ class ServerWeights(TrainerCallback):
         folder = root / f"step-{step}"
         self._load(folder, lambda: weights, writes=True, is_adapter=self._is_adapter)
         if accelerator.is_main_process:
-            for other in root.glob("step-*"):
-                if other != folder:
-                    shutil.rmtree(other)
+            for step_folder in root.glob("step-*"):
+                if step_folder != folder:
+                    shutil.rmtree(step_folder)
 
     def take(self, folder: Path) -> None:
         """Gives the server the weights in a folder."""
 
-        def read() -> dict[str, torch.Tensor]:
-            parts = (load_file(path) for path in sorted(folder.glob("*.safetensors")))
-            return {name: weight for part in parts for name, weight in part.items()}
+        def read_files() -> dict[str, torch.Tensor]:
+            files = (load_file(path) for path in sorted(folder.glob("*.safetensors")))
+            return {name: weight for part in files for name, weight in part.items()}
 
-        self._load(folder, read, is_adapter=self._is_adapter)
+        self._load(folder, read_files, is_adapter=self._is_adapter)
 
     @property
     def _model(self) -> Any:
@@ -174,40 +174,44 @@ class ServerWeights(TrainerCallback):
             is_adapter: whether they are an adapter.
             writes: whether the folder is still to be written.
         """
-        every = self.backend.learners or {"": self.backend}
-        own = every if is_adapter else {"": self.backend}
+        backends = self.backend.learners or {"": self.backend}
+        receivers = backends if is_adapter else {"": self.backend}
         with raised_everywhere():
             if self.trainer.accelerator.is_main_process:
                 send = None
                 if weights and self.backend.served.transfer and not is_adapter:
                     send = partial(self._transfer, weights, is_gathered=writes)
                 elif weights and writes:
-                    _write(self._model, weights(), folder)
-                for name, backend in own.items():  # peft's folder of an adapter
+                    _write_weights(self._model, weights(), folder)
+                for name, backend in receivers.items():  # peft's folder of an adapter
                     backend.load(folder / name, is_adapter=is_adapter, send=send)
                     if weights:
                         self._check_sum(weights, name, is_adapter=is_adapter)
                 self.num_sent += weights is not None
-        for name, backend in every.items():
-            part = folder / name if is_adapter else folder
-            backend.expect(part, is_adapter=is_adapter)
+        for name, backend in backends.items():
+            expected_folder = folder / name if is_adapter else folder
+            backend.expect(expected_folder, is_adapter=is_adapter)
 
-    def _once(self, weights: Weights) -> dict[str, torch.Tensor]:
+    def _untied_weights(self, weights: Weights) -> dict[str, torch.Tensor]:
         """The parameters among weights, tied ones once."""
         model = self._model
-        others = model.state_dict().keys() - {
+        non_parameters = model.state_dict().keys() - {
             name for name, _ in model.named_parameters()
         }
-        return {name: weight for name, weight in weights.items() if name not in others}
+        return {
+            name: weight
+            for name, weight in weights.items()
+            if name not in non_parameters
+        }
 
     def _transfer(self, weights: Callable[[], Weights], *, is_gathered: bool) -> None:
         """Sends whole weights by vLLM's interface: start, update, finish."""
         server, kind = self.backend.server, str(self.backend.served.transfer)
         transfer = import_extra("vllm.distributed.weight_transfer", "vllm")
-        named = self._once(weights())
+        untied = self._untied_weights(weights())
         if is_gathered:  # transformers may merge weights that files hold apart
-            named = revert_weight_conversion(self._model, named)
-        self.source.weights = named
+            untied = revert_weight_conversion(self._model, untied)
+        self.source.weights = untied
         try:
             if self.engine is None:
                 self.engine = transfer.WeightTransferTrainerFactory.trainer_init(
@@ -232,23 +236,23 @@ class ServerWeights(TrainerCallback):
         served, is_due = self.backend.served, self.num_sent % CHECK_EVERY == 0
         if not is_due or ("adapter" if is_adapter else "model") not in served.sums:
             return
-        named = self._once(weights())
+        untied = self._untied_weights(weights())
         if is_adapter:
             config = self._model.peft_config[name or "default"]
-            named = {n: w for n, w in named.items() if f".{name or 'default'}." in n}
+            untied = {n: w for n, w in untied.items() if f".{name or 'default'}." in n}
             scale = config.lora_alpha / (
                 config.r**0.5 if config.use_rslora else config.r
             )
             parts = {
-                n: w.to(self.source.dtype) for n, w in named.items() if ".lora_" in n
+                n: w.to(self.source.dtype) for n, w in untied.items() if ".lora_" in n
             }
             # as vLLM, which multiplies B by the scale
-            named = {n: w * scale if ".lora_B." in n else w for n, w in parts.items()}
-        found = bit_sum(named.values(), served.dtype)
-        self.backend.check_sum(found, is_adapter=is_adapter)
+            untied = {n: w * scale if ".lora_B." in n else w for n, w in parts.items()}
+        trainer_sum = bit_sum(untied.values(), served.dtype)
+        self.backend.check_sum(trainer_sum, is_adapter=is_adapter)
 
 
-def _write(model: Any, weights: Any, folder: Path) -> None:
+def _write_weights(model: Any, weights: Any, folder: Path) -> None:
     """Writes weights to a folder, which is whole if it is there."""
     part = folder.with_name(f"{folder.name}.part")
     for old in (part, folder):

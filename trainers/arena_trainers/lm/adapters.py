@@ -10,9 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from arena_envs.extras import import_extra
-from arena_trainers.lm.models import (
-    adapted,
-)
+from arena_trainers.lm.models import are_adapters
 
 
 def lora_config(r: int, alpha: int | None, target_modules: Sequence[str]) -> Any:
@@ -58,13 +56,13 @@ def starting_model(base: Path, adapter: Path | None, args: Any) -> Any:
 
 def adapter_configs(roles: Mapping[Any, Mapping[str, Any]], base: Any) -> list[Any]:
     """The `LoraConfig` of each learner with one; `base` is that of learners without `lora_r`."""
-    found = []
-    for options in roles.values() if adapted(roles, base is not None) else ():
+    configs = []
+    for options in roles.values() if are_adapters(roles, base is not None) else ():
         rank = options.get("lora_r", base and base.r)
         config = base or lora_config(rank, None, ["all-linear"])
         alpha = config.lora_alpha * rank / config.r
-        found.append(replace(copy.deepcopy(config), r=rank, lora_alpha=alpha))
-    return found
+        configs.append(replace(copy.deepcopy(config), r=rank, lora_alpha=alpha))
+    return configs
 
 
 def count_weights(config: Any, adapter: Any = None) -> tuple[int, int]:

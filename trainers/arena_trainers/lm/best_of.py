@@ -79,17 +79,24 @@ class BestOfPolicy:
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
         sampled, scores = [], []
-        for i in range(self.num_samples):
-            again = [replace(r, seed=turn_seed(r.seed, i, 0, 0)) for r in requests]
-            asked = again if i else requests  # the first reply keeps its seed
-            sampled.append(list(self.inner.act(asked)))
+        for sample in range(self.num_samples):
+            reseeded = [
+                replace(request, seed=turn_seed(request.seed, sample, 0, 0))
+                for request in requests
+            ]
+            sample_requests = (
+                reseeded if sample else requests
+            )  # the first reply keeps its seed
+            sampled.append(list(self.inner.act(sample_requests)))
             texts = [
-                self.reward.encode(r.messages, own.text, own.prompt_ids, own.token_ids)
-                for r, own in zip(requests, sampled[-1], strict=True)
+                self.reward.encode(
+                    request.messages, own.text, own.prompt_ids, own.token_ids
+                )
+                for request, own in zip(requests, sampled[-1], strict=True)
             ]
             scores.append(self.reward.score(texts))
         best = [own.index(max(own)) for own in zip(*scores, strict=True)]
-        return [sampled[i][place] for place, i in enumerate(best)]
+        return [sampled[sample][place] for place, sample in enumerate(best)]
 
 
 def load(
@@ -123,8 +130,8 @@ def load(
             "best_of:4(lm:PATH, reward:PATH)"
         )
     if not reward.startswith(_REWARD):
-        given = {"num": num_samples, "scorer": reward}
-        return load_agent("candidates", policy, make=make, spec=spec, **given)
+        options = {"num": num_samples, "scorer": reward}
+        return load_agent("candidates", policy, make=make, spec=spec, **options)
     if names_person(policy):
         raise ValueError(_refused_person(spec))
     path = reward.removeprefix(_REWARD)

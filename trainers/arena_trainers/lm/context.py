@@ -3,7 +3,7 @@
 from typing import Any
 
 _LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len")
-_STRETCHED = ("linear", "dynamic", "yarn")  # of rotary positions, by a factor
+_SCALED_ROPE = ("linear", "dynamic", "yarn")  # of rotary positions, by a factor
 
 
 def context_length(config: Any) -> int | None:
@@ -24,12 +24,12 @@ def context_length(config: Any) -> int | None:
     parameters = getattr(text, "rope_parameters", None)
     parameters = parameters or getattr(text, "rope_scaling", None) or {}
     layers = [x for x in parameters.values() if isinstance(x, dict)] or [parameters]
-    return max([length, *(_stretched(rope, length) for rope in layers)])
+    return max([length, *(_scaled_length(rope, length) for rope in layers)])
 
 
-def _stretched(rope: Any, length: int) -> int:
+def _scaled_length(rope: Any, length: int) -> int:
     kind = rope.get("rope_type", rope.get("type"))
-    if kind not in _STRETCHED:
+    if kind not in _SCALED_ROPE:
         return length
     before = rope.get("original_max_position_embeddings") or length
     return int(before * float(rope.get("factor") or 1.0))

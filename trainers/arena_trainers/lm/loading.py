@@ -36,15 +36,15 @@ def load_model(
     Raises:
         ValueError: torch has no such floating-point type.
     """
-    place = torch.device(default_device() if device is None else device)
+    target_device = torch.device(default_device() if device is None else device)
     if dtype is None:
         saved = AutoConfig.from_pretrained(folder).dtype
-        wanted = default_dtype(saved or torch.float32, place)
+        weights_dtype = default_dtype(saved or torch.float32, target_device)
     else:
-        wanted = _floating(dtype)
-    with whole_models():
-        model: Any = kind.from_pretrained(folder, dtype=wanted)
-    loaded: PreTrainedModel = model.to(place).eval()
+        weights_dtype = _floating_dtype(dtype)
+    with unsharded_loading():
+        model: Any = kind.from_pretrained(folder, dtype=weights_dtype)
+    loaded: PreTrainedModel = model.to(target_device).eval()
     return loaded
 
 
@@ -56,7 +56,7 @@ def with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     """
     peft = import_extra("peft", "train")
     try:
-        with warnings.catch_warnings(), whole_models():
+        with warnings.catch_warnings(), unsharded_loading():
             # layers of the model that lack weights are found below
             warnings.filterwarnings("ignore", "Found missing adapter keys")
             adapted: Any = peft.PeftModel.from_pretrained(model, str(folder))
@@ -76,21 +76,21 @@ def with_adapter(model: PreTrainedModel, folder: Path) -> PreTrainedModel:
     return loaded
 
 
-def _floating(dtype: str | torch.dtype) -> torch.dtype:
-    found = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
-    if not isinstance(found, torch.dtype) or not found.is_floating_point:
+def _floating_dtype(dtype: str | torch.dtype) -> torch.dtype:
+    torch_dtype = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
+    if not isinstance(torch_dtype, torch.dtype) or not torch_dtype.is_floating_point:
         raise ValueError(
             f"want dtype 'float32', 'bfloat16' or 'float16', got {dtype!r}"
         )
-    return found
+    return torch_dtype
 
 
 def default_device() -> torch.device:
     """The accelerator (CUDA, MPS, XPU and others) if there is one, else the CPU."""
     if torch.accelerator.is_available():
-        found = torch.accelerator.current_accelerator()
-        if found is not None:
-            return found
+        accelerator = torch.accelerator.current_accelerator()
+        if accelerator is not None:
+            return accelerator
     return torch.device("cpu")
 
 
@@ -117,7 +117,7 @@ def default_dtype(saved: torch.dtype, device: torch.device) -> torch.dtype:
 
 
 @contextmanager
-def whole_models() -> Iterator[None]:
+def unsharded_loading() -> Iterator[None]:
     """Within this context transformers and TRL take models to be whole.
 
     Where accelerate shards training, transformers loads models in parts: under ZeRO-3 each

@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from arena_envs import make_game
 from arena_envs.game import random_states
 from arena_trainers.finite import check_weights
-from arena_trainers.lm.backends.tolerance import gap_of, tolerance
+from arena_trainers.lm.backends.tolerance import logprob_gap, tolerance
 from arena_trainers.lm.models import (
     ADAPTER,
     CARD,
@@ -51,10 +51,12 @@ def write_merged(source: Path, target: Path) -> int:
         )
     base = adapter_base(str(source))
     folder = model_folder(base or str(source))
-    named = source if (source / "tokenizer_config.json").is_file() else folder
-    tokenizer = AutoTokenizer.from_pretrained(named)
-    prompts = [tokenizer.encode(text) for text in _prompts()]
-    model, wanted = _merged(folder, source if base else None, prompts)
+    tokenizer_folder = (
+        source if (source / "tokenizer_config.json").is_file() else folder
+    )
+    tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder)
+    prompts = [tokenizer.encode(text) for text in _sample_prompts()]
+    model, logprobs = _merge_adapter(folder, source if base else None, prompts)
     check_weights(model.named_parameters(), repr(str(source)))
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + ".part")
@@ -68,26 +70,26 @@ def write_merged(source: Path, target: Path) -> int:
             shutil.copy(source / PROMPT_FILE, part / PROMPT_FILE)
         if (source / CARD).is_file():
             _copy_card(source / CARD, part / CARD)
-        _check_written(part, source, prompts, wanted)
+        _check_merged(part, source, prompts, logprobs)
         part.rename(target)
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return num_weights
 
 
-def _prompts() -> list[str]:
+def _sample_prompts() -> list[str]:
     """Ten texts that players of a small game read."""
     game, rng = make_game("kuhn_poker"), random.Random(0)
     texts = dict[str, None]()
     while len(texts) < NUM_PROMPTS:
         for state, seat in random_states(game, rng):
             if seat >= 0:
-                asked = messages(game, state, seat, PromptOptions())
-                texts["\n\n".join(message["content"] for message in asked)] = None
+                prompt = messages(game, state, seat, PromptOptions())
+                texts["\n\n".join(message["content"] for message in prompt)] = None
     return list(texts)[:NUM_PROMPTS]
 
 
-def _merged(
+def _merge_adapter(
     folder: Path, adapter: Path | None, prompts: Sequence[Sequence[int]]
 ) -> tuple[Any, list[torch.Tensor]]:
     """A model that holds its adapter, and `_logprobs` of the prompts before they were merged."""
@@ -97,11 +99,11 @@ def _merged(
     if adapter is None:
         return model, _logprobs(model, prompts)
     adapted: Any = with_adapter(model, adapter)
-    wanted = _logprobs(adapted, prompts)
+    logprobs = _logprobs(adapted, prompts)
     _untie(model)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Input and output embeddings are no longer")
-        return adapted.merge_and_unload(), wanted
+        return adapted.merge_and_unload(), logprobs
 
 
 def _untie(model: Any) -> None:
@@ -110,7 +112,7 @@ def _untie(model: Any) -> None:
     Else what is merged into one of two tied matrices would change the other one.
     """
     layers = model.get_input_embeddings(), model.get_output_embeddings()
-    inner, output = (_unwrapped(layer) for layer in layers)
+    inner, output = (_base_layer(layer) for layer in layers)
     is_tied = output is not None and inner.weight is output.weight
     if is_tied and (inner, output) != layers:
         output.weight = torch.nn.Parameter(output.weight.detach().clone())
@@ -118,7 +120,7 @@ def _untie(model: Any) -> None:
             config.tie_word_embeddings = False
 
 
-def _unwrapped(layer: Any) -> Any:
+def _base_layer(layer: Any) -> Any:
     """The model's own layer inside of peft's."""
     for name in ("base_layer", "original_module"):
         layer = getattr(layer, name, layer)
@@ -134,26 +136,29 @@ def _logprobs(model: Any, prompts: Sequence[Sequence[int]]) -> list[torch.Tensor
     ]
 
 
-def _check_written(
+def _check_merged(
     folder: Path,
     source: Path,
     prompts: Sequence[Sequence[int]],
-    wanted: Sequence[torch.Tensor],
+    expected: Sequence[torch.Tensor],
 ) -> None:
     """Raises ValueError unless the model of a folder has the log-probabilities that are wanted."""
     model: Any = AutoModelForCausalLM.from_pretrained(folder).eval()
-    pairs = zip(_logprobs(model, prompts), wanted, strict=True)
-    gap = max(gap_of((logprobs - own).abs(), model.dtype) for logprobs, own in pairs)
+    pairs = zip(_logprobs(model, prompts), expected, strict=True)
+    gap = max(
+        logprob_gap((written - reference).abs(), model.dtype)
+        for written, reference in pairs
+    )
     if not gap <= tolerance(model.dtype):
         raise ValueError(
             f"want a merged model that plays as {str(source)!r} does, got log-probabilities "
             f"that differ by {gap:.3g} nats on {len(prompts)} prompts (at most "
             f"{tolerance(model.dtype)}), so nothing was written; play the adapter itself as "
-            f"lm:{source}, or train one without {_unusual(source)}"
+            f"lm:{source}, or train one without {_unmergeable_options(source)}"
         )
 
 
-def _unusual(source: Path) -> str:
+def _unmergeable_options(source: Path) -> str:
     """The options of an adapter that may keep it from being merged."""
     config = json.loads((source / ADAPTER).read_bytes())
     names = ("modules_to_save", "trainable_token_indices", "use_dora", "bias")

@@ -20,8 +20,8 @@ def whole_memory(args: Any, size: float) -> dict[str, float]:
 def check_memory(parts: Mapping[str, float], free: float) -> None:
     """Raises ValueError if parts, in bytes, are more than is free."""
     if (total := sum(parts.values())) > free:
-        said = ", ".join(f"{part} {size / GIB:.3g}" for part, size in parts.items())
+        sizes = ", ".join(f"{part} {size / GIB:.3g}" for part, size in parts.items())
         raise ValueError(
-            f"want {total / GIB:.3g} GiB of memory for whole models ({said}), got "
+            f"want {total / GIB:.3g} GiB of memory for whole models ({sizes}), got "
             f"{free / GIB:.3g} free; give each role lora_r: 8, or choose a smaller model"
         )

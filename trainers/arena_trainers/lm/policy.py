@@ -13,8 +13,8 @@ import torch
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from arena_trainers.lm.backends import Backend, Sampling
-from arena_trainers.lm.backends.forward_pass import refuse_prompt_tuning
-from arena_trainers.lm.backends.generation_settings import known_ends
+from arena_trainers.lm.backends.forward_pass import check_no_prompt_tuning
+from arena_trainers.lm.backends.generation_settings import model_end_ids
 from arena_trainers.lm.backends.scoring import reply_logprobs
 from arena_trainers.lm.backends.transformers import GenerateContext, TransformersBackend
 from arena_trainers.lm.chat import Chat
@@ -37,7 +37,7 @@ from arena_wrappers.prompts import DATE, Message, PromptOptions
 from arena_wrappers.records import Turn
 
 MAX_MEMO = 50_000  # prompts whose token ids are remembered
-CHECKED = 4  # prompts, and replies to each, whose tokens are compared with those of whole texts
+NUM_CHECKED = 4  # prompts, and replies to each, whose tokens are compared with those of whole texts
 
 
 class LMPolicy:
@@ -98,13 +98,13 @@ class LMPolicy:
     ) -> None:
         self.chat_template_kwargs = chat_template_kwargs or {}
         self.reasoning_marks = reasoning_marks
-        check_sampling(self._of_the_template)
-        refuse_prompt_tuning(model)
+        check_sampling(self._template_settings)
+        check_no_prompt_tuning(model)
         self.tokenizer = tokenizer
         self.name, self.prompt, self.batch_size = name, prompt, batch_size
         date = DATE if prompt is None else prompt.date
         template = chat_template_kwargs, reasoning_marks, date
-        self.chat = Chat(tokenizer, known_ends(model), *template)
+        self.chat = Chat(tokenizer, model_end_ids(model), *template)
         self.eos_ids = self.chat.end_ids
         if not self.eos_ids:
             name = tokenizer.name_or_path or type(tokenizer).__name__
@@ -120,9 +120,9 @@ class LMPolicy:
         self.run_on(model, context)
         if backend is not None:
             self.backend = backend
-        self._memo: dict[tuple[str, ...], list[int]] = {}
+        self._prompt_memo: dict[tuple[str, ...], list[int]] = {}
         self._is_checked = False
-        self._texts: dict[tuple[int, ...], str] = {}
+        self._reply_texts: dict[tuple[int, ...], str] = {}
 
     def run_on(
         self, model: PreTrainedModel, context: GenerateContext | None = None
@@ -173,8 +173,10 @@ class LMPolicy:
             model = with_adapter(model, Path(path))
         options = {**read_prompt_file(prompt_folder(str(path))), **options}
         options.setdefault("name", f"lm:{path}")
-        own = base is not None and (Path(path) / "tokenizer_config.json").is_file()
-        tokenizer = AutoTokenizer.from_pretrained(path if own else folder)
+        has_tokenizer = (
+            base is not None and (Path(path) / "tokenizer_config.json").is_file()
+        )
+        tokenizer = AutoTokenizer.from_pretrained(path if has_tokenizer else folder)
         return cls(model, tokenizer, **options)
 
     def save_pretrained(self, folder: str | Path) -> None:
@@ -191,11 +193,11 @@ class LMPolicy:
     def prompt_json(self) -> str:
         """The content of `arena_prompt.json`."""
         return prompt_json(
-            self.prompt, {**self.sampling.options, **self._of_the_template}
+            self.prompt, {**self.sampling.options, **self._template_settings}
         )
 
     @property
-    def _of_the_template(self) -> dict[str, Any]:
+    def _template_settings(self) -> dict[str, Any]:
         options: dict[str, Any] = {"chat_template_kwargs": self.chat_template_kwargs}
         if self.reasoning_marks is not None:
             options["reasoning_marks"] = list(self.reasoning_marks)
@@ -218,20 +220,24 @@ class LMPolicy:
         A reply is cut where it would outgrow the model's context; a prompt that fills the
         context gets none, for the reason `"context_length"`.
         """
-        rooms = [self._room(ids) for ids in prompts]
+        limits = [self._max_reply_tokens(ids) for ids in prompts]
         replies: list[Reply] = [Reply("", instead="context_length") for _ in prompts]
-        for room in sorted({room for room in rooms if room > 0}):
-            places = [i for i, own in enumerate(rooms) if own == room]
-            sampling = replace(self.sampling, max_new_tokens=room)
+        for limit in sorted({limit for limit in limits if limit > 0}):
+            places = [
+                i for i, prompt_limit in enumerate(limits) if prompt_limit == limit
+            ]
+            sampling = replace(self.sampling, max_new_tokens=limit)
             rows = [prompts[i] for i in places]
-            made = self.backend.generate(rows, [seeds[i] for i in places], sampling)
-            entropies: Sequence[Any] = made.entropies or [None] * len(rows)
-            columns = rows, made.token_ids, made.logprobs, entropies
+            generated = self.backend.generate(
+                rows, [seeds[i] for i in places], sampling
+            )
+            entropies: Sequence[Any] = generated.entropies or [None] * len(rows)
+            columns = rows, generated.token_ids, generated.logprobs, entropies
             for i, row in zip(places, zip(*columns, strict=True), strict=True):
                 replies[i] = self._reply(list(row[0]), *row[1:])
         return replies
 
-    def _room(self, prompt_ids: Sequence[int]) -> int:
+    def _max_reply_tokens(self, prompt_ids: Sequence[int]) -> int:
         """Most tokens of a reply to a prompt; below 1 if the prompt fills the context."""
         most = self.sampling.max_new_tokens
         if self.max_context is None:
@@ -301,8 +307,8 @@ class LMPolicy:
         """
         if self._is_checked or not turns:
             return
-        for turn in turns[:CHECKED]:
-            for text in turn.legal[:CHECKED]:
+        for turn in turns[:NUM_CHECKED]:
+            for text in turn.legal[:NUM_CHECKED]:
                 self.chat.check_reply(turn.messages, wrap(text))
         self._is_checked = True
 
@@ -311,13 +317,13 @@ class LMPolicy:
         if len(request.context_ids) > 0:
             context = request.context_ids
             return [*context, *self.chat.continuation(context, request.messages)]
-        said = (text for m in request.messages for text in (m["role"], m["content"]))
-        key = (request.date, *said)
-        if key not in self._memo:
-            if len(self._memo) >= MAX_MEMO:
-                self._memo.clear()
-            self._memo[key] = self.encode(request.messages, request.date)
-        return self._memo[key]
+        texts = (text for m in request.messages for text in (m["role"], m["content"]))
+        key = (request.date, *texts)
+        if key not in self._prompt_memo:
+            if len(self._prompt_memo) >= MAX_MEMO:
+                self._prompt_memo.clear()
+            self._prompt_memo[key] = self.encode(request.messages, request.date)
+        return self._prompt_memo[key]
 
     def encode(self, messages: Sequence[Message], date: str | None = None) -> list[int]:
         """Token ids of a prompt that is given as messages; see `Chat.encode`."""
@@ -332,13 +338,13 @@ class LMPolicy:
     ) -> Reply:
         is_whole = ids[-1] in self.eos_ids
         spoken = tuple(ids[:-1] if is_whole else ids)
-        if spoken not in self._texts:
-            if len(self._texts) >= MAX_MEMO:
-                self._texts.clear()
+        if spoken not in self._reply_texts:
+            if len(self._reply_texts) >= MAX_MEMO:
+                self._reply_texts.clear()
             # special tokens stay visible: a reply that contains one is no action
-            self._texts[spoken] = self.chat.decoded(spoken)
+            self._reply_texts[spoken] = self.chat.decoded(spoken)
         return Reply(
-            text=self.chat.readable_reply(prompt, self._texts[spoken]),
+            text=self.chat.readable_reply(prompt, self._reply_texts[spoken]),
             prompt_ids=prompt,
             token_ids=ids,
             logprobs=logprobs,
@@ -350,9 +356,9 @@ class LMPolicy:
 def sampling_of(args: Any) -> dict[str, Any]:
     """The arguments of `LMPolicy` that are settings of TRL."""
     names = ("temperature", "top_k", "top_p", "repetition_penalty")
-    given = {name: getattr(args, name) for name in (*names, "chat_template_kwargs")}
+    options = {name: getattr(args, name) for name in (*names, "chat_template_kwargs")}
     marks = getattr(args, "reasoning_marks", None)  # not of TRL's own settings
-    return {**given, "min_p": args.min_p or 0.0, "reasoning_marks": marks}
+    return {**options, "min_p": args.min_p or 0.0, "reasoning_marks": marks}
 
 
 def learner_of(trainer: Any, **options: Any) -> LMPolicy:
@@ -374,7 +380,7 @@ def learner_of(trainer: Any, **options: Any) -> LMPolicy:
         )
     from trl.models import unwrap_model_for_generation
 
-    given = {
+    defaults = {
         "name": "self",
         "max_new_tokens": args.max_completion_length,
         **sampling_of(args),
@@ -388,7 +394,7 @@ def learner_of(trainer: Any, **options: Any) -> LMPolicy:
     return LMPolicy(
         trainer.accelerator.unwrap_model(trainer.model),
         getattr(processing, "tokenizer", processing),
-        **{**given, **options},
+        **{**defaults, **options},
     )
 
 

@@ -57,7 +57,7 @@ class ReasoningMarks:
 
     def readable(self, reply: str) -> str:
         """A reply with marks that `arena_wrappers.prompts.reasoning` reads."""
-        if self._is_known:
+        if self._is_standard:
             return reply
         if header := self.header.strip():
             reply = reply.replace(self.closing, CLOSING)
@@ -68,7 +68,7 @@ class ReasoningMarks:
 
     def written(self, reply: str) -> str:
         """A reply of `readable` with the model's own marks."""
-        if self._is_known:
+        if self._is_standard:
             return reply
         return reply.replace(OPENING, self.opening).replace(CLOSING, self.closing)
 
@@ -87,7 +87,7 @@ class ReasoningMarks:
         return self.written(reply.removeprefix(OPENING).lstrip("\n"))
 
     @property
-    def _is_known(self) -> bool:
+    def _is_standard(self) -> bool:
         open_reply, whole = f"{self.opening}x", f"{self.opening}x{self.closing}y"
         header = self.header.strip()
         return (
@@ -97,53 +97,55 @@ class ReasoningMarks:
         )
 
 
-def stated_marks(marks: Sequence[str], render: Render, asked: str) -> ReasoningMarks:
+def stated_marks(marks: Sequence[str], render: Render, question: str) -> ReasoningMarks:
     """The marks that a user states: two texts, or none for a model that does not reason.
 
     Args:
         marks: `["<think>", "</think>"]`, or empty.
         render: the text of messages, with a generation prompt or without; None if the
             template raises.
-        asked: the content of a user message, which the texts are searched for.
+        question: the content of a user message, which the texts are searched for.
     """
     opening, closing = marks or (OPENING, CLOSING)
-    header = _header(render, asked, opening)
+    header = _answer_header(render, question, opening)
     return ReasoningMarks(opening, closing, f"\n{closing}\n\n", header)
 
 
 def learned_marks(
-    render: Render, asked: str, template: str, name: str
+    render: Render, question: str, template: str, name: str
 ) -> ReasoningMarks:
     """The marks that a chat template writes; those of most models where it writes none.
 
     Args:
         render: as for `stated_marks`.
-        asked: as for `stated_marks`.
+        question: as for `stated_marks`.
         template: its source.
         name: of the tokenizer, for errors.
 
     Raises:
         ValueError: the template has marks that are not understood.
     """
-    prompt = _after(asked, render([_user(asked)], True) or "")
+    prompt = _text_after(question, render([_user_message(question)], True) or "")
     for message in _messages_with_reasoning():
-        text = _after(asked, render([_user(asked), message], False) or "")
-        before, thought, rest = text.partition(THOUGHT)
-        between, answer, _ = rest.partition(ANSWER)
+        text = _text_after(
+            question, render([_user_message(question), message], False) or ""
+        )
+        before, thought, text_after = text.partition(THOUGHT)
+        between, answer, _ = text_after.partition(ANSWER)
         if thought and answer and '"type"' not in before:  # else parts shown as JSON
-            opening, closing = _opening(before, prompt), between.strip()
+            opening, closing = _opening_mark(before, prompt), between.strip()
             if not opening or not closing:
                 raise ValueError(_not_understood(name, f"{before!r}, {between!r}"))
-            header = _header(render, asked, opening)
+            header = _answer_header(render, question, opening)
             return ReasoningMarks(opening, closing, between, header)
     if opening := opening_at_end(prompt):
-        return stated_marks([opening, _closing_of(opening)], render, asked)
-    extra = _opened(render, asked, prompt)
+        return stated_marks([opening, _closing_mark(opening)], render, question)
+    extra = _prompt_suffix(render, question, prompt)
     if _LAST_MARK.search(extra) and not has_opening(extra):
         raise ValueError(_not_understood(name, f"the prompt ends with {extra!r}"))
     if _READS_REASONING.search(template) and not names_marks(template):
         raise ValueError(_not_understood(name, "it reads reasoning and shows none"))
-    return stated_marks([], render, asked)
+    return stated_marks([], render, question)
 
 
 def _messages_with_reasoning() -> Iterator[dict[str, Any]]:
@@ -156,15 +158,15 @@ def _messages_with_reasoning() -> Iterator[dict[str, Any]]:
     yield {"role": "assistant", "content": parts}
 
 
-def _user(asked: str) -> dict[str, Any]:
-    return {"role": "user", "content": asked}
+def _user_message(question: str) -> dict[str, Any]:
+    return {"role": "user", "content": question}
 
 
-def _after(asked: str, text: str) -> str:
-    return text.rpartition(asked)[2]
+def _text_after(question: str, text: str) -> str:
+    return text.rpartition(question)[2]
 
 
-def _opening(before: str, prompt: str) -> str:
+def _opening_mark(before: str, prompt: str) -> str:
     """The mark before the reasoning: what follows the generation prompt, or the last mark."""
     header = prompt.rstrip()
     if before.startswith(header) and (added := before[len(header) :].strip()):
@@ -173,38 +175,38 @@ def _opening(before: str, prompt: str) -> str:
     return mark[1] if mark else opening_at_end(before)
 
 
-def _plain(render: Render, asked: str) -> str:
+def _text_before_reply(render: Render, question: str) -> str:
     """What the template writes from a user message to a reply without reasoning."""
-    text = _rendered_reply(render, asked)
+    text = _rendered_reply(render, question)
     return text.partition(ANSWER)[0] if ANSWER in text else ""
 
 
-def _rendered_reply(render: Render, asked: str) -> str:
+def _rendered_reply(render: Render, question: str) -> str:
     """What it writes from a user message on, if a reply without reasoning follows."""
     reply = {"role": "assistant", "content": ANSWER}
-    return _after(asked, render([_user(asked), reply], False) or "")
+    return _text_after(question, render([_user_message(question), reply], False) or "")
 
 
-def _header(render: Render, asked: str, opening: str) -> str:
+def _answer_header(render: Render, question: str, opening: str) -> str:
     """What it writes from the generation prompt to a reply without reasoning.
 
     Args:
         render: as for `stated_marks`.
-        asked: as for `stated_marks`.
+        question: as for `stated_marks`.
         opening: the mark that begins reasoning. Reasoning that is empty is left out.
     """
-    prompt = _after(asked, render([_user(asked)], True) or "")
-    before = _plain(render, asked)
+    prompt = _text_after(question, render([_user_message(question)], True) or "")
+    before = _text_before_reply(render, question)
     if not before.startswith(prompt) or prompt.rstrip().endswith(opening):
         return ""
     header = before[len(prompt) :]
     return "" if opening in header or has_opening(header) else header
 
 
-def _opened(render: Render, asked: str, prompt: str) -> str:
+def _prompt_suffix(render: Render, question: str, prompt: str) -> str:
     """The end of the generation prompt that the template does not write before replies."""
-    before = _plain(render, asked)
-    reply_end = _rendered_reply(render, asked).partition(ANSWER)[2]
+    before = _text_before_reply(render, question)
+    reply_end = _rendered_reply(render, question).partition(ANSWER)[2]
     num_same = next(
         (
             i
@@ -217,7 +219,7 @@ def _opened(render: Render, asked: str, prompt: str) -> str:
     return "" if extra.strip() in reply_end else extra
 
 
-def _closing_of(opening: str) -> str:
+def _closing_mark(opening: str) -> str:
     """The closing mark of a family whose opening mark a prompt ends with."""
     for closing in (f"{opening[0]}/{opening[1:]}", opening.replace("START", "END")):
         if without_reasoning(f"{opening}x{closing}y") == "y":

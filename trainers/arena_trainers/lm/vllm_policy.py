@@ -59,44 +59,44 @@ def load(argument: str, **options: Any) -> ChatAPIPolicy:
             broken.
         ConnectionError: the server cannot be reached, or gives no list of models.
     """
-    found = read_endpoint(argument)
-    if found.base_url is None or found.model:
+    endpoint = read_endpoint(argument)
+    if endpoint.base_url is None or endpoint.model:
         raise ValueError(
             f"want a URL, as in 'vllm:http://localhost:8000', got 'vllm:{argument}'"
         )
-    base = found.base_url.rstrip("/")
+    base = endpoint.base_url.rstrip("/")
     url = base if base.endswith("/v1") else f"{base}/v1"
-    given = {**found.options, **options}
-    models, named = served_models(url), given.pop("model", None)
-    chosen = [name for name in models if named in (None, name)]
-    if not chosen or (named is None and len(chosen) > 1):
+    settings = {**endpoint.options, **options}
+    models, model_name = served_models(url), settings.pop("model", None)
+    candidates = [name for name in models if model_name in (None, name)]
+    if not candidates or (model_name is None and len(candidates) > 1):
         names = ", ".join(models) or "none"
         raise ValueError(
-            f"want one of the models of {url}, which are {names}, got {named or 'none'}; add "
+            f"want one of the models of {url}, which are {names}, got {model_name or 'none'}; add "
             "#model=NAME"
         )
-    model = chosen[0]
-    own = read_prompt_file(models[model])
-    marks = own.pop("reasoning_marks", None)
-    prompt, changes = own.pop("prompt", None), given.pop("prompt", None)
+    model = candidates[0]
+    saved = read_prompt_file(models[model])
+    marks = saved.pop("reasoning_marks", None)
+    prompt, changes = saved.pop("prompt", None), settings.pop("prompt", None)
     if changes:
         prompt = replace(prompt or PromptOptions(), **changes)
     fields: dict[str, Any] = {"return_token_ids": True}
-    if own:
-        if kwargs := own.pop("chat_template_kwargs", None):
+    if saved:
+        if kwargs := saved.pop("chat_template_kwargs", None):
             fields["chat_template_kwargs"] = kwargs
-        sampling = dict(Sampling(**own).options)
+        sampling = dict(Sampling(**saved).options)
         limits = {"max_tokens": sampling.pop("max_new_tokens")}
-        given = limits | {"temperature": sampling.pop("temperature")} | given
+        settings = limits | {"temperature": sampling.pop("temperature")} | settings
         fields |= sampling
-    given["fields"] = {**fields, **given.get("fields", {})}
-    given = {"name": f"vllm:{argument}", "prompt": prompt, **given}
+    settings["fields"] = {**fields, **settings.get("fields", {})}
+    settings = {"name": f"vllm:{argument}", "prompt": prompt, **settings}
     if not (Path(models[model]) / "tokenizer_config.json").is_file():
-        return ChatAPIPolicy(model, url, **given)
+        return ChatAPIPolicy(model, url, **settings)
     chats = import_extra("arena_trainers.lm.chat", "train")  # which needs transformers
     tokenizer = import_extra("transformers", "train").AutoTokenizer
     chat = chats.Chat(tokenizer.from_pretrained(models[model]), reasoning_marks=marks)
-    return VLLMPolicy(model, url, chat, **given)
+    return VLLMPolicy(model, url, chat, **settings)
 
 
 def served_models(url: str) -> dict[str, str]:
@@ -109,7 +109,8 @@ def served_models(url: str) -> dict[str, str]:
     try:
         answer = client.ask("GET", "/models").future.result()
         return {
-            str(one["id"]): str(one.get("root") or one["id"]) for one in answer["data"]
+            str(model["id"]): str(model.get("root") or model["id"])
+            for model in answer["data"]
         }
     except Exception as error:  # a server may send anything
         raise ConnectionError(client.reason(error)) from error

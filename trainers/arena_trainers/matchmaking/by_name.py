@@ -70,8 +70,8 @@ def make_matchmaker(spec: str | Mapping[str, Any]) -> Matchmaker:
     >>> make_matchmaker("past_selves(every=10)").snapshots(25)
     [0, 10, 20]
     """
-    made = matchmakers.make(spec)
-    for policy in made.policies:
+    matchmaker = matchmakers.make(spec)
+    for policy in matchmaker.policies:
         if (
             policy == SELF
             or matchmakers.knows(policy)
@@ -83,4 +83,4 @@ def make_matchmaker(spec: str | Mapping[str, Any]) -> Matchmaker:
                 f"matchmaker {name!r} names {itself} among its policies; want policy "
                 "strings such as 'random' there"
             )
-    return made
+    return matchmaker

@@ -50,12 +50,12 @@ class History:
 
     def steps(self, step: int) -> list[int]:
         """The steps of the snapshots that are kept at a step, in ascending order."""
-        taken = range(0, step + 1, self.every)
+        snapshots = range(0, step + 1, self.every)
         if self.window is not None:
-            return list(taken[-self.window :])
-        while len(taken) > self.max_kept:
-            taken = taken[::2]
-        return list(taken)
+            return list(snapshots[-self.window :])
+        while len(snapshots) > self.max_kept:
+            snapshots = snapshots[::2]
+        return list(snapshots)
 
     def assign(
         self,

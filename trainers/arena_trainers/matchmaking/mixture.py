@@ -53,22 +53,25 @@ class Mixture(BaseMatchmaker):
                 "matchmaker 'mixture' names itself in its weights; give the weights of "
                 "its parts in one mapping"
             )
-        named = [name for name in weights if name in matchmakers.names()]
-        given = dict(options or {})
-        for name in given:
-            if name not in named:
+        part_names = [name for name in weights if name in matchmakers.names()]
+        part_options = dict(options or {})
+        for name in part_options:
+            if name not in part_names:
                 raise ValueError(
                     f"want options of matchmakers among the weights {list(weights)}, "
                     f"got options of {name!r}; leave them out, or give it a weight"
                 )
         self.parts: dict[str, Matchmaker] = {
-            name: make_matchmaker({name: given.get(name)}) for name in named
+            name: make_matchmaker({name: part_options.get(name)}) for name in part_names
         }
         self.opponents = list(weights)
         total = math.fsum(weights.values())
         self.chances = [weight / total for weight in weights.values()]
-        own = [name for name in weights if name != SELF and name not in self.parts]
-        self.policies = (*own, *(p for m in self.parts.values() for p in m.policies))
+        policies = [name for name in weights if name != SELF and name not in self.parts]
+        self.policies = (
+            *policies,
+            *(p for m in self.parts.values() for p in m.policies),
+        )
         self.max_live = sum(part.max_live for part in self.parts.values())
 
     def prepare(self, games: Mapping[str, AnyGame]) -> None:
@@ -79,25 +82,25 @@ class Mixture(BaseMatchmaker):
         return sorted({s for part in self.parts.values() for s in part.snapshots(step)})
 
     def matches(self, step: int) -> list[Match]:
-        found = [m for part in self.parts.values() for m in part.matches(step)]
-        return list(dict.fromkeys(found))
+        matches = [m for part in self.parts.values() for m in part.matches(step)]
+        return list(dict.fromkeys(matches))
 
     def assign(
         self, starts: Sequence[Start], step: int, rng: np.random.Generator
     ) -> list[Seats]:
-        drawn = rng.choice(len(self.opponents), size=len(starts), p=self.chances)
-        found: dict[int, Seats] = {}
+        choices = rng.choice(len(self.opponents), size=len(starts), p=self.chances)
+        assignments: dict[int, Seats] = {}
         for number, name in enumerate(self.opponents):
-            places = np.flatnonzero(drawn == number).tolist()
-            own = [starts[place] for place in places]
+            places = np.flatnonzero(choices == number).tolist()
+            own_starts = [starts[place] for place in places]
             if name in self.parts:
-                seats = self.parts[name].assign(own, step, rng)
+                seats = self.parts[name].assign(own_starts, step, rng)
             elif name == SELF:
-                seats = [(SELF,) * start.num_seats for start in own]
+                seats = [(SELF,) * start.num_seats for start in own_starts]
             else:
-                seats = [against(name, start, rng) for start in own]
-            found |= dict(zip(places, seats, strict=True))
-        return [found[place] for place in range(len(starts))]
+                seats = [against(name, start, rng) for start in own_starts]
+            assignments |= dict(zip(places, seats, strict=True))
+        return [assignments[place] for place in range(len(starts))]
 
     def update(self, results: Sequence[Result], step: int) -> None:
         """Hands all results to every matchmaker of the mixture."""

@@ -67,15 +67,19 @@ class Prioritised(PastSelves):
                 for record in records.values():
                     record[:] = [self.decay * number for number in record]
         for result in trained:
-            learns = np.array([who == SELF for who in result.seats])
-            paid = np.array(result.returns)
+            learns = np.array([player == SELF for player in result.seats])
+            returns = np.array(result.returns)
             steps = sorted(
-                {s for who in result.seats if (s := snapshot_step(who)) is not None}
+                {
+                    s
+                    for player in result.seats
+                    if (s := snapshot_step(player)) is not None
+                }
             )
             for opponent in steps:
-                known = self._records.setdefault(result.game, {})
-                record = known.setdefault(opponent, [0.0, 0.0])
-                lead = paid[learns].mean() - paid[~learns].mean()
+                game_records = self._records.setdefault(result.game, {})
+                record = game_records.setdefault(opponent, [0.0, 0.0])
+                lead = returns[learns].mean() - returns[~learns].mean()
                 record[0] += float(np.sign(lead) + 1) / 2  # a win, or half of one
                 record[1] += 1
 

@@ -153,8 +153,8 @@ def snapshot_step(name: str) -> int | None:
     >>> snapshot_step("self@120"), snapshot_step("self"), snapshot_step("random")
     (120, None, None)
     """
-    found = re.fullmatch(rf"{SELF}@(\d+)", name)
-    return int(found[1]) if found else None
+    match = re.fullmatch(rf"{SELF}@(\d+)", name)
+    return int(match[1]) if match else None
 
 
 def is_past(spec: str) -> bool:
@@ -170,12 +170,12 @@ def missing_snapshot(
     Returns:
         The step, and the step of the snapshot; None if there is none.
     """
-    kept: set[int] = set()
+    available: set[int] = set()
     for step in steps:
-        wanted = set(matchmaker.snapshots(step))
-        if missing := wanted - kept - {step}:
+        assignable = set(matchmaker.snapshots(step))
+        if missing := assignable - available - {step}:
             return step, min(missing)
-        kept = wanted
+        available = assignable
     return None
 
 

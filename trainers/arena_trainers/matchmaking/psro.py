@@ -75,18 +75,18 @@ class PSRO(PastSelves):
     def matches(self, step: int) -> list[Match]:
         """Both orders of seats for each pair of snapshots that has not met."""
         return [
-            Match(game, (snapshot_name(one), snapshot_name(other)), self.num_matches)
+            Match(game, (snapshot_name(first), snapshot_name(second)), self.num_matches)
             for game in self._games
             for pair in combinations(self.history.steps(step), 2)
             if pair not in self._payoffs.get(game, {})
-            for one, other in (pair, pair[::-1])
+            for first, second in (pair, pair[::-1])
         ]
 
     def payoffs(self, game: str, steps: Sequence[int]) -> Floats:
         """float64[n, n], mean return of row against column; 0 for pairs that have not met."""
         matrix = np.zeros((len(steps), len(steps)))
-        for (i, one), (j, other) in combinations(enumerate(steps), 2):
-            total, episodes = self._payoffs.get(game, {}).get((one, other), (0.0, 0))
+        for (i, first), (j, second) in combinations(enumerate(steps), 2):
+            total, episodes = self._payoffs.get(game, {}).get((first, second), (0.0, 0))
             matrix[i, j] = total / max(episodes, 1)
         return matrix - matrix.T
 
@@ -104,24 +104,26 @@ class PSRO(PastSelves):
 
     def update(self, results: Sequence[Result], step: int) -> None:
         for result in results:
-            one, other = map(snapshot_step, result.seats)
-            if one is None or other is None or one == other:
+            first, second = map(snapshot_step, result.seats)
+            if first is None or second is None or first == second:
                 continue
-            known = self._payoffs.setdefault(result.game, {})
-            record = known.setdefault((min(one, other), max(one, other)), [0.0, 0.0])
-            record[0] += result.returns[int(one > other)]
+            records = self._payoffs.setdefault(result.game, {})
+            record = records.setdefault(
+                (min(first, second), max(first, second)), [0.0, 0.0]
+            )
+            record[0] += result.returns[int(first > second)]
             record[1] += 1
             self._solved.clear()
 
     def state_dict(self) -> dict[str, Any]:
         return {
-            game: [[*pair, *record] for pair, record in sorted(known.items())]
-            for game, known in self._payoffs.items()
+            game: [[*pair, *record] for pair, record in sorted(records.items())]
+            for game, records in self._payoffs.items()
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._payoffs = {
-            game: {(int(one), int(other)): record for one, other, *record in rows}
+            game: {(int(first), int(second)): record for first, second, *record in rows}
             for game, rows in state.items()
         }
         self._solved.clear()

@@ -105,13 +105,13 @@ class SnapshotStore:
                     "no such file; restore it, or start a new run"
                 )
             with safe_open(path, framework="pt") as file:
-                found = file.metadata() or {}
-            if found.get("base") != self.base:
+                metadata = file.metadata() or {}
+            if metadata.get("base") != self.base:
                 raise ValueError(
                     f"the snapshot {str(path)!r} is of another base model than the one "
                     "that learns; resume the run with its own model"
                 )
-            if found.get("run") != run:
+            if metadata.get("run") != run:
                 raise ValueError(
                     f"the snapshot {str(path)!r} is of another run than the results in "
                     "the checkpoint; resume the run that wrote both"
@@ -126,7 +126,9 @@ class SnapshotStore:
     def take(self, step: int) -> None:
         """Keeps the learner's weights of this moment."""
         self._make_room(step)
-        weights = {name: p.detach().clone() for name, p in self._trained.items()}
+        weights = {
+            name: p.detach().clone() for name, p in self._trained_parameters.items()
+        }
         check_weights(weights.items(), f"the snapshot of step {step}")
         self._live[step] = weights
         self.steps.add(step)
@@ -142,8 +144,8 @@ class SnapshotStore:
         for step in set(self._live) - set(steps):
             self._forget(step)
         for path in self.folder.glob("step-*.safetensors") if self.writes else ():
-            found = re.fullmatch(r"step-(\d+)", path.stem)
-            if found and int(found[1]) not in {*steps, *on_disk}:
+            match = re.fullmatch(r"step-(\d+)", path.stem)
+            if match and int(match[1]) not in {*steps, *on_disk}:
                 path.unlink()
 
     def policy(self, step: int) -> LMPolicy:
@@ -159,7 +161,7 @@ class SnapshotStore:
 
         @contextmanager
         def context() -> Iterator[PreTrainedModel]:
-            with self.learner.context() as model, self._in_place(step):
+            with self.learner.context() as model, self._snapshot_in_place(step):
                 yield model
 
         policy.backend = CachedBackend(policy.run_on(self.learner.model, context))
@@ -191,9 +193,9 @@ class SnapshotStore:
         return digest.hexdigest()
 
     @cached_property
-    def _trained(self) -> dict[str, torch.nn.Parameter]:
-        named = self.learner.model.named_parameters()
-        return {name: p for name, p in named if p.requires_grad}
+    def _trained_parameters(self) -> dict[str, torch.nn.Parameter]:
+        parameters = self.learner.model.named_parameters()
+        return {name: p for name, p in parameters if p.requires_grad}
 
     def _weights(self, step: int) -> Weights:
         """The weights of a snapshot, read from disk unless they are in memory."""
@@ -203,7 +205,7 @@ class SnapshotStore:
                 # a copy, because results depend on where memory is aligned
                 self._live[step] = {
                     name: file.get_tensor(name).to(p.device, copy=True)
-                    for name, p in self._trained.items()
+                    for name, p in self._trained_parameters.items()
                 }
         self._live.move_to_end(step)
         return self._live[step]
@@ -220,17 +222,17 @@ class SnapshotStore:
             self.adapters.remove(snapshot_name(step))
 
     @contextmanager
-    def _in_place(self, step: int) -> Iterator[None]:
+    def _snapshot_in_place(self, step: int) -> Iterator[None]:
         """Gives the learner's parameters the tensors of a snapshot for a while."""
         weights = self._weights(step)
-        own = {name: p.data for name, p in self._trained.items()}
+        learner_data = {name: p.data for name, p in self._trained_parameters.items()}
         try:
-            for name, p in self._trained.items():
+            for name, p in self._trained_parameters.items():
                 p.data = weights[name]
             yield
         finally:
-            for name, p in self._trained.items():
-                p.data = own[name]
+            for name, p in self._trained_parameters.items():
+                p.data = learner_data[name]
 
 
 def past_policies(spec: str, **sampling: Any) -> list[LMPolicy]:
@@ -246,41 +248,41 @@ def past_policies(spec: str, **sampling: Any) -> list[LMPolicy]:
         ValueError: the run has no model or no such snapshots, or they are of another run or
             base model than the others.
     """
-    run, one = _parts(spec)
+    run, requested_step = _parse_spec(spec)
     folder = Path(run) / FOLDER
-    found = {int(p.stem[5:]): p for p in folder.glob("step-*.safetensors")}
-    steps = sorted(found) if one is None else [one]
-    if not found or not {*steps} <= {*found}:
-        known = (
-            f"it has those of steps {sorted(found)}; name one of them"
-            if found
+    files = {int(p.stem[5:]): p for p in folder.glob("step-*.safetensors")}
+    steps = sorted(files) if requested_step is None else [requested_step]
+    if not files or not {*steps} <= {*files}:
+        advice = (
+            f"it has those of steps {sorted(files)}; name one of them"
+            if files
             else "it has none; train with a matchmaker that takes snapshots, such as "
             "--opponents past_selves"
         )
-        raise ValueError(f"want snapshots in {str(folder)!r} for {spec!r}, {known}")
+        raise ValueError(f"want snapshots in {str(folder)!r} for {spec!r}, {advice}")
     if not (Path(run) / "model").is_dir():
         raise ValueError(
             f"want a finished run with a folder model for {spec!r}, got none in "
             f"{run!r}; finish it with arena train --resume {run}"
         )
     policy = LMPolicy.from_pretrained(Path(run) / "model", **sampling)
-    with safe_open(found[steps[0]], framework="pt") as file:
+    with safe_open(files[steps[0]], framework="pt") as file:
         names, mark = set(file.keys()), (file.metadata() or {}).get("run", "")
     for name, parameter in policy.model.named_parameters():
         parameter.requires_grad_(name in names)
     store = SnapshotStore(policy, folder, MAX_LIVE, writes=False)
     store.resume(steps, mark, folder)
-    made = [store.policy(step) for step in steps]
-    for step, snapshot in zip(steps, made, strict=True):
+    snapshots = [store.policy(step) for step in steps]
+    for step, snapshot in zip(steps, snapshots, strict=True):
         snapshot.name = f"{PAST}{run}@{step}"
-    return made
+    return snapshots
 
 
-def _parts(spec: str) -> tuple[str, int | None]:
+def _parse_spec(spec: str) -> tuple[str, int | None]:
     """The run and the step of a string."""
     argument = spec.removeprefix(PAST)
-    found = re.fullmatch(r"(.+)@(\d+)", argument)
-    run, step = (found[1], int(found[2])) if found else (argument, None)
+    match = re.fullmatch(r"(.+)@(\d+)", argument)
+    run, step = (match[1], int(match[2])) if match else (argument, None)
     if not run or not Path(run).is_dir():
         raise ValueError(f"want past:RUN with the folder of a run, got {spec!r}")
     return run, step

@@ -87,7 +87,7 @@ from arena_trainers.engines import (
     with_adapters,
     without_client,
 )
-from arena_trainers.engines.settings import refuse
+from arena_trainers.engines.settings import check_unsupported
 from arena_trainers.lm.adapters import adapter_configs
 from arena_trainers.lm.backends.forward_pass import evaluating
 from arena_trainers.lm.backends.memory import free_memory
@@ -863,7 +863,7 @@ class WholeLearners(Learners):
         args, num = self.trainer.args, self.trainer.accelerator.num_processes
         several = f"{num} processes", num > 1, "only one has been tested"
         served = "use_vllm", args.use_vllm, "an engine holds one model"
-        refuse("a whole model for each role", [several, served])
+        check_unsupported("a whole model for each role", [several, served])
         size = sum(p.nbytes for p in self.model.parameters())
         check_memory(whole_memory(args, size), free_memory(args.device) + size)
         starts = _starts(args, given)

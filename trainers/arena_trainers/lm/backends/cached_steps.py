@@ -19,11 +19,11 @@ from arena_trainers.lm.backends.forward_pass import (
     positions,
     without_adapters,
 )
-from arena_trainers.lm.backends.generation_settings import with_settings
-from arena_trainers.lm.backends.tolerance import gap_of, tolerance
+from arena_trainers.lm.backends.generation_settings import with_generation_config
+from arena_trainers.lm.backends.tolerance import logprob_gap, tolerance
 
 
-def _forward(
+def forward_with_cache(
     model: PreTrainedModel,
     ids: torch.Tensor,
     mask: torch.Tensor,
@@ -44,32 +44,32 @@ def _forward(
 
 
 def dynamic_cache(model: PreTrainedModel, output: Any) -> DynamicCache | None:
-    """The cache of an output, which `_forward` takes; None if the model makes another kind."""
-    name = cache_argument(model)
-    cache = None if name is None else getattr(output, name, None)
+    """The cache of an output, which `forward_with_cache` takes; None if the model makes another kind."""
+    argument = cache_argument(model)
+    cache = None if argument is None else getattr(output, argument, None)
     return cache if isinstance(cache, DynamicCache) else None
 
 
-_gap_of_steps: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+_step_gaps: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
 
-_gap_of_generate: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+_generate_gaps: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
 
 
-def steps_hold(model: PreTrainedModel) -> bool:
-    """True if cached steps of `_forward` give what passes without a cache give.
+def cached_steps_are_exact(model: PreTrainedModel) -> bool:
+    """True if cached steps of `forward_with_cache` give what passes without a cache give.
 
     Measured once of each model. State-space models may want another mask of a step.
     """
-    return _measured(model, _gap_of_steps, _logits_of_steps) <= tolerance(model.dtype)
+    return _cache_gap(model, _step_gaps, _step_logits) <= tolerance(model.dtype)
 
 
-def cache_holds(model: PreTrainedModel) -> bool:
+def generate_cache_is_exact(model: PreTrainedModel) -> bool:
     """True if transformers' `generate` with its cache gives what passes without one give.
 
     Measured once of each model; warns if the cache changes log-probabilities.
     """
-    is_new = without_adapters(model) not in _gap_of_generate
-    gap = _measured(model, _gap_of_generate, _logits_of_generate)
+    is_new = without_adapters(model) not in _generate_gaps
+    gap = _cache_gap(model, _generate_gaps, _generate_logits)
     holds = gap <= tolerance(model.dtype)
     if is_new and not holds:
         warnings.warn(
@@ -82,31 +82,31 @@ def cache_holds(model: PreTrainedModel) -> bool:
 
 
 @torch.no_grad()
-def _measured(
+def _cache_gap(
     model: PreTrainedModel,
     gaps: WeakKeyDictionary[Any, float],
-    logits_of: Callable[[Any, torch.Tensor], tuple[torch.Tensor, torch.Tensor]],
+    cached_logits: Callable[[Any, torch.Tensor], tuple[torch.Tensor, torch.Tensor]],
 ) -> float:
-    """`gap_of` the log-probabilities after cached steps, and those of passes without a cache."""
+    """`logprob_gap` the log-probabilities after cached steps, and those of passes without a cache."""
     inner = without_adapters(model)
     if inner not in gaps:
         prompts = torch.tensor([[2, 3, 4, 5], [3, 4, 5, 2]], device=inner.device)
         with evaluating(inner):
-            sequences, cached = logits_of(inner, prompts)
+            sequences, cached = cached_logits(inner, prompts)
             plain = inner(input_ids=sequences, use_cache=False).logits[:, -1]
         if not bool(plain.isfinite().all()):
             return 0.0  # weights that have diverged tell nothing of the cache
         cached, plain = (x.float().log_softmax(dim=-1) for x in (cached, plain))
-        gaps[inner] = gap_of((cached - plain).abs(), inner.dtype)
+        gaps[inner] = logprob_gap((cached - plain).abs(), inner.dtype)
     return gaps[inner]
 
 
-def _logits_of_steps(
+def _step_logits(
     model: PreTrainedModel, prompts: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Sequences, int64[2, L + 2], and the logits after two cached steps, [2, V]; infinite without steps."""
     sequences = prompts[:1]
-    output = _forward(model, sequences, torch.ones_like(sequences))
+    output = forward_with_cache(model, sequences, torch.ones_like(sequences))
     for tokens in (prompts[:, 0], prompts[:, 1]):
         cache = dynamic_cache(model, output)
         parents = torch.arange(2, device=tokens.device).clamp(max=len(sequences) - 1)
@@ -115,14 +115,14 @@ def _logits_of_steps(
             return sequences, torch.full((2, 1), torch.nan, device=tokens.device)
         cache.reorder_cache(parents)  # type: ignore[arg-type] # indices
         mask = torch.ones_like(sequences)
-        output = _forward(model, tokens[:, None], mask, cache)
+        output = forward_with_cache(model, tokens[:, None], mask, cache)
     return sequences, output.logits[:, -1]
 
 
-def _logits_of_generate(
+def _generate_logits(
     model: PreTrainedModel, prompts: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """As `_logits_of_steps`, by `generate` of transformers."""
+    """As `_step_logits`, by `generate` of transformers."""
     config = GenerationConfig(
         max_new_tokens=3,
         do_sample=False,
@@ -130,10 +130,10 @@ def _logits_of_generate(
         return_dict_in_generate=True,
         output_logits=True,
     )
-    made: Any = with_settings(model, config).generate(  # type: ignore[operator]
+    output: Any = with_generation_config(model, config).generate(  # type: ignore[operator]
         input_ids=prompts,
         attention_mask=torch.ones_like(prompts),
         generation_config=config,
         synced_gpus=False,
     )
-    return made.sequences[:, :-1], made.logits[-1]
+    return output.sequences[:, :-1], output.logits[-1]

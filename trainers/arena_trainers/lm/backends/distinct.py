@@ -13,7 +13,11 @@ from transformers import (
 )
 
 from arena_trainers.lm.backends import Sampling
-from arena_trainers.lm.backends.cached_steps import _forward, dynamic_cache, steps_hold
+from arena_trainers.lm.backends.cached_steps import (
+    cached_steps_are_exact,
+    dynamic_cache,
+    forward_with_cache,
+)
 from arena_trainers.lm.backends.sampling import SeededSampler
 
 
@@ -40,10 +44,10 @@ def generate_distinct(
     distinct, row_of = rows.unique(dim=1, return_inverse=True)
     if sampling.max_new_tokens > 1:
         most_differ = 2 * distinct.shape[1] > rows.shape[1]
-        if most_differ or not steps_hold(model):
+        if most_differ or not cached_steps_are_exact(model):
             return None
     ids, mask = distinct
-    output = _forward(model, ids, mask)
+    output = forward_with_cache(model, ids, mask)
     ends = torch.tensor(sampling.end_ids, device=ids.device)
     live = torch.ones_like(row_of, dtype=torch.bool)
     tokens: list[torch.Tensor] = []
@@ -60,4 +64,4 @@ def generate_distinct(
         cache = dynamic_cache(model, output)
         cache.reorder_cache(parents)  # type: ignore[union-attr] # as in the first pass
         mask = torch.nn.functional.pad(mask[parents], (0, 1), value=1)
-        output = _forward(model, ids[:, None], mask, cache)
+        output = forward_with_cache(model, ids[:, None], mask, cache)

@@ -9,13 +9,13 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-from arena_trainers.lm.backends.tolerance import gap_of, tolerance
+from arena_trainers.lm.backends.tolerance import logprob_gap, tolerance
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-def refuse_prompt_tuning(model: "PreTrainedModel") -> None:
+def check_no_prompt_tuning(model: "PreTrainedModel") -> None:
     """Raises ValueError at adapters that a plain forward pass ignores."""
     for adapter in getattr(model, "peft_config", {}).values():
         if adapter.is_prompt_learning:
@@ -48,17 +48,17 @@ def positions(model: Any, mask: torch.Tensor) -> dict[str, torch.Tensor]:
         model: a causal language model, with adapters or without.
         mask: int64[B, T], 0 at padding.
     """
-    if not takes(model, "position_ids"):
+    if not accepts_argument(model, "position_ids"):
         return {}
     return {"position_ids": (mask.cumsum(dim=1) - 1).clamp(min=0)}
 
 
 def last_logits(model: Any, num: int) -> dict[str, int]:
     """The argument for logits of the last positions alone; none if the model takes none."""
-    return {"logits_to_keep": num} if takes(model, "logits_to_keep") else {}
+    return {"logits_to_keep": num} if accepts_argument(model, "logits_to_keep") else {}
 
 
-def takes(model: Any, name: str) -> bool:
+def accepts_argument(model: Any, name: str) -> bool:
     """True if the forward pass of a causal language model has an argument of this name."""
     return name in _arguments(type(without_adapters(model)).forward)
 
@@ -83,7 +83,9 @@ def cache_argument(model: Any) -> str | None:
     Outputs hold their cache under the same name. An argument of another name would vanish in
     `**kwargs`, and the model would forget its prompt.
     """
-    return next((name for name in _CACHE_ARGUMENTS if takes(model, name)), None)
+    return next(
+        (name for name in _CACHE_ARGUMENTS if accepts_argument(model, name)), None
+    )
 
 
 _reading_padding: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
@@ -112,5 +114,7 @@ def reads_padding(model: Any) -> bool:
                 **positions(inner, mask),
             ).logits[0, -1]
         apart = (alone.float().log_softmax(-1) - beside.float().log_softmax(-1)).abs()
-        _reading_padding[inner] = gap_of(apart, inner.dtype) > tolerance(inner.dtype)
+        _reading_padding[inner] = logprob_gap(apart, inner.dtype) > tolerance(
+            inner.dtype
+        )
     return _reading_padding[inner]

@@ -6,7 +6,9 @@ from transformers import (
 )
 
 
-def with_settings(model: PreTrainedModel, config: GenerationConfig) -> PreTrainedModel:
+def with_generation_config(
+    model: PreTrainedModel, config: GenerationConfig
+) -> PreTrainedModel:
     """The model, sharing its weights, with these generation settings in place of its own.
 
     `generate` fills in from `model.generation_config` whatever the settings of a call leave
@@ -17,16 +19,18 @@ def with_settings(model: PreTrainedModel, config: GenerationConfig) -> PreTraine
         model: not changed. If it has adapters, the adapted model is taken.
         config: of the copy.
     """
-    base = getattr(model, "get_base_model", None)  # of peft
-    model = model if base is None else base()
+    get_base_model = getattr(model, "get_base_model", None)  # of peft
+    model = model if get_base_model is None else get_base_model()
     # not by copy.copy, which makes a new model of one that FSDP2 has wrapped
-    twin: PreTrainedModel = object.__new__(type(model))
-    vars(twin).update(vars(model))
-    twin.generation_config = config
-    return twin
+    copy: PreTrainedModel = object.__new__(type(model))
+    vars(copy).update(vars(model))
+    copy.generation_config = config
+    return copy
 
 
-def known_ends(model: PreTrainedModel) -> list[int]:
+def model_end_ids(model: PreTrainedModel) -> list[int]:
     """The end tokens that the model's own settings name."""
-    known = getattr(model.generation_config, "eos_token_id", None)
-    return known if isinstance(known, list) else [] if known is None else [known]
+    end_ids = getattr(model.generation_config, "eos_token_id", None)
+    return (
+        end_ids if isinstance(end_ids, list) else [] if end_ids is None else [end_ids]
+    )

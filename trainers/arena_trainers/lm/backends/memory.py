@@ -84,10 +84,10 @@ def bytes_per_token(
     if experts:  # of a mixture, each with its own width
         inner = experts * (getattr(config, "moe_intermediate_size", None) or inner)
     layer = 8 * hidden + 4 * (heads + 2 * keys) * head_dim + 4 * inner
-    kept = layer
+    num_numbers = layer
     if training:
-        kept = layers * hidden + layer if checkpointing else layers * layer
-    return int(FLOAT * (kept + 4 * min(config.vocab_size, TILE)))
+        num_numbers = layers * hidden + layer if checkpointing else layers * layer
+    return int(FLOAT * (num_numbers + 4 * min(config.vocab_size, TILE)))
 
 
 def free_memory(device: torch.device) -> int:

@@ -16,22 +16,22 @@ def left_padded(
     rows: Sequence[Sequence[int]], pad_id: int, device: torch.device
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Token ids and their mask, int64[B, T]; all rows end at the right edge."""
-    mask = places(rows)[:, ::-1]
+    mask = entry_mask(rows)[:, ::-1]
     # by way of numpy, which reads lists six times as fast as torch does
-    ids = torch.from_numpy(filled(rows, mask, pad_id))
+    ids = torch.from_numpy(padded_array(rows, mask, pad_id))
     return ids.to(device), torch.from_numpy(mask.astype(np.int64)).to(device)
 
 
-def places(lists: Sequence[Sequence[Any]], unit: int = 1) -> NDArray[np.bool_]:
+def entry_mask(lists: Sequence[Sequence[Any]], unit: int = 1) -> NDArray[np.bool_]:
     """bool[B, W]: whether a list has an entry; W is a multiple of the unit."""
     sizes = np.array([len(entries) for entries in lists])
     return np.arange(-(-sizes.max() // unit) * unit) < sizes[:, None]
 
 
-def filled(
+def padded_array(
     lists: Sequence[Sequence[Any]], mask: NDArray[np.bool_], fill: float
 ) -> NDArray[Any]:
     """[B, W] with the entries of lists where the mask is true; NaN for None."""
-    found = np.full(mask.shape, fill, np.array(fill).dtype)
-    found[mask] = np.array([*chain.from_iterable(lists)], found.dtype)
-    return found
+    array = np.full(mask.shape, fill, np.array(fill).dtype)
+    array[mask] = np.array([*chain.from_iterable(lists)], array.dtype)
+    return array

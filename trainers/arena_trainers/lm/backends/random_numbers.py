@@ -15,8 +15,8 @@ def uniform(seeds: torch.Tensor, step: int) -> torch.Tensor:
     Returns:
         float64[B, 1], multiples of 2⁻⁵³.
     """
-    key = _mix(seeds + _signed((step + 1) * _GOLDEN))
-    return _shift(_mix(key + _signed(_GOLDEN)), 11).double() * 2.0**-53
+    key = _mix(seeds + signed_int64((step + 1) * _GOLDEN))
+    return _shift(_mix(key + signed_int64(_GOLDEN)), 11).double() * 2.0**-53
 
 
 def uniform_number(seed: int, step: int) -> float:
@@ -43,7 +43,7 @@ _GOLDEN = 0x9E3779B97F4A7C15
 _Int = TypeVar("_Int", int, torch.Tensor)
 
 
-def _signed(number: int) -> int:
+def signed_int64(number: int) -> int:
     """The int64 with the same 64 low bits; torch has no unsigned arithmetic."""
     return ((number + 2**63) % 2**64) - 2**63
 
@@ -54,6 +54,6 @@ def _shift(x: _Int, bits: int) -> _Int:
 
 def _mix(x: _Int) -> _Int:
     """Finaliser of SplitMix64 (Steele, Lea and Flood, 2014)."""
-    x = (x ^ _shift(x, 30)) * _signed(0xBF58476D1CE4E5B9)
-    x = (x ^ _shift(x, 27)) * _signed(0x94D049BB133111EB)
+    x = (x ^ _shift(x, 30)) * signed_int64(0xBF58476D1CE4E5B9)
+    x = (x ^ _shift(x, 27)) * signed_int64(0x94D049BB133111EB)
     return x ^ _shift(x, 31)

@@ -11,10 +11,10 @@ from transformers import (
 )
 
 from arena_trainers.lm.backends import Sampling
-from arena_trainers.lm.backends.random_numbers import _signed, uniform
+from arena_trainers.lm.backends.random_numbers import signed_int64, uniform
 
 # of a step, float32[B, V]: weights in proportion to which tokens are drawn, log-probabilities
-Note = Callable[[torch.Tensor, torch.Tensor], None]
+StepObserver = Callable[[torch.Tensor, torch.Tensor], None]
 
 
 class SeededSampler(LogitsProcessor):
@@ -44,9 +44,9 @@ class SeededSampler(LogitsProcessor):
         seeds: Sequence[int],
         sampling: Sampling,
         prompt_ids: Sequence[Sequence[int]] = (),
-        note: Note | None = None,
+        note: StepObserver | None = None,
     ) -> None:
-        self.seeds = torch.tensor([[_signed(seed)] for seed in seeds])  # [B, 1]
+        self.seeds = torch.tensor([[signed_int64(seed)] for seed in seeds])  # [B, 1]
         self.sampling, self.prompt_ids, self.note = sampling, prompt_ids, note
         self.warpers: list[LogitsProcessor] = []
         if sampling.top_k > 0:
@@ -55,73 +55,77 @@ class SeededSampler(LogitsProcessor):
             self.warpers.append(TopPLogitsWarper(sampling.top_p))
         if sampling.min_p > 0:
             self.warpers.append(MinPLogitsWarper(sampling.min_p))
-        self._held: torch.Tensor | None = None  # bool[B, V], tokens of prompt and reply
+        self._occurring: torch.Tensor | None = (
+            None  # bool[B, V], tokens of prompt and reply
+        )
         self.logprobs: list[torch.Tensor] = []
         self.entropies: list[torch.Tensor] = []
 
     def __call__(
         self, input_ids: torch.LongTensor, scores: torch.FloatTensor
     ) -> torch.FloatTensor:
-        logits = self._tempered(scores.float())
+        logits = self._divide_by_temperature(scores.float())
         top = logits.amax(dim=-1, keepdim=True)
         weights = (logits - top).exp_()  # [B, V], in proportion to the probabilities
         total = weights.sum(dim=-1, keepdim=True)
-        cut = self._cut(input_ids, scores, logits)
+        restricted = self._restrict(input_ids, scores, logits)
         if self.sampling.temperature > 0:
             number = uniform(self.seeds.to(logits.device), len(self.logprobs))
-            shares = weights if cut is logits else cut.softmax(dim=-1)
-            chosen = drawn(shares, number)
+            shares = weights if restricted is logits else restricted.softmax(dim=-1)
+            tokens = draw_tokens(shares, number)
         else:
-            chosen = cut.argmax(dim=-1, keepdim=True)
-            shares = torch.zeros_like(weights).scatter_(1, chosen, 1.0)
+            tokens = restricted.argmax(dim=-1, keepdim=True)
+            shares = torch.zeros_like(weights).scatter_(1, tokens, 1.0)
         norm = top + total.log()  # logsumexp of the logits
-        if cut is not logits and self.sampling.temperature > 0:
-            logits, norm = cut, cut.logsumexp(dim=-1, keepdim=True)
+        if restricted is not logits and self.sampling.temperature > 0:
+            logits, norm = restricted, restricted.logsumexp(dim=-1, keepdim=True)
         if self.note is not None:
             self.note(shares, logits - norm)
-        logprobs = logits.gather(1, chosen) - norm
+        logprobs = logits.gather(1, tokens) - norm
         self.logprobs.append(logprobs[:, 0])
-        if self._held is not None:
-            self._held.scatter_(1, chosen, True)
+        if self._occurring is not None:
+            self._occurring.scatter_(1, tokens, True)
         if self.sampling.with_entropy:
             self.entropies.append(torch.special.entr(weights / total).sum(dim=-1))
-        only = torch.full_like(logits, -torch.inf).scatter_(1, chosen, 0.0)
-        return only  # type: ignore[return-value]
+        one_hot_scores = torch.full_like(logits, -torch.inf).scatter_(1, tokens, 0.0)
+        return one_hot_scores  # type: ignore[return-value]
 
-    def _tempered(self, logits: torch.Tensor) -> torch.Tensor:
+    def _divide_by_temperature(self, logits: torch.Tensor) -> torch.Tensor:
         divisor = self.sampling.temperature or 1.0
         return logits if divisor == 1 else logits / divisor
 
-    def _cut(
+    def _restrict(
         self,
         input_ids: torch.LongTensor,
         scores: torch.FloatTensor,
         logits: torch.Tensor,
     ) -> torch.Tensor:
         """`logits`, or what penalty and cuts make of `scores`; -inf is not drawn."""
-        cut = logits
+        restricted = logits
         if self.sampling.repetition_penalty != 1:
-            cut = self._tempered(self._penalized(scores.float()))
+            restricted = self._divide_by_temperature(
+                self._penalize_repetition(scores.float())
+            )
         for warper in self.warpers:
-            cut = warper(input_ids, cut)
-        return cut
+            restricted = warper(input_ids, restricted)
+        return restricted
 
-    def _penalized(self, logits: torch.Tensor) -> torch.Tensor:
+    def _penalize_repetition(self, logits: torch.Tensor) -> torch.Tensor:
         """Logits after the repetition penalty; what fills up a row is not repeated."""
-        if self._held is None:
-            held = torch.zeros(logits.shape, dtype=torch.bool)
+        if self._occurring is None:
+            occurring = torch.zeros(logits.shape, dtype=torch.bool)
             for row, ids in enumerate(self.prompt_ids):
-                held[row, list(ids)] = True
-            self._held = held.to(logits.device)
+                occurring[row, list(ids)] = True
+            self._occurring = occurring.to(logits.device)
         penalty = self.sampling.repetition_penalty
-        changed = torch.where(logits > 0, logits / penalty, logits * penalty)
-        return torch.where(self._held, changed, logits)
+        penalized = torch.where(logits > 0, logits / penalty, logits * penalty)
+        return torch.where(self._occurring, penalized, logits)
 
 
 BLOCK = 256  # tokens; about the square root of a vocabulary
 
 
-def drawn(weights: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
+def draw_tokens(weights: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
     """Inverts the cumulative distribution: first to a block of tokens, then within it.
 
     Args:
@@ -132,19 +136,19 @@ def drawn(weights: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
         int64[B, 1], the tokens; none has weight 0.
 
     >>> half = torch.tensor([[0.5]], dtype=torch.float64)
-    >>> drawn(torch.tensor([[1.0, 0.0, 1.0]]), half).item()
+    >>> draw_tokens(torch.tensor([[1.0, 0.0, 1.0]]), half).item()
     2
     """
     lacking = -weights.shape[1] % BLOCK
     if lacking:
         weights = torch.nn.functional.pad(weights, (0, lacking))
     blocks = weights.unflatten(1, (-1, BLOCK))  # [B, V / BLOCK, BLOCK]
-    block, rest = _inverted(blocks.sum(dim=2), number)
-    inside = blocks.take_along_dim(block[:, :, None], dim=1)[:, 0]  # [B, BLOCK]
-    return block * BLOCK + _inverted(inside, rest)[0]
+    block, remainder = _invert_cumulative(blocks.sum(dim=2), number)
+    block_weights = blocks.take_along_dim(block[:, :, None], dim=1)[:, 0]  # [B, BLOCK]
+    return block * BLOCK + _invert_cumulative(block_weights, remainder)[0]
 
 
-def _inverted(
+def _invert_cumulative(
     weights: torch.Tensor, number: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The entry of each row in which a number falls, and where in it.
@@ -158,12 +162,12 @@ def _inverted(
     Returns:
         int64[B, 1], and float64[B, 1] from 0 to 1.
     """
-    own = weights.double()
-    ends = own.cumsum(dim=1)
-    last = ends.where(own > 0, 0.0).amax(dim=1, keepdim=True)
+    exact = weights.double()
+    cumulative = exact.cumsum(dim=1)
+    last = cumulative.where(exact > 0, 0.0).amax(dim=1, keepdim=True)
     below = torch.nextafter(last, torch.zeros_like(last))
     target = torch.minimum(number * last, below)
-    index = ((ends > target) & (own > 0)).byte().argmax(dim=1, keepdim=True)
-    share = own.gather(1, index)
-    rest = 1 - (ends.gather(1, index) - target) / share
-    return index, rest.clamp(0, 1)
+    index = ((cumulative > target) & (exact > 0)).byte().argmax(dim=1, keepdim=True)
+    share = exact.gather(1, index)
+    remainder = 1 - (cumulative.gather(1, index) - target) / share
+    return index, remainder.clamp(0, 1)

@@ -40,18 +40,18 @@ def reply_logprobs(
     """
     if max_tokens is None:
         max_tokens = default_max_tokens(model, model.device, training=False)
-    full = [[*prompt, *reply] for prompt, reply in rows]
+    sequences = [[*prompt, *reply] for prompt, reply in rows]
     lengths = [len(reply) for _, reply in rows]
-    found = [0.0] * len(rows)
-    sizes = [len(ids) for ids in full]
+    logprobs = [0.0] * len(rows)
+    sizes = [len(ids) for ids in sequences]
     alike = reads_padding(model)
     for chunk in chunks_by_length(sizes, [0] * len(rows), max_tokens, alike):
-        inputs = left_padded([full[i] for i in chunk], pad_id, model.device)
-        own = [lengths[i] for i in chunk]
-        values = _chunk_logprobs(model, inputs, own, temperature, eos_ids)
+        inputs = left_padded([sequences[i] for i in chunk], pad_id, model.device)
+        chunk_lengths = [lengths[i] for i in chunk]
+        values = _chunk_logprobs(model, inputs, chunk_lengths, temperature, eos_ids)
         for i, value in zip(chunk, values, strict=True):
-            found[i] = value
-    return found
+            logprobs[i] = value
+    return logprobs
 
 
 def _chunk_logprobs(

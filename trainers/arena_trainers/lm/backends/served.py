@@ -1,4 +1,4 @@
-"""`Served`: the model and the limits of a server, and whether its model can hold a run's weights."""
+"""`ServedModel`: the model and the limits of a server, and whether its model can hold a run's weights."""
 
 import json
 from collections.abc import Mapping
@@ -6,17 +6,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from arena_trainers.lm.backends.server import RESTART, Refused, Server, ServerError
+from arena_trainers.lm.backends.server import (
+    RESTART,
+    RequestRefused,
+    Server,
+    ServerError,
+)
 
 # must be equal for weights of one model to fit another
 SHAPES = (
-    *("model_type", "vocab_size", "hidden_size", "intermediate_size"),
-    *("num_hidden_layers", "num_attention_heads", "num_key_value_heads"),
+    "model_type",
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
 )
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedModel:
     """The facts that a server tells of itself.
 
     Attributes:
@@ -38,7 +48,7 @@ class Served:
     kind: str = "vllm"
 
 
-def served_by(server: Server) -> Served:
+def read_served_model(server: Server) -> ServedModel:
     """The model and the limits of a server.
 
     Raises:
@@ -47,22 +57,28 @@ def served_by(server: Server) -> Served:
     try:
         info = server.get("/server_info?config_format=json")
         if "enable_deterministic_inference" in info:
-            return _served_by_sglang(server, info)
+            return _read_sglang_model(server, info)
         config = info["vllm_config"]
         models = server.get("/v1/models")["data"]
-        base = next(model for model in models if not model.get("parent"))
+        base_model = next(model for model in models if not model.get("parent"))
         server.get("/weight_info")["weight_version"]
         mode = config["model_config"]["logprobs_mode"]
         lora = config.get("lora_config")
-        found = Served(
-            str(base["id"]),
-            str(base["root"]),
+        served = ServedModel(
+            str(base_model["id"]),
+            str(base_model["root"]),
             str(config["model_config"]["dtype"]).removeprefix("torch."),
             None if lora is None else int(lora["max_lora_rank"]),
             (config.get("weight_transfer_config") or {}).get("backend"),
-            _sums_of(config),
+            _weight_sums(config),
         )
-    except (Refused, LookupError, TypeError, AttributeError, StopIteration) as error:
+    except (
+        RequestRefused,
+        LookupError,
+        TypeError,
+        AttributeError,
+        StopIteration,
+    ) as error:
         raise ServerError(
             "want a server of SGLang, or of vLLM 0.31 to 0.33 with VLLM_SERVER_DEV_MODE=1 at "
             f"{server.url}, got another, which cannot take weights ({error}); {RESTART}"
@@ -72,11 +88,11 @@ def served_by(server: Server) -> Served:
             f"want --logprobs-mode processed_logprobs of the server at {server.url}, got "
             f"{mode}; {RESTART}"
         )
-    return found
+    return served
 
 
-def _served_by_sglang(server: Server, info: Mapping[str, Any]) -> Served:
-    """`Served` of an SGLang server, by its documented `server_info`."""
+def _read_sglang_model(server: Server, info: Mapping[str, Any]) -> ServedModel:
+    """`ServedModel` of an SGLang server, by its documented `server_info`."""
     if not info["enable_deterministic_inference"] or info["dtype"] == "auto":
         raise ServerError(
             f"want --enable-deterministic-inference and a --dtype other than auto of the "
@@ -85,11 +101,11 @@ def _served_by_sglang(server: Server, info: Mapping[str, Any]) -> Served:
         )
     rank = int(info["max_lora_rank"] or 0) if info["enable_lora"] else None
     folder = str(info["model_path"])
-    return Served(folder, folder, str(info["dtype"]), rank, kind="sglang")
+    return ServedModel(folder, folder, str(info["dtype"]), rank, kind="sglang")
 
 
-def _sums_of(config: Any) -> tuple[str, ...]:
-    """`Served.sums`: workers that share the model's weights hold some of them twice."""
+def _weight_sums(config: Any) -> tuple[str, ...]:
+    """`ServedModel.sums`: workers that share the model's weights hold some of them twice."""
     parallel = config.get("parallel_config") or {}
     if not str(parallel.get("worker_extension_cls")).endswith("WeightSums"):
         return ()
@@ -98,7 +114,7 @@ def _sums_of(config: Any) -> tuple[str, ...]:
     return ("adapter", "model") if is_whole and is_plain else ("adapter",)
 
 
-def check_shapes(server: Server, served: Served, config: Any) -> None:
+def check_shapes(server: Server, served: ServedModel, config: Any) -> None:
     """Refuses a server whose model cannot hold the weights of another.
 
     vLLM finds out while it loads them, and then serves neither model. A model that this
@@ -115,12 +131,16 @@ def check_shapes(server: Server, served: Served, config: Any) -> None:
     file = Path(served.folder) / "config.json"
     if not file.is_file():
         return
-    told = json.loads(file.read_text(encoding="utf-8"))
+    served_config = json.loads(file.read_text(encoding="utf-8"))
     for name in SHAPES:
-        own = getattr(config, name, None)
-        if name in told and own is not None and told[name] != own:
+        trained = getattr(config, name, None)
+        if (
+            name in served_config
+            and trained is not None
+            and served_config[name] != trained
+        ):
             raise ServerError(
                 f"the server at {server.url} serves the model in {served.folder!r} with "
-                f"{name} {told[name]}, and the run trains one with {name} {own}; start it "
+                f"{name} {served_config[name]}, and the run trains one with {name} {trained}; start it "
                 "with the model that the run starts from"
             )

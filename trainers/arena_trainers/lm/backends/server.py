@@ -28,7 +28,7 @@ class ServerError(ValueError):
     """A server cannot be used. The message names it and says what to do."""
 
 
-class Refused(ServerError):
+class RequestRefused(ServerError):
     """A server answered with an error.
 
     Attributes:
@@ -60,13 +60,13 @@ class Server:
         except ValueError as error:
             raise ServerError(f"vllm_server_base_url: {error}") from None
         self._threads = Threads(self.url, in_flight)
-        self._heard = time.monotonic()
+        self._last_answer_at = time.monotonic()
 
-    def own_address(self) -> str:
+    def local_address(self) -> str:
         """The address of this machine in the server's network; nothing is sent."""
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as own:
-            own.connect(host_of(self.url))
-            return str(own.getsockname()[0])
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect(host_of(self.url))
+            return str(probe.getsockname()[0])
 
     def get(self, path: str) -> Any:
         """The answer to a GET request; raises as `post_all`."""
@@ -86,7 +86,7 @@ class Server:
         Raises:
             ServerError: the server does not answer, or refuses a request.
         """
-        self._heard = time.monotonic()
+        self._last_answer_at = time.monotonic()
         calls = [
             self._threads.submit(partial(self._ask, method, path, body))
             for body in bodies
@@ -101,12 +101,12 @@ class Server:
                 call.cancel()
         return [call.future.result() for call in calls]
 
-    def _ask(self, method: str, path: str, body: Any, line: Connection) -> Any:
-        sent = b"" if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"} if sent else {}
+    def _ask(self, method: str, path: str, body: Any, connection: Connection) -> Any:
+        payload = b"" if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json"} if payload else {}
         try:
-            answer = line.ask(
-                method, path, sent, headers, self.timeout, wait=self._wait
+            answer = connection.ask(
+                method, path, payload, headers, self.timeout, wait=self._wait_for_answer
             )
         except Unreachable as error:
             raise ServerError(
@@ -125,21 +125,21 @@ class Server:
                 f"({type(error).__name__}): it was stopped or has crashed; look into its "
                 "log and start it again"
             ) from error
-        self._heard = time.monotonic()
-        return self._read(path, answer.status, answer.content)
+        self._last_answer_at = time.monotonic()
+        return self._parse_answer(path, answer.status, answer.content)
 
-    def _wait(self, sock: socket.socket) -> None:
+    def _wait_for_answer(self, sock: socket.socket) -> None:
         """Returns when an answer begins; answers to others show that the server lives."""
         with selectors.DefaultSelector() as ready:
             ready.register(sock, selectors.EVENT_READ)
-            while (left := self._heard + self.timeout - time.monotonic()) > 0:
+            while (left := self._last_answer_at + self.timeout - time.monotonic()) > 0:
                 if ready.select(left):
                     return
         raise TimeoutError
 
-    def _read(self, path: str, status: int, content: bytes) -> Any:
+    def _parse_answer(self, path: str, status: int, content: bytes) -> Any:
         if status >= 300:  # no redirects, which lead to another server
-            raise Refused(
+            raise RequestRefused(
                 f"the server at {self.url} refuses {path} with status {status}: "
                 f"{message_of(content)}",
                 status,

@@ -16,9 +16,14 @@ from typing import Any
 
 from arena_trainers.finite import Diverged
 from arena_trainers.lm.backends import Generated, Prompts, Sampling
-from arena_trainers.lm.backends.served import Served
-from arena_trainers.lm.backends.server import RESTART, Refused, Server, ServerError
-from arena_trainers.lm.backends.vllm import refuse_entropies
+from arena_trainers.lm.backends.served import ServedModel
+from arena_trainers.lm.backends.server import (
+    RESTART,
+    RequestRefused,
+    Server,
+    ServerError,
+)
+from arena_trainers.lm.backends.vllm import check_no_entropies
 
 
 class ServerBackend:
@@ -42,7 +47,7 @@ class ServerBackend:
     path, version_path = "/v1/completions", "/weight_info"  # of requests
     pauses: tuple[tuple[Any, ...], str] = ("/pause?mode=wait",), "/resume"
 
-    def __init__(self, server: Server, served: Served) -> None:
+    def __init__(self, server: Server, served: ServedModel) -> None:
         self.server, self.served = server, served
         self.version: str | None = None
         self.model = served.model
@@ -63,7 +68,7 @@ class ServerBackend:
                 token ids or log-probabilities.
             ValueError: entropies are asked for.
         """
-        self._check(sampling)
+        self._check_sampling(sampling)
         if self.version is None:
             raise ServerError(
                 f"the server at {self.server.url} has no weights of this run yet; it gets "
@@ -72,21 +77,21 @@ class ServerBackend:
         pairs = zip(prompt_ids, seeds, strict=True)
         bodies = [self._body(list(ids), seed, sampling) for ids, seed in pairs]
         answers = self.server.post_all(self.path, bodies)
-        replies = [self._read(answer) for answer in answers]
+        replies = [self._parse_reply(answer) for answer in answers]
         self.check_version()
         return Generated([ids for ids, _ in replies], [x for _, x in replies])
 
-    def _check(self, sampling: Sampling) -> None:
+    def _check_sampling(self, sampling: Sampling) -> None:
         """Raises ValueError for what the server cannot give."""
-        refuse_entropies(sampling)
+        check_no_entropies(sampling)
 
     def _body(self, ids: list[int], seed: int, sampling: Sampling) -> dict[str, Any]:
         """A request; with all settings, as a model's folder may have other defaults."""
-        own = {"model": self.model, "prompt": ids, "seed": seed % 2**63}
-        told = {"skip_special_tokens": False, "return_token_ids": True}
-        return own | told | sampling.of_vllm
+        request = {"model": self.model, "prompt": ids, "seed": seed % 2**63}
+        answer_options = {"skip_special_tokens": False, "return_token_ids": True}
+        return request | answer_options | sampling.of_vllm
 
-    def _parts(self, answer: Any) -> tuple[Any, Any, Any, Any]:
+    def _reply_fields(self, answer: Any) -> tuple[Any, Any, Any, Any]:
         """Of a reply: model, token ids, log-probabilities, and why it ended."""
         (choice,) = answer["choices"]
         logprobs = choice["logprobs"]["token_logprobs"]
@@ -94,12 +99,12 @@ class ServerBackend:
 
     def check_version(self) -> None:
         """Raises ServerError if the server has other weights than it was sent."""
-        told = self.server.get(self.version_path)
-        found = told.get("weight_version") if isinstance(told, dict) else told
-        if found != self.version:
+        answer = self.server.get(self.version_path)
+        version = answer.get("weight_version") if isinstance(answer, dict) else answer
+        if version != self.version:
             raise ServerError(
                 f"want weights {self.version!r} on the server at {self.server.url}, got "
-                f"{found!r}: it was started anew, or another run sends it weights; "
+                f"{version!r}: it was started anew, or another run sends it weights; "
                 "give each run a server of its own, and resume the run"
             )
 
@@ -141,7 +146,9 @@ class ServerBackend:
         is_known = any(model.get("id") == str(folder) for model in models)
         if is_known:  # of a run that was resumed
             self.server.post("/v1/unload_lora_adapter", name)
-        self._load("/v1/load_lora_adapter", name | {"lora_path": str(folder)}, folder)
+        self._post_load(
+            "/v1/load_lora_adapter", name | {"lora_path": str(folder)}, folder
+        )
         if is_known:  # the cache goes by the name
             self._forget_prefixes()
         if self.model not in (self.served.model, str(folder)):
@@ -157,8 +164,8 @@ class ServerBackend:
     def check_sum(self, expected: int, *, is_adapter: bool) -> None:
         """Raises ServerError if the weights of a worker have another `bit_sum`."""
         call = {"method": "arena_sum", "kwargs": {"is_adapter": is_adapter}}
-        found = self.server.post("/collective_rpc", call)["results"]
-        if others := [x for x in found if x != str(expected)]:
+        sums = self.server.post("/collective_rpc", call)["results"]
+        if others := [x for x in sums if x != str(expected)]:
             raise ServerError(
                 f"want the trainer's weights on the server at {self.server.url}, got others: "
                 f"their bits add up to {others[0]}, the trainer's to {expected}; {RESTART}, "
@@ -169,7 +176,7 @@ class ServerBackend:
         server, arguments = self.server, {"weights_path": str(folder)}
         reload = {"method": "reload_weights", "kwargs": arguments}
         if send is None:
-            self._load("/collective_rpc", reload, folder)
+            self._post_load("/collective_rpc", reload, folder)
         else:
             send()
         self._forget_prefixes()
@@ -183,25 +190,25 @@ class ServerBackend:
                 "weights; give each run a server of its own"
             )
 
-    def _load(self, path: str, body: Any, folder: Path) -> None:
+    def _post_load(self, path: str, body: Any, folder: Path) -> None:
         try:
             self.server.post(path, body)
-        except Refused as error:
+        except RequestRefused as error:
             raise ServerError(
                 f"the server at {self.server.url} cannot load {str(folder)!r}: it does not "
                 "see this folder, has no --enable-lora of this rank, or serves another base "
                 f"model than {self.served.folder!r} with these layers; {RESTART} ({error})"
             ) from error
 
-    def _read(self, answer: Any) -> tuple[list[int], list[float]]:
+    def _parse_reply(self, answer: Any) -> tuple[list[int], list[float]]:
         """Token ids and log-probabilities of a reply."""
         url = self.server.url
         try:
-            model, ids, logprobs, why = self._parts(answer)
+            model, ids, logprobs, finish_reason = self._reply_fields(answer)
         except (LookupError, TypeError, ValueError):
-            ids = model = why = logprobs = None
-        known = _are(ids, int) and _are(logprobs, int, float, NoneType)
-        if not known or len(ids) != len(logprobs):
+            ids = model = finish_reason = logprobs = None
+        is_valid = _is_list_of(ids, int) and _is_list_of(logprobs, int, float, NoneType)
+        if not is_valid or len(ids) != len(logprobs):
             raise ServerError(
                 f"want token_ids and as many token_logprobs in a reply of {url}, got "
                 f"{str(answer)[:120]!r}; want a server of vLLM 0.31 to 0.33, or of SGLang"
@@ -211,9 +218,9 @@ class ServerBackend:
                 f"want replies of the model {self.model!r} from {url}, got one of "
                 f"{model!r}; give each run a server of its own"
             )
-        if why not in ("stop", "length"):
+        if finish_reason not in ("stop", "length"):
             raise ServerError(
-                f"the server at {url} ended a reply with {why!r}: somebody else paused it; "
+                f"the server at {url} ended a reply with {finish_reason!r}: somebody else paused it; "
                 "give each run a server of its own"
             )
         if not all(x is not None and math.isfinite(x) for x in logprobs):
@@ -224,7 +231,7 @@ class ServerBackend:
         return ids, logprobs
 
 
-def _are(values: Any, *kinds: type) -> bool:
+def _is_list_of(values: Any, *kinds: type) -> bool:
     """True if an answer has a list there, with something in it, all of these types."""
     is_list = isinstance(values, list) and len(values) > 0
     return is_list and all(type(value) in kinds for value in values)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from arena_trainers.lm.backends import Sampling
-from arena_trainers.lm.backends.server import Refused
+from arena_trainers.lm.backends.server import RequestRefused
 from arena_trainers.lm.backends.server_backend import ServerBackend
 
 
@@ -21,8 +21,8 @@ class SGLangBackend(ServerBackend):
     path, version_path = "/generate", "/get_model_info"
     pauses = ("/pause_generation", {"mode": "abort"}), "/continue_generation"
 
-    def _check(self, sampling: Sampling) -> None:
-        super()._check(sampling)
+    def _check_sampling(self, sampling: Sampling) -> None:
+        super()._check_sampling(sampling)
         if not replace(sampling, temperature=1.0).draws_from_all:
             raise ValueError(
                 "want top_k 0, top_p 1, min_p 0 and repetition_penalty 1 with SGLang, whose "
@@ -40,24 +40,28 @@ class SGLangBackend(ServerBackend):
         is_base = self.model == self.served.model
         return body if is_base else {**body, "lora_path": self.model}
 
-    def _parts(self, answer: Any) -> tuple[Any, Any, Any, Any]:
-        told = answer["meta_info"]
+    def _reply_fields(self, answer: Any) -> tuple[Any, Any, Any, Any]:
+        meta = answer["meta_info"]
         logprobs, ids = zip(
-            *(x[:2] for x in told["output_token_logprobs"]), strict=True
+            *(x[:2] for x in meta["output_token_logprobs"]), strict=True
         )
-        return self.model, list(ids), list(logprobs), told["finish_reason"]["type"]
+        return self.model, list(ids), list(logprobs), meta["finish_reason"]["type"]
 
     def _load_adapter(self, folder: Path) -> None:
         name = {"lora_name": str(folder)}
-        with suppress(Refused):  # it knows the adapter only in a run that was resumed
+        with suppress(
+            RequestRefused
+        ):  # it knows the adapter only in a run that was resumed
             self.server.post("/unload_lora_adapter", name)
-        self._load("/load_lora_adapter", name | {"lora_path": str(folder)}, folder)
+        self._post_load("/load_lora_adapter", name | {"lora_path": str(folder)}, folder)
         if self.model not in (self.served.model, str(folder)):
             self.server.post("/unload_lora_adapter", {"lora_name": self.model})
 
     def _replace_weights(self, folder: Path, send: Callable[[], None] | None) -> None:
-        told = {"model_path": str(folder), "weight_version": str(folder)}
-        self._load("/update_weights_from_disk", told | {"flush_cache": True}, folder)
+        body = {"model_path": str(folder), "weight_version": str(folder)}
+        self._post_load(
+            "/update_weights_from_disk", body | {"flush_cache": True}, folder
+        )
 
 
 SERVERS = {"vllm": ServerBackend, "sglang": SGLangBackend}

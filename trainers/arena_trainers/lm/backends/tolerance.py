@@ -15,11 +15,11 @@ HALF_TOLERANCE = 0.1
 
 
 def tolerance(dtype: torch.dtype) -> float:
-    """The `gap_of` log-probabilities, in nats, that is of rounding alone."""
+    """The `logprob_gap` log-probabilities, in nats, that is of rounding alone."""
     return TOLERANCE if dtype == torch.float32 else HALF_TOLERANCE
 
 
-def gap_of(apart: torch.Tensor, dtype: torch.dtype) -> float:
+def logprob_gap(apart: torch.Tensor, dtype: torch.dtype) -> float:
     """The largest of absolute differences in float32, their mean in half precision."""
     gap = apart.max() if dtype == torch.float32 else apart.mean()
     return float(gap) if bool(gap.isfinite()) else math.inf

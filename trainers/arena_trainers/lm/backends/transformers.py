@@ -14,15 +14,15 @@ from transformers import (
 
 from arena_trainers.finite import Diverged
 from arena_trainers.lm.backends import Generated, Prompts, Sampling
-from arena_trainers.lm.backends.cached_steps import cache_holds
+from arena_trainers.lm.backends.cached_steps import generate_cache_is_exact
 from arena_trainers.lm.backends.distinct import generate_distinct
 from arena_trainers.lm.backends.forward_pass import (
     evaluating,
     reads_padding,
 )
-from arena_trainers.lm.backends.generation_settings import with_settings
+from arena_trainers.lm.backends.generation_settings import with_generation_config
 from arena_trainers.lm.backends.padding import left_padded
-from arena_trainers.lm.backends.sampling import Note, SeededSampler
+from arena_trainers.lm.backends.sampling import SeededSampler, StepObserver
 
 GenerateContext = Callable[[], AbstractContextManager[PreTrainedModel]]
 
@@ -49,7 +49,7 @@ class TransformersBackend:
         context: GenerateContext | None = None,
     ) -> None:
         self.model, self.pad_id = model, pad_id
-        self.context = _one_at_a_time(context or (lambda: nullcontext(self.model)))
+        self.context = _locked_context(context or (lambda: nullcontext(self.model)))
 
     @torch.no_grad()
     def generate(
@@ -57,7 +57,7 @@ class TransformersBackend:
         prompt_ids: Sequence[Sequence[int]],
         seeds: Sequence[int],
         sampling: Sampling,
-        note: Note | None = None,
+        note: StepObserver | None = None,
     ) -> Generated:
         """As `Backend.generate`.
 
@@ -65,16 +65,18 @@ class TransformersBackend:
             prompt_ids: token ids of the prompts.
             seeds: one integer for each prompt.
             sampling: how tokens are drawn.
-            note: called at each step with the distributions of all rows, as `Note` says.
+            note: called at each step with the distributions of all rows, as `StepObserver` says.
         """
         if len(set(map(len, prompt_ids))) > 1 and reads_padding(self.model):
-            return self._by_length(prompt_ids, seeds, sampling)
+            return self._generate_by_length(prompt_ids, seeds, sampling)
         inputs = left_padded(prompt_ids, self.pad_id, self.model.device)
         sampler = SeededSampler(seeds, sampling, prompt_ids, note)
         with self.context() as model, evaluating(model):
             replies = generate_distinct(model, inputs, sampler, sampling)
             if replies is None:
-                replies = self._generate(model, inputs, sampler, sampling)
+                replies = self._generate_with_transformers(
+                    model, inputs, sampler, sampling
+                )
         logprobs = torch.stack(sampler.logprobs, dim=1)
         if bool(logprobs.isnan().any()):
             raise Diverged(
@@ -90,30 +92,32 @@ class TransformersBackend:
         lengths = [next(e, len(ids)) for e, ids in zip(ends, token_ids, strict=True)]
         entropies = None
         if sampling.with_entropy:
-            entropies = _cut(torch.stack(sampler.entropies, dim=1).tolist(), lengths)
+            entropies = _truncate_rows(
+                torch.stack(sampler.entropies, dim=1).tolist(), lengths
+            )
         return Generated(
-            _cut(token_ids, lengths),
-            _cut(logprobs.tolist(), lengths),
+            _truncate_rows(token_ids, lengths),
+            _truncate_rows(logprobs.tolist(), lengths),
             entropies,
         )
 
-    def _by_length(
+    def _generate_by_length(
         self, prompt_ids: Prompts, seeds: Sequence[int], sampling: Sampling
     ) -> Generated:
         """`generate`, one call for the prompts of each length, so that none is padded."""
         groups: dict[int, list[int]] = {}
         for i, ids in enumerate(prompt_ids):
             groups.setdefault(len(ids), []).append(i)
-        found: dict[int, tuple[Any, ...]] = {}
+        fields: dict[int, tuple[Any, ...]] = {}
         for group in groups.values():
             own = [prompt_ids[i] for i in group], [seeds[i] for i in group]
-            made = self.generate(*own, sampling)
-            columns = [x for x in made if x is not None]
-            found.update(zip(group, zip(*columns, strict=True), strict=True))
-        rows = [found[i] for i in range(len(prompt_ids))]
+            generated = self.generate(*own, sampling)
+            columns = [column for column in generated if column is not None]
+            fields.update(zip(group, zip(*columns, strict=True), strict=True))
+        rows = [fields[i] for i in range(len(prompt_ids))]
         return Generated(*map(list, zip(*rows, strict=True)))
 
-    def _generate(
+    def _generate_with_transformers(
         self,
         model: PreTrainedModel,
         inputs: tuple[torch.Tensor, torch.Tensor],
@@ -128,9 +132,9 @@ class TransformersBackend:
             pad_token_id=self.pad_id,
             disable_compile=True,
             # RWKV in transformers mixes up the states of a batch
-            use_cache=not reads_padding(model) and cache_holds(model),
+            use_cache=not reads_padding(model) and generate_cache_is_exact(model),
         )
-        sequences: torch.Tensor = with_settings(model, config).generate(  # type: ignore[operator]
+        sequences: torch.Tensor = with_generation_config(model, config).generate(  # type: ignore[operator]
             input_ids=inputs[0],
             attention_mask=inputs[1],
             generation_config=config,
@@ -140,7 +144,7 @@ class TransformersBackend:
         return sequences[:, inputs[0].shape[1] :]
 
 
-def _one_at_a_time(context: GenerateContext) -> GenerateContext:
+def _locked_context(context: GenerateContext) -> GenerateContext:
     lock = threading.RLock()
 
     @contextmanager
@@ -151,5 +155,5 @@ def _one_at_a_time(context: GenerateContext) -> GenerateContext:
     return locked
 
 
-def _cut(rows: list[list[Any]], lengths: Sequence[int]) -> list[list[Any]]:
+def _truncate_rows(rows: list[list[Any]], lengths: Sequence[int]) -> list[list[Any]]:
     return [row[:length] for row, length in zip(rows, lengths, strict=True)]

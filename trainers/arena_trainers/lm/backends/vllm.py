@@ -17,25 +17,40 @@ from arena_trainers.lm.backends import Generated, Prompts, Sampling
 RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM takes as a maximum
 
 # what an adapter may choose: vLLM reads the first three, and the others leave its layers alone
-_FREE = (
-    *("r", "lora_alpha", "use_rslora", "target_modules", "exclude_modules"),
-    *("layers_to_transform", "layers_pattern", "lora_dropout", "init_lora_weights"),
-    *("base_model_name_or_path", "inference_mode", "revision", "task_type"),
-    *("auto_mapping", "peft_version"),
+_ADAPTER_OPTIONS = (
+    "r",
+    "lora_alpha",
+    "use_rslora",
+    "target_modules",
+    "exclude_modules",
+    "layers_to_transform",
+    "layers_pattern",
+    "lora_dropout",
+    "init_lora_weights",
+    "base_model_name_or_path",
+    "inference_mode",
+    "revision",
+    "task_type",
+    "auto_mapping",
+    "peft_version",
 )
-_PLAIN_STARTS = (True, False, "gaussian")  # of weights; others change the base model
+_PLAIN_INITS = (True, False, "gaussian")  # of weights; others change the base model
 
 
 def check_adapter(config: Any) -> None:
     """Raises ValueError for an adapter that vLLM would not play as peft does."""
-    plain = import_extra("peft", "train").LoraConfig().to_dict()
-    given = config.to_dict()
-    names = [n for n, x in given.items() if n not in _FREE and x != plain.get(n)]
-    if given.get("init_lora_weights", True) not in _PLAIN_STARTS:
+    defaults = import_extra("peft", "train").LoraConfig().to_dict()
+    options = config.to_dict()
+    names = [
+        n
+        for n, x in options.items()
+        if n not in _ADAPTER_OPTIONS and x != defaults.get(n)
+    ]
+    if options.get("init_lora_weights", True) not in _PLAIN_INITS:
         names.append("init_lora_weights")
     if names:
         raise ValueError(
-            f"want a plain LoRA adapter for vLLM, got {names[0]} = {given[names[0]]!r}, "
+            f"want a plain LoRA adapter for vLLM, got {names[0]} = {options[names[0]]!r}, "
             "which vLLM does not play; leave it out, or leave use_vllm out"
         )
     engine_rank(config.r)
@@ -64,11 +79,11 @@ class EngineAdapters:
     def __init__(self, llm: Any, model: Any) -> None:
         self.llm, self.model = llm, model
         self._numbers = itertools.count(1)
-        self._held: dict[str, Any] = {}
+        self._requests: dict[str, Any] = {}
 
     def get(self, name: str) -> Any:
         """The `LoRARequest` of an adapter; None if the engine does not hold it."""
-        return self._held.get(name)
+        return self._requests.get(name)
 
     def put(self, name: str, weights: Mapping[str, Any]) -> Any:
         """Loads an adapter in place of the one of this name, and gives its `LoRARequest`.
@@ -85,30 +100,30 @@ class EngineAdapters:
         number = next(self._numbers)
         with tempfile.TemporaryDirectory(prefix="arena-adapter-") as folder:
             path = str(Path(folder) / str(number))
-            own = name if name in self.model.peft_config else "default"
+            adapter = name if name in self.model.peft_config else "default"
             self.model.save_pretrained(
                 path,
-                selected_adapters=[own],
+                selected_adapters=[adapter],
                 state_dict=dict(weights),
                 save_embedding_layers=False,
             )
-            if own != "default":
-                path = str(Path(path) / own)  # where peft writes it
+            if adapter != "default":
+                path = str(Path(path) / adapter)  # where peft writes it
             requests = import_extra("vllm.lora.request", "vllm")
             request = requests.LoRARequest(f"{name}#{number}", number, path)
-            taken = self.llm.llm_engine.add_lora(request)  # which reads the folder
-        if not taken:
+            is_loaded = self.llm.llm_engine.add_lora(request)  # which reads the folder
+        if not is_loaded:
             raise RuntimeError(
                 f"want an engine that loads the LoRA adapter {name!r}, vLLM refused it "
-                f"while it held {sorted(self._held)}; build the engine with a larger "
+                f"while it held {sorted(self._requests)}; build the engine with a larger "
                 "max_loras, or leave use_vllm out"
             )
-        self._held[name] = request
+        self._requests[name] = request
         return request
 
     def remove(self, name: str) -> None:
         """Takes an adapter out of the engine, if it is there."""
-        request = self._held.pop(name, None)
+        request = self._requests.pop(name, None)
         if request is not None:
             self.llm.llm_engine.remove_lora(request.lora_int_id)
 
@@ -140,8 +155,11 @@ def bit_sum(weights: Iterable[Any], dtype: str) -> int:
     torch = import_extra("torch", "train")
     precision = getattr(torch, dtype.removeprefix("torch."))
     bits = getattr(torch, f"int{8 * precision.itemsize}")
-    each = (w.detach().to(precision).contiguous().view(bits).sum() for w in weights)
-    return sum(int(part) for part in each)
+    sums = (
+        weight.detach().to(precision).contiguous().view(bits).sum()
+        for weight in weights
+    )
+    return sum(int(part) for part in sums)
 
 
 class VLLMBackend:
@@ -180,7 +198,7 @@ class VLLMBackend:
         Raises:
             ValueError: entropies are asked for.
         """
-        refuse_entropies(sampling)
+        check_no_entropies(sampling)
         adapter, params = self.refresh(), import_extra("vllm", "vllm").SamplingParams
         outputs = self.llm.generate(
             [{"prompt_token_ids": list(ids)} for ids in prompt_ids],
@@ -199,7 +217,7 @@ class VLLMBackend:
         )
 
 
-def refuse_entropies(sampling: Sampling) -> None:
+def check_no_entropies(sampling: Sampling) -> None:
     """Raises ValueError if vLLM, in this process or a server, cannot give what is asked."""
     if sampling.with_entropy:
         raise ValueError("vLLM gives no entropies; generate with transformers")

@@ -20,8 +20,8 @@ from arena_trainers.engines.adapters import NO_ADAPTER, plays_adapters
 from arena_trainers.engines.settings import check_server
 from arena_trainers.lm import best_of
 from arena_trainers.lm.models import (
-    adapted,
     adapter_base,
+    are_adapters,
     check_language_model,
     find_model,
 )
@@ -225,7 +225,7 @@ def check_lora(job: JobConfig, args: Any) -> None:
             weights.
         ModuleNotFoundError: peft is missing; says how to install it.
     """
-    is_adapted = adapted(args.roles, job.lora_r > 0)
+    is_adapted = are_adapters(args.roles, job.lora_r > 0)
     if is_adapted:
         extras.require(["peft"], "train")
     else:
