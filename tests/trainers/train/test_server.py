@@ -16,7 +16,7 @@ from transformers import TrainerCallback
 from transformers.trainer_utils import IntervalStrategy
 
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.engines import weights
+from arena_trainers.engines import transfer, weights
 from arena_trainers.lm import adapter_base
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.backends.served import read_served_model
@@ -451,7 +451,7 @@ def transferring(vllm, monkeypatch):
     vars(package).update(fake)
     for name in ("vllm", "vllm.distributed", package.__name__):
         monkeypatch.setitem(sys.modules, name, package)
-    monkeypatch.setitem(weights.TRANSFERS, "json", lambda trainer, server: {})
+    monkeypatch.setitem(transfer.TRANSFERS, "json", lambda trainer, server: {})
     monkeypatch.setattr(weights, "CHECK_EVERY", 1)
     return vllm
 

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arena_trainers.engines.precision import engine_dtype, warn_of_precision
+from arena_trainers.engines.protocols import EngineOptions, EngineTrainer
 from arena_trainers.lm.backends.vllm import (
     EngineAdapters,
     VLLMBackend,
@@ -24,6 +25,11 @@ from arena_trainers.lm.backends.vllm import (
 )
 from arena_trainers.matchmaking import SELF, Matchmaker
 
+if TYPE_CHECKING:
+    from peft import LoraConfig
+    from transformers import PreTrainedModel
+    from vllm.lora.request import LoRARequest
+
 NO_ADAPTER = (
     "use_vllm plays snapshots, or several learners, only where LoRA adapters are trained, as an "
     "engine for other weights would not fit beside the first; give --lora_r 16 (in Python "
@@ -31,7 +37,7 @@ NO_ADAPTER = (
 )
 
 
-def plays_adapters(args: Any, matchmaker: Matchmaker | None) -> bool:
+def plays_adapters(args: EngineOptions, matchmaker: Matchmaker | None) -> bool:
     """Whether the engine plays learners, and snapshots, as adapters."""
     in_process = args.use_vllm and args.vllm_mode != "server"
     past = matchmaker is not None and matchmaker.max_live > 0
@@ -40,7 +46,10 @@ def plays_adapters(args: Any, matchmaker: Matchmaker | None) -> bool:
 
 @contextmanager
 def with_adapters(
-    args: Any, matchmaker: Matchmaker | None, model: Any, configs: Sequence[Any]
+    args: EngineOptions,
+    matchmaker: Matchmaker | None,
+    model: "str | Path | PreTrainedModel",
+    configs: "Sequence[LoraConfig | None]",
 ) -> Iterator[None]:
     """The engine that TRL builds in this context holds the learners and `max_live` snapshots.
 
@@ -59,7 +68,8 @@ def with_adapters(
     if not plays_adapters(args, matchmaker):
         yield
         return
-    if None in configs:
+    lora_configs = [config for config in configs if config is not None]
+    if len(lora_configs) < len(configs):
         raise ValueError(NO_ADAPTER)
     if not isinstance(model, (str, Path)):
         raise ValueError(
@@ -67,7 +77,7 @@ def with_adapters(
             f"a {type(model).__name__}; save it, and give its folder"
         )
     names = [f"roles[{role!r}]" for role in args.roles] or ["peft_config"]
-    for name, config in zip(names, configs, strict=True):
+    for name, config in zip(names, lora_configs, strict=True):
         try:
             check_adapter(config)
         except ValueError as error:
@@ -77,8 +87,8 @@ def with_adapters(
     module.LLM = partial(
         build,
         enable_lora=True,
-        max_loras=len(configs) + (matchmaker.max_live if matchmaker else 0),
-        max_lora_rank=engine_rank(max(config.r for config in configs)),
+        max_loras=len(lora_configs) + (matchmaker.max_live if matchmaker else 0),
+        max_lora_rank=engine_rank(max(config.r for config in lora_configs)),
     )
     try:
         yield
@@ -86,7 +96,7 @@ def with_adapters(
         module.LLM = build
 
 
-def adapter_backend(trainer: Any) -> VLLMBackend:
+def adapter_backend(trainer: EngineTrainer) -> VLLMBackend:
     """The learner's backend, with the first of several: the engine that TRL built."""
     model = trainer.accelerator.unwrap_model(trainer.model)
     llm = trainer.vllm_generation.llm
@@ -95,7 +105,7 @@ def adapter_backend(trainer: Any) -> VLLMBackend:
 
     steps: dict[str, int] = {}  # of the weights that the engine has
 
-    def refresh(name: str = names[0]) -> Any:
+    def refresh(name: str = names[0]) -> "LoRARequest | None":
         if steps.get(name) != (step := trainer.state.global_step):
             parameters = model.named_parameters()
             weights = {n: p.detach() for n, p in parameters if ".lora_" in n}

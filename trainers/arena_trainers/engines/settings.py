@@ -12,12 +12,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import packages_distributions, version
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from arena_envs import extras
 from arena_envs.checks import check_known, install_advice
 from arena_trainers.engines.adapters import adapter_backend, plays_adapters
 from arena_trainers.engines.precision import engine_dtype, warn_of_precision
+from arena_trainers.engines.protocols import (
+    EngineOptions,
+    EngineTrainer,
+    SamplingOptions,
+)
 from arena_trainers.lm.backends import Backend
 from arena_trainers.lm.backends.served import read_served_model
 from arena_trainers.lm.backends.server import Server
@@ -35,11 +40,11 @@ class Engine(NamedTuple):
         backend: makes the backend of a trainer; None for the model itself.
     """
 
-    check: Callable[[Any], None]
-    backend: Callable[[Any], Backend | None]
+    check: Callable[[EngineOptions], None]
+    backend: Callable[[EngineTrainer], Backend | None]
 
 
-def engine_of(args: Any) -> str:
+def engine_of(args: EngineOptions) -> str:
     """The key of `ENGINES` that the settings name.
 
     Raises:
@@ -51,7 +56,7 @@ def engine_of(args: Any) -> str:
     return MODES[args.vllm_mode]
 
 
-def check_engine(args: Any) -> None:
+def check_engine(args: EngineOptions) -> None:
     """Refuses settings that the engine's rollouts do not take.
 
     Raises:
@@ -61,7 +66,7 @@ def check_engine(args: Any) -> None:
     ENGINES[engine_of(args)].check(args)
 
 
-def engine_backend(trainer: Any) -> Backend | None:
+def engine_backend(trainer: EngineTrainer) -> Backend | None:
     """The learner's backend; None for transformers, which runs the model itself.
 
     Warns once if engine and training differ in precision.
@@ -83,7 +88,7 @@ def check_unsupported(subject: str, options: Iterable[tuple[str, object, str]]) 
             )
 
 
-def _check_vllm(args: Any) -> None:
+def _check_vllm(args: EngineOptions) -> None:
     """Refuses what the engine in this process, or a server, does not take."""
     is_server = by_server(args)
     check_unsupported(
@@ -102,7 +107,7 @@ def _check_vllm(args: Any) -> None:
         check_installed()
 
 
-def _check_no_server(args: Any) -> None:
+def _check_no_server(args: EngineOptions) -> None:
     """Refuses settings of a server that would generate nothing."""
     server_settings = {
         "vllm_mode 'server'": args.vllm_mode == "server",
@@ -116,12 +121,12 @@ def _check_no_server(args: Any) -> None:
             )
 
 
-def by_server(args: Any) -> bool:
+def by_server(args: EngineOptions) -> bool:
     """Whether a server generates."""
     return engine_of(args) == "server"
 
 
-def _engine_options(args: Any) -> list[tuple[str, object, str]]:
+def _engine_options(args: EngineOptions) -> list[tuple[str, object, str]]:
     """Options that the engine in this process refuses: whether they are given, and why."""
     untested = "its rollouts have not been tested with it"
     group = "processes that share an engine would have to ask for equally many replies"
@@ -134,7 +139,7 @@ def _engine_options(args: Any) -> list[tuple[str, object, str]]:
     ]
 
 
-def _server_options(args: Any) -> list[tuple[str, object, str]]:
+def _server_options(args: EngineOptions) -> list[tuple[str, object, str]]:
     """Options that a server refuses: whether they are given, and why."""
     in_server_command = (
         "with vllm_mode 'server', vLLM's options are in the server's command"
@@ -157,7 +162,7 @@ def _server_options(args: Any) -> list[tuple[str, object, str]]:
     ]
 
 
-def server_of(args: Any) -> Server:
+def server_of(args: EngineOptions) -> Server:
     """The server that the settings name; it is not asked for anything.
 
     Raises:
@@ -173,7 +178,7 @@ def server_of(args: Any) -> Server:
     return Server(url, args.vllm_server_timeout)
 
 
-def check_server(args: Any) -> None:
+def check_server(args: EngineOptions) -> None:
     """Asks the server of the settings what it is; does nothing without one.
 
     Raises:
@@ -184,7 +189,7 @@ def check_server(args: Any) -> None:
 
 
 @contextmanager
-def without_client(args: Any) -> Iterator[None]:
+def without_client(args: EngineOptions) -> Iterator[None]:
     """Keeps `GRPOTrainer`, made in this context, from connecting TRL's client."""
     is_server = by_server(args)
     if is_server:
@@ -195,7 +200,7 @@ def without_client(args: Any) -> Iterator[None]:
         args.use_vllm = args.use_vllm or is_server
 
 
-def changes_draws(args: Any) -> str | None:
+def changes_draws(args: SamplingOptions) -> str | None:
     """The option that changes what is drawn from softmax(logits / temperature), if any."""
     neutral = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
     changed = (name for name, x in neutral.items() if (getattr(args, name) or 0.0) != x)
@@ -220,7 +225,7 @@ def check_installed() -> None:
         )
 
 
-def check_engine_columns(args: Any, columns: Collection[str]) -> None:
+def check_engine_columns(args: EngineOptions, columns: Collection[str]) -> None:
     """Raises ValueError for estimators that read what the engine does not give."""
     if not args.use_vllm:
         return
@@ -231,7 +236,7 @@ def check_engine_columns(args: Any, columns: Collection[str]) -> None:
         )
 
 
-def correction_mode(args: Any) -> str:
+def correction_mode(args: EngineOptions) -> str:
     """The mode of TRL's importance-sampling correction where none is given.
 
     TRL's own default drops a row whose product of ratios is too large. A row of several
@@ -240,14 +245,14 @@ def correction_mode(args: Any) -> str:
     return "token_truncate" if args.layout == "trajectory" else "sequence_mask"
 
 
-def _server_backend(trainer: Any) -> Backend:
+def _server_backend(trainer: EngineTrainer) -> Backend:
     # it needs transformers, which checks of settings do not import
     from arena_trainers.engines.weights import server_backend
 
     return server_backend(trainer, server_of(trainer.args))
 
 
-def _vllm_backend(trainer: Any) -> Backend:
+def _vllm_backend(trainer: EngineTrainer) -> Backend:
     if plays_adapters(trainer.args, trainer.games.matchmaker):
         return adapter_backend(trainer)
     generation = trainer.vllm_generation

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from arena_envs.extras import import_extra
+from arena_trainers.engines.protocols import EngineTrainer
 from arena_trainers.lm.backends.server import Server, ServerError
 
 Weights = Mapping[str, torch.Tensor]  # by name
@@ -37,7 +38,7 @@ class WeightSource:
             yield name, weight.detach().to(self.device, self.dtype)
 
 
-def _nccl_init(trainer: Any, server: Server) -> Any:
+def _nccl_init(trainer: EngineTrainer, server: Server) -> Any:
     """The trainer's main process and the server's workers are one group of NCCL."""
     module = import_extra("vllm.distributed.weight_transfer.nccl_engine", "vllm")
     return module.NCCLTrainerInitInfo(
@@ -48,7 +49,7 @@ def _nccl_init(trainer: Any, server: Server) -> Any:
     )
 
 
-def _ipc_init(trainer: Any, server: Server) -> Any:
+def _ipc_init(trainer: EngineTrainer, server: Server) -> Any:
     """Trainer and server share a GPU, and the server reads the trainer's memory."""
     if trainer.accelerator.num_processes > 1:
         raise ServerError(
@@ -61,7 +62,7 @@ def _ipc_init(trainer: Any, server: Server) -> Any:
 
 
 # by backend of vLLM's weight transfer: the trainer's part, which names that backend
-TRANSFERS: dict[str, Callable[[Any, Server], Any]] = {
+TRANSFERS: dict[str, Callable[[EngineTrainer, Server], Any]] = {
     "nccl": _nccl_init,
     "ipc": _ipc_init,
 }

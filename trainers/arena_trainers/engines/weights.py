@@ -23,12 +23,19 @@ from typing import Any
 
 import torch
 from safetensors.torch import load_file
-from transformers import TrainerCallback
+from transformers import (
+    PreTrainedModel,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 from transformers.core_model_loading import revert_weight_conversion
 
 from arena_envs.checks import check_known
 from arena_envs.extras import import_extra
 from arena_trainers.engines.precision import training_dtype, warn_of_precision
+from arena_trainers.engines.protocols import EngineTrainer
 from arena_trainers.engines.transfer import TRANSFERS, Weights, WeightSource
 from arena_trainers.lm.backends.served import check_shapes, read_served_model
 from arena_trainers.lm.backends.server import RESTART, Server, ServerError
@@ -49,7 +56,7 @@ HALF_TOLERANCE = 0.2
 CHECK_EVERY = 10  # transfers, from one comparison of sums to the next
 
 
-def server_backend(trainer: Any, server: Server) -> ServerBackend:
+def server_backend(trainer: EngineTrainer, server: Server) -> ServerBackend:
     """The learner's backend; the server gets its weights from now on.
 
     Raises:
@@ -70,7 +77,7 @@ def server_backend(trainer: Any, server: Server) -> ServerBackend:
     return backend
 
 
-def check_adapter(server: Server, largest: int | None, model: Any) -> None:
+def check_adapter(server: Server, largest: int | None, model: PreTrainedModel) -> None:
     """Raises ServerError unless the server takes the adapter of a model, if it has one."""
     ranks = [config.r for config in getattr(model, "peft_config", {}).values()]
     if ranks and (largest is None or largest < max(ranks)):
@@ -90,14 +97,22 @@ class ServerWeights(TrainerCallback):
         backend: what generates for its learner.
     """
 
-    def __init__(self, trainer: Any, backend: ServerBackend) -> None:
+    def __init__(self, trainer: EngineTrainer, backend: ServerBackend) -> None:
         self.trainer, self.backend = trainer, backend
         self.num_sent = 0
         device = trainer.accelerator.device
         self.source = WeightSource(getattr(torch, backend.served.dtype), device)
-        self.engine: Any = None  # of vLLM, which sends the source's weights
+        self.engine: Any = (
+            None  # vLLM's transfer engine, which sends the source's weights
+        )
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_train_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
+    ) -> None:
         if self._is_adapter:
             # what the server began with may be another model, as before a supervised start
             base = Path(self._model.get_base_model().name_or_path)
@@ -105,14 +120,24 @@ class ServerWeights(TrainerCallback):
             self._load(folder, is_adapter=False)
         self.send(state.global_step)
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
+    ) -> None:
         is_last = state.global_step >= state.max_steps
-        plays = state.global_step % args.window == 0 or control.should_evaluate
-        if plays or is_last:
+        is_played = state.global_step % self.trainer.args.window == 0
+        if is_played or is_last or control.should_evaluate:
             self.send(state.global_step)
 
     def on_pre_optimizer_step(
-        self, args: Any, state: Any, control: Any, **_: Any
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
     ) -> None:
         """Raises ServerError if the server's log-probabilities are not the trainer's."""
         differences = self.trainer.noted(DIFFERENCE)
@@ -133,7 +158,7 @@ class ServerWeights(TrainerCallback):
             return  # it does, when nothing is in flight
         accelerator = self.trainer.accelerator
         weights = accelerator.get_state_dict(self.trainer.model_wrapped)
-        root = Path(self.trainer.args.output_dir).absolute() / FOLDER
+        root = Path(str(self.trainer.args.output_dir)).absolute() / FOLDER
         folder = root / f"step-{step}"
         self._load(folder, lambda: weights, writes=True, is_adapter=self._is_adapter)
         if accelerator.is_main_process:
@@ -151,7 +176,7 @@ class ServerWeights(TrainerCallback):
         self._load(folder, read_files, is_adapter=self._is_adapter)
 
     @property
-    def _model(self) -> Any:
+    def _model(self) -> Any:  # with peft's methods where it has adapters
         return self.trainer.accelerator.unwrap_model(self.trainer.model)
 
     @property
@@ -182,7 +207,7 @@ class ServerWeights(TrainerCallback):
                 if weights and self.backend.served.transfer and not is_adapter:
                     send = partial(self._transfer, weights, is_gathered=writes)
                 elif weights and writes:
-                    _write_weights(self._model, weights(), folder)
+                    _write_weights(self._model, dict(weights()), folder)
                 for name, backend in receivers.items():  # peft's folder of an adapter
                     backend.load(folder / name, is_adapter=is_adapter, send=send)
                     if weights:
@@ -195,9 +220,8 @@ class ServerWeights(TrainerCallback):
     def _untied_weights(self, weights: Weights) -> dict[str, torch.Tensor]:
         """The parameters among weights, tied ones once."""
         model = self._model
-        non_parameters = model.state_dict().keys() - {
-            name for name, _ in model.named_parameters()
-        }
+        parameters = {name for name, _ in model.named_parameters()}
+        non_parameters = model.state_dict().keys() - parameters
         return {
             name: weight
             for name, weight in weights.items()
@@ -238,21 +262,28 @@ class ServerWeights(TrainerCallback):
             return
         untied = self._untied_weights(weights())
         if is_adapter:
-            config = self._model.peft_config[name or "default"]
-            untied = {n: w for n, w in untied.items() if f".{name or 'default'}." in n}
-            scale = config.lora_alpha / (
-                config.r**0.5 if config.use_rslora else config.r
-            )
-            parts = {
-                n: w.to(self.source.dtype) for n, w in untied.items() if ".lora_" in n
-            }
-            # as vLLM, which multiplies B by the scale
-            untied = {n: w * scale if ".lora_B." in n else w for n, w in parts.items()}
+            untied = self._adapter_in_vllm(untied, name or "default")
         trainer_sum = bit_sum(untied.values(), served.dtype)
         self.backend.check_sum(trainer_sum, is_adapter=is_adapter)
 
+    def _adapter_in_vllm(
+        self, weights: Weights, adapter: str
+    ) -> dict[str, torch.Tensor]:
+        """The weights of one adapter as vLLM holds them, which multiplies B by the scale."""
+        config = self._model.peft_config[adapter]
+        root = config.r**0.5 if config.use_rslora else config.r
+        scale = config.lora_alpha / root
+        scaled: dict[str, torch.Tensor] = {}
+        for name, weight in weights.items():
+            if f".{adapter}." in name and ".lora_" in name:
+                in_dtype = weight.to(self.source.dtype)
+                scaled[name] = in_dtype * scale if ".lora_B." in name else in_dtype
+        return scaled
 
-def _write_weights(model: Any, weights: Any, folder: Path) -> None:
+
+def _write_weights(
+    model: PreTrainedModel, weights: dict[str, torch.Tensor], folder: Path
+) -> None:
     """Writes weights to a folder, which is whole if it is there."""
     part = folder.with_name(f"{folder.name}.part")
     for old in (part, folder):

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from transformers import AutoModelForCausalLM
@@ -12,8 +12,20 @@ from transformers import AutoModelForCausalLM
 from arena_envs.extras import import_extra
 from arena_trainers.lm.models import are_adapters
 
+if TYPE_CHECKING:
+    from peft import LoraConfig, PeftModel
+    from transformers import PreTrainedConfig
 
-def lora_config(r: int, alpha: int | None, target_modules: Sequence[str]) -> Any:
+
+class ModelOptions(Protocol):
+    """TRL's options of the model that it loads."""
+
+    model_init_kwargs: dict[str, Any] | str | None
+
+
+def lora_config(
+    r: int, alpha: int | None, target_modules: Sequence[str]
+) -> "LoraConfig":
     """The `LoraConfig` of a new adapter.
 
     Args:
@@ -24,15 +36,18 @@ def lora_config(r: int, alpha: int | None, target_modules: Sequence[str]) -> Any
     """
     peft = import_extra("peft", "train")
     names = list(target_modules)
-    return peft.LoraConfig(
+    config: LoraConfig = peft.LoraConfig(
         r=r,
         lora_alpha=2 * r if alpha is None else alpha,
         target_modules="all-linear" if names == ["all-linear"] else names,
         task_type="CAUSAL_LM",
     )
+    return config
 
 
-def starting_model(base: Path, adapter: Path | None, args: Any) -> Any:
+def starting_model(
+    base: Path, adapter: Path | None, args: ModelOptions
+) -> "str | PeftModel":
     """The model that a trainer of TRL starts from.
 
     A trainer with a reference model keeps a copy of the adapter as its reference.
@@ -51,13 +66,20 @@ def starting_model(base: Path, adapter: Path | None, args: Any) -> Any:
     options = {"dtype": "float32", **(getattr(args, "model_init_kwargs", None) or {})}
     args.model_init_kwargs = None  # TRL passes them to models that it loads itself
     model: Any = AutoModelForCausalLM.from_pretrained(base, **options)
-    return peft.PeftModel.from_pretrained(model, str(adapter), is_trainable=True)
+    adapted: PeftModel = peft.PeftModel.from_pretrained(
+        model, str(adapter), is_trainable=True
+    )
+    return adapted
 
 
-def adapter_configs(roles: Mapping[Any, Mapping[str, Any]], base: Any) -> list[Any]:
+def adapter_configs(
+    roles: Mapping[Any, Mapping[str, Any]], base: "LoraConfig | None"
+) -> "list[LoraConfig]":
     """The `LoraConfig` of each learner with one; `base` is that of learners without `lora_r`."""
+    if not are_adapters(roles, base is not None):
+        return []
     configs = []
-    for options in roles.values() if are_adapters(roles, base is not None) else ():
+    for options in roles.values():
         rank = options.get("lora_r", base and base.r)
         config = base or lora_config(rank, None, ["all-linear"])
         alpha = config.lora_alpha * rank / config.r
@@ -65,7 +87,9 @@ def adapter_configs(roles: Mapping[Any, Mapping[str, Any]], base: Any) -> list[A
     return configs
 
 
-def count_weights(config: Any, adapter: Any = None) -> tuple[int, int]:
+def count_weights(
+    config: "PreTrainedConfig", adapter: "LoraConfig | None" = None
+) -> tuple[int, int]:
     """Weights of a model, and of an adapter; makes neither.
 
     Raises:
@@ -76,5 +100,5 @@ def count_weights(config: Any, adapter: Any = None) -> tuple[int, int]:
         total = model.num_parameters()
         if adapter is None:
             return total, 0
-        adapted = import_extra("peft", "train").get_peft_model(model, adapter)
-    return total, adapted.num_parameters(only_trainable=True)
+        with_adapter = import_extra("peft", "train").get_peft_model(model, adapter)
+    return total, with_adapter.num_parameters(only_trainable=True)

@@ -60,7 +60,9 @@ class BestOfPolicy:
                 "best_of:4(lm:PATH, reward:PATH)"
             )
         if getattr(inner, "is_person", False):
-            raise ValueError(_refused_person(name))
+            raise ValueError(
+                f"want no person in {name!r}; write the person alone, as human"
+            )
         if hasattr(inner, "act_async"):
             raise ValueError(
                 f"want a policy whose replies have seeds in {name!r}, got the endpoint "
@@ -80,23 +82,27 @@ class BestOfPolicy:
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
         sampled, scores = [], []
         for sample in range(self.num_samples):
-            reseeded = [
-                replace(request, seed=turn_seed(request.seed, sample, 0, 0))
-                for request in requests
-            ]
-            sample_requests = (
-                reseeded if sample else requests
-            )  # the first reply keeps its seed
-            sampled.append(list(self.inner.act(sample_requests)))
+            reseeded = list(requests)
+            if sample > 0:  # the first reply keeps its seed
+                reseeded = [
+                    replace(request, seed=turn_seed(request.seed, sample, 0, 0))
+                    for request in requests
+                ]
+            replies = list(self.inner.act(reseeded))
             texts = [
                 self.reward.encode(
-                    request.messages, own.text, own.prompt_ids, own.token_ids
+                    request.messages, reply.text, reply.prompt_ids, reply.token_ids
                 )
-                for request, own in zip(requests, sampled[-1], strict=True)
+                for request, reply in zip(requests, replies, strict=True)
             ]
+            sampled.append(replies)
             scores.append(self.reward.score(texts))
-        best = [own.index(max(own)) for own in zip(*scores, strict=True)]
-        return [sampled[sample][place] for place, sample in enumerate(best)]
+        best = []
+        for candidates, values in zip(
+            zip(*sampled, strict=True), zip(*scores, strict=True), strict=True
+        ):
+            best.append(candidates[values.index(max(values))])
+        return best
 
 
 def load(
@@ -133,7 +139,9 @@ def load(
         options = {"num": num_samples, "scorer": reward}
         return load_agent("candidates", policy, make=make, spec=spec, **options)
     if names_person(policy):
-        raise ValueError(_refused_person(spec))
+        raise ValueError(
+            f"want no person in {spec!r}; write the person alone, as human"
+        )
     path = reward.removeprefix(_REWARD)
     check_reward_model(path)
     inner = make(policy)
@@ -143,10 +151,6 @@ def load(
 
     model = RewardModel.from_pretrained(path, device=device)
     return BestOfPolicy(inner, model, num_samples, spec)
-
-
-def _refused_person(name: str) -> str:
-    return f"want no person in {name!r}; write the person alone, as human"
 
 
 def _sampler(policy: Policy) -> Policy:

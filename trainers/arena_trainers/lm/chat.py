@@ -11,7 +11,7 @@ otherwise at its beginning.
 import datetime
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from jinja2 import Environment, TemplateError
 from transformers import PreTrainedTokenizerBase
@@ -243,8 +243,9 @@ class Chat:
         Raises:
             ValueError: the template cannot show earlier replies.
         """
-        last = max(i for i, m in enumerate(messages) if m["role"] == "assistant")
-        new_text = self._after_reply(messages[last + 1 :], prompt=True)
+        roles = [message["role"] for message in messages]
+        num_old = len(roles) - roles[::-1].index("assistant")
+        new_text = self._after_reply(messages[num_old:], prompt=True)
         ids = self.ids(new_text)
         if context_ids[-1] not in self.end_ids:
             return ids
@@ -294,15 +295,17 @@ class Chat:
 
     def _endings(self) -> tuple[int | None, int | None]:
         """Tokens that follow an assistant's message, as the last one and as an earlier one."""
-        end_tokens: list[int | None] = []
-        for following in ([], [Message(role="user", content=_QUESTION_MARKER)]):
-            try:
-                ids = self.ids(self._after_reply(following, prompt=False))
-            except ValueError:
-                ids = []
-            index = self._first_added(ids)
-            end_tokens.append(None if index is None else ids[index])
-        return end_tokens[0], end_tokens[1]
+        question = Message(role="user", content=_QUESTION_MARKER)
+        return self._ending_before([]), self._ending_before([question])
+
+    def _ending_before(self, following: Sequence[Message]) -> int | None:
+        """The token that ends an assistant's message before these messages."""
+        try:
+            ids = self.ids(self._after_reply(following, prompt=False))
+        except ValueError:
+            return None
+        index = self._first_added(ids)
+        return None if index is None else ids[index]
 
     def _opens_message(self, token: int | None) -> bool:
         """True if a token that follows a reply is there because a user speaks next."""
@@ -312,15 +315,13 @@ class Chat:
         except ValueError:
             return False
         before = self._text([question], prompt=True)
-        added_tokens = [
-            [
-                i
-                for i in self.ids(text.partition(_QUESTION_MARKER)[0])
-                if i in self._added_tokens
-            ]
-            for text in (between, before)
-        ]
-        return added_tokens[0] == [token] and added_tokens[1][-1:] == [token]
+        before_ids = self._added_before_question(before)
+        return self._added_before_question(between) == [token] == before_ids[-1:]
+
+    def _added_before_question(self, text: str) -> list[int]:
+        """The added tokens of a text up to the question in it."""
+        ids = self.ids(text.partition(_QUESTION_MARKER)[0])
+        return [token for token in ids if token in self._added_tokens]
 
     def _first_added(self, ids: Sequence[int]) -> int | None:
         """Index of the token beyond the vocabulary that comes first, but for white space."""
@@ -340,9 +341,8 @@ class Chat:
         ]
         reason = "it drops them"
         try:
-            _, marker, text_after = self._text(messages, prompt).rpartition(
-                _REPLY_MARKER
-            )
+            text = self._text(messages, prompt)
+            _, marker, text_after = text.rpartition(_REPLY_MARKER)
         except (TemplateError, TypeError) as error:
             marker, reason = "", str(error)
         if not marker:
@@ -357,25 +357,24 @@ class Chat:
             return self._text(messages, prompt=True, date=date)
         except TemplateError:
             # some raise at special tokens in a reply, which a seat may have written
-            broken: list[Message] = [
-                {**m, "content": self._break_control_tokens(m["content"])}
-                for m in messages
-            ]
-            return self._text(broken, prompt=True, date=date)
+            safe = [self._safe_message(message) for message in messages]
+            return self._text(safe, prompt=True, date=date)
 
     def _text(
         self, messages: Sequence[Message], prompt: bool, date: str | None = None
     ) -> str:
-        safe: list[Message] = [
-            {**m, "content": self._break_control_tokens(m["content"])}
-            if m["role"] == "user"
-            else m
-            for m in messages
+        safe = [
+            self._safe_message(message) if message["role"] == "user" else message
+            for message in messages
         ]
-        visible_messages = safe if self._has_system else _without_system(safe)
-        return self._apply_template(
-            [self._template_message(m) for m in visible_messages], prompt, date
-        )
+        if not self._has_system:
+            safe = _without_system(safe)
+        in_template = [self._template_message(message) for message in safe]
+        return self._apply_template(in_template, prompt, date)
+
+    def _safe_message(self, message: Message) -> Message:
+        content = self._break_control_tokens(message["content"])
+        return {"role": message["role"], "content": content}
 
     def _template_message(self, message: Mapping[str, Any]) -> dict[str, Any]:
         role, text = message["role"], message["content"]
@@ -406,15 +405,12 @@ class Chat:
         self, messages: Sequence[Mapping[str, Any]], prompt: bool
     ) -> str | None:
         """The text of messages that may have further fields; None if the template raises."""
-        conversation = [
-            {
-                **self._template_message(m),
-                **{k: v for k, v in m.items() if k != "content"},
-            }
-            if isinstance(m["content"], str)
-            else m
-            for m in messages
-        ]
+        conversation: list[Mapping[str, Any]] = []
+        for message in messages:
+            if isinstance(message["content"], str):
+                content = self._template_message(message)["content"]
+                message = {**message, "content": content}
+            conversation.append(message)
         try:
             return self._apply_template(conversation, prompt)
         except (TemplateError, TypeError, ValueError):
@@ -434,12 +430,14 @@ class Chat:
         return sorted(
             token
             for i, token in self._added_tokens.items()
-            if (i in control_ids or token in template)
-            and len(token) > 1
-            and not token.isalnum()
-            and not token.isspace()
-            and any(map(str.isalnum, token))
+            if (i in control_ids or token in template) and _can_be_broken(token)
         )
+
+
+def _can_be_broken(token: str) -> bool:
+    """True unless an added token is a word, white space or a single character."""
+    has_word = any(character.isalnum() for character in token)
+    return len(token) > 1 and not token.isalnum() and has_word
 
 
 @lru_cache
@@ -459,7 +457,15 @@ def with_fixed_date(template: str, date: str) -> str:
     return f"{macro}{{%- endmacro +%}}{template}"
 
 
-def chat_of(tokenizer: PreTrainedTokenizerBase, args: Any) -> Chat:
+class ChatOptions(Protocol):
+    """The settings of a run that its chat reads."""
+
+    chat_template_kwargs: Any  # TRL also takes JSON
+    reasoning_marks: list[str] | None
+    date: str
+
+
+def chat_of(tokenizer: PreTrainedTokenizerBase, args: ChatOptions) -> Chat:
     """The chat of a run's settings, with its prompt options and those of its chat template."""
     return Chat(
         tokenizer,

@@ -1,12 +1,16 @@
 """How many tokens a language model reads: a prompt with its reply."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
 
 _LENGTHS = ("max_position_embeddings", "n_positions", "max_seq_len")
 _SCALED_ROPE = ("linear", "dynamic", "yarn")  # of rotary positions, by a factor
 
 
-def context_length(config: Any) -> int | None:
+def context_length(config: "PreTrainedConfig") -> int | None:
     """Most tokens of a prompt with its reply; None for a model that names no limit.
 
     Positions beyond it have no embedding, or a rotary angle that was never trained. Where rotary
@@ -27,7 +31,7 @@ def context_length(config: Any) -> int | None:
     return max([length, *(_scaled_length(rope, length) for rope in layers)])
 
 
-def _scaled_length(rope: Any, length: int) -> int:
+def _scaled_length(rope: Mapping[str, Any], length: int) -> int:
     kind = rope.get("rope_type", rope.get("type"))
     if kind not in _SCALED_ROPE:
         return length

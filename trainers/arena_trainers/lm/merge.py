@@ -9,18 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 from arena_envs import make_game
 from arena_envs.game import random_states
 from arena_trainers.finite import check_weights
 from arena_trainers.lm.backends.tolerance import logprob_gap, tolerance
-from arena_trainers.lm.models import (
-    ADAPTER,
-    CARD,
-    adapter_base,
-    model_folder,
-)
+from arena_trainers.lm.models import ADAPTER, CARD, adapter_base, model_folder
 from arena_trainers.lm.prompt_file import PROMPT_FILE
 from arena_wrappers import PromptOptions
 from arena_wrappers.prompts import messages
@@ -91,14 +86,14 @@ def _sample_prompts() -> list[str]:
 
 def _merge_adapter(
     folder: Path, adapter: Path | None, prompts: Sequence[Sequence[int]]
-) -> tuple[Any, list[torch.Tensor]]:
+) -> tuple[PreTrainedModel, list[torch.Tensor]]:
     """A model that holds its adapter, and `_logprobs` of the prompts before they were merged."""
     from arena_trainers.lm.loading import with_adapter
 
-    model: Any = AutoModelForCausalLM.from_pretrained(folder).eval()
+    model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(folder).eval()
     if adapter is None:
         return model, _logprobs(model, prompts)
-    adapted: Any = with_adapter(model, adapter)
+    adapted: Any = with_adapter(model, adapter)  # a `PeftModel`
     logprobs = _logprobs(adapted, prompts)
     _untie(model)
     with warnings.catch_warnings():
@@ -106,7 +101,7 @@ def _merge_adapter(
         return adapted.merge_and_unload(), logprobs
 
 
-def _untie(model: Any) -> None:
+def _untie(model: PreTrainedModel) -> None:
     """Gives the output layer weights of its own, if an adapter changes it or the embeddings.
 
     Else what is merged into one of two tied matrices would change the other one.
@@ -114,7 +109,8 @@ def _untie(model: Any) -> None:
     layers = model.get_input_embeddings(), model.get_output_embeddings()
     inner, output = (_base_layer(layer) for layer in layers)
     is_tied = output is not None and inner.weight is output.weight
-    if is_tied and (inner, output) != layers:
+    is_adapted = (inner, output) != layers
+    if is_tied and is_adapted:
         output.weight = torch.nn.Parameter(output.weight.detach().clone())
         for config in (model.config, model.config.get_text_config()):
             config.tie_word_embeddings = False
@@ -128,7 +124,9 @@ def _base_layer(layer: Any) -> Any:
 
 
 @torch.no_grad()
-def _logprobs(model: Any, prompts: Sequence[Sequence[int]]) -> list[torch.Tensor]:
+def _logprobs(
+    model: PreTrainedModel, prompts: Sequence[Sequence[int]]
+) -> list[torch.Tensor]:
     """float32[L, V] for each prompt: log-probabilities of the next tokens."""
     return [
         model(input_ids=torch.tensor([ids])).logits[0].float().log_softmax(-1)
@@ -143,7 +141,7 @@ def _check_merged(
     expected: Sequence[torch.Tensor],
 ) -> None:
     """Raises ValueError unless the model of a folder has the log-probabilities that are wanted."""
-    model: Any = AutoModelForCausalLM.from_pretrained(folder).eval()
+    model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(folder).eval()
     pairs = zip(_logprobs(model, prompts), expected, strict=True)
     gap = max(
         logprob_gap((written - reference).abs(), model.dtype)

@@ -1,19 +1,38 @@
 """The memory that learners with whole models take."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 GIB = 2**30
 
 
-def whole_memory(args: Any, size: float) -> dict[str, float]:
+class LearnerOptions(Protocol):
+    """The settings that say how many learners there are, and which are trained."""
+
+    roles: dict[Any, Any]
+    update: Any  # as a file of settings holds it
+
+    @property
+    def reads_reference(self) -> bool:
+        """Whether the loss reads a reference model."""
+        ...
+
+    def learner_starts(self, model: Any) -> list[Any]:
+        """What the learners begin as: models of their own, or the given one."""
+        ...
+
+
+def whole_memory(args: LearnerOptions, size: float) -> dict[str, float]:
     """Bytes, by part, of the learners of settings, whole models of `size` bytes."""
-    frozen = args.update.get("freeze", ()) if isinstance(args.update, Mapping) else ()
-    num, starts = len(args.roles), {*args.learner_starts(None)}
+    frozen = set()
+    if isinstance(args.update, Mapping):
+        frozen = set(args.update.get("freeze", ()))
+    num_learners = len(args.roles)
+    num_references = len(set(args.learner_starts(None))) if args.reads_reference else 0
     return {
-        "weights": num * size,
-        "gradients and AdamW": 3 * (num - len({*frozen})) * size,
-        "reference models": args.reads_reference * len(starts) * size,
+        "weights": num_learners * size,
+        "gradients and AdamW": 3 * (num_learners - len(frozen)) * size,
+        "reference models": num_references * size,
     }
 
 

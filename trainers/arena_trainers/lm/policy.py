@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
@@ -35,6 +35,9 @@ from arena_trainers.lm.prompt_file import (
 from arena_wrappers.policies import Reply, TurnRequest
 from arena_wrappers.prompts import DATE, Message, PromptOptions
 from arena_wrappers.records import Turn
+
+if TYPE_CHECKING:
+    from trl import GRPOConfig, GRPOTrainer
 
 MAX_MEMO = 50_000  # prompts whose token ids are remembered
 NUM_CHECKED = 4  # prompts, and replies to each, whose tokens are compared with those of whole texts
@@ -103,8 +106,13 @@ class LMPolicy:
         self.tokenizer = tokenizer
         self.name, self.prompt, self.batch_size = name, prompt, batch_size
         date = DATE if prompt is None else prompt.date
-        template = chat_template_kwargs, reasoning_marks, date
-        self.chat = Chat(tokenizer, model_end_ids(model), *template)
+        self.chat = Chat(
+            tokenizer,
+            model_end_ids(model),
+            template_options=chat_template_kwargs,
+            reasoning_marks=reasoning_marks,
+            date=date,
+        )
         self.eos_ids = self.chat.end_ids
         if not self.eos_ids:
             name = tokenizer.name_or_path or type(tokenizer).__name__
@@ -113,8 +121,10 @@ class LMPolicy:
                 f"{name!r} without one; set tokenizer.eos_token"
             )
         self.sampling = Sampling(end_ids=tuple(self.eos_ids), **sampling)
-        limits = context_length(model.config), max_context
-        self.max_context = min((x for x in limits if x is not None), default=None)
+        limits = [context_length(model.config), max_context]
+        self.max_context = min(
+            (limit for limit in limits if limit is not None), default=None
+        )
         pad = tokenizer.pad_token_id
         self.pad_id: int = self.eos_ids[0] if pad is None else int(pad)
         self.run_on(model, context)
@@ -223,26 +233,28 @@ class LMPolicy:
         limits = [self._max_reply_tokens(ids) for ids in prompts]
         replies: list[Reply] = [Reply("", instead="context_length") for _ in prompts]
         for limit in sorted({limit for limit in limits if limit > 0}):
-            places = [
-                i for i, prompt_limit in enumerate(limits) if prompt_limit == limit
-            ]
-            sampling = replace(self.sampling, max_new_tokens=limit)
-            rows = [prompts[i] for i in places]
+            places = [i for i in range(len(prompts)) if limits[i] == limit]
             generated = self.backend.generate(
-                rows, [seeds[i] for i in places], sampling
+                [prompts[i] for i in places],
+                [seeds[i] for i in places],
+                replace(self.sampling, max_new_tokens=limit),
             )
-            entropies: Sequence[Any] = generated.entropies or [None] * len(rows)
-            columns = rows, generated.token_ids, generated.logprobs, entropies
-            for i, row in zip(places, zip(*columns, strict=True), strict=True):
-                replies[i] = self._reply(list(row[0]), *row[1:])
+            for row, i in enumerate(places):
+                entropies = generated.entropies
+                replies[i] = self._reply(
+                    prompt=list(prompts[i]),
+                    ids=generated.token_ids[row],
+                    logprobs=generated.logprobs[row],
+                    entropies=None if entropies is None else entropies[row],
+                )
         return replies
 
     def _max_reply_tokens(self, prompt_ids: Sequence[int]) -> int:
         """Most tokens of a reply to a prompt; below 1 if the prompt fills the context."""
-        most = self.sampling.max_new_tokens
+        max_new_tokens = self.sampling.max_new_tokens
         if self.max_context is None:
-            return most
-        return min(most, self.max_context - len(prompt_ids))
+            return max_new_tokens
+        return min(max_new_tokens, self.max_context - len(prompt_ids))
 
     @torch.no_grad()
     def action_probs(
@@ -272,26 +284,44 @@ class LMPolicy:
             for prompt, request in zip(prompts, requests, strict=True)
             for text in request.legal
         ]
+        scores = self._scores(rows)
+        distributions = []
+        start = 0
+        for request in requests:
+            num_legal = len(request.legal)
+            mass = torch.tensor(scores[start : start + num_legal]).double().exp()
+            start += num_legal
+            total = float(mass.sum())
+            if total > 0:
+                probs = mass / total
+            else:
+                probs = torch.full((num_legal,), 1 / num_legal)
+            distributions.append((probs.tolist(), max(0.0, 1.0 - total)))
+        return distributions
+
+    def _scores(self, rows: Sequence[tuple[list[int], list[int]]]) -> list[float]:
+        """Log-probability of each reply after its prompt; -inf beyond the model's context."""
         scores = [-math.inf] * len(rows)
-        most = math.inf if self.max_context is None else self.max_context
-        fitting = [i for i, row in enumerate(rows) if len(row[0]) + len(row[1]) < most]
+        limit = math.inf if self.max_context is None else self.max_context
+        fitting = [
+            i
+            for i, (prompt, reply) in enumerate(rows)
+            if len(prompt) + len(reply) < limit
+        ]
         size = self.batch_size or max(len(rows), 1)
-        how = self.sampling.temperature, self.pad_id, self.eos_ids
         for start in range(0, len(fitting), size):
             places = fitting[start : start + size]
             with self.context() as model:
-                logprobs = reply_logprobs(model, [rows[i] for i in places], *how)
+                logprobs = reply_logprobs(
+                    model,
+                    [rows[i] for i in places],
+                    temperature=self.sampling.temperature,
+                    pad_id=self.pad_id,
+                    eos_ids=self.eos_ids,
+                )
             for i, score in zip(places, logprobs, strict=True):
                 scores[i] = score
-        results, used = [], 0
-        for request in requests:
-            num = len(request.legal)
-            mass = torch.tensor(scores[used : used + num]).double().exp()
-            used += num
-            total = float(mass.sum())
-            probs = mass / total if total > 0 else torch.full((num,), 1 / num)
-            results.append((probs.tolist(), max(0.0, 1.0 - total)))
-        return results
+        return scores
 
     def check_scored(
         self, turns: Sequence[TurnRequest | Turn], wrap: Callable[[str], str]
@@ -317,8 +347,10 @@ class LMPolicy:
         if len(request.context_ids) > 0:
             context = request.context_ids
             return [*context, *self.chat.continuation(context, request.messages)]
-        texts = (text for m in request.messages for text in (m["role"], m["content"]))
-        key = (request.date, *texts)
+        texts = [request.date]
+        for message in request.messages:
+            texts += [message["role"], message["content"]]
+        key = tuple(texts)
         if key not in self._prompt_memo:
             if len(self._prompt_memo) >= MAX_MEMO:
                 self._prompt_memo.clear()
@@ -353,15 +385,32 @@ class LMPolicy:
         )
 
 
-def sampling_of(args: Any) -> dict[str, Any]:
+class SamplingSettings(Protocol):
+    """The settings of TRL by which tokens are drawn."""
+
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float | None
+    repetition_penalty: float
+    chat_template_kwargs: Any  # TRL also takes JSON
+
+
+def sampling_of(args: SamplingSettings) -> dict[str, Any]:
     """The arguments of `LMPolicy` that are settings of TRL."""
-    names = ("temperature", "top_k", "top_p", "repetition_penalty")
-    options = {name: getattr(args, name) for name in (*names, "chat_template_kwargs")}
-    marks = getattr(args, "reasoning_marks", None)  # not of TRL's own settings
-    return {**options, "min_p": args.min_p or 0.0, "reasoning_marks": marks}
+    return {
+        "temperature": args.temperature,
+        "top_k": args.top_k,
+        "top_p": args.top_p,
+        "min_p": args.min_p or 0.0,
+        "repetition_penalty": args.repetition_penalty,
+        "chat_template_kwargs": args.chat_template_kwargs,
+        # not of TRL's own settings
+        "reasoning_marks": getattr(args, "reasoning_marks", None),
+    }
 
 
-def learner_of(trainer: Any, **options: Any) -> LMPolicy:
+def learner_of(trainer: "GRPOTrainer", **options: Any) -> LMPolicy:
     """The policy of a trainer's model, with the trainer's sampling settings.
 
     Args:
@@ -372,7 +421,7 @@ def learner_of(trainer: Any, **options: Any) -> LMPolicy:
     Raises:
         ValueError: the trainer generates by vLLM; or as for `LMPolicy`.
     """
-    args = trainer.args
+    args = cast("GRPOConfig", trainer.args)
     if args.use_vllm:
         raise ValueError(
             "learner_of generates with transformers, got a trainer with use_vllm=True; "
@@ -390,7 +439,7 @@ def learner_of(trainer: Any, **options: Any) -> LMPolicy:
             gather_deepspeed3_params=args.ds3_gather_for_generation,
         ),
     }
-    processing = trainer.processing_class
+    processing: Any = trainer.processing_class
     return LMPolicy(
         trainer.accelerator.unwrap_model(trainer.model),
         getattr(processing, "tokenizer", processing),

@@ -135,16 +135,16 @@ def learned_marks(
         if thought and answer and '"type"' not in before:  # else parts shown as JSON
             opening, closing = _opening_mark(before, prompt), between.strip()
             if not opening or not closing:
-                raise ValueError(_not_understood(name, f"{before!r}, {between!r}"))
+                raise _unknown_marks(name, f"{before!r}, {between!r}")
             header = _answer_header(render, question, opening)
             return ReasoningMarks(opening, closing, between, header)
     if opening := opening_at_end(prompt):
         return stated_marks([opening, _closing_mark(opening)], render, question)
     extra = _prompt_suffix(render, question, prompt)
     if _LAST_MARK.search(extra) and not has_opening(extra):
-        raise ValueError(_not_understood(name, f"the prompt ends with {extra!r}"))
+        raise _unknown_marks(name, f"the prompt ends with {extra!r}")
     if _READS_REASONING.search(template) and not names_marks(template):
-        raise ValueError(_not_understood(name, "it reads reasoning and shows none"))
+        raise _unknown_marks(name, "it reads reasoning and shows none")
     return stated_marks([], render, question)
 
 
@@ -207,15 +207,12 @@ def _prompt_suffix(render: Render, question: str, prompt: str) -> str:
     """The end of the generation prompt that the template does not write before replies."""
     before = _text_before_reply(render, question)
     reply_end = _rendered_reply(render, question).partition(ANSWER)[2]
-    num_same = next(
-        (
-            i
-            for i, pair in enumerate(zip(before, prompt, strict=False))
-            if len({*pair}) > 1
-        ),
-        min(len(before), len(prompt)),
-    )
-    extra = prompt[num_same:]
+    num_shared = 0
+    for first, second in zip(before, prompt, strict=False):
+        if first != second:
+            break
+        num_shared += 1
+    extra = prompt[num_shared:]
     return "" if extra.strip() in reply_end else extra
 
 
@@ -228,8 +225,8 @@ def _closing_mark(opening: str) -> str:
     return pairs.get(opening, "<|channel|>final<|message|>")
 
 
-def _not_understood(name: str, reason: str) -> str:
-    return (
+def _unknown_marks(name: str, reason: str) -> ValueError:
+    return ValueError(
         f"the chat template of {name} has marks of reasoning that are not understood "
         f"({reason}): state them as reasoning_marks, such as ['<think>', '</think>'], or [] "
         f"if the model does not reason; {PROMPT_FILE} in the model's folder may hold them"

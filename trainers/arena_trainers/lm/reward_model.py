@@ -105,7 +105,7 @@ class RewardModel:
             date=saved.get("prompt", PromptOptions()).date,
         )
 
-    def check_tokenizer(self, tokenizer: Any, owner: str) -> None:
+    def check_tokenizer(self, tokenizer: PreTrainedTokenizerBase, owner: str) -> None:
         """Raises ValueError if token ids of a policy mean other words to this model."""
         _check_tokens(self.tokenizer, self.name, tokenizer, repr(owner))
 
@@ -149,8 +149,8 @@ class RewardModel:
         Raises:
             ValueError: a token is not of the model, or a score is not finite.
         """
-        full = [(*prompt, *reply) for prompt, reply in texts]
-        distinct = list(dict.fromkeys(full))
+        rows = [(*prompt, *reply) for prompt, reply in texts]
+        distinct = list(dict.fromkeys(rows))
         self._check_ids(distinct)
         limit = default_max_tokens(self.model, self.model.device, training=False)
         limit = min(limit, max_tokens or limit)
@@ -159,15 +159,13 @@ class RewardModel:
         for chunk in chunks_by_length(sizes, [0] * len(sizes), limit) if sizes else ():
             chunk_rows = [distinct[i] for i in chunk]
             scores.update(zip(chunk_rows, self._score_rows(chunk_rows), strict=True))
-        return [scores[ids] for ids in full]
+        return [scores[ids] for ids in rows]
 
     def _score_rows(self, rows: Sequence[Sequence[int]]) -> list[float]:
         """Scores of rows, padded on the right as in training."""
-        pad, width = (
-            self.model.config.get_text_config().pad_token_id,
-            max(map(len, rows)),
-        )
-        ids = torch.tensor([[*row, *[pad] * (width - len(row))] for row in rows])
+        pad_id = self.model.config.get_text_config().pad_token_id
+        width = max(map(len, rows))
+        ids = torch.tensor([[*row, *[pad_id] * (width - len(row))] for row in rows])
         sizes = torch.tensor([len(row) for row in rows])
         mask = (torch.arange(width) < sizes[:, None]).long()
         device = self.model.device
@@ -192,10 +190,8 @@ class RewardModel:
                 f"{self.name!r} knows {size} tokens, and a reply or its prompt has the "
                 f"token {largest}; give a reward model of the policy's own base model"
             )
-        limit, longest = (
-            context_length(self.model.config),
-            max(map(len, rows), default=0),
-        )
+        limit = context_length(self.model.config)
+        longest = max(map(len, rows), default=0)
         if limit is not None and longest > limit:
             raise ValueError(
                 f"want prompts with replies of at most {limit} tokens, the context of "
@@ -209,16 +205,16 @@ def scorer(path: str) -> Scorer:
     check_reward_model(path)
     load = cache(partial(RewardModel.from_pretrained, path))
 
-    def scored(turn: Seen, replies: Sequence[str]) -> list[float]:
+    def score(seen: Seen, replies: Sequence[str]) -> list[float]:
         model = load()
-        return model.score([model.encode(turn.messages, text) for text in replies])
+        return model.score([model.encode(seen.messages, text) for text in replies])
 
-    return scored
+    return score
 
 
 def check_same_texts(
     path: str,
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase,
     prompt: PromptOptions | None,
     chat_template_kwargs: Mapping[str, Any] | None,
 ) -> None:
@@ -258,7 +254,12 @@ def check_same_texts(
         )
 
 
-def _check_tokens(reward_tokenizer: Any, name: str, tokenizer: Any, owner: str) -> None:
+def _check_tokens(
+    reward_tokenizer: PreTrainedTokenizerBase,
+    name: str,
+    tokenizer: PreTrainedTokenizerBase,
+    owner: str,
+) -> None:
     if tokenizer.get_vocab() != reward_tokenizer.get_vocab():
         raise ValueError(
             f"{name!r} has another tokenizer than {owner}: {len(reward_tokenizer)} tokens, and "

@@ -4,15 +4,16 @@ import filecmp
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import PreTrainedModel
 
-from arena_trainers.lm.models import (
-    WEIGHTS,
-)
+from arena_trainers.lm.models import WEIGHTS
 from arena_trainers.lm.policy import LMPolicy
+
+if TYPE_CHECKING:
+    from peft import LoraConfig
 
 # what two adapters may differ in and still fit the same layers
 _IGNORED_OPTIONS = (
@@ -38,9 +39,8 @@ def share_base(policy: LMPolicy, learner: LMPolicy) -> bool:
     """
     if not _has_same_layers(policy.model, learner.model):
         return False
-    weights = {
-        name: p.detach().clone() for name, p in _adapter_weights(policy.model).items()
-    }
+    adapter = _adapter_weights(policy.model)
+    weights = {name: weight.detach().clone() for name, weight in adapter.items()}
 
     @contextmanager
     def context() -> Iterator[PreTrainedModel]:
@@ -51,60 +51,79 @@ def share_base(policy: LMPolicy, learner: LMPolicy) -> bool:
     return True
 
 
-def _has_same_layers(model: Any, learner: Any) -> bool:
+def _has_same_layers(model: PreTrainedModel, learner: PreTrainedModel) -> bool:
     """True if an adapter can take the place of another, on the same base model."""
-    own, other = (
-        getattr(m, "peft_config", {}).get("default") for m in (model, learner)
-    )
-    if own is None or other is None or _layer_options(own) != _layer_options(other):
+    model_config, learner_config = _adapter_config(model), _adapter_config(learner)
+    if model_config is None or learner_config is None:
         return False
-    if own.peft_type.value != "LORA" or own.modules_to_save or own.bias != "none":
+    if _layer_options(model_config) != _layer_options(learner_config):
         return False
-    shapes = [
-        {n: p.shape for n, p in _adapter_weights(m).items()} for m in (model, learner)
-    ]
-    bases = [Path(m.get_base_model().name_or_path) for m in (model, learner)]
-    return shapes[0] == shapes[1] and _same_weights(*bases)
+    if model_config.peft_type != "LORA":
+        return False
+    if model_config.modules_to_save or model_config.bias != "none":
+        return False
+    if _adapter_shapes(model) != _adapter_shapes(learner):
+        return False
+    return _same_weights(_base_folder(model), _base_folder(learner))
 
 
-def _layer_options(config: Any) -> dict[str, Any]:
-    return {k: v for k, v in config.to_dict().items() if k not in _IGNORED_OPTIONS}
+def _adapter_config(model: PreTrainedModel) -> "LoraConfig | None":
+    """The configuration of the adapter that a model plays with, if it has one."""
+    config: LoraConfig | None = getattr(model, "peft_config", {}).get("default")
+    return config
 
 
-def _adapter_weights(model: Any) -> Mapping[str, torch.nn.Parameter]:
+def _layer_options(config: "LoraConfig") -> dict[str, Any]:
+    options = config.to_dict().items()
+    return {name: value for name, value in options if name not in _IGNORED_OPTIONS}
+
+
+def _adapter_weights(model: PreTrainedModel) -> dict[str, torch.nn.Parameter]:
     """The weights of the adapter of a model, by name."""
-    parameters = model.named_parameters()
+    tuner: Any = model.base_model  # of peft, which says how its weights are called
     return {
         name: parameter
-        for name, parameter in parameters
-        if model.base_model.prefix in name
+        for name, parameter in model.named_parameters()
+        if tuner.prefix in name
     }
+
+
+def _adapter_shapes(model: PreTrainedModel) -> dict[str, torch.Size]:
+    return {name: weight.shape for name, weight in _adapter_weights(model).items()}
+
+
+def _base_folder(model: PreTrainedModel) -> Path:
+    """The folder of the model that an adapter is of."""
+    adapted: Any = model  # a `PeftModel`
+    return Path(adapted.get_base_model().name_or_path)
 
 
 def _same_weights(first: Path, second: Path) -> bool:
     """True if the folders of two models hold the same files of weights."""
     if first == second:
         return True
-    names = [
-        {f.name for glob in WEIGHTS for f in p.glob(glob)} for p in (first, second)
-    ]
-    if not names[0] or names[0] != names[1]:
+    names = _weight_files(first)
+    if not names or names != _weight_files(second):
         return False
-    return all(filecmp.cmp(first / n, second / n, shallow=False) for n in names[0])
+    return all(filecmp.cmp(first / n, second / n, shallow=False) for n in names)
+
+
+def _weight_files(folder: Path) -> set[str]:
+    return {file.name for pattern in WEIGHTS for file in folder.glob(pattern)}
 
 
 @contextmanager
 def _with_adapter_weights(
-    model: Any, weights: Mapping[str, torch.Tensor]
+    model: PreTrainedModel, weights: Mapping[str, torch.Tensor]
 ) -> Iterator[None]:
     """Gives the adapter of a model other weights for a while."""
     adapter = _adapter_weights(model)
-    original = {name: p.detach().clone() for name, p in adapter.items()}
+    original = {name: weight.detach().clone() for name, weight in adapter.items()}
     with torch.no_grad():
         try:
-            for name, p in adapter.items():
-                p.copy_(weights[name])
+            for name, weight in adapter.items():
+                weight.copy_(weights[name])
             yield
         finally:
-            for name, p in adapter.items():
-                p.copy_(original[name])
+            for name, weight in adapter.items():
+                weight.copy_(original[name])

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import safe_open
@@ -28,6 +28,9 @@ from arena_trainers.lm.backends.cached import CachedBackend
 from arena_trainers.lm.backends.vllm import EngineAdapters, VLLMBackend
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.matchmaking.protocol import PAST, snapshot_name
+
+if TYPE_CHECKING:
+    from vllm.lora.request import LoRARequest
 
 MAX_LIVE = 4  # snapshots in memory
 FOLDER = "snapshots"  # of a run folder
@@ -67,10 +70,11 @@ class SnapshotStore:
     @property
     def num_bytes(self) -> int:
         """Memory of the snapshots that are not on disk alone, without that of an engine."""
-        live = (
-            tensor for weights in self._live.values() for tensor in weights.values()
+        return sum(
+            tensor.nbytes
+            for weights in self._live.values()
+            for tensor in weights.values()
         )
-        return sum(tensor.nbytes for tensor in live)
 
     def begin(self, run: str) -> None:
         """Starts a new run.
@@ -168,7 +172,7 @@ class SnapshotStore:
         if self.adapters is not None:
             engine, name = self.adapters, snapshot_name(step)
 
-            def refresh() -> Any:  # the engine loads it unless it is there
+            def refresh() -> "LoRARequest":  # the engine loads it unless it is there
                 weights = self._weights(step)
                 return engine.get(name) or engine.put(name, weights)
 
@@ -186,10 +190,12 @@ class SnapshotStore:
         Of each weight that is not trained it reads the first 64 numbers.
         """
         digest = hashlib.sha256()
-        for name, p in self.learner.model.named_parameters():
-            digest.update(f"{name} {tuple(p.shape)} {p.requires_grad}\n".encode())
-            if not p.requires_grad:
-                digest.update(p.detach().flatten()[:64].float().cpu().numpy().tobytes())
+        for name, weight in self.learner.model.named_parameters():
+            line = f"{name} {tuple(weight.shape)} {weight.requires_grad}\n"
+            digest.update(line.encode())
+            if not weight.requires_grad:
+                first = weight.detach().flatten()[:64].float()
+                digest.update(first.cpu().numpy().tobytes())
         return digest.hexdigest()
 
     @cached_property
@@ -248,18 +254,23 @@ def past_policies(spec: str, **sampling: Any) -> list[LMPolicy]:
         ValueError: the run has no model or no such snapshots, or they are of another run or
             base model than the others.
     """
-    run, requested_step = _parse_spec(spec)
+    run, step_or_all = _parse_spec(spec)
     folder = Path(run) / FOLDER
-    files = {int(p.stem[5:]): p for p in folder.glob("step-*.safetensors")}
-    steps = sorted(files) if requested_step is None else [requested_step]
-    if not files or not {*steps} <= {*files}:
-        advice = (
-            f"it has those of steps {sorted(files)}; name one of them"
-            if files
-            else "it has none; train with a matchmaker that takes snapshots, such as "
-            "--opponents past_selves"
+    files = {
+        int(path.stem.removeprefix("step-")): path
+        for path in folder.glob("step-*.safetensors")
+    }
+    if not files:
+        raise ValueError(
+            f"want snapshots in {str(folder)!r} for {spec!r}, it has none; train with a "
+            "matchmaker that takes snapshots, such as --opponents past_selves"
         )
-        raise ValueError(f"want snapshots in {str(folder)!r} for {spec!r}, {advice}")
+    steps = sorted(files) if step_or_all is None else [step_or_all]
+    if steps[0] not in files:
+        raise ValueError(
+            f"want snapshots in {str(folder)!r} for {spec!r}, it has those of steps "
+            f"{sorted(files)}; name one of them"
+        )
     if not (Path(run) / "model").is_dir():
         raise ValueError(
             f"want a finished run with a folder model for {spec!r}, got none in "
@@ -267,11 +278,12 @@ def past_policies(spec: str, **sampling: Any) -> list[LMPolicy]:
         )
     policy = LMPolicy.from_pretrained(Path(run) / "model", **sampling)
     with safe_open(files[steps[0]], framework="pt") as file:
-        names, mark = set(file.keys()), (file.metadata() or {}).get("run", "")
+        names = set(file.keys())
+        run_mark = (file.metadata() or {}).get("run", "")
     for name, parameter in policy.model.named_parameters():
         parameter.requires_grad_(name in names)
     store = SnapshotStore(policy, folder, MAX_LIVE, writes=False)
-    store.resume(steps, mark, folder)
+    store.resume(steps, run_mark, folder)
     snapshots = [store.policy(step) for step in steps]
     for step, snapshot in zip(steps, snapshots, strict=True):
         snapshot.name = f"{PAST}{run}@{step}"
@@ -282,7 +294,9 @@ def _parse_spec(spec: str) -> tuple[str, int | None]:
     """The run and the step of a string."""
     argument = spec.removeprefix(PAST)
     match = re.fullmatch(r"(.+)@(\d+)", argument)
-    run, step = (match[1], int(match[2])) if match else (argument, None)
+    run, step = argument, None
+    if match:
+        run, step = match[1], int(match[2])
     if not run or not Path(run).is_dir():
         raise ValueError(f"want past:RUN with the folder of a run, got {spec!r}")
     return run, step

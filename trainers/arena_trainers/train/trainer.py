@@ -87,6 +87,7 @@ from arena_trainers.engines import (
     with_adapters,
     without_client,
 )
+from arena_trainers.engines.protocols import WeightSender
 from arena_trainers.engines.settings import check_unsupported
 from arena_trainers.lm.adapters import adapter_configs
 from arena_trainers.lm.backends.forward_pass import evaluating
@@ -188,6 +189,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
     model_wrapped: Any
     accelerator: Any
     vllm_generation: Any
+    sender: WeightSender  # made by the engine where a server generates
     eos_token_ids: list[int]
     num_generations: int
     num_generations_eval: int

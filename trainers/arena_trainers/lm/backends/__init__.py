@@ -54,7 +54,7 @@ class Sampling:
         return {name: value for name, value in vars(self).items() if name not in hidden}
 
     @property
-    def of_vllm(self) -> dict[str, Any]:
+    def vllm_options(self) -> dict[str, Any]:
         """The settings by vLLM's names; log-probabilities are of the drawn token alone."""
         settings = {**self.options, "stop_token_ids": list(self.end_ids), "logprobs": 0}
         settings["max_tokens"] = settings.pop("max_new_tokens")

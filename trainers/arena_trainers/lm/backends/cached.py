@@ -30,20 +30,20 @@ class TokenDistribution(NamedTuple):
     """The distribution that follows a prompt and the first tokens of a reply.
 
     Attributes:
-        ends: float64[V], cumulative weights of the tokens.
+        cumulative: float64[V], cumulative weights of the tokens.
         logprobs: float32[V], log-probability of each token as `Generated` defines it.
-        after: what follows each next token, as far as it is known.
+        children: what follows each next token, as far as it is known.
     """
 
-    ends: NDArray[np.float64]
+    cumulative: NDArray[np.float64]
     logprobs: NDArray[np.float32]
-    after: DistributionTree
+    children: DistributionTree
 
     def draw(self, number: float) -> int:
         """The token in whose share a number of [0, 1) falls; never one of weight 0."""
-        last = float(self.ends[-1])
+        last = float(self.cumulative[-1])
         target = min(number * last, math.nextafter(last, 0.0))
-        return int(self.ends.searchsorted(target, side="right"))
+        return int(self.cumulative.searchsorted(target, side="right"))
 
 
 class CachedBackend:
@@ -92,11 +92,11 @@ class CachedBackend:
             )
             steps: list[StepDistributions] = []
 
-            def note(weights: torch.Tensor, logprobs: torch.Tensor) -> None:
+            def record_step(weights: torch.Tensor, logprobs: torch.Tensor) -> None:
                 cumulative = weights.double().cumsum(dim=1)
                 steps.append((cumulative.cpu().numpy(), logprobs.cpu().numpy()))
 
-            generated = self.inner.generate(prompts, new_seeds, remainder, note)
+            generated = self.inner.generate(prompts, new_seeds, remainder, record_step)
             for row, i in enumerate(open_rows):
                 ids = [*replies[i][0][:num_known], *generated.token_ids[row]]
                 replies[i] = ids, [*replies[i][1][:num_known], *generated.logprobs[row]]
@@ -113,7 +113,7 @@ class CachedBackend:
             {
                 "sampling": asdict(sampling),
                 "path": path,  # a prompt, and the first tokens of a reply
-                "ends": torch.from_numpy(distribution.ends),
+                "ends": torch.from_numpy(distribution.cumulative),
                 "logprobs": torch.from_numpy(distribution.logprobs),
             }
             for sampling, tree in self._trees.items()
@@ -127,12 +127,14 @@ class CachedBackend:
             tree = self._trees.setdefault(Sampling(**entry["sampling"]), {})
             *parents, last = entry["path"]
             for key in parents:
-                tree = tree[key].after
+                tree = tree[key].children
             distribution = TokenDistribution(
                 entry["ends"].numpy(), entry["logprobs"].numpy(), {}
             )
             tree[last] = distribution
-            self._num_bytes += distribution.ends.nbytes + distribution.logprobs.nbytes
+            self._num_bytes += (
+                distribution.cumulative.nbytes + distribution.logprobs.nbytes
+            )
 
     def _store_distributions(
         self,
@@ -158,7 +160,7 @@ class CachedBackend:
                     return
                 self._num_bytes += size
                 tree[key] = TokenDistribution(cumulative, logprobs, {})
-            tree, key = tree[key].after, token
+            tree, key = tree[key].children, token
 
 
 def _entries(
@@ -168,7 +170,7 @@ def _entries(
     for key, distribution in tree.items():
         path = (*parents, key)
         yield path, distribution
-        yield from _entries(distribution.after, path)
+        yield from _entries(distribution.children, path)
 
 
 def _draw_known_tokens(
@@ -183,7 +185,7 @@ def _draw_known_tokens(
         token = distribution.draw(uniform_number(seed, len(tokens)))
         tokens.append(token)
         logprobs.append(float(distribution.logprobs[token]))
-        tree, key = distribution.after, token
+        tree, key = distribution.children, token
     return tokens, logprobs
 
 

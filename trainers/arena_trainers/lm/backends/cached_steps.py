@@ -50,9 +50,9 @@ def dynamic_cache(model: PreTrainedModel, output: Any) -> DynamicCache | None:
     return cache if isinstance(cache, DynamicCache) else None
 
 
-_step_gaps: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+_step_gaps: WeakKeyDictionary[PreTrainedModel, float] = WeakKeyDictionary()
 
-_generate_gaps: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+_generate_gaps: WeakKeyDictionary[PreTrainedModel, float] = WeakKeyDictionary()
 
 
 def cached_steps_are_exact(model: PreTrainedModel) -> bool:
@@ -84,8 +84,10 @@ def generate_cache_is_exact(model: PreTrainedModel) -> bool:
 @torch.no_grad()
 def _cache_gap(
     model: PreTrainedModel,
-    gaps: WeakKeyDictionary[Any, float],
-    cached_logits: Callable[[Any, torch.Tensor], tuple[torch.Tensor, torch.Tensor]],
+    gaps: WeakKeyDictionary[PreTrainedModel, float],
+    cached_logits: Callable[
+        [PreTrainedModel, torch.Tensor], tuple[torch.Tensor, torch.Tensor]
+    ],
 ) -> float:
     """`logprob_gap` the log-probabilities after cached steps, and those of passes without a cache."""
     inner = without_adapters(model)

@@ -38,7 +38,7 @@ def evaluating(model: "PreTrainedModel") -> Iterator[None]:
             model.train()
 
 
-def positions(model: Any, mask: torch.Tensor) -> dict[str, torch.Tensor]:
+def positions(model: "PreTrainedModel", mask: torch.Tensor) -> dict[str, torch.Tensor]:
     """The argument `position_ids` of rows padded on the left; none if the model takes none.
 
     Without it most models count positions from the left edge, padding included. Learned
@@ -53,12 +53,12 @@ def positions(model: Any, mask: torch.Tensor) -> dict[str, torch.Tensor]:
     return {"position_ids": (mask.cumsum(dim=1) - 1).clamp(min=0)}
 
 
-def last_logits(model: Any, num: int) -> dict[str, int]:
+def last_logits(model: "PreTrainedModel", num: int) -> dict[str, int]:
     """The argument for logits of the last positions alone; none if the model takes none."""
     return {"logits_to_keep": num} if accepts_argument(model, "logits_to_keep") else {}
 
 
-def accepts_argument(model: Any, name: str) -> bool:
+def accepts_argument(model: "PreTrainedModel", name: str) -> bool:
     """True if the forward pass of a causal language model has an argument of this name."""
     return name in _arguments(type(without_adapters(model)).forward)
 
@@ -68,31 +68,35 @@ def _arguments(forward: Callable[..., Any]) -> frozenset[str]:
     return frozenset(inspect.signature(forward).parameters)
 
 
-def without_adapters(model: Any) -> Any:
+def without_adapters(model: "PreTrainedModel") -> "PreTrainedModel":
     """The model inside of peft's; its layers still hold their adapters."""
-    return model.get_base_model() if hasattr(model, "get_base_model") else model
+    get_base_model = getattr(model, "get_base_model", None)
+    return model if get_base_model is None else get_base_model()
 
 
 # of transformers since 5.24, before it, and of state-space models before it
 _CACHE_ARGUMENTS = ("cache", "past_key_values", "cache_params")
 
 
-def cache_argument(model: Any) -> str | None:
+def cache_argument(model: "PreTrainedModel") -> str | None:
     """The argument in which a forward pass takes the cache of earlier tokens, None without.
 
     Outputs hold their cache under the same name. An argument of another name would vanish in
     `**kwargs`, and the model would forget its prompt.
     """
-    return next(
-        (name for name in _CACHE_ARGUMENTS if accepts_argument(model, name)), None
-    )
+    for name in _CACHE_ARGUMENTS:
+        if accepts_argument(model, name):
+            return name
+    return None
 
 
-_reading_padding: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
+_models_reading_padding: WeakKeyDictionary["PreTrainedModel", bool] = (
+    WeakKeyDictionary()
+)
 
 
 @torch.no_grad()
-def reads_padding(model: Any) -> bool:
+def reads_padding(model: "PreTrainedModel") -> bool:
     """True if padding on the left changes a row: recurrent layers may ignore the mask.
 
     Such a model runs rows of the same length together. Measured once, and only of models
@@ -101,7 +105,7 @@ def reads_padding(model: Any) -> bool:
     inner = without_adapters(model)
     if not getattr(inner, "_is_stateful", False):
         return False
-    if inner not in _reading_padding:
+    if inner not in _models_reading_padding:
         ids = torch.tensor([[2, 3, 4]], device=inner.device)
         pad = torch.nn.functional.pad
         padded, mask = pad(ids, (2, 0)), pad(torch.ones_like(ids), (2, 0))
@@ -113,8 +117,7 @@ def reads_padding(model: Any) -> bool:
                 use_cache=False,
                 **positions(inner, mask),
             ).logits[0, -1]
-        apart = (alone.float().log_softmax(-1) - beside.float().log_softmax(-1)).abs()
-        _reading_padding[inner] = logprob_gap(apart, inner.dtype) > tolerance(
-            inner.dtype
-        )
-    return _reading_padding[inner]
+        alone, beside = alone.float().log_softmax(-1), beside.float().log_softmax(-1)
+        gap = logprob_gap((alone - beside).abs(), inner.dtype)
+        _models_reading_padding[inner] = gap > tolerance(inner.dtype)
+    return _models_reading_padding[inner]

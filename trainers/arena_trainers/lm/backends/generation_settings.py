@@ -31,6 +31,6 @@ def with_generation_config(
 def model_end_ids(model: PreTrainedModel) -> list[int]:
     """The end tokens that the model's own settings name."""
     end_ids = getattr(model.generation_config, "eos_token_id", None)
-    return (
-        end_ids if isinstance(end_ids, list) else [] if end_ids is None else [end_ids]
-    )
+    if end_ids is None:
+        return []
+    return end_ids if isinstance(end_ids, list) else [end_ids]

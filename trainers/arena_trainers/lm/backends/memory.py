@@ -5,13 +5,13 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psutil
 import torch
 
 if TYPE_CHECKING:
-    pass
+    from transformers import PreTrainedConfig, PreTrainedModel
 
 FLOAT = 4  # bytes
 
@@ -27,7 +27,7 @@ USED = Path("/sys/fs/cgroup/memory.current")
 
 
 def default_max_tokens(
-    model: Any,
+    model: "PreTrainedModel",
     device: torch.device,
     *,
     training: bool = True,
@@ -62,7 +62,7 @@ def tokens_that_fit(free: float, size: int) -> int:
 
 
 def bytes_per_token(
-    config: Any, *, training: bool = True, checkpointing: bool = False
+    config: "PreTrainedConfig", *, training: bool = True, checkpointing: bool = False
 ) -> int:
     """Bytes of a token's activations in float32, if the token is of a reply.
 

@@ -2,14 +2,11 @@
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    pass
 
 
 def left_padded(
@@ -22,14 +19,16 @@ def left_padded(
     return ids.to(device), torch.from_numpy(mask.astype(np.int64)).to(device)
 
 
-def entry_mask(lists: Sequence[Sequence[Any]], unit: int = 1) -> NDArray[np.bool_]:
+def entry_mask(
+    lists: Sequence[Sequence[float | None]], unit: int = 1
+) -> NDArray[np.bool_]:
     """bool[B, W]: whether a list has an entry; W is a multiple of the unit."""
     sizes = np.array([len(entries) for entries in lists])
     return np.arange(-(-sizes.max() // unit) * unit) < sizes[:, None]
 
 
 def padded_array(
-    lists: Sequence[Sequence[Any]], mask: NDArray[np.bool_], fill: float
+    lists: Sequence[Sequence[float | None]], mask: NDArray[np.bool_], fill: float
 ) -> NDArray[Any]:
     """[B, W] with the entries of lists where the mask is true; NaN for None."""
     array = np.full(mask.shape, fill, np.array(fill).dtype)

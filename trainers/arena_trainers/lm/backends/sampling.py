@@ -36,7 +36,7 @@ class SeededSampler(LogitsProcessor):
         seeds: one integer per row.
         sampling: how tokens are drawn.
         prompt_ids: the prompts, which the repetition penalty reads.
-        note: called at each step with the distributions of all rows.
+        on_step: called at each step with the distributions of all rows.
     """
 
     def __init__(
@@ -44,10 +44,10 @@ class SeededSampler(LogitsProcessor):
         seeds: Sequence[int],
         sampling: Sampling,
         prompt_ids: Sequence[Sequence[int]] = (),
-        note: StepObserver | None = None,
+        on_step: StepObserver | None = None,
     ) -> None:
         self.seeds = torch.tensor([[signed_int64(seed)] for seed in seeds])  # [B, 1]
-        self.sampling, self.prompt_ids, self.note = sampling, prompt_ids, note
+        self.sampling, self.prompt_ids, self.on_step = sampling, prompt_ids, on_step
         self.warpers: list[LogitsProcessor] = []
         if sampling.top_k > 0:
             self.warpers.append(TopKLogitsWarper(sampling.top_k))
@@ -55,9 +55,8 @@ class SeededSampler(LogitsProcessor):
             self.warpers.append(TopPLogitsWarper(sampling.top_p))
         if sampling.min_p > 0:
             self.warpers.append(MinPLogitsWarper(sampling.min_p))
-        self._occurring: torch.Tensor | None = (
-            None  # bool[B, V], tokens of prompt and reply
-        )
+        # bool[B, V], tokens that the prompt or the reply holds
+        self._occurring: torch.Tensor | None = None
         self.logprobs: list[torch.Tensor] = []
         self.entropies: list[torch.Tensor] = []
 
@@ -79,8 +78,8 @@ class SeededSampler(LogitsProcessor):
         norm = top + total.log()  # logsumexp of the logits
         if restricted is not logits and self.sampling.temperature > 0:
             logits, norm = restricted, restricted.logsumexp(dim=-1, keepdim=True)
-        if self.note is not None:
-            self.note(shares, logits - norm)
+        if self.on_step is not None:
+            self.on_step(shares, logits - norm)
         logprobs = logits.gather(1, tokens) - norm
         self.logprobs.append(logprobs[:, 0])
         if self._occurring is not None:

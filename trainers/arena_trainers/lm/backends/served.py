@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arena_trainers.lm.backends.server import (
     RESTART,
@@ -12,6 +12,9 @@ from arena_trainers.lm.backends.server import (
     Server,
     ServerError,
 )
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
 
 # must be equal for weights of one model to fit another
 SHAPES = (
@@ -65,12 +68,12 @@ def read_served_model(server: Server) -> ServedModel:
         mode = config["model_config"]["logprobs_mode"]
         lora = config.get("lora_config")
         served = ServedModel(
-            str(base_model["id"]),
-            str(base_model["root"]),
-            str(config["model_config"]["dtype"]).removeprefix("torch."),
-            None if lora is None else int(lora["max_lora_rank"]),
-            (config.get("weight_transfer_config") or {}).get("backend"),
-            _weight_sums(config),
+            model=str(base_model["id"]),
+            folder=str(base_model["root"]),
+            dtype=str(config["model_config"]["dtype"]).removeprefix("torch."),
+            max_lora_rank=None if lora is None else int(lora["max_lora_rank"]),
+            transfer=(config.get("weight_transfer_config") or {}).get("backend"),
+            sums=_weight_sums(config),
         )
     except (
         RequestRefused,
@@ -101,10 +104,16 @@ def _read_sglang_model(server: Server, info: Mapping[str, Any]) -> ServedModel:
         )
     rank = int(info["max_lora_rank"] or 0) if info["enable_lora"] else None
     folder = str(info["model_path"])
-    return ServedModel(folder, folder, str(info["dtype"]), rank, kind="sglang")
+    return ServedModel(
+        model=folder,
+        folder=folder,
+        dtype=str(info["dtype"]),
+        max_lora_rank=rank,
+        kind="sglang",
+    )
 
 
-def _weight_sums(config: Any) -> tuple[str, ...]:
+def _weight_sums(config: Mapping[str, Any]) -> tuple[str, ...]:
     """`ServedModel.sums`: workers that share the model's weights hold some of them twice."""
     parallel = config.get("parallel_config") or {}
     if not str(parallel.get("worker_extension_cls")).endswith("WeightSums"):
@@ -114,7 +123,9 @@ def _weight_sums(config: Any) -> tuple[str, ...]:
     return ("adapter", "model") if is_whole and is_plain else ("adapter",)
 
 
-def check_shapes(server: Server, served: ServedModel, config: Any) -> None:
+def check_shapes(
+    server: Server, served: ServedModel, config: "PreTrainedConfig"
+) -> None:
     """Refuses a server whose model cannot hold the weights of another.
 
     vLLM finds out while it loads them, and then serves neither model. A model that this

@@ -8,11 +8,11 @@ version: the server keeps the folder's name with whole weights, and serves an ad
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import Any, NamedTuple
 
 from arena_trainers.finite import Diverged
 from arena_trainers.lm.backends import Generated, Prompts, Sampling
@@ -24,6 +24,22 @@ from arena_trainers.lm.backends.server import (
     ServerError,
 )
 from arena_trainers.lm.backends.vllm import check_no_entropies
+
+
+class ReplyFields(NamedTuple):
+    """What an answer of a server says, unchecked; None where it lacks a field.
+
+    Attributes:
+        model: name of the model that wrote the reply.
+        token_ids: of the reply.
+        logprobs: of its tokens.
+        finish_reason: why it ended.
+    """
+
+    model: Any = None
+    token_ids: Any = None
+    logprobs: Any = None
+    finish_reason: Any = None
 
 
 class ServerBackend:
@@ -44,8 +60,12 @@ class ServerBackend:
     """
 
     runs_model = False
-    path, version_path = "/v1/completions", "/weight_info"  # of requests
-    pauses: tuple[tuple[Any, ...], str] = ("/pause?mode=wait",), "/resume"
+    # routes of the server
+    path = "/v1/completions"
+    version_path = "/weight_info"
+    pause_path = "/pause?mode=wait"
+    pause_body: Mapping[str, str] | None = None
+    resume_path = "/resume"
 
     def __init__(self, server: Server, served: ServedModel) -> None:
         self.server, self.served = server, served
@@ -79,7 +99,10 @@ class ServerBackend:
         answers = self.server.post_all(self.path, bodies)
         replies = [self._parse_reply(answer) for answer in answers]
         self.check_version()
-        return Generated([ids for ids, _ in replies], [x for _, x in replies])
+        return Generated(
+            token_ids=[ids for ids, _ in replies],
+            logprobs=[logprobs for _, logprobs in replies],
+        )
 
     def _check_sampling(self, sampling: Sampling) -> None:
         """Raises ValueError for what the server cannot give."""
@@ -89,13 +112,17 @@ class ServerBackend:
         """A request; with all settings, as a model's folder may have other defaults."""
         request = {"model": self.model, "prompt": ids, "seed": seed % 2**63}
         answer_options = {"skip_special_tokens": False, "return_token_ids": True}
-        return request | answer_options | sampling.of_vllm
+        return request | answer_options | sampling.vllm_options
 
-    def _reply_fields(self, answer: Any) -> tuple[Any, Any, Any, Any]:
-        """Of a reply: model, token ids, log-probabilities, and why it ended."""
+    def _reply_fields(self, answer: Any) -> ReplyFields:
+        """The fields of an answer; raises if there are none."""
         (choice,) = answer["choices"]
-        logprobs = choice["logprobs"]["token_logprobs"]
-        return answer["model"], choice["token_ids"], logprobs, choice["finish_reason"]
+        return ReplyFields(
+            model=answer["model"],
+            token_ids=choice["token_ids"],
+            logprobs=choice["logprobs"]["token_logprobs"],
+            finish_reason=choice["finish_reason"],
+        )
 
     def check_version(self) -> None:
         """Raises ServerError if the server has other weights than it was sent."""
@@ -129,15 +156,14 @@ class ServerBackend:
         if is_adapter:
             self._load_adapter(folder)
             return
-        pause, resume = self.pauses
-        self.server.post(*pause)
+        self.server.post(self.pause_path, self.pause_body)
         try:
             self._replace_weights(folder, send)
         except BaseException:
             with suppress(ServerError):  # the first error says more
-                self.server.post(resume)
+                self.server.post(self.resume_path)
             raise
-        self.server.post(resume)
+        self.server.post(self.resume_path)
 
     def _load_adapter(self, folder: Path) -> None:
         name = {"lora_name": str(folder)}
@@ -204,31 +230,34 @@ class ServerBackend:
         """Token ids and log-probabilities of a reply."""
         url = self.server.url
         try:
-            model, ids, logprobs, finish_reason = self._reply_fields(answer)
+            reply = self._reply_fields(answer)
         except (LookupError, TypeError, ValueError):
-            ids = model = finish_reason = logprobs = None
-        is_valid = _is_list_of(ids, int) and _is_list_of(logprobs, int, float, NoneType)
-        if not is_valid or len(ids) != len(logprobs):
+            reply = ReplyFields()
+        token_ids, logprobs = reply.token_ids, reply.logprobs
+        has_lists = _is_list_of(token_ids, int) and _is_list_of(
+            logprobs, int, float, NoneType
+        )
+        if not has_lists or len(token_ids) != len(logprobs):
             raise ServerError(
                 f"want token_ids and as many token_logprobs in a reply of {url}, got "
                 f"{str(answer)[:120]!r}; want a server of vLLM 0.31 to 0.33, or of SGLang"
             )
-        if model != self.model:
+        if reply.model != self.model:
             raise ServerError(
                 f"want replies of the model {self.model!r} from {url}, got one of "
-                f"{model!r}; give each run a server of its own"
+                f"{reply.model!r}; give each run a server of its own"
             )
-        if finish_reason not in ("stop", "length"):
+        if reply.finish_reason not in ("stop", "length"):
             raise ServerError(
-                f"the server at {url} ended a reply with {finish_reason!r}: somebody else paused it; "
-                "give each run a server of its own"
+                f"the server at {url} ended a reply with {reply.finish_reason!r}: somebody "
+                "else paused it; give each run a server of its own"
             )
         if not all(x is not None and math.isfinite(x) for x in logprobs):
             raise Diverged(
                 f"want finite log-probabilities from {url}, got some that are not: the "
                 "weights have diverged; train with a lower learning_rate or max_grad_norm"
             )
-        return ids, logprobs
+        return token_ids, logprobs
 
 
 def _is_list_of(values: Any, *kinds: type) -> bool:

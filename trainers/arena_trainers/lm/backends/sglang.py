@@ -1,6 +1,6 @@
 """`SGLangBackend`: tokens by a server of SGLang, and the backends by kind of server."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +8,7 @@ from typing import Any
 
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.backends.server import RequestRefused
-from arena_trainers.lm.backends.server_backend import ServerBackend
+from arena_trainers.lm.backends.server_backend import ReplyFields, ServerBackend
 
 
 class SGLangBackend(ServerBackend):
@@ -18,8 +18,11 @@ class SGLangBackend(ServerBackend):
     whole weights are loaded ends the run.
     """
 
-    path, version_path = "/generate", "/get_model_info"
-    pauses = ("/pause_generation", {"mode": "abort"}), "/continue_generation"
+    path = "/generate"
+    version_path = "/get_model_info"
+    pause_path = "/pause_generation"
+    pause_body: Mapping[str, str] | None = {"mode": "abort"}  # never changed
+    resume_path = "/continue_generation"
 
     def _check_sampling(self, sampling: Sampling) -> None:
         super()._check_sampling(sampling)
@@ -40,18 +43,20 @@ class SGLangBackend(ServerBackend):
         is_base = self.model == self.served.model
         return body if is_base else {**body, "lora_path": self.model}
 
-    def _reply_fields(self, answer: Any) -> tuple[Any, Any, Any, Any]:
+    def _reply_fields(self, answer: Any) -> ReplyFields:
         meta = answer["meta_info"]
-        logprobs, ids = zip(
-            *(x[:2] for x in meta["output_token_logprobs"]), strict=True
+        tokens = meta["output_token_logprobs"]  # log-probability, token id, and text
+        return ReplyFields(
+            model=self.model,
+            token_ids=[token[1] for token in tokens],
+            logprobs=[token[0] for token in tokens],
+            finish_reason=meta["finish_reason"]["type"],
         )
-        return self.model, list(ids), list(logprobs), meta["finish_reason"]["type"]
 
     def _load_adapter(self, folder: Path) -> None:
         name = {"lora_name": str(folder)}
-        with suppress(
-            RequestRefused
-        ):  # it knows the adapter only in a run that was resumed
+        # it knows the adapter only in a run that was resumed
+        with suppress(RequestRefused):
             self.server.post("/unload_lora_adapter", name)
         self._post_load("/load_lora_adapter", name | {"lora_path": str(folder)}, folder)
         if self.model not in (self.served.model, str(folder)):

@@ -1,12 +1,8 @@
 """Differences of log-probabilities that are of rounding alone."""
 
 import math
-from typing import TYPE_CHECKING
 
 import torch
-
-if TYPE_CHECKING:
-    pass
 
 TOLERANCE = 1e-3  # nats by which log-probabilities of a token may differ, in float32
 

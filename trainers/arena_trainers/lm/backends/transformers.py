@@ -57,7 +57,7 @@ class TransformersBackend:
         prompt_ids: Sequence[Sequence[int]],
         seeds: Sequence[int],
         sampling: Sampling,
-        note: StepObserver | None = None,
+        on_step: StepObserver | None = None,
     ) -> Generated:
         """As `Backend.generate`.
 
@@ -65,12 +65,12 @@ class TransformersBackend:
             prompt_ids: token ids of the prompts.
             seeds: one integer for each prompt.
             sampling: how tokens are drawn.
-            note: called at each step with the distributions of all rows, as `StepObserver` says.
+            on_step: called at each step with the distributions of all rows.
         """
         if len(set(map(len, prompt_ids))) > 1 and reads_padding(self.model):
             return self._generate_by_length(prompt_ids, seeds, sampling)
         inputs = left_padded(prompt_ids, self.pad_id, self.model.device)
-        sampler = SeededSampler(seeds, sampling, prompt_ids, note)
+        sampler = SeededSampler(seeds, sampling, prompt_ids, on_step)
         with self.context() as model, evaluating(model):
             replies = generate_distinct(model, inputs, sampler, sampling)
             if replies is None:
@@ -84,12 +84,7 @@ class TransformersBackend:
                 "diverged; train it with a lower learning_rate or max_grad_norm"
             )
         token_ids = replies.tolist()
-        # tokens up to the first that ends a reply, which counts
-        ends = [
-            (i + 1 for i, token in enumerate(ids) if token in sampling.end_ids)
-            for ids in token_ids
-        ]
-        lengths = [next(e, len(ids)) for e, ids in zip(ends, token_ids, strict=True)]
+        lengths = [_reply_length(ids, sampling.end_ids) for ids in token_ids]
         entropies = None
         if sampling.with_entropy:
             entropies = _truncate_rows(
@@ -108,14 +103,22 @@ class TransformersBackend:
         groups: dict[int, list[int]] = {}
         for i, ids in enumerate(prompt_ids):
             groups.setdefault(len(ids), []).append(i)
-        fields: dict[int, tuple[Any, ...]] = {}
+        num_rows = len(prompt_ids)
+        token_ids: list[list[int]] = [[]] * num_rows
+        logprobs: list[list[float]] = [[]] * num_rows
+        entropies: list[list[float]] = [[]] * num_rows
         for group in groups.values():
-            own = [prompt_ids[i] for i in group], [seeds[i] for i in group]
-            generated = self.generate(*own, sampling)
-            columns = [column for column in generated if column is not None]
-            fields.update(zip(group, zip(*columns, strict=True), strict=True))
-        rows = [fields[i] for i in range(len(prompt_ids))]
-        return Generated(*map(list, zip(*rows, strict=True)))
+            generated = self.generate(
+                [prompt_ids[i] for i in group], [seeds[i] for i in group], sampling
+            )
+            for row, i in enumerate(group):
+                token_ids[i] = generated.token_ids[row]
+                logprobs[i] = generated.logprobs[row]
+                if generated.entropies is not None:
+                    entropies[i] = generated.entropies[row]
+        return Generated(
+            token_ids, logprobs, entropies if sampling.with_entropy else None
+        )
 
     def _generate_with_transformers(
         self,
@@ -153,6 +156,14 @@ def _locked_context(context: GenerateContext) -> GenerateContext:
             yield model
 
     return locked
+
+
+def _reply_length(token_ids: Sequence[int], end_ids: Sequence[int]) -> int:
+    """Tokens up to the first that ends a reply, which counts."""
+    for i, token in enumerate(token_ids):
+        if token in end_ids:
+            return i + 1
+    return len(token_ids)
 
 
 def _truncate_rows(rows: list[list[Any]], lengths: Sequence[int]) -> list[list[Any]]:
