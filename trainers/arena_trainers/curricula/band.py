@@ -64,7 +64,9 @@ class Band(BaseCurriculum):
 
     def propose(self, step: int, rng: np.random.Generator) -> Task:
         successes = [self.success(name) for name in self.games]
-        in_band = [x is None or self.low <= x <= self.high for x in successes]
+        in_band = [
+            success is None or self.low <= success <= self.high for success in successes
+        ]
         weights = np.array([1.0 if is_in else self.outside for is_in in in_band])
         index = int(rng.choice(len(weights), p=weights / weights.sum()))
         return Task(self.games[index])
@@ -76,7 +78,7 @@ class Band(BaseCurriculum):
 
     def update(self, outcomes: Sequence[Outcome], step: int) -> None:
         for game in dict.fromkeys(outcome.game for outcome in outcomes):
-            successes = [o.success for o in outcomes if o.game == game]
+            successes = [end.success for end in outcomes if end.game == game]
             total, weight = self._sums.get(game, (0.0, 0.0))
             self._sums[game] = (
                 self.decay * total + sum(successes),

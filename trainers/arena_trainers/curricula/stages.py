@@ -58,7 +58,9 @@ class Stages(BaseCurriculum):
 
     def update(self, outcomes: Sequence[Outcome], step: int) -> None:
         stage = self.stages[self.stage]
-        successes = [o.success for o in outcomes if o.game in stage["games"]]
+        successes = [
+            outcome.success for outcome in outcomes if outcome.game in stage["games"]
+        ]
         self._recent = [*self._recent, *successes][-self.window :]
         is_full = "success" in stage and len(self._recent) == self.window
         if is_full and np.mean(self._recent) >= stage["success"]:
@@ -87,7 +89,8 @@ def _check_stage(stage: Any, is_last: bool) -> None:
         raise ValueError(f"{expected}, got {stage!r}")
     games = stage.get("games")
     is_list = isinstance(games, list | tuple) and bool(games)
-    if not is_list or len(ends & stage.keys()) != (0 if is_last else 1):
+    num_ends = 0 if is_last else 1
+    if not is_list or len(ends & stage.keys()) != num_ends:
         raise ValueError(f"{expected}, got {stage!r}")
     if "steps" in stage:
         check_count("steps of a stage", stage["steps"])

@@ -9,17 +9,18 @@ def test_my_curriculum_keeps_its_promises():
 import copy
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from arena_envs import make_game
 from arena_envs.doors import BrokenPromise, broken
-from arena_trainers.curricula.protocol import Curriculum, Outcome, Task
+from arena_trainers.curricula.protocol import Curriculum, Outcome, Stateful, Task
 
 __all__ = ["BrokenPromise", "check_curriculum"]
 STEPS = range(61)  # at which batches are played
 NUM_STARTS = 6  # of a batch
+_Stateful = TypeVar("_Stateful", bound=Stateful)
 
 
 def check_curriculum(
@@ -53,7 +54,9 @@ def check_curriculum(
 
 
 def check_alike(
-    instances: Sequence[Any], run_step: Callable[[Any, int], Any], verb: str
+    instances: Sequence[_Stateful],
+    run_step: Callable[[_Stateful, int], object],
+    verb: str,
 ) -> None:
     """Checks that equal objects go on alike, also the third one, which takes a state midway.
 

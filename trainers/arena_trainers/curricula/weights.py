@@ -47,8 +47,8 @@ class Weights(BaseCurriculum):
         check_games(self.games, games)
 
     def propose(self, step: int, rng: np.random.Generator) -> Task:
-        part = min(step / self.steps, 1.0)
-        chances = (1 - part) * self._start + part * self._end
+        progress = min(step / self.steps, 1.0)
+        chances = (1 - progress) * self._start + progress * self._end
         return Task(self.games[int(rng.choice(len(self.games), p=chances))])
 
     def _shares(self, weights: Mapping[str, float]) -> NDArray[np.float64]:

@@ -40,8 +40,8 @@ NO_ADAPTER = (
 def plays_adapters(args: EngineOptions, matchmaker: Matchmaker | None) -> bool:
     """Whether the engine plays learners, and snapshots, as adapters."""
     in_process = args.use_vllm and args.vllm_mode != "server"
-    past = matchmaker is not None and matchmaker.max_live > 0
-    return bool(in_process and (args.roles or past))
+    has_snapshots = matchmaker is not None and matchmaker.max_live > 0
+    return in_process and (bool(args.roles) or has_snapshots)
 
 
 @contextmanager
@@ -102,13 +102,15 @@ def adapter_backend(trainer: EngineTrainer) -> VLLMBackend:
     llm = trainer.vllm_generation.llm
     adapters = EngineAdapters(llm, model)
     names = trainer.learners.names if trainer.learners else [SELF]
-
     steps: dict[str, int] = {}  # of the weights that the engine has
 
     def refresh(name: str = names[0]) -> "LoRARequest | None":
         if steps.get(name) != (step := trainer.state.global_step):
-            parameters = model.named_parameters()
-            weights = {n: p.detach() for n, p in parameters if ".lora_" in n}
+            weights = {
+                parameter_name: parameter.detach()
+                for parameter_name, parameter in model.named_parameters()
+                if ".lora_" in parameter_name
+            }
             adapters.put(name, weights)
             steps[name] = step
         return adapters.get(name)

@@ -74,6 +74,20 @@ def engine_backend(trainer: EngineTrainer) -> Backend | None:
     return ENGINES[engine_of(trainer.args)].backend(trainer)
 
 
+class Unsupported(NamedTuple):
+    """An option that an engine does not take.
+
+    Attributes:
+        name: of the option.
+        is_set: whether the settings have it.
+        reason: why it is not taken.
+    """
+
+    name: str
+    is_set: object
+    reason: str
+
+
 def check_unsupported(subject: str, options: Iterable[tuple[str, object, str]]) -> None:
     """Raises ValueError for the first option that is given.
 
@@ -91,9 +105,8 @@ def check_unsupported(subject: str, options: Iterable[tuple[str, object, str]]) 
 def _check_vllm(args: EngineOptions) -> None:
     """Refuses what the engine in this process, or a server, does not take."""
     is_server = by_server(args)
-    check_unsupported(
-        "use_vllm", _server_options(args) if is_server else _engine_options(args)
-    )
+    unsupported = _unsupported_by_server(args) if is_server else _unsupported(args)
+    check_unsupported("use_vllm", unsupported)
     if args.vllm_importance_sampling_correction and changes_draws(args):
         raise ValueError(
             f"use_vllm does not support {changes_draws(args)} with "
@@ -126,40 +139,55 @@ def by_server(args: EngineOptions) -> bool:
     return engine_of(args) == "server"
 
 
-def _engine_options(args: EngineOptions) -> list[tuple[str, object, str]]:
-    """Options that the engine in this process refuses: whether they are given, and why."""
+def _unsupported(args: EngineOptions) -> list[Unsupported]:
+    """The options that the engine in this process does not take."""
     untested = "its rollouts have not been tested with it"
-    group = "processes that share an engine would have to ask for equally many replies"
-    shared = args.vllm_tensor_parallel_size != 1
-    regex = args.vllm_structured_outputs_regex is not None
     return [
-        ("vllm_tensor_parallel_size above 1", shared, group),
-        ("vllm_enable_sleep_mode", args.vllm_enable_sleep_mode, untested),
-        ("vllm_structured_outputs_regex", regex, untested),
+        Unsupported(
+            name="vllm_tensor_parallel_size above 1",
+            is_set=args.vllm_tensor_parallel_size != 1,
+            reason="processes that share an engine would have to ask for equally many "
+            "replies",
+        ),
+        Unsupported(
+            name="vllm_enable_sleep_mode",
+            is_set=args.vllm_enable_sleep_mode,
+            reason=untested,
+        ),
+        Unsupported(
+            name="vllm_structured_outputs_regex",
+            is_set=args.vllm_structured_outputs_regex is not None,
+            reason=untested,
+        ),
     ]
 
 
-def _server_options(args: EngineOptions) -> list[tuple[str, object, str]]:
-    """Options that a server refuses: whether they are given, and why."""
-    in_server_command = (
+def _unsupported_by_server(args: EngineOptions) -> list[Unsupported]:
+    """The options that a server does not take."""
+    of_the_command = (
         "with vllm_mode 'server', vLLM's options are in the server's command"
     )
-    probe = (
-        "ratios show whether the server has the trainer's weights, and a run with "
-        "vllm_mode 'server' needs them"
+    of_sequences = args.vllm_importance_sampling_mode in (
+        "sequence_mask",
+        "sequence_truncate",
     )
-    tokens = "that loss needs 'token_truncate' or 'token_mask'"
-    whole = args.vllm_importance_sampling_mode in ("sequence_mask", "sequence_truncate")
-    vespo, corrected = args.loss_type == "vespo", "vllm_importance_sampling_correction"
-    mode = "vllm_importance_sampling_mode of sequences with loss_type 'vespo'"
-    return [
-        *(
-            (name, is_set, in_server_command)
-            for name, is_set, _ in _engine_options(args)
-        ),
-        (f"{corrected} false", not getattr(args, corrected), probe),
-        (mode, vespo and whole, tokens),
-    ]
+    options = [option._replace(reason=of_the_command) for option in _unsupported(args)]
+    options.append(
+        Unsupported(
+            name="vllm_importance_sampling_correction false",
+            is_set=not args.vllm_importance_sampling_correction,
+            reason="ratios show whether the server has the trainer's weights, and a run "
+            "with vllm_mode 'server' needs them",
+        )
+    )
+    options.append(
+        Unsupported(
+            name="vllm_importance_sampling_mode of sequences with loss_type 'vespo'",
+            is_set=args.loss_type == "vespo" and of_sequences,
+            reason="that loss needs 'token_truncate' or 'token_mask'",
+        )
+    )
+    return options
 
 
 def server_of(args: EngineOptions) -> Server:
@@ -203,8 +231,10 @@ def without_client(args: EngineOptions) -> Iterator[None]:
 def changes_draws(args: SamplingOptions) -> str | None:
     """The option that changes what is drawn from softmax(logits / temperature), if any."""
     neutral = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
-    changed = (name for name, x in neutral.items() if (getattr(args, name) or 0.0) != x)
-    return next(changed, None)
+    for name, value in neutral.items():
+        if (getattr(args, name) or 0.0) != value:
+            return name
+    return None
 
 
 def check_installed() -> None:

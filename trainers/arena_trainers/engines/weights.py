@@ -102,9 +102,8 @@ class ServerWeights(TrainerCallback):
         self.num_sent = 0
         device = trainer.accelerator.device
         self.source = WeightSource(getattr(torch, backend.served.dtype), device)
-        self.engine: Any = (
-            None  # vLLM's transfer engine, which sends the source's weights
-        )
+        # vLLM's transfer engine, which sends the source's weights
+        self.engine: Any = None
 
     def on_train_begin(
         self,
@@ -143,7 +142,8 @@ class ServerWeights(TrainerCallback):
         differences = self.trainer.noted(DIFFERENCE)
         dtypes = {self.backend.served.dtype, training_dtype(self.trainer)}
         tolerance = TOLERANCE if dtypes == {"float32"} else HALF_TOLERANCE
-        too_large = [x for x in differences if not x <= tolerance]  # NaN, too
+        # not <=, so that NaN is too large
+        too_large = [gap for gap in differences if not gap <= tolerance]
         if too_large:
             raise ServerError(
                 f"want the trainer's weights on the server at {self.backend.server.url}, "
@@ -170,8 +170,12 @@ class ServerWeights(TrainerCallback):
         """Gives the server the weights in a folder."""
 
         def read_files() -> dict[str, torch.Tensor]:
-            files = (load_file(path) for path in sorted(folder.glob("*.safetensors")))
-            return {name: weight for part in files for name, weight in part.items()}
+            by_file = (load_file(path) for path in sorted(folder.glob("*.safetensors")))
+            return {
+                name: weight
+                for file_weights in by_file
+                for name, weight in file_weights.items()
+            }
 
         self._load(folder, read_files, is_adapter=self._is_adapter)
 
@@ -285,8 +289,8 @@ def _write_weights(
     model: PreTrainedModel, weights: dict[str, torch.Tensor], folder: Path
 ) -> None:
     """Writes weights to a folder, which is whole if it is there."""
-    part = folder.with_name(f"{folder.name}.part")
-    for old in (part, folder):
+    unfinished = folder.with_name(f"{folder.name}.part")
+    for old in (unfinished, folder):
         shutil.rmtree(old, ignore_errors=True)
-    model.save_pretrained(part, state_dict=weights)
-    part.rename(folder)
+    model.save_pretrained(unfinished, state_dict=weights)
+    unfinished.rename(folder)

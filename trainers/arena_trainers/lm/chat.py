@@ -159,12 +159,12 @@ class Chat:
         prompt_ids = self.ids(prompt)
         scored = self.reply_ids(prompt_ids, reply)
         text = self.marks.behind(prompt, reply)
-        whole = self.ids(prompt + text)
-        is_cut = whole[: len(prompt_ids)] == prompt_ids
-        if is_cut and whole[len(prompt_ids) :] != scored:
+        whole_ids = self.ids(prompt + text)
+        is_cut = whole_ids[: len(prompt_ids)] == prompt_ids
+        if is_cut and whole_ids[len(prompt_ids) :] != scored:
             raise ValueError(
                 f"the tokenizer of {self._name} writes {text!r} behind a whole prompt as "
-                f"{whole[len(prompt_ids) :]}, and behind its end as {scored}: what would be "
+                f"{whole_ids[len(prompt_ids) :]}, and behind its end as {scored}: what would be "
                 "scored is not what is sampled; use a model whose chat template ends the "
                 "prompt with a special token"
             )
@@ -184,13 +184,15 @@ class Chat:
     def reply_text(self, prompt_ids: Sequence[int], token_ids: Sequence[int]) -> str:
         """The readable text of a reply's tokens, without the token that ends it."""
         is_whole = len(token_ids) > 0 and token_ids[-1] in self.end_ids
-        spoken = token_ids[:-1] if is_whole else token_ids
-        return self.readable_reply(prompt_ids, self.decoded(spoken))
+        text_ids = token_ids[:-1] if is_whole else token_ids
+        return self.readable_reply(prompt_ids, self.decoded(text_ids))
 
     def _tail(self, prompt_ids: Sequence[int]) -> tuple[int, ...]:
         """The last tokens of a prompt, from the first added one on if there is one."""
         tail = tuple(prompt_ids[-TAIL:])
-        start = next((i for i, t in enumerate(tail) if t in self._added_tokens), 0)
+        start = next(
+            (i for i, token in enumerate(tail) if token in self._added_tokens), 0
+        )
         return tail[start:]
 
     def decoded(self, ids: Sequence[int]) -> str:
@@ -213,17 +215,18 @@ class Chat:
 
         candidates: list[list[int]] = []
         for context in (end, *_CONTEXTS):
-            before, whole = ids(context), ids(context + text)
-            behind = whole[len(before) :]
-            if whole[: len(before)] != before:
+            context_ids, whole_ids = ids(context), ids(context + text)
+            text_ids = whole_ids[len(context_ids) :]
+            if whole_ids[: len(context_ids)] != context_ids:
                 continue  # a token holds the end of the context and the beginning of the text
             if context == end:
-                return behind
-            whole_text = self.decoded([*tail, *behind])
+                return text_ids
+            whole_text = self.decoded([*tail, *text_ids])
             if whole_text == end + text:
-                return behind
+                return text_ids
             if whole_text.split() == f"{end} {text}".split():
-                candidates.append(behind)  # tokens of words, with a blank between them
+                # tokens of words, with a blank between them
+                candidates.append(text_ids)
         if candidates:
             return candidates[0]
         raise ValueError(
@@ -311,12 +314,12 @@ class Chat:
         """True if a token that follows a reply is there because a user speaks next."""
         question: Message = {"role": "user", "content": _QUESTION_MARKER}
         try:
-            between = self._after_reply([question], prompt=True)
+            later_prompt = self._after_reply([question], prompt=True)
         except ValueError:
             return False
-        before = self._text([question], prompt=True)
-        before_ids = self._added_before_question(before)
-        return self._added_before_question(between) == [token] == before_ids[-1:]
+        first_prompt = self._text([question], prompt=True)
+        before_ids = self._added_before_question(first_prompt)
+        return self._added_before_question(later_prompt) == [token] == before_ids[-1:]
 
     def _added_before_question(self, text: str) -> list[int]:
         """The added tokens of a text up to the question in it."""
@@ -325,12 +328,12 @@ class Chat:
 
     def _first_added(self, ids: Sequence[int]) -> int | None:
         """Index of the token beyond the vocabulary that comes first, but for white space."""
-        at = next(
+        index = next(
             (i for i, token in enumerate(ids) if token in self._added_tokens), None
         )
-        if at is None or str(self.tokenizer.decode(list(ids[:at]))).strip():
+        if index is None or str(self.tokenizer.decode(list(ids[:index]))).strip():
             return None
-        return at
+        return index
 
     def _after_reply(self, following: Sequence[Message], prompt: bool) -> str:
         """The text of a conversation after a reply, the end of the reply included."""
@@ -386,14 +389,14 @@ class Chat:
     def _apply_template(
         self, messages: Sequence[Any], prompt: bool, date: str | None = None
     ) -> str:
-        whole = self.tokenizer.apply_chat_template(
+        text = self.tokenizer.apply_chat_template(
             list(messages),
             chat_template=with_fixed_date(self._template, date or self.date),
             tokenize=False,
             add_generation_prompt=prompt,
             **self._options,
         )
-        return str(whole)
+        return str(text)
 
     def _break_control_tokens(self, text: str) -> str:
         for token in self._control_texts:
@@ -451,8 +454,10 @@ def with_fixed_date(template: str, date: str) -> str:
     if "strftime_now" not in template:
         return template
     day = datetime.datetime.fromisoformat(date)
-    parts = {f"%{sign}": day.strftime(f"%{sign}") for sign in _STRFTIME}
-    filters = "".join(f" | replace({a!r}, {b!r})" for a, b in parts.items())
+    values = {f"%{letter}": day.strftime(f"%{letter}") for letter in _STRFTIME}
+    filters = "".join(
+        f" | replace({directive!r}, {value!r})" for directive, value in values.items()
+    )
     macro = f"{{% macro strftime_now(format) -%}}{{{{ format{filters} }}}}"
     return f"{macro}{{%- endmacro +%}}{template}"
 
@@ -487,8 +492,8 @@ def _without_system(messages: Sequence[Message]) -> list[Message]:
     others = [m for m in messages if m["role"] != "system"]
     if not rules:
         return others
-    first = next((i for i, m in enumerate(others) if m["role"] == "user"), None)
-    if first is None:
+    index = next((i for i, m in enumerate(others) if m["role"] == "user"), None)
+    if index is None:
         return [{"role": "user", "content": "\n\n".join(rules)}, *others]
-    text = "\n\n".join([*rules, others[first]["content"]])
-    return [*others[:first], {"role": "user", "content": text}, *others[first + 1 :]]
+    text = "\n\n".join([*rules, others[index]["content"]])
+    return [*others[:index], {"role": "user", "content": text}, *others[index + 1 :]]

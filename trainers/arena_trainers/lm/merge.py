@@ -54,21 +54,21 @@ def write_merged(source: Path, target: Path) -> int:
     model, logprobs = _merge_adapter(folder, source if base else None, prompts)
     check_weights(model.named_parameters(), repr(str(source)))
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(target.name + ".part")
-    shutil.rmtree(part, ignore_errors=True)
+    unfinished = target.with_name(target.name + ".part")
+    shutil.rmtree(unfinished, ignore_errors=True)
     try:
-        model.save_pretrained(part)
+        model.save_pretrained(unfinished)
         num_weights = int(model.num_parameters())
         del model
-        tokenizer.save_pretrained(part)
+        tokenizer.save_pretrained(unfinished)
         if (source / PROMPT_FILE).is_file():
-            shutil.copy(source / PROMPT_FILE, part / PROMPT_FILE)
+            shutil.copy(source / PROMPT_FILE, unfinished / PROMPT_FILE)
         if (source / CARD).is_file():
-            _copy_card(source / CARD, part / CARD)
-        _check_merged(part, source, prompts, logprobs)
-        part.rename(target)
+            _copy_card(source / CARD, unfinished / CARD)
+        _check_merged(unfinished, source, prompts, logprobs)
+        unfinished.rename(target)
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
     return num_weights
 
 

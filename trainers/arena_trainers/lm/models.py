@@ -29,25 +29,27 @@ def saved_model(folder: Path) -> Path:
         ValueError: it does not; says what it holds or lacks.
     """
     if (folder / "config.json").is_file():
-        lacking = _missing_weights(folder)
-        if lacking is not None:
+        missing = _missing_weights(folder)
+        if missing is not None:
             raise ValueError(
                 f"want a folder with a saved model, got {str(folder)!r} with "
-                f"config.json and without {lacking}; save it again with "
+                f"config.json and without {missing}; save it again with "
                 "model.save_pretrained(FOLDER)"
             )
         return folder
-    lacks = "without config.json"
+    problem = "without config.json"
     if (folder / ADAPTER).is_file():
-        lacks = f"with an adapter: merge it with arena export {folder} --merged"
+        problem = f"with an adapter: merge it with arena export {folder} --merged"
     elif any((folder / "model" / name).is_file() for name in ("config.json", ADAPTER)):
-        lacks = f"which is a run: its model is in {str(folder / 'model')!r}"
+        problem = f"which is a run: its model is in {str(folder / 'model')!r}"
     elif rounds := sorted(folder.glob("round-*/model")):
-        lacks = f"which is a run with rounds: its last model is in {str(rounds[-1])!r}"
+        problem = (
+            f"which is a run with rounds: its last model is in {str(rounds[-1])!r}"
+        )
     elif models := role_folders(folder) or role_folders(folder / "model"):
         names = ", ".join(path.name for path in models)
-        lacks = f"with a model for each role: give {models[0].as_posix()}, or another of {names}"
-    raise ValueError(f"want a folder with a saved model, got {str(folder)!r} {lacks}")
+        problem = f"with a model for each role: give {models[0].as_posix()}, or another of {names}"
+    raise ValueError(f"want a folder with a saved model, got {str(folder)!r} {problem}")
 
 
 def role_folders(folder: Path) -> list[Path]:
@@ -180,12 +182,12 @@ def model_folder(name: str) -> Path:
     if name == smollm2.NAME:
         return smollm2.convert()
     hub = import_extra("huggingface_hub", "train")
-    safe = any(file.endswith(".safetensors") for file in _hub_files(name))
+    # the top folder alone: others hold the same weights in other formats
+    ignore_patterns = ["*/*"]
+    if any(file.endswith(".safetensors") for file in _hub_files(name)):
+        ignore_patterns += ["*.bin", "*.pth"]
     with _hub_errors(name):
-        # the top folder alone: others hold the same weights in other formats
-        snapshot = hub.snapshot_download(
-            name, ignore_patterns=["*/*", *(["*.bin", "*.pth"] if safe else [])]
-        )
+        snapshot = hub.snapshot_download(name, ignore_patterns=ignore_patterns)
     return saved_model(Path(snapshot))
 
 
@@ -292,9 +294,8 @@ def check_reward_folder(folder: Path) -> None:
     try:
         config: Any = json.loads((folder / "config.json").read_bytes())
         kinds = [str(kind) for kind in config.get("architectures") or ["another kind"]]
-        num_outputs = len(
-            config.get("id2label") or (0, 1)
-        )  # transformers has 2 by default
+        labels = config.get("id2label")
+        num_outputs = len(labels) if labels else 2  # by default of transformers
     except (ValueError, RecursionError, TypeError, AttributeError):
         raise ValueError(
             "want the configuration of a reward model in "

@@ -369,14 +369,14 @@ class LMPolicy:
         entropies: list[float] | None = None,
     ) -> Reply:
         is_whole = ids[-1] in self.eos_ids
-        spoken = tuple(ids[:-1] if is_whole else ids)
-        if spoken not in self._reply_texts:
+        text_ids = tuple(ids[:-1] if is_whole else ids)
+        if text_ids not in self._reply_texts:
             if len(self._reply_texts) >= MAX_MEMO:
                 self._reply_texts.clear()
             # special tokens stay visible: a reply that contains one is no action
-            self._reply_texts[spoken] = self.chat.decoded(spoken)
+            self._reply_texts[text_ids] = self.chat.decoded(text_ids)
         return Reply(
-            text=self.chat.readable_reply(prompt, self._reply_texts[spoken]),
+            text=self.chat.readable_reply(prompt, self._reply_texts[text_ids]),
             prompt_ids=prompt,
             token_ids=ids,
             logprobs=logprobs,

@@ -61,9 +61,9 @@ class ReasoningMarks:
             return reply
         if header := self.header.strip():
             reply = reply.replace(self.closing, CLOSING)
-            before, _, answer = reply.rpartition(header)
+            reasoning, _, answer = reply.rpartition(header)
             if answer != reply:
-                reply = f"{before}{CLOSING}{answer}" if before.strip() else answer
+                reply = f"{reasoning}{CLOSING}{answer}" if reasoning.strip() else answer
         return reply.replace(self.opening, OPENING).replace(self.closing, CLOSING)
 
     def written(self, reply: str) -> str:
@@ -88,11 +88,11 @@ class ReasoningMarks:
 
     @property
     def _is_standard(self) -> bool:
-        open_reply, whole = f"{self.opening}x", f"{self.opening}x{self.closing}y"
+        open_reply, closed_reply = f"{self.opening}x", f"{self.opening}x{self.closing}y"
         header = self.header.strip()
         return (
             without_reasoning(open_reply) is None
-            and without_reasoning(whole) == "y"
+            and without_reasoning(closed_reply) == "y"
             and (not header or without_reasoning(f"{header}y") == "y")
         )
 
@@ -130,19 +130,20 @@ def learned_marks(
         text = _text_after(
             question, render([_user_message(question), message], False) or ""
         )
-        before, thought, text_after = text.partition(THOUGHT)
+        text_before, thought, text_after = text.partition(THOUGHT)
         between, answer, _ = text_after.partition(ANSWER)
-        if thought and answer and '"type"' not in before:  # else parts shown as JSON
-            opening, closing = _opening_mark(before, prompt), between.strip()
+        is_json = '"type"' in text_before  # of a template that shows parts as they are
+        if thought and answer and not is_json:
+            opening, closing = _opening_mark(text_before, prompt), between.strip()
             if not opening or not closing:
-                raise _unknown_marks(name, f"{before!r}, {between!r}")
+                raise _unknown_marks(name, f"{text_before!r}, {between!r}")
             header = _answer_header(render, question, opening)
             return ReasoningMarks(opening, closing, between, header)
     if opening := opening_at_end(prompt):
         return stated_marks([opening, _closing_mark(opening)], render, question)
-    extra = _prompt_suffix(render, question, prompt)
-    if _LAST_MARK.search(extra) and not has_opening(extra):
-        raise _unknown_marks(name, f"the prompt ends with {extra!r}")
+    suffix = _prompt_suffix(render, question, prompt)
+    if _LAST_MARK.search(suffix) and not has_opening(suffix):
+        raise _unknown_marks(name, f"the prompt ends with {suffix!r}")
     if _READS_REASONING.search(template) and not names_marks(template):
         raise _unknown_marks(name, "it reads reasoning and shows none")
     return stated_marks([], render, question)
@@ -196,24 +197,24 @@ def _answer_header(render: Render, question: str, opening: str) -> str:
         opening: the mark that begins reasoning. Reasoning that is empty is left out.
     """
     prompt = _text_after(question, render([_user_message(question)], True) or "")
-    before = _text_before_reply(render, question)
-    if not before.startswith(prompt) or prompt.rstrip().endswith(opening):
+    text_before = _text_before_reply(render, question)
+    if not text_before.startswith(prompt) or prompt.rstrip().endswith(opening):
         return ""
-    header = before[len(prompt) :]
+    header = text_before[len(prompt) :]
     return "" if opening in header or has_opening(header) else header
 
 
 def _prompt_suffix(render: Render, question: str, prompt: str) -> str:
     """The end of the generation prompt that the template does not write before replies."""
-    before = _text_before_reply(render, question)
+    text_before = _text_before_reply(render, question)
     reply_end = _rendered_reply(render, question).partition(ANSWER)[2]
     num_shared = 0
-    for first, second in zip(before, prompt, strict=False):
-        if first != second:
+    for pair in zip(text_before, prompt, strict=False):
+        if pair[0] != pair[1]:
             break
         num_shared += 1
-    extra = prompt[num_shared:]
-    return "" if extra.strip() in reply_end else extra
+    suffix = prompt[num_shared:]
+    return "" if suffix.strip() in reply_end else suffix
 
 
 def _closing_mark(opening: str) -> str:

@@ -131,8 +131,8 @@ class RewardModel:
         if token_ids is None:
             # a reply that spells a control token must not become one
             text = _without_surrogates(reply)
-            spoken = self.chat.reply_ids(prompt_ids, text, plain=True)
-            token_ids = [*spoken, self.chat.end_ids[0]]
+            text_ids = self.chat.reply_ids(prompt_ids, text, plain=True)
+            token_ids = [*text_ids, self.chat.end_ids[0]]
         return prompt_ids, token_ids
 
     @torch.no_grad()

@@ -82,13 +82,13 @@ def _convert(path: Path, folder: Path) -> None:
     model.load_state_dict(quantised.state_dict())
     model.generation_config = quantised.generation_config
     folder.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder.parent))
+    unfinished = Path(tempfile.mkdtemp(prefix=".part-", dir=folder.parent))
     try:
-        model.save_pretrained(part)
-        tokenizer.save_pretrained(part)
-        os.replace(part, folder)
+        model.save_pretrained(unfinished)
+        tokenizer.save_pretrained(unfinished)
+        os.replace(unfinished, folder)
     except OSError:
         if not (folder / "config.json").is_file():  # else another process was first
             raise
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)

@@ -80,10 +80,10 @@ class History:
         steps = self.steps(step)
         games = list(dict.fromkeys(start.game for start in starts))
         share = max(self.max_live // max(len(games), 1), 1)
-        live = {}
+        live_steps = {}
         for game in games:
-            live[game] = rng.choice(steps, size=share, p=weights(game, steps))
+            live_steps[game] = rng.choice(steps, size=share, p=weights(game, steps))
         return [
-            against(snapshot_name(int(rng.choice(live[start.game]))), start, rng)
+            against(snapshot_name(int(rng.choice(live_steps[start.game]))), start, rng)
             for start in starts
         ]

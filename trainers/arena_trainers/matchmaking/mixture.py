@@ -68,10 +68,9 @@ class Mixture(BaseMatchmaker):
         total = math.fsum(weights.values())
         self.chances = [weight / total for weight in weights.values()]
         policies = [name for name in weights if name != SELF and name not in self.parts]
-        self.policies = (
-            *policies,
-            *(p for m in self.parts.values() for p in m.policies),
-        )
+        for part in self.parts.values():
+            policies += part.policies
+        self.policies = tuple(policies)
         self.max_live = sum(part.max_live for part in self.parts.values())
 
     def prepare(self, games: Mapping[str, AnyGame]) -> None:
@@ -79,10 +78,13 @@ class Mixture(BaseMatchmaker):
             part.prepare(games)
 
     def snapshots(self, step: int) -> list[int]:
-        return sorted({s for part in self.parts.values() for s in part.snapshots(step)})
+        steps = [part.snapshots(step) for part in self.parts.values()]
+        return sorted(set().union(*steps))
 
     def matches(self, step: int) -> list[Match]:
-        matches = [m for part in self.parts.values() for m in part.matches(step)]
+        matches = [
+            match for part in self.parts.values() for match in part.matches(step)
+        ]
         return list(dict.fromkeys(matches))
 
     def assign(
@@ -99,7 +101,8 @@ class Mixture(BaseMatchmaker):
                 seats = [(SELF,) * start.num_seats for start in own_starts]
             else:
                 seats = [against(name, start, rng) for start in own_starts]
-            assignments |= dict(zip(places, seats, strict=True))
+            for place, start_seats in zip(places, seats, strict=True):
+                assignments[place] = start_seats
         return [assignments[place] for place in range(len(starts))]
 
     def update(self, results: Sequence[Result], step: int) -> None:

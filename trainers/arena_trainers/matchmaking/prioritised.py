@@ -61,22 +61,16 @@ class Prioritised(PastSelves):
         return (wins + 0.5) / (episodes + 1)
 
     def update(self, results: Sequence[Result], step: int) -> None:
-        trained = [result for result in results if SELF in result.seats]
-        if trained:  # else they are of matches
+        training_results = [result for result in results if SELF in result.seats]
+        if training_results:  # else they are of matches
             for records in self._records.values():
                 for record in records.values():
                     record[:] = [self.decay * number for number in record]
-        for result in trained:
+        for result in training_results:
             learns = np.array([player == SELF for player in result.seats])
             returns = np.array(result.returns)
-            steps = sorted(
-                {
-                    s
-                    for player in result.seats
-                    if (s := snapshot_step(player)) is not None
-                }
-            )
-            for opponent in steps:
+            steps = {snapshot_step(player) for player in result.seats}
+            for opponent in sorted(step for step in steps if step is not None):
                 game_records = self._records.setdefault(result.game, {})
                 record = game_records.setdefault(opponent, [0.0, 0.0])
                 lead = returns[learns].mean() - returns[~learns].mean()

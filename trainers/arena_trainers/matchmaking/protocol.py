@@ -187,4 +187,6 @@ def against(opponent: str, start: Start, rng: np.random.Generator) -> Seats:
     ('self@40', 'self')
     """
     learner = int(rng.integers(start.num_seats))
-    return tuple(SELF if s == learner else opponent for s in range(start.num_seats))
+    return tuple(
+        SELF if seat == learner else opponent for seat in range(start.num_seats)
+    )

@@ -74,13 +74,14 @@ class PSRO(PastSelves):
 
     def matches(self, step: int) -> list[Match]:
         """Both orders of seats for each pair of snapshots that has not met."""
-        return [
-            Match(game, (snapshot_name(first), snapshot_name(second)), self.num_matches)
-            for game in self._games
-            for pair in combinations(self.history.steps(step), 2)
-            if pair not in self._payoffs.get(game, {})
-            for first, second in (pair, pair[::-1])
-        ]
+        matches = []
+        for game in self._games:
+            for pair in combinations(self.history.steps(step), 2):
+                if pair not in self._payoffs.get(game, {}):
+                    earlier, later = map(snapshot_name, pair)
+                    matches.append(Match(game, (earlier, later), self.num_matches))
+                    matches.append(Match(game, (later, earlier), self.num_matches))
+        return matches
 
     def payoffs(self, game: str, steps: Sequence[int]) -> Floats:
         """float64[n, n], mean return of row against column; 0 for pairs that have not met."""
@@ -108,10 +109,10 @@ class PSRO(PastSelves):
             if first is None or second is None or first == second:
                 continue
             records = self._payoffs.setdefault(result.game, {})
-            record = records.setdefault(
-                (min(first, second), max(first, second)), [0.0, 0.0]
-            )
-            record[0] += result.returns[int(first > second)]
+            pair = min(first, second), max(first, second)
+            seat = 0 if first < second else 1  # of the earlier snapshot
+            record = records.setdefault(pair, [0.0, 0.0])
+            record[0] += result.returns[seat]
             record[1] += 1
             self._solved.clear()
 

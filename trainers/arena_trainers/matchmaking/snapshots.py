@@ -131,16 +131,17 @@ class SnapshotStore:
         """Keeps the learner's weights of this moment."""
         self._make_room(step)
         weights = {
-            name: p.detach().clone() for name, p in self._trained_parameters.items()
+            name: weight.detach().clone()
+            for name, weight in self._trained_parameters.items()
         }
         check_weights(weights.items(), f"the snapshot of step {step}")
         self._live[step] = weights
         self.steps.add(step)
         if self.writes:
             self.folder.mkdir(parents=True, exist_ok=True)
-            part = self.path(step).with_suffix(".part")
-            save_file(weights, part, {"run": self.run, "base": self.base})
-            part.replace(self.path(step))
+            unfinished = self.path(step).with_suffix(".part")
+            save_file(weights, unfinished, {"run": self.run, "base": self.base})
+            unfinished.replace(self.path(step))
 
     def keep(self, steps: Collection[int], on_disk: Collection[int]) -> None:
         """Forgets all snapshots but these; deletes the files of those not in `on_disk` too."""
@@ -201,7 +202,9 @@ class SnapshotStore:
     @cached_property
     def _trained_parameters(self) -> dict[str, torch.nn.Parameter]:
         parameters = self.learner.model.named_parameters()
-        return {name: p for name, p in parameters if p.requires_grad}
+        return {
+            name: parameter for name, parameter in parameters if parameter.requires_grad
+        }
 
     def _weights(self, step: int) -> Weights:
         """The weights of a snapshot, read from disk unless they are in memory."""
@@ -210,8 +213,8 @@ class SnapshotStore:
             with safe_open(self.path(step), framework="pt") as file:
                 # a copy, because results depend on where memory is aligned
                 self._live[step] = {
-                    name: file.get_tensor(name).to(p.device, copy=True)
-                    for name, p in self._trained_parameters.items()
+                    name: file.get_tensor(name).to(parameter.device, copy=True)
+                    for name, parameter in self._trained_parameters.items()
                 }
         self._live.move_to_end(step)
         return self._live[step]
@@ -231,14 +234,16 @@ class SnapshotStore:
     def _snapshot_in_place(self, step: int) -> Iterator[None]:
         """Gives the learner's parameters the tensors of a snapshot for a while."""
         weights = self._weights(step)
-        learner_data = {name: p.data for name, p in self._trained_parameters.items()}
+        learner_data = {
+            name: parameter.data for name, parameter in self._trained_parameters.items()
+        }
         try:
-            for name, p in self._trained_parameters.items():
-                p.data = weights[name]
+            for name, parameter in self._trained_parameters.items():
+                parameter.data = weights[name]
             yield
         finally:
-            for name, p in self._trained_parameters.items():
-                p.data = learner_data[name]
+            for name, parameter in self._trained_parameters.items():
+                parameter.data = learner_data[name]
 
 
 def past_policies(spec: str, **sampling: Any) -> list[LMPolicy]:

@@ -78,13 +78,13 @@ def try_step(
         BrokenPromise: an assignment does not fit, or starts or results are changed.
     """
     rng = np.random.default_rng([0, step])
-    played: list[Result] = []
+    match_results: list[Result] = []
     for match in matchmaker.matches(step):
         for _ in range(match.num_episodes):
             returns = _random_returns(rules[match.game], rng)
-            played.append(Result(match.game, tuple(match.seats), returns))
-    if played:
-        _check_update(matchmaker, played, step)
+            match_results.append(Result(match.game, tuple(match.seats), returns))
+    if match_results:
+        _check_update(matchmaker, match_results, step)
     starts = [
         Start(name, game.num_players, int(rng.integers(2**62)))
         for name, game in rules.items()
@@ -115,7 +115,9 @@ def _check_seats(
         broken("seats", f"want {len(starts)} assignments, got {len(assignments)}")
     snapshots = matchmaker.snapshots(step)
     for start, seats in zip(starts, assignments, strict=True):
-        if len(seats) != start.num_seats or not all(isinstance(s, str) for s in seats):
+        if len(seats) != start.num_seats or not all(
+            isinstance(policy, str) for policy in seats
+        ):
             broken("seats", f"want {start.num_seats} policy strings, got {seats!r}")
         if SELF not in seats:
             broken(

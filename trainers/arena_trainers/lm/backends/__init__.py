@@ -63,8 +63,8 @@ class Sampling:
     @property
     def draws_from_all(self) -> bool:
         """True if tokens are drawn from softmax(logits / temperature), nothing changed."""
-        whole = self.top_k == 0 and self.top_p == 1 and self.min_p == 0
-        return self.temperature > 0 and whole and self.repetition_penalty == 1
+        keeps_all = self.top_k == 0 and self.top_p == 1 and self.min_p == 0
+        return self.temperature > 0 and keeps_all and self.repetition_penalty == 1
 
 
 class Generated(NamedTuple):

@@ -41,8 +41,8 @@ class TokenDistribution(NamedTuple):
 
     def draw(self, number: float) -> int:
         """The token in whose share a number of [0, 1) falls; never one of weight 0."""
-        last = float(self.cumulative[-1])
-        target = min(number * last, math.nextafter(last, 0.0))
+        total = float(self.cumulative[-1])
+        target = min(number * total, math.nextafter(total, 0.0))
         return int(self.cumulative.searchsorted(target, side="right"))
 
 
@@ -125,13 +125,13 @@ class CachedBackend:
         self._trees, self._num_bytes = {}, 0
         for entry in state:
             tree = self._trees.setdefault(Sampling(**entry["sampling"]), {})
-            *parents, last = entry["path"]
+            *parents, last_key = entry["path"]
             for key in parents:
                 tree = tree[key].children
             distribution = TokenDistribution(
                 entry["ends"].numpy(), entry["logprobs"].numpy(), {}
             )
-            tree[last] = distribution
+            tree[last_key] = distribution
             self._num_bytes += (
                 distribution.cumulative.nbytes + distribution.logprobs.nbytes
             )

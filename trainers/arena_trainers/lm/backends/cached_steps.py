@@ -39,7 +39,7 @@ def forward_with_cache(
         attention_mask=mask,
         use_cache=True,
         **inputs,
-        **{name: x[:, -width:] for name, x in positions(model, mask).items()},
+        **{name: values[:, -width:] for name, values in positions(model, mask).items()},
     )
 
 
@@ -95,11 +95,12 @@ def _cache_gap(
         prompts = torch.tensor([[2, 3, 4, 5], [3, 4, 5, 2]], device=inner.device)
         with evaluating(inner):
             sequences, cached = cached_logits(inner, prompts)
-            plain = inner(input_ids=sequences, use_cache=False).logits[:, -1]
-        if not bool(plain.isfinite().all()):
+            uncached = inner(input_ids=sequences, use_cache=False).logits[:, -1]
+        if not bool(uncached.isfinite().all()):
             return 0.0  # weights that have diverged tell nothing of the cache
-        cached, plain = (x.float().log_softmax(dim=-1) for x in (cached, plain))
-        gaps[inner] = logprob_gap((cached - plain).abs(), inner.dtype)
+        cached = cached.float().log_softmax(dim=-1)
+        uncached = uncached.float().log_softmax(dim=-1)
+        gaps[inner] = logprob_gap((cached - uncached).abs(), inner.dtype)
     return gaps[inner]
 
 

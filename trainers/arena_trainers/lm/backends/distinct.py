@@ -49,18 +49,18 @@ def generate_distinct(
     ids, mask = distinct
     output = forward_with_cache(model, ids, mask)
     ends = torch.tensor(sampling.end_ids, device=ids.device)
-    live = torch.ones_like(row_of, dtype=torch.bool)
+    is_open = torch.ones_like(row_of, dtype=torch.bool)
     tokens: list[torch.Tensor] = []
     while True:
         scores: Any = output.logits[:, -1][row_of]  # [B, V]
         token = sampler(inputs[0], scores).argmax(dim=-1)  # type: ignore[arg-type] # ids
         tokens.append(token)
-        live &= ~torch.isin(token, ends)
-        if len(tokens) == sampling.max_new_tokens or not live.any():
+        is_open &= ~torch.isin(token, ends)
+        if len(tokens) == sampling.max_new_tokens or not is_open.any():
             return torch.stack(tokens, dim=1)
-        pairs = torch.stack([row_of[live], token[live]])
-        (parents, ids), row_of_live = pairs.unique(dim=1, return_inverse=True)
-        row_of = torch.zeros_like(row_of).masked_scatter(live, row_of_live)
+        pairs = torch.stack([row_of[is_open], token[is_open]])
+        (parents, ids), open_row_of = pairs.unique(dim=1, return_inverse=True)
+        row_of = torch.zeros_like(row_of).masked_scatter(is_open, open_row_of)
         cache = dynamic_cache(model, output)
         cache.reorder_cache(parents)  # type: ignore[union-attr] # as in the first pass
         mask = torch.nn.functional.pad(mask[parents], (0, 1), value=1)

@@ -110,14 +110,15 @@ def reads_padding(model: "PreTrainedModel") -> bool:
         pad = torch.nn.functional.pad
         padded, mask = pad(ids, (2, 0)), pad(torch.ones_like(ids), (2, 0))
         with evaluating(inner):
-            alone = inner(input_ids=ids, use_cache=False).logits[0, -1]
-            beside = inner(
+            unpadded = inner(input_ids=ids, use_cache=False).logits[0, -1]
+            padded_logits = inner(
                 input_ids=padded,
                 attention_mask=mask,
                 use_cache=False,
                 **positions(inner, mask),
             ).logits[0, -1]
-        alone, beside = alone.float().log_softmax(-1), beside.float().log_softmax(-1)
-        gap = logprob_gap((alone - beside).abs(), inner.dtype)
+        unpadded = unpadded.float().log_softmax(-1)
+        padded_logits = padded_logits.float().log_softmax(-1)
+        gap = logprob_gap((unpadded - padded_logits).abs(), inner.dtype)
         _models_reading_padding[inner] = gap > tolerance(inner.dtype)
     return _models_reading_padding[inner]

@@ -44,8 +44,10 @@ def default_max_tokens(
     """
     free = free_memory(device)
     if training:
-        trained = sum(p.numel() for p in model.parameters() if p.requires_grad)
-        free -= 3 * FLOAT * trained
+        num_trained = sum(
+            weight.numel() for weight in model.parameters() if weight.requires_grad
+        )
+        free -= 3 * FLOAT * num_trained
     config = model.config.get_text_config()
     size = bytes_per_token(config, training=training, checkpointing=checkpointing)
     return tokens_that_fit(free, size)
@@ -134,10 +136,10 @@ def chunks_by_length(
         range(len(prompts)),
         key=lambda i: (prompts[i] if alike else 0, prompts[i] + replies[i]),
     ):
-        before = prompt
+        shared_prompt = prompt
         prompt, reply = max(prompt, prompts[i]), max(reply, replies[i])
         is_full = (len(chunks[-1]) + 1) * (prompt + reply) > max_tokens
-        if chunks[-1] and (is_full or (alike and prompt != before)):
+        if chunks[-1] and (is_full or (alike and prompt != shared_prompt)):
             chunks.append([])
             prompt, reply = prompts[i], replies[i]
         chunks[-1].append(i)

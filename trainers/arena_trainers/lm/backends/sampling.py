@@ -138,9 +138,9 @@ def draw_tokens(weights: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
     >>> draw_tokens(torch.tensor([[1.0, 0.0, 1.0]]), half).item()
     2
     """
-    lacking = -weights.shape[1] % BLOCK
-    if lacking:
-        weights = torch.nn.functional.pad(weights, (0, lacking))
+    num_missing = -weights.shape[1] % BLOCK
+    if num_missing:
+        weights = torch.nn.functional.pad(weights, (0, num_missing))
     blocks = weights.unflatten(1, (-1, BLOCK))  # [B, V / BLOCK, BLOCK]
     block, remainder = _invert_cumulative(blocks.sum(dim=2), number)
     block_weights = blocks.take_along_dim(block[:, :, None], dim=1)[:, 0]  # [B, BLOCK]
@@ -163,9 +163,9 @@ def _invert_cumulative(
     """
     exact = weights.double()
     cumulative = exact.cumsum(dim=1)
-    last = cumulative.where(exact > 0, 0.0).amax(dim=1, keepdim=True)
-    below = torch.nextafter(last, torch.zeros_like(last))
-    target = torch.minimum(number * last, below)
+    total = cumulative.where(exact > 0, 0.0).amax(dim=1, keepdim=True)
+    largest_target = torch.nextafter(total, torch.zeros_like(total))
+    target = torch.minimum(number * total, largest_target)
     index = ((cumulative > target) & (exact > 0)).byte().argmax(dim=1, keepdim=True)
     share = exact.gather(1, index)
     remainder = 1 - (cumulative.gather(1, index) - target) / share

@@ -76,7 +76,7 @@ def _chunk_logprobs(
     picked = logprobs[:, :-1].gather(2, targets[..., None])[..., 0]
     sizes = torch.tensor(lengths, device=picked.device)
     position = torch.arange(longest, device=picked.device)[None]
-    inside = position >= longest - sizes[:, None]
+    is_reply = position >= longest - sizes[:, None]
     ending = logprobs[:, -1, list(eos_ids)].logsumexp(dim=-1)
-    total: list[float] = (picked.where(inside, 0.0).sum(dim=1) + ending).tolist()
+    total: list[float] = (picked.where(is_reply, 0.0).sum(dim=1) + ending).tolist()
     return total

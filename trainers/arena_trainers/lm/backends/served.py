@@ -144,14 +144,14 @@ def check_shapes(
         return
     served_config = json.loads(file.read_text(encoding="utf-8"))
     for name in SHAPES:
-        trained = getattr(config, name, None)
+        trained_value = getattr(config, name, None)
         if (
             name in served_config
-            and trained is not None
-            and served_config[name] != trained
+            and trained_value is not None
+            and served_config[name] != trained_value
         ):
             raise ServerError(
                 f"the server at {server.url} serves the model in {served.folder!r} with "
-                f"{name} {served_config[name]}, and the run trains one with {name} {trained}; start it "
+                f"{name} {served_config[name]}, and the run trains one with {name} {trained_value}; start it "
                 "with the model that the run starts from"
             )

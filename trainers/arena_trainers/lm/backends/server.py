@@ -132,8 +132,11 @@ class Server:
         """Returns when an answer begins; answers to others show that the server lives."""
         with selectors.DefaultSelector() as ready:
             ready.register(sock, selectors.EVENT_READ)
-            while (left := self._last_answer_at + self.timeout - time.monotonic()) > 0:
-                if ready.select(left):
+            while True:
+                seconds = self._last_answer_at + self.timeout - time.monotonic()
+                if seconds <= 0:
+                    break
+                if ready.select(seconds):
                     return
         raise TimeoutError
 

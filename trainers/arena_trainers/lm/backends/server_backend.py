@@ -191,10 +191,10 @@ class ServerBackend:
         """Raises ServerError if the weights of a worker have another `bit_sum`."""
         call = {"method": "arena_sum", "kwargs": {"is_adapter": is_adapter}}
         sums = self.server.post("/collective_rpc", call)["results"]
-        if others := [x for x in sums if x != str(expected)]:
+        if wrong_sums := [bits for bits in sums if bits != str(expected)]:
             raise ServerError(
                 f"want the trainer's weights on the server at {self.server.url}, got others: "
-                f"their bits add up to {others[0]}, the trainer's to {expected}; {RESTART}, "
+                f"their bits add up to {wrong_sums[0]}, the trainer's to {expected}; {RESTART}, "
                 "and resume the run"
             )
 
@@ -252,7 +252,8 @@ class ServerBackend:
                 f"the server at {url} ended a reply with {reply.finish_reason!r}: somebody "
                 "else paused it; give each run a server of its own"
             )
-        if not all(x is not None and math.isfinite(x) for x in logprobs):
+        are_finite = [x is not None and math.isfinite(x) for x in logprobs]
+        if not all(are_finite):
             raise Diverged(
                 f"want finite log-probabilities from {url}, got some that are not: the "
                 "weights have diverged; train with a lower learning_rate or max_grad_norm"

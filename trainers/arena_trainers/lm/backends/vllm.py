@@ -173,7 +173,7 @@ def bit_sum(weights: "Iterable[torch.Tensor]", dtype: str) -> int:
         weight.detach().to(precision).contiguous().view(bits).sum()
         for weight in weights
     )
-    return sum(int(part) for part in sums)
+    return sum(int(weight_sum) for weight_sum in sums)
 
 
 class VLLMBackend:
