@@ -28,11 +28,27 @@ class SamplingOptions(Protocol):
     repetition_penalty: float
 
 
-class EngineOptions(PrecisionOptions, SamplingOptions, Protocol):
-    """Which engine generates, and how; `vllm_*` are TRL's settings of vLLM."""
+class EngineChoice(Protocol):
+    """Which engine generates."""
 
     use_vllm: bool
     vllm_mode: str
+
+
+class CreditOptions(EngineChoice, Protocol):
+    """Which engine generates, and what the credit reads of it."""
+
+    credit: str
+
+    @property
+    def within_turn(self) -> str:
+        """How a turn's advantage is spread over its tokens."""
+        ...
+
+
+class EngineOptions(PrecisionOptions, SamplingOptions, CreditOptions, Protocol):
+    """Which engine generates, and how; `vllm_*` are TRL's settings of vLLM."""
+
     vllm_enable_sleep_mode: bool
     vllm_group_port: int
     vllm_importance_sampling_correction: bool
@@ -45,17 +61,11 @@ class EngineOptions(PrecisionOptions, SamplingOptions, Protocol):
     vllm_tensor_parallel_size: int
     loss_type: str
     output_dir: str | None
-    credit: str
     roles: dict[Any, Any]
 
     @property
     def layout(self) -> str:
         """`"turn"` or `"trajectory"`: what a row of training holds."""
-        ...
-
-    @property
-    def within_turn(self) -> str:
-        """How a turn's advantage is spread over its tokens."""
         ...
 
     @property

@@ -19,6 +19,8 @@ from arena_envs.checks import check_known, install_advice
 from arena_trainers.engines.adapters import adapter_backend, plays_adapters
 from arena_trainers.engines.precision import engine_dtype, warn_of_precision
 from arena_trainers.engines.protocols import (
+    CreditOptions,
+    EngineChoice,
     EngineOptions,
     EngineTrainer,
     SamplingOptions,
@@ -44,7 +46,7 @@ class Engine(NamedTuple):
     backend: Callable[[EngineTrainer], Backend | None]
 
 
-def engine_of(args: EngineOptions) -> str:
+def engine_of(args: EngineChoice) -> str:
     """The key of `ENGINES` that the settings name.
 
     Raises:
@@ -134,7 +136,7 @@ def _check_no_server(args: EngineOptions) -> None:
             )
 
 
-def by_server(args: EngineOptions) -> bool:
+def by_server(args: EngineChoice) -> bool:
     """Whether a server generates."""
     return engine_of(args) == "server"
 
@@ -217,7 +219,7 @@ def check_server(args: EngineOptions) -> None:
 
 
 @contextmanager
-def without_client(args: EngineOptions) -> Iterator[None]:
+def without_client(args: EngineChoice) -> Iterator[None]:
     """Keeps `GRPOTrainer`, made in this context, from connecting TRL's client."""
     is_server = by_server(args)
     if is_server:
@@ -255,7 +257,7 @@ def check_installed() -> None:
         )
 
 
-def check_engine_columns(args: EngineOptions, columns: Collection[str]) -> None:
+def check_engine_columns(args: CreditOptions, columns: Collection[str]) -> None:
     """Raises ValueError for estimators that read what the engine does not give."""
     if not args.use_vllm:
         return
