@@ -74,6 +74,10 @@ class EngineOptions(PrecisionOptions, SamplingOptions, CreditOptions, Protocol):
         ...
 
 
+class TrainerOptions(EngineOptions, PrecisionOptions, Protocol):
+    """The settings of a trainer: those of its engine, and its own precision."""
+
+
 class LearnerNames(Protocol):
     """Several learners, as the trainer holds them."""
 
@@ -112,7 +116,7 @@ class EngineTrainer(Protocol):
     sender: WeightSender  # set where a server generates
 
     @property
-    def args(self) -> EngineOptions:
+    def args(self) -> TrainerOptions:
         """The settings."""
         ...
 

@@ -130,8 +130,12 @@ class LMPolicy:
         self.run_on(model, context)
         if backend is not None:
             self.backend = backend
-        self._prompt_memo: dict[tuple[str, ...], list[int]] = {}
         self._is_checked = False
+        self.begin_memos()
+
+    def begin_memos(self) -> None:
+        """Remembers no texts; a copy of a policy then shares none with it."""
+        self._prompt_memo: dict[tuple[str, ...], list[int]] = {}
         self._reply_texts: dict[tuple[int, ...], str] = {}
 
     def run_on(

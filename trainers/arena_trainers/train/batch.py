@@ -810,7 +810,7 @@ class Ahead:
         trainer, policy = self.trainer, self.trainer.policy
         if self.serves:
             own = copy.copy(policy)
-            own._memo, own._texts = {}, {}  # another thread reads them
+            own.begin_memos()  # another thread reads those of the learner
             yield job_player(self._setup, own, trainer.accelerator, trainer.sender.take)
             return
         model = self.folder / "model"
