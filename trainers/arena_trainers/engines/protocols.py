@@ -46,7 +46,7 @@ class CreditOptions(EngineChoice, Protocol):
         ...
 
 
-class EngineOptions(PrecisionOptions, SamplingOptions, CreditOptions, Protocol):
+class EngineOptions(SamplingOptions, CreditOptions, Protocol):
     """Which engine generates, and how; `vllm_*` are TRL's settings of vLLM."""
 
     vllm_enable_sleep_mode: bool
