@@ -525,7 +525,7 @@ def of_endpoints(folder: Path) -> None:
             answer = SimpleNamespace(status=status, content=content, headers={})
             line: Any = SimpleNamespace(ask=lambda *_, answer=answer: answer)
             tried(client._once, "POST", "/chat", {}, 1e12, line)
-            tried(Server._read, SimpleNamespace(url=""), "/a", status, content)
+            tried(Server._parse_answer, SimpleNamespace(url=""), "/a", status, content)
     seen = SimpleNamespace(legal=["pass", "bet"], seed=0, seat=0)
     for call in mutants({"name": "calculate", "arguments": {"expression": "1 + 1"}}):
         tried(_called, seen, json.dumps(call))

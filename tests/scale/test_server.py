@@ -18,7 +18,7 @@ if not is_installed("vllm"):
     )
 
 from arena_trainers import TurnGRPOConfig, TurnGRPOTrainer
-from arena_trainers.engines import weights
+from arena_trainers.engines import transfer, weights
 from arena_trainers.lm.backends.server import Server, ServerError
 
 pytestmark = pytest.mark.filterwarnings("default")  # vLLM and what it imports warn
@@ -77,7 +77,7 @@ def test_replies_do_not_depend_on_the_batch(make_trainer):
 @pytest.fixture
 def transferring(folder, tmp_path, monkeypatch):
     """A server that takes weights by vLLM's interface, with the shim's wire."""
-    monkeypatch.setitem(weights.TRANSFERS, "cpu", lambda *_: SHIM.TrainerInit(rank=0))
+    monkeypatch.setitem(transfer.TRANSFERS, "cpu", lambda *_: SHIM.TrainerInit(rank=0))
     config = ("--weight-transfer-config", '{"backend": "cpu"}')
     process = Process(folder, tmp_path / "log", *config)
     yield process
@@ -102,7 +102,8 @@ def test_vllm_takes_what_the_trainer_tells_of_nccl_and_ipc(vllm):
     accelerator = SimpleNamespace(num_processes=1)
     trainer = SimpleNamespace(args=args, accelerator=accelerator)
     nccl, ipc = (
-        make(trainer, Server(vllm.url)) for make in (weights._nccl, weights._ipc)
+        make(trainer, Server(vllm.url))
+        for make in (transfer._nccl_init, transfer._ipc_init)
     )
     assert (nccl.backend, nccl.world_size, nccl.is_sender) == ("nccl", 2, True)
     assert (nccl.master_address, nccl.master_port) == ("127.0.0.1", 51216)

@@ -11,8 +11,10 @@ from arena_trainers.curricula import (
     Task,
     curricula,
 )
-from arena_trainers.curricula.built_in import Band, Stages, Weights
+from arena_trainers.curricula.band import Band
+from arena_trainers.curricula.stages import Stages
 from arena_trainers.curricula.testing import BrokenPromise, check_curriculum
+from arena_trainers.curricula.weights import Weights
 
 KUHN, HANABI = "kuhn_poker", "tiny_hanabi"
 GAMES = {name: make_game(name) for name in (KUHN, HANABI)}

@@ -211,7 +211,7 @@ def test_the_options_of_the_job_make_the_adapter():
     assert default.target_modules == "all-linear"
     own = lora_config(8, 4, ["q_proj", "v_proj"])
     assert (own.r, own.lora_alpha, own.task_type) == (8, 4, "CAUSAL_LM")
-    assert own.target_modules == {"q_proj", "v_proj"}
+    assert set(own.target_modules) == {"q_proj", "v_proj"}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from arena_trainers.lm import LMPolicy
 from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.backends import cached as cached_backend
 from arena_trainers.lm.backends.cached import CachedBackend
-from arena_trainers.lm.backends.sampling import SeededSampler, uniform, uniform_number
+from arena_trainers.lm.backends.random_numbers import uniform, uniform_number
+from arena_trainers.lm.backends.sampling import SeededSampler
 from arena_wrappers import RandomPolicy, play
 
 
@@ -142,6 +143,6 @@ def test_numbers_are_those_of_the_sampler(seed):
 
 def test_a_token_without_weight_is_never_drawn():
     ends = torch.tensor([0.0, 0.0, 0.5, 0.5, 1.0, 1.0]).numpy()
-    known = cached_backend.Known(ends, ends, {})
+    known = cached_backend.TokenDistribution(ends, ends, {})
     found = [known.draw(number) for number in (0.0, 0.25, 0.5, 1 - 2**-53, 1.0)]
     assert found == [2, 2, 4, 4, 4]

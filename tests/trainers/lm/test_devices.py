@@ -4,9 +4,9 @@ import pytest
 import torch
 from rich.console import Console
 
-from arena_trainers.lm import LMPolicy, left_padded
+from arena_trainers.lm import LMPolicy, left_padded, loading
 from arena_trainers.lm import policy as lm_policy
-from arena_trainers.lm.backends import Sampling, transformers
+from arena_trainers.lm.backends import Sampling
 from arena_trainers.lm.backends.sampling import SeededSampler
 from arena_trainers.runs import SelfPlay
 from arena_trainers.train import GamePlan, opponents
@@ -28,20 +28,20 @@ def moves(monkeypatch):
 
 
 def test_the_default_is_the_accelerator_if_there_is_one(monkeypatch):
-    assert transformers.default_device().type in {"cpu", "cuda", "mps", "xpu"}
+    assert loading.default_device().type in {"cpu", "cuda", "mps", "xpu"}
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
     monkeypatch.setattr(
         torch.accelerator, "current_accelerator", lambda: torch.device("xpu")
     )
-    assert transformers.default_device() == torch.device("xpu")
+    assert loading.default_device() == torch.device("xpu")
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
-    assert transformers.default_device() == torch.device("cpu")
+    assert loading.default_device() == torch.device("cpu")
 
 
 def test_a_loaded_policy_runs_on_the_default_device_or_where_it_is_told(
     model_folder, monkeypatch, moves
 ):
-    monkeypatch.setattr(transformers, "default_device", lambda: torch.device("cuda"))
+    monkeypatch.setattr(loading, "default_device", lambda: torch.device("cuda"))
     LMPolicy.from_pretrained(model_folder)
     lm_policy.load(str(model_folder))
     LMPolicy.from_pretrained(model_folder, device="xpu")
@@ -68,7 +68,7 @@ def test_opponents_of_a_trainer_run_where_it_trains(
 
     spec = f"lm:{model_folder}"
     args = TurnGRPOConfig(**settings, opponents=["self", spec])
-    monkeypatch.setattr(transformers, "default_device", lambda: torch.device("cuda"))
+    monkeypatch.setattr(loading, "default_device", lambda: torch.device("cuda"))
     opponents([GamePlan("kuhn_poker", args)], args, {})
     assert moves == [args.device] == [torch.device("cpu")]
 
@@ -114,10 +114,10 @@ def test_the_first_process_alone_loads_the_model_that_is_evaluated(
 def test_half_precision_is_kept_where_it_is_fast(monkeypatch, saved, device, runs):
     is_new = [True]
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda **_: is_new[0])
-    assert transformers.default_dtype(saved, torch.device(device)) == runs
+    assert loading.default_dtype(saved, torch.device(device)) == runs
     is_new[0] = False  # CUDA devices before Ampere
     old = torch.float32 if (saved, device) == (torch.bfloat16, "cuda") else runs
-    assert transformers.default_dtype(saved, torch.device(device)) == old
+    assert loading.default_dtype(saved, torch.device(device)) == old
 
 
 def test_a_saved_model_runs_in_the_precision_that_it_is_told(policy, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from arena_trainers.lm import LMPolicy
-from arena_trainers.lm.backends import transformers
+from arena_trainers.lm.backends import cached_steps, transformers
 from arena_wrappers import RandomPolicy, play
 
 
@@ -71,7 +71,7 @@ def test_a_model_without_a_cache_of_keys_and_values_generates_alike(
 ):
     prompts = batches(policy, kuhn_env)[0]
     shared = policy.generate(prompts, range(len(prompts)))
-    monkeypatch.setattr(transformers, "DynamicCache", str)
+    monkeypatch.setattr(cached_steps, "DynamicCache", str)
     policy.run_on(copy.deepcopy(policy.model))
     apart = policy.generate(prompts, range(len(prompts)))
     assert [r.token_ids for r in shared] == [r.token_ids for r in apart]

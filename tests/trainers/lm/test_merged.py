@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM
 
 from arena_trainers.cli import main as cli
 from arena_trainers.lm import LMPolicy, write_merged
-from arena_trainers.lm.adapters import _check_written, _merged
+from arena_trainers.lm.merge import _check_merged, _merge_adapter
 
 # of peft, of adapters on embeddings
 pytestmark = [
@@ -100,9 +100,9 @@ def test_a_written_model_that_plays_otherwise_than_the_runs_is_refused(
     adapter, model_folder
 ):
     source = adapter / "model"
-    _, wanted = _merged(model_folder, source, [[3, 7, 9]])
+    _, wanted = _merge_adapter(model_folder, source, [[3, 7, 9]])
     with pytest.raises(ValueError, match=r"that differ by \S+ nats on 1 prompts"):
-        _check_written(model_folder, source, [[3, 7, 9]], wanted)
+        _check_merged(model_folder, source, [[3, 7, 9]], wanted)
 
 
 def test_an_adapter_without_a_tokenizer_has_that_of_its_base(adapter, monkeypatch):

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from arena_trainers.lm.backends import Sampling
-from arena_trainers.lm.backends.sampling import SeededSampler, drawn, uniform
+from arena_trainers.lm.backends.random_numbers import uniform
+from arena_trainers.lm.backends.sampling import SeededSampler, draw_tokens
 
 LOGITS = torch.tensor([2.0, 1.0, 0.0, -1.0, 0.5])
 
@@ -49,8 +50,8 @@ def test_a_row_does_not_depend_on_the_rows_beside_it():
     assert torch.equal(alone[0], among[1])
     weights = torch.rand(64, 3000, generator=torch.Generator().manual_seed(0))
     numbers = uniform(torch.arange(64)[:, None], step=0)
-    apart = [drawn(weights[i : i + 1], numbers[i : i + 1]) for i in range(64)]
-    assert torch.equal(torch.cat(apart), drawn(weights, numbers))
+    apart = [draw_tokens(weights[i : i + 1], numbers[i : i + 1]) for i in range(64)]
+    assert torch.equal(torch.cat(apart), draw_tokens(weights, numbers))
 
 
 @pytest.mark.parametrize("size", [1, 5, 256, 257, 3000])
@@ -62,7 +63,7 @@ def test_a_number_chooses_the_token_in_whose_share_it_falls(size):
     numbers = (np.arange(4 * total) + 0.5) / (4 * total)
     expected = np.searchsorted(weights.cumsum() / total, numbers, side="right")
     rows = torch.from_numpy(weights).float().expand(len(numbers), -1)
-    found = drawn(rows, torch.from_numpy(numbers)[:, None])
+    found = draw_tokens(rows, torch.from_numpy(numbers)[:, None])
     assert found[:, 0].tolist() == expected.tolist()
 
 
@@ -74,7 +75,7 @@ def test_a_token_of_weight_0_is_never_drawn(number):
     weights[1, 699] = 1e-30
     weights[2, [0, 698]] = torch.tensor([1.0, 1e-38])
     weights[3, 100:600] = 1 / 3
-    found = drawn(weights, torch.full((4, 1), number, dtype=torch.float64))
+    found = draw_tokens(weights, torch.full((4, 1), number, dtype=torch.float64))
     assert (weights.gather(1, found) > 0).all()
 
 
@@ -83,7 +84,7 @@ def test_a_likely_token_among_many_unlikely_ones_has_its_share():
     weights = torch.full((1, 49152), 1.0)
     weights[0, 20_000] = 49151.0
     numbers = uniform(torch.arange(4000)[:, None], step=0)
-    found = torch.cat([drawn(weights, n) for n in numbers.split(1)])
+    found = torch.cat([draw_tokens(weights, n) for n in numbers.split(1)])
     assert int((found == 20_000).sum()) == pytest.approx(2000, abs=127)
     assert float(found.double().mean()) == pytest.approx(22288, abs=660)
 

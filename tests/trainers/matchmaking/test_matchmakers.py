@@ -17,11 +17,8 @@ from arena_trainers.matchmaking import (
     matchmakers,
     names,
 )
-from arena_trainers.matchmaking.built_in import (
-    PSRO,
-    Prioritised,
-    projected_replicator_dynamics,
-)
+from arena_trainers.matchmaking.prioritised import Prioritised
+from arena_trainers.matchmaking.psro import PSRO, projected_replicator_dynamics
 from arena_trainers.matchmaking.testing import BrokenPromise, check_matchmaker
 
 GAME = "kuhn_poker-v0"

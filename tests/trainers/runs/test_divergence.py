@@ -17,7 +17,7 @@ from arena_trainers.finite import (
     last_finite,
     weights_fault,
 )
-from arena_trainers.lm.adapters import write_merged
+from arena_trainers.lm.merge import write_merged
 from arena_trainers.matchmaking.snapshots import SnapshotStore
 from arena_trainers.offline import pairs, sft
 from arena_trainers.offline.batches import WholeSteps

@@ -6,7 +6,7 @@ import torch
 from peft import LoraConfig
 from trl import GRPOTrainer
 
-from arena_trainers.lm.backends import scoring
+from arena_trainers.lm.backends import memory as backend_memory
 from arena_trainers.runs import tiny_model
 from arena_trainers.train import forward
 from arena_trainers.train.forward import distinct_rows
@@ -231,7 +231,7 @@ def test_padding_does_not_tell_rows_apart():
 def test_every_chunk_but_of_a_single_row_is_within_the_bound():
     rng = np.random.default_rng(0)
     prompts, replies = rng.integers(1, 30, 50).tolist(), rng.integers(1, 9, 50).tolist()
-    chunks = scoring.chunks_by_length(prompts, replies, 35)
+    chunks = backend_memory.chunks_by_length(prompts, replies, 35)
     assert sorted(i for chunk in chunks for i in chunk) == list(range(50))
     for chunk in chunks:
         width = max(prompts[i] for i in chunk) + max(replies[i] for i in chunk)
@@ -239,13 +239,17 @@ def test_every_chunk_but_of_a_single_row_is_within_the_bound():
 
 
 def test_the_default_bound_follows_the_free_memory(tokenizer, monkeypatch):
-    monkeypatch.setattr(scoring, "free_memory", lambda device: 2**30)
+    monkeypatch.setattr(backend_memory, "free_memory", lambda device: 2**30)
     model = tiny_model(tokenizer, hidden_size=16, num_layers=8)
-    tokens = scoring.default_max_tokens(model, model.device)
+    tokens = backend_memory.default_max_tokens(model, model.device)
     assert tokens & (tokens - 1) == 0
-    assert 2**28 < tokens * scoring.bytes_per_token(model.config) <= 2**29
-    checkpointed = scoring.default_max_tokens(model, model.device, checkpointing=True)
-    alone = scoring.default_max_tokens(model, model.device, training=False)
+    assert 2**28 < tokens * backend_memory.bytes_per_token(model.config) <= 2**29
+    checkpointed = backend_memory.default_max_tokens(
+        model, model.device, checkpointing=True
+    )
+    alone = backend_memory.default_max_tokens(model, model.device, training=False)
     assert tokens < checkpointed <= alone
-    monkeypatch.setattr(scoring, "free_memory", lambda device: 0)
-    assert scoring.default_max_tokens(model, model.device) == scoring.LEAST
+    monkeypatch.setattr(backend_memory, "free_memory", lambda device: 0)
+    assert (
+        backend_memory.default_max_tokens(model, model.device) == backend_memory.LEAST
+    )

@@ -16,22 +16,16 @@ from transformers import TrainerCallback
 from transformers.trainer_utils import IntervalStrategy
 
 from arena_trainers import TurnGRPOConfig
-from arena_trainers.engines import weights
+from arena_trainers.engines import transfer, weights
 from arena_trainers.lm import adapter_base
 from arena_trainers.lm.backends import Sampling
-from arena_trainers.lm.backends.server import (
-    SERVERS,
-    Server,
-    ServerBackend,
-    ServerError,
-    served_by,
-)
-from arena_trainers.lm.backends.transformers import (
-    TransformersBackend,
-    load_model,
-    with_adapter,
-)
+from arena_trainers.lm.backends.served import read_served_model
+from arena_trainers.lm.backends.server import Server, ServerError
+from arena_trainers.lm.backends.server_backend import ServerBackend
+from arena_trainers.lm.backends.sglang import SERVERS
+from arena_trainers.lm.backends.transformers import TransformersBackend
 from arena_trainers.lm.backends.vllm import bit_sum
+from arena_trainers.lm.loading import load_model, with_adapter
 
 DIFFERENCE = "sampling/sampling_logp_difference/max"
 MEAN = "sampling/sampling_logp_difference/mean"
@@ -267,7 +261,7 @@ def vllm(start):
 @pytest.fixture
 def backend(vllm):
     server = Server(vllm.url, timeout=5)
-    made = ServerBackend(server, served_by(server))
+    made = ServerBackend(server, read_served_model(server))
     made.version = "default"
     return made
 
@@ -457,7 +451,7 @@ def transferring(vllm, monkeypatch):
     vars(package).update(fake)
     for name in ("vllm", "vllm.distributed", package.__name__):
         monkeypatch.setitem(sys.modules, name, package)
-    monkeypatch.setitem(weights.TRANSFERS, "json", lambda trainer, server: {})
+    monkeypatch.setitem(transfer.TRANSFERS, "json", lambda trainer, server: {})
     monkeypatch.setattr(weights, "CHECK_EVERY", 1)
     return vllm
 
@@ -580,7 +574,7 @@ def test_sglang_has_the_weights_of_each_step(make, start, lora):
 def test_what_sglang_cannot_give_is_refused(start):
     sglang = start(SGLangStandIn)
     server = Server(sglang.url, timeout=5)
-    made = SERVERS["sglang"](server, served_by(server))
+    made = SERVERS["sglang"](server, read_served_model(server))
     with pytest.raises(ServerError, match="has no weights of this run yet"):
         made.generate([[4, 5]], [0], SAMPLING)
     with pytest.raises(
@@ -589,12 +583,12 @@ def test_what_sglang_cannot_give_is_refused(start):
         made.generate([[4, 5]], [0], Sampling(top_p=0.9))
     sglang.dtype = "auto"
     with pytest.raises(ServerError, match="a --dtype other than auto of the server at"):
-        served_by(server)
+        read_served_model(server)
     sglang.dtype, sglang.deterministic = "float32", False
     with pytest.raises(
         ServerError, match="want --enable-deterministic-inference and a"
     ):
-        served_by(server)
+        read_served_model(server)
 
 
 def test_a_server_that_only_says_it_has_the_weights_is_noticed(make, vllm):

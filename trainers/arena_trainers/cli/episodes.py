@@ -512,7 +512,7 @@ def export(
             raise ValueError(
                 f"want --merged, the form that can be written; {source} {has}"
             )
-        from arena_trainers.lm.adapters import write_merged
+        from arena_trainers.lm.merge import write_merged
 
         target = run / "merged" if out is None else out
         size = write_merged(source, target)

@@ -115,21 +115,21 @@ class BaseCurriculum(Stateless):
         """Ignores the outcomes."""
 
 
-def check_games(named: Iterable[str], games: Mapping[str, AnyGame]) -> None:
+def check_games(names: Iterable[str], games: Mapping[str, AnyGame]) -> None:
     """Raises ValueError for a name that is none of the run's games."""
-    for name in named:
-        told = f"the curriculum names {name!r}, which is no game of the run"
-        check_known(name, games, told)
+    for name in names:
+        problem = f"the curriculum names {name!r}, which is no game of the run"
+        check_known(name, games, problem)
 
 
-def check_weights(what: str, weights: Any, such_as: str) -> None:
+def check_weights(subject: str, weights: Any, example: str) -> None:
     """Raises ValueError for anything but weights of at least 0 with a sum above 0."""
-    wanted = f"want {what} of at least 0, one of them above 0"
+    expected = f"want {subject} of at least 0, one of them above 0"
     if not isinstance(weights, Mapping) or not weights:
-        raise ValueError(f"{wanted}, got {weights!r}; write {{{such_as}: 1}}")
-    fit = [is_number(weight) and weight >= 0 for weight in weights.values()]
-    if not all(fit) or not math.fsum(weights.values()) > 0:
-        raise ValueError(f"{wanted}, got {dict(weights)!r}")
+        raise ValueError(f"{expected}, got {weights!r}; write {{{example}: 1}}")
+    are_valid = [is_number(weight) and weight >= 0 for weight in weights.values()]
+    if not all(are_valid) or not math.fsum(weights.values()) > 0:
+        raise ValueError(f"{expected}, got {dict(weights)!r}")
 
 
 _HERE = "arena_trainers.curricula"
@@ -137,10 +137,10 @@ curricula: Door[Curriculum] = Door(
     "curriculum",
     "arena.curricula",
     {
-        "band": f"{_HERE}.built_in:Band",
-        "horizon": f"{_HERE}.built_in:Horizon",
-        "stages": f"{_HERE}.built_in:Stages",
-        "weights": f"{_HERE}.built_in:Weights",
+        "band": f"{_HERE}.band:Band",
+        "horizon": f"{_HERE}.horizon:Horizon",
+        "stages": f"{_HERE}.stages:Stages",
+        "weights": f"{_HERE}.weights:Weights",
     },
     kit=f"{_HERE}.testing:check_curriculum",
 )

@@ -9,17 +9,18 @@ def test_my_curriculum_keeps_its_promises():
 import copy
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from arena_envs import make_game
 from arena_envs.doors import BrokenPromise, broken
-from arena_trainers.curricula.protocol import Curriculum, Outcome, Task
+from arena_trainers.curricula.protocol import Curriculum, Outcome, Stateful, Task
 
 __all__ = ["BrokenPromise", "check_curriculum"]
 STEPS = range(61)  # at which batches are played
 NUM_STARTS = 6  # of a batch
+_Stateful = TypeVar("_Stateful", bound=Stateful)
 
 
 def check_curriculum(
@@ -42,35 +43,41 @@ def check_curriculum(
     Raises:
         BrokenPromise: names the first promise that is broken.
     """
-    made = [make() for _ in range(3)]
-    for curriculum in made:
+    curricula = [make() for _ in range(3)]
+    for curriculum in curricula:
         curriculum.prepare({game: make_game(game) for game in games})
-    check_alike(made, lambda one, step: try_step(one, games, step), "proposes")
+    check_alike(
+        curricula,
+        lambda curriculum, step: try_step(curriculum, games, step),
+        "proposes",
+    )
 
 
 def check_alike(
-    made: Sequence[Any], step: Callable[[Any, int], Any], does: str
+    instances: Sequence[_Stateful],
+    run_step: Callable[[_Stateful, int], object],
+    verb: str,
 ) -> None:
     """Checks that equal objects go on alike, also the third one, which takes a state midway.
 
     Args:
-        made: three equal objects with a state.
-        step: what one of them gives at a step.
-        does: the verb for that.
+        instances: three equal objects with a state.
+        run_step: what one of them gives at a step.
+        verb: the verb for that.
     """
-    one, other, resumed = made
+    first, second, resumed = instances
     for number in STEPS:
-        found = step(one, number)
-        if step(other, number) != found:
-            broken("same for all processes", f"one {does} differently at step {number}")
+        expected = run_step(first, number)
+        if run_step(second, number) != expected:
+            broken("same for all processes", f"one {verb} differently at step {number}")
         if number == STEPS[-1] // 2:
             try:
-                state = json.loads(json.dumps(one.state_dict()))
+                state = json.loads(json.dumps(first.state_dict()))
             except (TypeError, ValueError) as error:
                 broken("state", f"JSON cannot hold it: {error}")
             resumed.load_state_dict(state)
-        if number > STEPS[-1] // 2 and step(resumed, number) != found:
-            broken("state", f"one that loaded it {does} differently at step {number}")
+        if number > STEPS[-1] // 2 and run_step(resumed, number) != expected:
+            broken("state", f"one that loaded it {verb} differently at step {number}")
 
 
 def try_step(curriculum: Curriculum, games: Sequence[str], step: int) -> list[Task]:
@@ -79,7 +86,7 @@ def try_step(curriculum: Curriculum, games: Sequence[str], step: int) -> list[Ta
     Raises:
         BrokenPromise: a task is none, or of no game of the run, or the outcomes are changed.
     """
-    rng, draw = np.random.default_rng(step), np.random.default_rng([0, step])
+    rng, outcome_rng = np.random.default_rng(step), np.random.default_rng([0, step])
     tasks = [curriculum.propose(step, rng) for _ in range(NUM_STARTS)]
     for task in tasks:
         if not isinstance(task, Task):
@@ -90,9 +97,9 @@ def try_step(curriculum: Curriculum, games: Sequence[str], step: int) -> list[Ta
             )
         if task.max_turns is not None and task.max_turns < 1:
             broken("tasks", f"want a limit above 0, got {task!r} at step {step}")
-    outcomes = [Outcome(task.game or games[0], draw.random()) for task in tasks]
-    given = copy.copy(outcomes)
-    curriculum.update(given, step)
-    if given != outcomes:
+    outcomes = [Outcome(task.game or games[0], outcome_rng.random()) for task in tasks]
+    passed_outcomes = copy.copy(outcomes)
+    curriculum.update(passed_outcomes, step)
+    if passed_outcomes != outcomes:
         broken("arguments", "update changes the list of outcomes")
     return tasks

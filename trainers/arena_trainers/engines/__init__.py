@@ -4,8 +4,8 @@
 imports neither TRL nor torch; `engines.weights`, which sends weights to a server, does.
 """
 
-from arena_trainers.engines.adapters import training_dtype as training_dtype
 from arena_trainers.engines.adapters import with_adapters as with_adapters
+from arena_trainers.engines.precision import training_dtype as training_dtype
 from arena_trainers.engines.settings import ENGINES as ENGINES
 from arena_trainers.engines.settings import Engine as Engine
 from arena_trainers.engines.settings import by_server as by_server

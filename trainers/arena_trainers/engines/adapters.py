@@ -6,18 +6,17 @@ model's folder, and each learner's adapter is loaded beside the others and those
 It costs a slot of the largest rank for each adapter in the engine's memory, a file of each
 learner's adapter per optimizer step (written and read by the first reply that needs it), and
 vLLM's slower LoRA kernels. Merging instead would transfer all weights for each role and round.
-
-Also the precision of an engine, and of training's forward passes.
 """
 
 import importlib
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from arena_trainers.engines.precision import engine_dtype, warn_of_precision
+from arena_trainers.engines.protocols import EngineOptions, EngineTrainer
 from arena_trainers.lm.backends.vllm import (
     EngineAdapters,
     VLLMBackend,
@@ -26,33 +25,10 @@ from arena_trainers.lm.backends.vllm import (
 )
 from arena_trainers.matchmaking import SELF, Matchmaker
 
-
-def engine_dtype(llm: Any) -> str:
-    """Name of the precision of an engine in this process, as torch calls it."""
-    return str(llm.llm_engine.model_config.dtype).removeprefix("torch.")
-
-
-def warn_of_precision(engine: str, trainer: Any) -> None:
-    """Warns if vLLM generates in another precision than the loss is computed in."""
-    training = training_dtype(trainer)
-    if engine != training:
-        warnings.warn(
-            f"vLLM generates in {engine}, and the loss is computed in {training}: their "
-            "log-probabilities differ by some hundredths, which the importance-sampling "
-            "correction makes up for; see sampling/sampling_logp_difference in the metrics, "
-            "or train with --bf16 true",
-            stacklevel=3,
-        )
-
-
-def training_dtype(trainer: Any) -> str:
-    """Name of the precision of the training's forward passes, as torch calls it."""
-    if trainer.args.bf16:
-        return "bfloat16"
-    if trainer.args.fp16:
-        return "float16"
-    return str(trainer.model.dtype).removeprefix("torch.")
-
+if TYPE_CHECKING:
+    from peft import LoraConfig
+    from transformers import PreTrainedModel
+    from vllm.lora.request import LoRARequest
 
 NO_ADAPTER = (
     "use_vllm plays snapshots, or several learners, only where LoRA adapters are trained, as an "
@@ -61,16 +37,19 @@ NO_ADAPTER = (
 )
 
 
-def plays_adapters(args: Any, matchmaker: Matchmaker | None) -> bool:
+def plays_adapters(args: EngineOptions, matchmaker: Matchmaker | None) -> bool:
     """Whether the engine plays learners, and snapshots, as adapters."""
     in_process = args.use_vllm and args.vllm_mode != "server"
-    past = matchmaker is not None and matchmaker.max_live > 0
-    return bool(in_process and (args.roles or past))
+    has_snapshots = matchmaker is not None and matchmaker.max_live > 0
+    return in_process and (bool(args.roles) or has_snapshots)
 
 
 @contextmanager
 def with_adapters(
-    args: Any, matchmaker: Matchmaker | None, model: Any, configs: Sequence[Any]
+    args: EngineOptions,
+    matchmaker: Matchmaker | None,
+    model: "str | Path | PreTrainedModel",
+    configs: "Sequence[LoraConfig | None]",
 ) -> Iterator[None]:
     """The engine that TRL builds in this context holds the learners and `max_live` snapshots.
 
@@ -89,7 +68,8 @@ def with_adapters(
     if not plays_adapters(args, matchmaker):
         yield
         return
-    if None in configs:
+    lora_configs = [config for config in configs if config is not None]
+    if len(lora_configs) < len(configs):
         raise ValueError(NO_ADAPTER)
     if not isinstance(model, (str, Path)):
         raise ValueError(
@@ -97,7 +77,7 @@ def with_adapters(
             f"a {type(model).__name__}; save it, and give its folder"
         )
     names = [f"roles[{role!r}]" for role in args.roles] or ["peft_config"]
-    for name, config in zip(names, configs, strict=True):
+    for name, config in zip(names, lora_configs, strict=True):
         try:
             check_adapter(config)
         except ValueError as error:
@@ -107,8 +87,8 @@ def with_adapters(
     module.LLM = partial(
         build,
         enable_lora=True,
-        max_loras=len(configs) + (matchmaker.max_live if matchmaker else 0),
-        max_lora_rank=engine_rank(max(config.r for config in configs)),
+        max_loras=len(lora_configs) + (matchmaker.max_live if matchmaker else 0),
+        max_lora_rank=engine_rank(max(config.r for config in lora_configs)),
     )
     try:
         yield
@@ -116,19 +96,21 @@ def with_adapters(
         module.LLM = build
 
 
-def adapter_backend(trainer: Any) -> VLLMBackend:
+def adapter_backend(trainer: EngineTrainer) -> VLLMBackend:
     """The learner's backend, with the first of several: the engine that TRL built."""
     model = trainer.accelerator.unwrap_model(trainer.model)
     llm = trainer.vllm_generation.llm
     adapters = EngineAdapters(llm, model)
     names = trainer.learners.names if trainer.learners else [SELF]
-
     steps: dict[str, int] = {}  # of the weights that the engine has
 
-    def refresh(name: str = names[0]) -> Any:
+    def refresh(name: str = names[0]) -> "LoRARequest | None":
         if steps.get(name) != (step := trainer.state.global_step):
-            named = model.named_parameters()
-            weights = {n: p.detach() for n, p in named if ".lora_" in n}
+            weights = {
+                parameter_name: parameter.detach()
+                for parameter_name, parameter in model.named_parameters()
+                if ".lora_" in parameter_name
+            }
             adapters.put(name, weights)
             steps[name] = step
         return adapters.get(name)

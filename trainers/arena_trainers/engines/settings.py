@@ -12,18 +12,22 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import packages_distributions, version
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from arena_envs import extras
 from arena_envs.checks import check_known, install_advice
-from arena_trainers.engines.adapters import (
-    adapter_backend,
-    engine_dtype,
-    plays_adapters,
-    warn_of_precision,
+from arena_trainers.engines.adapters import adapter_backend, plays_adapters
+from arena_trainers.engines.precision import engine_dtype, warn_of_precision
+from arena_trainers.engines.protocols import (
+    CreditOptions,
+    EngineChoice,
+    EngineOptions,
+    EngineTrainer,
+    SamplingOptions,
 )
 from arena_trainers.lm.backends import Backend
-from arena_trainers.lm.backends.server import Server, served_by
+from arena_trainers.lm.backends.served import read_served_model
+from arena_trainers.lm.backends.server import Server
 from arena_trainers.lm.backends.vllm import VLLMBackend
 
 MODES = {"colocate": "vllm", "server": "server"}  # of vllm_mode, with use_vllm
@@ -38,11 +42,11 @@ class Engine(NamedTuple):
         backend: makes the backend of a trainer; None for the model itself.
     """
 
-    check: Callable[[Any], None]
-    backend: Callable[[Any], Backend | None]
+    check: Callable[[EngineOptions], None]
+    backend: Callable[[EngineTrainer], Backend | None]
 
 
-def engine_of(args: Any) -> str:
+def engine_of(args: EngineChoice) -> str:
     """The key of `ENGINES` that the settings name.
 
     Raises:
@@ -54,7 +58,7 @@ def engine_of(args: Any) -> str:
     return MODES[args.vllm_mode]
 
 
-def check_engine(args: Any) -> None:
+def check_engine(args: EngineOptions) -> None:
     """Refuses settings that the engine's rollouts do not take.
 
     Raises:
@@ -64,7 +68,7 @@ def check_engine(args: Any) -> None:
     ENGINES[engine_of(args)].check(args)
 
 
-def engine_backend(trainer: Any) -> Backend | None:
+def engine_backend(trainer: EngineTrainer) -> Backend | None:
     """The learner's backend; None for transformers, which runs the model itself.
 
     Warns once if engine and training differ in precision.
@@ -72,22 +76,39 @@ def engine_backend(trainer: Any) -> Backend | None:
     return ENGINES[engine_of(trainer.args)].backend(trainer)
 
 
-def refuse(what: str, options: Iterable[tuple[str, object, str]]) -> None:
+class Unsupported(NamedTuple):
+    """An option that an engine does not take.
+
+    Attributes:
+        name: of the option.
+        is_set: whether the settings have it.
+        reason: why it is not taken.
+    """
+
+    name: str
+    is_set: object
+    reason: str
+
+
+def check_unsupported(subject: str, options: Iterable[tuple[str, object, str]]) -> None:
     """Raises ValueError for the first option that is given.
 
     Args:
-        what: what does not support it.
+        subject: what does not support it.
         options: their names, whether they are given, and the reasons.
     """
-    for name, used, reason in options:
-        if used:
-            raise ValueError(f"{what} does not support {name}: {reason}; leave it out")
+    for name, is_set, reason in options:
+        if is_set:
+            raise ValueError(
+                f"{subject} does not support {name}: {reason}; leave it out"
+            )
 
 
-def _check_refused(args: Any) -> None:
+def _check_vllm(args: EngineOptions) -> None:
     """Refuses what the engine in this process, or a server, does not take."""
     is_server = by_server(args)
-    refuse("use_vllm", _of_a_server(args) if is_server else _of_an_engine(args))
+    unsupported = _unsupported_by_server(args) if is_server else _unsupported(args)
+    check_unsupported("use_vllm", unsupported)
     if args.vllm_importance_sampling_correction and changes_draws(args):
         raise ValueError(
             f"use_vllm does not support {changes_draws(args)} with "
@@ -101,57 +122,77 @@ def _check_refused(args: Any) -> None:
         check_installed()
 
 
-def _refuse_unused_server(args: Any) -> None:
+def _check_no_server(args: EngineOptions) -> None:
     """Refuses settings of a server that would generate nothing."""
-    given = {
+    server_settings = {
         "vllm_mode 'server'": args.vllm_mode == "server",
         "vllm_server_base_url": args.vllm_server_base_url is not None,
     }
-    for name, used in given.items():
-        if used:
+    for name, is_set in server_settings.items():
+        if is_set:
             raise ValueError(
                 f"{name} needs --use_vllm true, got use_vllm false, with which transformers "
                 "generates; add it, or leave the settings of the server out"
             )
 
 
-def by_server(args: Any) -> bool:
+def by_server(args: EngineChoice) -> bool:
     """Whether a server generates."""
     return engine_of(args) == "server"
 
 
-def _of_an_engine(args: Any) -> list[tuple[str, object, str]]:
-    """Options that the engine in this process refuses: whether they are given, and why."""
+def _unsupported(args: EngineOptions) -> list[Unsupported]:
+    """The options that the engine in this process does not take."""
     untested = "its rollouts have not been tested with it"
-    group = "processes that share an engine would have to ask for equally many replies"
-    shared = args.vllm_tensor_parallel_size != 1
-    regex = args.vllm_structured_outputs_regex is not None
     return [
-        ("vllm_tensor_parallel_size above 1", shared, group),
-        ("vllm_enable_sleep_mode", args.vllm_enable_sleep_mode, untested),
-        ("vllm_structured_outputs_regex", regex, untested),
+        Unsupported(
+            name="vllm_tensor_parallel_size above 1",
+            is_set=args.vllm_tensor_parallel_size != 1,
+            reason="processes that share an engine would have to ask for equally many "
+            "replies",
+        ),
+        Unsupported(
+            name="vllm_enable_sleep_mode",
+            is_set=args.vllm_enable_sleep_mode,
+            reason=untested,
+        ),
+        Unsupported(
+            name="vllm_structured_outputs_regex",
+            is_set=args.vllm_structured_outputs_regex is not None,
+            reason=untested,
+        ),
     ]
 
 
-def _of_a_server(args: Any) -> list[tuple[str, object, str]]:
-    """Options that a server refuses: whether they are given, and why."""
-    own = "with vllm_mode 'server', vLLM's options are in the server's command"
-    probe = (
-        "ratios show whether the server has the trainer's weights, and a run with "
-        "vllm_mode 'server' needs them"
+def _unsupported_by_server(args: EngineOptions) -> list[Unsupported]:
+    """The options that a server does not take."""
+    of_the_command = (
+        "with vllm_mode 'server', vLLM's options are in the server's command"
     )
-    tokens = "that loss needs 'token_truncate' or 'token_mask'"
-    whole = args.vllm_importance_sampling_mode in ("sequence_mask", "sequence_truncate")
-    vespo, corrected = args.loss_type == "vespo", "vllm_importance_sampling_correction"
-    mode = "vllm_importance_sampling_mode of sequences with loss_type 'vespo'"
-    return [
-        *((name, used, own) for name, used, _ in _of_an_engine(args)),
-        (f"{corrected} false", not getattr(args, corrected), probe),
-        (mode, vespo and whole, tokens),
-    ]
+    of_sequences = args.vllm_importance_sampling_mode in (
+        "sequence_mask",
+        "sequence_truncate",
+    )
+    options = [option._replace(reason=of_the_command) for option in _unsupported(args)]
+    options.append(
+        Unsupported(
+            name="vllm_importance_sampling_correction false",
+            is_set=not args.vllm_importance_sampling_correction,
+            reason="ratios show whether the server has the trainer's weights, and a run "
+            "with vllm_mode 'server' needs them",
+        )
+    )
+    options.append(
+        Unsupported(
+            name="vllm_importance_sampling_mode of sequences with loss_type 'vespo'",
+            is_set=args.loss_type == "vespo" and of_sequences,
+            reason="that loss needs 'token_truncate' or 'token_mask'",
+        )
+    )
+    return options
 
 
-def server_of(args: Any) -> Server:
+def server_of(args: EngineOptions) -> Server:
     """The server that the settings name; it is not asked for anything.
 
     Raises:
@@ -167,33 +208,35 @@ def server_of(args: Any) -> Server:
     return Server(url, args.vllm_server_timeout)
 
 
-def check_server(args: Any) -> None:
+def check_server(args: EngineOptions) -> None:
     """Asks the server of the settings what it is; does nothing without one.
 
     Raises:
         ServerError: it cannot be reached, or lacks an option.
     """
     if by_server(args):
-        served_by(server_of(args))
+        read_served_model(server_of(args))
 
 
 @contextmanager
-def without_client(args: Any) -> Iterator[None]:
+def without_client(args: EngineChoice) -> Iterator[None]:
     """Keeps `GRPOTrainer`, made in this context, from connecting TRL's client."""
-    ours = by_server(args)
-    if ours:
+    is_server = by_server(args)
+    if is_server:
         args.use_vllm = False
     try:
         yield
     finally:
-        args.use_vllm = args.use_vllm or ours
+        args.use_vllm = args.use_vllm or is_server
 
 
-def changes_draws(args: Any) -> str | None:
+def changes_draws(args: SamplingOptions) -> str | None:
     """The option that changes what is drawn from softmax(logits / temperature), if any."""
     neutral = {"top_k": 0, "top_p": 1.0, "min_p": 0.0, "repetition_penalty": 1.0}
-    found = (name for name, x in neutral.items() if (getattr(args, name) or 0.0) != x)
-    return next(found, None)
+    for name, value in neutral.items():
+        if (getattr(args, name) or 0.0) != value:
+            return name
+    return None
 
 
 def check_installed() -> None:
@@ -206,15 +249,15 @@ def check_installed() -> None:
     extras.require(["vllm"], "vllm")
     from packaging.version import Version
 
-    found = version(packages_distributions()["vllm"][0])
-    if not Version(VERSIONS[0]) <= Version(found) < Version(VERSIONS[1]):
+    installed = version(packages_distributions()["vllm"][0])
+    if not Version(VERSIONS[0]) <= Version(installed) < Version(VERSIONS[1]):
         raise ValueError(
-            f"want vLLM from {VERSIONS[0]} to below {VERSIONS[1]}, got {found}; "
+            f"want vLLM from {VERSIONS[0]} to below {VERSIONS[1]}, got {installed}; "
             + install_advice("vllm")
         )
 
 
-def check_engine_columns(args: Any, columns: Collection[str]) -> None:
+def check_engine_columns(args: CreditOptions, columns: Collection[str]) -> None:
     """Raises ValueError for estimators that read what the engine does not give."""
     if not args.use_vllm:
         return
@@ -225,7 +268,7 @@ def check_engine_columns(args: Any, columns: Collection[str]) -> None:
         )
 
 
-def correction_mode(args: Any) -> str:
+def correction_mode(args: EngineOptions) -> str:
     """The mode of TRL's importance-sampling correction where none is given.
 
     TRL's own default drops a row whose product of ratios is too large. A row of several
@@ -234,14 +277,14 @@ def correction_mode(args: Any) -> str:
     return "token_truncate" if args.layout == "trajectory" else "sequence_mask"
 
 
-def _server_backend(trainer: Any) -> Backend:
+def _server_backend(trainer: EngineTrainer) -> Backend:
     # it needs transformers, which checks of settings do not import
     from arena_trainers.engines.weights import server_backend
 
     return server_backend(trainer, server_of(trainer.args))
 
 
-def _vllm_backend(trainer: Any) -> Backend:
+def _vllm_backend(trainer: EngineTrainer) -> Backend:
     if plays_adapters(trainer.args, trainer.games.matchmaker):
         return adapter_backend(trainer)
     generation = trainer.vllm_generation
@@ -255,7 +298,7 @@ def _vllm_backend(trainer: Any) -> Backend:
 
 
 ENGINES = {
-    "transformers": Engine(_refuse_unused_server, lambda trainer: None),
-    "vllm": Engine(_check_refused, _vllm_backend),
-    "server": Engine(_check_refused, _server_backend),
+    "transformers": Engine(_check_no_server, lambda trainer: None),
+    "vllm": Engine(_check_vllm, _vllm_backend),
+    "server": Engine(_check_vllm, _server_backend),
 }

@@ -16,103 +16,56 @@ computes for its importance ratios.
 """
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import torch
 from safetensors.torch import load_file
-from transformers import TrainerCallback
+from transformers import (
+    PreTrainedModel,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 from transformers.core_model_loading import revert_weight_conversion
 
 from arena_envs.checks import check_known
 from arena_envs.extras import import_extra
-from arena_trainers.engines.adapters import training_dtype, warn_of_precision
-from arena_trainers.lm.backends.server import (
-    RESTART,
-    SERVERS,
-    Server,
-    ServerBackend,
-    ServerError,
-    check_shapes,
-    served_by,
-)
+from arena_trainers.engines.precision import training_dtype, warn_of_precision
+from arena_trainers.engines.protocols import EngineTrainer
+from arena_trainers.engines.transfer import TRANSFERS, Weights, WeightSource
+from arena_trainers.lm.backends.served import check_shapes, read_served_model
+from arena_trainers.lm.backends.server import RESTART, Server, ServerError
+from arena_trainers.lm.backends.server_backend import ServerBackend
+from arena_trainers.lm.backends.sglang import SERVERS
 from arena_trainers.lm.backends.vllm import bit_sum
 from arena_trainers.processes import raised_everywhere
 
 FOLDER = "server"  # in the run folder
+
 DIFFERENCE = "sampling/sampling_logp_difference/mean"
+
 # largest mean difference of log-probabilities in nats: in float32, and in half precision
 TOLERANCE = 0.01
+
 HALF_TOLERANCE = 0.2
-Weights = Mapping[str, torch.Tensor]  # by name
+
 CHECK_EVERY = 10  # transfers, from one comparison of sums to the next
 
 
-class Source:
-    """Gathered weights as a `WeightSource` of vLLM.
-
-    Attributes:
-        weights: of the next transfer, by the names of the model's files.
-        dtype: that they are sent in.
-        device: that they are sent from.
-    """
-
-    def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
-        self.weights: Weights = {}
-        self.dtype, self.device = dtype, device
-
-    def metadata(self) -> list[SimpleNamespace]:
-        """What is sent, in its order, as vLLM's `ParamMeta`."""
-        return [
-            SimpleNamespace(name=name, dtype=self.dtype, shape=tuple(weight.shape))
-            for name, weight in self.weights.items()
-        ]
-
-    def __iter__(self) -> Iterator[tuple[str, torch.Tensor]]:
-        for name, weight in self.weights.items():
-            yield name, weight.detach().to(self.device, self.dtype)
-
-
-def _nccl(trainer: Any, server: Server) -> Any:
-    """The trainer's main process and the server's workers are one group of NCCL."""
-    module = import_extra("vllm.distributed.weight_transfer.nccl_engine", "vllm")
-    return module.NCCLTrainerInitInfo(
-        master_address=server.own_address(),
-        master_port=trainer.args.vllm_group_port,
-        world_size=1 + server.get("/get_world_size")["world_size"],
-        rank=0,
-    )
-
-
-def _ipc(trainer: Any, server: Server) -> Any:
-    """Trainer and server share a GPU, and the server reads the trainer's memory."""
-    if trainer.accelerator.num_processes > 1:
-        raise ServerError(
-            f"want one process of training with the server at {server.url}, which takes "
-            f"weights by 'ipc', got {trainer.accelerator.num_processes}; start the server "
-            """with --weight-transfer-config '{"backend": "nccl"}' on GPUs of its own"""
-        )
-    module = import_extra("vllm.distributed.weight_transfer.ipc_engine", "vllm")
-    return module.IPCTrainerInitInfo(packed=True, rank=0)
-
-
-# by backend of vLLM's weight transfer: the trainer's part, which names that backend
-TRANSFERS: dict[str, Callable[[Any, Server], Any]] = {"nccl": _nccl, "ipc": _ipc}
-
-
-def server_backend(trainer: Any, server: Server) -> ServerBackend:
+def server_backend(trainer: EngineTrainer, server: Server) -> ServerBackend:
     """The learner's backend; the server gets its weights from now on.
 
     Raises:
         ServerError: the server cannot be reached, or serves another model.
     """
-    served = served_by(server)
+    served = read_served_model(server)
     if served.transfer is not None:
-        told = f"the server at {server.url} takes weights by {served.transfer!r}"
-        check_known(served.transfer, TRANSFERS, f"{told}, which no run sends")
+        problem = f"the server at {server.url} takes weights by {served.transfer!r}"
+        check_known(served.transfer, TRANSFERS, f"{problem}, which no run sends")
     warn_of_precision(served.dtype, trainer)
     model = trainer.accelerator.unwrap_model(trainer.model)
     check_shapes(server, served, model.config)
@@ -124,7 +77,7 @@ def server_backend(trainer: Any, server: Server) -> ServerBackend:
     return backend
 
 
-def check_adapter(server: Server, largest: int | None, model: Any) -> None:
+def check_adapter(server: Server, largest: int | None, model: PreTrainedModel) -> None:
     """Raises ServerError unless the server takes the adapter of a model, if it has one."""
     ranks = [config.r for config in getattr(model, "peft_config", {}).values()]
     if ranks and (largest is None or largest < max(ranks)):
@@ -144,14 +97,21 @@ class ServerWeights(TrainerCallback):
         backend: what generates for its learner.
     """
 
-    def __init__(self, trainer: Any, backend: ServerBackend) -> None:
+    def __init__(self, trainer: EngineTrainer, backend: ServerBackend) -> None:
         self.trainer, self.backend = trainer, backend
         self.num_sent = 0
         device = trainer.accelerator.device
-        self.source = Source(getattr(torch, backend.served.dtype), device)
-        self.engine: Any = None  # of vLLM, which sends the source's weights
+        self.source = WeightSource(getattr(torch, backend.served.dtype), device)
+        # vLLM's transfer engine, which sends the source's weights
+        self.engine: Any = None
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_train_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
+    ) -> None:
         if self._is_adapter:
             # what the server began with may be another model, as before a supervised start
             base = Path(self._model.get_base_model().name_or_path)
@@ -159,24 +119,35 @@ class ServerWeights(TrainerCallback):
             self._load(folder, is_adapter=False)
         self.send(state.global_step)
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
+    ) -> None:
         is_last = state.global_step >= state.max_steps
-        plays = state.global_step % args.window == 0 or control.should_evaluate
-        if plays or is_last:
+        is_played = state.global_step % self.trainer.args.window == 0
+        if is_played or is_last or control.should_evaluate:
             self.send(state.global_step)
 
     def on_pre_optimizer_step(
-        self, args: Any, state: Any, control: Any, **_: Any
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: Any,
     ) -> None:
         """Raises ServerError if the server's log-probabilities are not the trainer's."""
-        found = self.trainer.noted(DIFFERENCE)
+        differences = self.trainer.noted(DIFFERENCE)
         dtypes = {self.backend.served.dtype, training_dtype(self.trainer)}
         tolerance = TOLERANCE if dtypes == {"float32"} else HALF_TOLERANCE
-        others = [x for x in found if not x <= tolerance]  # NaN, too
-        if others:
+        # not <=, so that NaN is too large
+        too_large = [gap for gap in differences if not gap <= tolerance]
+        if too_large:
             raise ServerError(
                 f"want the trainer's weights on the server at {self.backend.server.url}, "
-                f"got log-probabilities that differ by {others[0]:.3g} nats on average (at "
+                f"got log-probabilities that differ by {too_large[0]:.3g} nats on average (at "
                 f"most {tolerance}); start it again with the command that "
                 "`arena serve policy MODEL` prints, and resume the run"
             )
@@ -187,25 +158,29 @@ class ServerWeights(TrainerCallback):
             return  # it does, when nothing is in flight
         accelerator = self.trainer.accelerator
         weights = accelerator.get_state_dict(self.trainer.model_wrapped)
-        root = Path(self.trainer.args.output_dir).absolute() / FOLDER
+        root = Path(str(self.trainer.args.output_dir)).absolute() / FOLDER
         folder = root / f"step-{step}"
         self._load(folder, lambda: weights, writes=True, is_adapter=self._is_adapter)
         if accelerator.is_main_process:
-            for other in root.glob("step-*"):
-                if other != folder:
-                    shutil.rmtree(other)
+            for step_folder in root.glob("step-*"):
+                if step_folder != folder:
+                    shutil.rmtree(step_folder)
 
     def take(self, folder: Path) -> None:
         """Gives the server the weights in a folder."""
 
-        def read() -> dict[str, torch.Tensor]:
-            parts = (load_file(path) for path in sorted(folder.glob("*.safetensors")))
-            return {name: weight for part in parts for name, weight in part.items()}
+        def read_files() -> dict[str, torch.Tensor]:
+            by_file = (load_file(path) for path in sorted(folder.glob("*.safetensors")))
+            return {
+                name: weight
+                for file_weights in by_file
+                for name, weight in file_weights.items()
+            }
 
-        self._load(folder, read, is_adapter=self._is_adapter)
+        self._load(folder, read_files, is_adapter=self._is_adapter)
 
     @property
-    def _model(self) -> Any:
+    def _model(self) -> Any:  # with peft's methods where it has adapters
         return self.trainer.accelerator.unwrap_model(self.trainer.model)
 
     @property
@@ -228,40 +203,43 @@ class ServerWeights(TrainerCallback):
             is_adapter: whether they are an adapter.
             writes: whether the folder is still to be written.
         """
-        every = self.backend.learners or {"": self.backend}
-        own = every if is_adapter else {"": self.backend}
+        backends = self.backend.learners or {"": self.backend}
+        receivers = backends if is_adapter else {"": self.backend}
         with raised_everywhere():
             if self.trainer.accelerator.is_main_process:
                 send = None
                 if weights and self.backend.served.transfer and not is_adapter:
                     send = partial(self._transfer, weights, is_gathered=writes)
                 elif weights and writes:
-                    _write(self._model, weights(), folder)
-                for name, backend in own.items():  # peft's folder of an adapter
+                    _write_weights(self._model, dict(weights()), folder)
+                for name, backend in receivers.items():  # peft's folder of an adapter
                     backend.load(folder / name, is_adapter=is_adapter, send=send)
                     if weights:
                         self._check_sum(weights, name, is_adapter=is_adapter)
                 self.num_sent += weights is not None
-        for name, backend in every.items():
-            part = folder / name if is_adapter else folder
-            backend.expect(part, is_adapter=is_adapter)
+        for name, backend in backends.items():
+            expected_folder = folder / name if is_adapter else folder
+            backend.expect(expected_folder, is_adapter=is_adapter)
 
-    def _once(self, weights: Weights) -> dict[str, torch.Tensor]:
+    def _untied_weights(self, weights: Weights) -> dict[str, torch.Tensor]:
         """The parameters among weights, tied ones once."""
         model = self._model
-        others = model.state_dict().keys() - {
-            name for name, _ in model.named_parameters()
+        parameters = {name for name, _ in model.named_parameters()}
+        non_parameters = model.state_dict().keys() - parameters
+        return {
+            name: weight
+            for name, weight in weights.items()
+            if name not in non_parameters
         }
-        return {name: weight for name, weight in weights.items() if name not in others}
 
     def _transfer(self, weights: Callable[[], Weights], *, is_gathered: bool) -> None:
         """Sends whole weights by vLLM's interface: start, update, finish."""
         server, kind = self.backend.server, str(self.backend.served.transfer)
         transfer = import_extra("vllm.distributed.weight_transfer", "vllm")
-        named = self._once(weights())
+        untied = self._untied_weights(weights())
         if is_gathered:  # transformers may merge weights that files hold apart
-            named = revert_weight_conversion(self._model, named)
-        self.source.weights = named
+            untied = revert_weight_conversion(self._model, untied)
+        self.source.weights = untied
         try:
             if self.engine is None:
                 self.engine = transfer.WeightTransferTrainerFactory.trainer_init(
@@ -286,26 +264,33 @@ class ServerWeights(TrainerCallback):
         served, is_due = self.backend.served, self.num_sent % CHECK_EVERY == 0
         if not is_due or ("adapter" if is_adapter else "model") not in served.sums:
             return
-        named = self._once(weights())
+        untied = self._untied_weights(weights())
         if is_adapter:
-            config = self._model.peft_config[name or "default"]
-            named = {n: w for n, w in named.items() if f".{name or 'default'}." in n}
-            scale = config.lora_alpha / (
-                config.r**0.5 if config.use_rslora else config.r
-            )
-            parts = {
-                n: w.to(self.source.dtype) for n, w in named.items() if ".lora_" in n
-            }
-            # as vLLM, which multiplies B by the scale
-            named = {n: w * scale if ".lora_B." in n else w for n, w in parts.items()}
-        found = bit_sum(named.values(), served.dtype)
-        self.backend.check_sum(found, is_adapter=is_adapter)
+            untied = self._adapter_in_vllm(untied, name or "default")
+        trainer_sum = bit_sum(untied.values(), served.dtype)
+        self.backend.check_sum(trainer_sum, is_adapter=is_adapter)
+
+    def _adapter_in_vllm(
+        self, weights: Weights, adapter: str
+    ) -> dict[str, torch.Tensor]:
+        """The weights of one adapter as vLLM holds them, which multiplies B by the scale."""
+        config = self._model.peft_config[adapter]
+        root = config.r**0.5 if config.use_rslora else config.r
+        scale = config.lora_alpha / root
+        scaled: dict[str, torch.Tensor] = {}
+        for name, weight in weights.items():
+            if f".{adapter}." in name and ".lora_" in name:
+                in_dtype = weight.to(self.source.dtype)
+                scaled[name] = in_dtype * scale if ".lora_B." in name else in_dtype
+        return scaled
 
 
-def _write(model: Any, weights: Any, folder: Path) -> None:
+def _write_weights(
+    model: PreTrainedModel, weights: dict[str, torch.Tensor], folder: Path
+) -> None:
     """Writes weights to a folder, which is whole if it is there."""
-    part = folder.with_name(f"{folder.name}.part")
-    for old in (part, folder):
+    unfinished = folder.with_name(f"{folder.name}.part")
+    for old in (unfinished, folder):
         shutil.rmtree(old, ignore_errors=True)
-    model.save_pretrained(part, state_dict=weights)
-    part.rename(folder)
+    model.save_pretrained(unfinished, state_dict=weights)
+    unfinished.rename(folder)

@@ -10,12 +10,12 @@ from arena_envs.extras import lazy_names
 
 if TYPE_CHECKING:
     from arena_trainers.lm.adapters import lora_config as lora_config
-    from arena_trainers.lm.adapters import write_merged as write_merged
-    from arena_trainers.lm.backends.scoring import left_padded as left_padded
+    from arena_trainers.lm.backends.padding import left_padded as left_padded
     from arena_trainers.lm.backends.scoring import reply_logprobs as reply_logprobs
     from arena_trainers.lm.best_of import BestOfPolicy as BestOfPolicy
     from arena_trainers.lm.chat import Chat as Chat
     from arena_trainers.lm.context import context_length as context_length
+    from arena_trainers.lm.merge import write_merged as write_merged
     from arena_trainers.lm.models import adapter_base as adapter_base
     from arena_trainers.lm.models import find_model as find_model
     from arena_trainers.lm.models import model_folder as model_folder

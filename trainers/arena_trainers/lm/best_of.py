@@ -60,7 +60,9 @@ class BestOfPolicy:
                 "best_of:4(lm:PATH, reward:PATH)"
             )
         if getattr(inner, "is_person", False):
-            raise ValueError(_refused_person(name))
+            raise ValueError(
+                f"want no person in {name!r}; write the person alone, as human"
+            )
         if hasattr(inner, "act_async"):
             raise ValueError(
                 f"want a policy whose replies have seeds in {name!r}, got the endpoint "
@@ -79,17 +81,28 @@ class BestOfPolicy:
 
     def act(self, requests: Sequence[TurnRequest]) -> list[Reply]:
         sampled, scores = [], []
-        for i in range(self.num_samples):
-            again = [replace(r, seed=turn_seed(r.seed, i, 0, 0)) for r in requests]
-            asked = again if i else requests  # the first reply keeps its seed
-            sampled.append(list(self.inner.act(asked)))
+        for sample in range(self.num_samples):
+            reseeded = list(requests)
+            if sample > 0:  # the first reply keeps its seed
+                reseeded = [
+                    replace(request, seed=turn_seed(request.seed, sample, 0, 0))
+                    for request in requests
+                ]
+            replies = list(self.inner.act(reseeded))
             texts = [
-                self.reward.encode(r.messages, own.text, own.prompt_ids, own.token_ids)
-                for r, own in zip(requests, sampled[-1], strict=True)
+                self.reward.encode(
+                    request.messages, reply.text, reply.prompt_ids, reply.token_ids
+                )
+                for request, reply in zip(requests, replies, strict=True)
             ]
+            sampled.append(replies)
             scores.append(self.reward.score(texts))
-        best = [own.index(max(own)) for own in zip(*scores, strict=True)]
-        return [sampled[i][place] for place, i in enumerate(best)]
+        best = []
+        for candidates, values in zip(
+            zip(*sampled, strict=True), zip(*scores, strict=True), strict=True
+        ):
+            best.append(candidates[values.index(max(values))])
+        return best
 
 
 def load(
@@ -123,10 +136,12 @@ def load(
             "best_of:4(lm:PATH, reward:PATH)"
         )
     if not reward.startswith(_REWARD):
-        given = {"num": num_samples, "scorer": reward}
-        return load_agent("candidates", policy, make=make, spec=spec, **given)
+        options = {"num": num_samples, "scorer": reward}
+        return load_agent("candidates", policy, make=make, spec=spec, **options)
     if names_person(policy):
-        raise ValueError(_refused_person(spec))
+        raise ValueError(
+            f"want no person in {spec!r}; write the person alone, as human"
+        )
     path = reward.removeprefix(_REWARD)
     check_reward_model(path)
     inner = make(policy)
@@ -136,10 +151,6 @@ def load(
 
     model = RewardModel.from_pretrained(path, device=device)
     return BestOfPolicy(inner, model, num_samples, spec)
-
-
-def _refused_person(name: str) -> str:
-    return f"want no person in {name!r}; write the person alone, as human"
 
 
 def _sampler(policy: Policy) -> Policy:

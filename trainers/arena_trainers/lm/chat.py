@@ -11,7 +11,7 @@ otherwise at its beginning.
 import datetime
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from jinja2 import Environment, TemplateError
 from transformers import PreTrainedTokenizerBase
@@ -23,8 +23,8 @@ from arena_trainers.lm.reasoning import (
 )
 from arena_wrappers.prompts import DATE, Message
 
-_STAND_IN = "\u2063reply\u2063"  # invisible separators: in nobody's template
-_ASKED, _RULES = "\u2063asked\u2063", "\u2063rules\u2063"
+_REPLY_MARKER = "\u2063reply\u2063"  # invisible separators: in nobody's template
+_QUESTION_MARKER, _SYSTEM_MARKER = "\u2063asked\u2063", "\u2063rules\u2063"
 _CONTEXTS = ("\n", ":", "x", "<", "")  # of a text that does not stand at a beginning
 _STRFTIME = ("-d", "-m", *"aAbBcdDeFGHIjmMpSTuUVwWxXyYzZ%")  # directives
 TAIL = 32  # tokens of a prompt's end that a reply is encoded behind
@@ -48,7 +48,7 @@ class Chat:
 
     Attributes:
         end_ids: tokens that end a reply. In order: the added token that the template writes
-            after an assistant message, the tokenizer's EOS, `known_ends`.
+            after an assistant message, the tokenizer's EOS, `model_end_ids`.
         marks: of the model's reasoning.
 
     Raises:
@@ -59,7 +59,7 @@ class Chat:
     def __init__(
         self,
         tokenizer: PreTrainedTokenizerBase,
-        known_ends: Sequence[int] = (),
+        model_end_ids: Sequence[int] = (),
         template_options: dict[str, Any] | None = None,
         reasoning_marks: Sequence[str] | None = None,
         date: str = DATE,
@@ -69,29 +69,37 @@ class Chat:
         self.tokenizer, self.date = tokenizer, date
         self._options = template_options or {}
         self._template = str(tokenizer.get_chat_template())
-        self._control: list[str] = []  # none while the template is tried out
+        self._control_texts: list[str] = []  # none while the template is tried out
         self._replies: dict[tuple[Any, ...], list[int]] = {}
-        self._opened: dict[tuple[int, ...], str] = {}  # by the end of a prompt
-        self._added: dict[int, str] = {
+        self._opened_reasoning: dict[
+            tuple[int, ...], str
+        ] = {}  # by the end of a prompt
+        self._added_tokens: dict[int, str] = {
             i: str(token) for i, token in tokenizer.added_tokens_decoder.items()
         }
         self._in_parts, self._has_system = False, True
         self.marks: ReasoningMarks = ReasoningMarks()  # until they are known
-        asked: Message = {"role": "user", "content": _ASKED}
-        self._in_parts = not self._shows(asked)
-        self._refuse_silence(asked)
-        self._has_system = self._shows({"role": "system", "content": _RULES}, asked)
+        question: Message = {"role": "user", "content": _QUESTION_MARKER}
+        self._in_parts = not self._shows(question)
+        self._check_shows_users(question)
+        self._has_system = self._shows(
+            {"role": "system", "content": _SYSTEM_MARKER}, question
+        )
         final, middle = self._endings()
-        ends = [final, tokenizer.eos_token_id, *known_ends]
+        ends = [final, tokenizer.eos_token_id, *model_end_ids]
         self.end_ids = list(dict.fromkeys(int(i) for i in ends if i is not None))
         # what the template writes after a reply, unless that opens the next message
         is_end = final is not None and not self._opens_message(middle)
         self._closing = {final, middle} if is_end else set()
         if reasoning_marks is None:
-            self.marks = learned_marks(self._probe, _ASKED, self._template, self._name)
+            self.marks = learned_marks(
+                self._try_render, _QUESTION_MARKER, self._template, self._name
+            )
         else:
-            self.marks = stated_marks(reasoning_marks, self._probe, _ASKED)
-        self._control = self._control_tokens()
+            self.marks = stated_marks(
+                reasoning_marks, self._try_render, _QUESTION_MARKER
+            )
+        self._control_texts = self._control_tokens()
 
     def encode(self, messages: Sequence[Message], date: str | None = None) -> list[int]:
         """Token ids of a prompt that is given as messages, up to where the reply begins.
@@ -151,12 +159,12 @@ class Chat:
         prompt_ids = self.ids(prompt)
         scored = self.reply_ids(prompt_ids, reply)
         text = self.marks.behind(prompt, reply)
-        whole = self.ids(prompt + text)
-        is_cut = whole[: len(prompt_ids)] == prompt_ids
-        if is_cut and whole[len(prompt_ids) :] != scored:
+        whole_ids = self.ids(prompt + text)
+        is_cut = whole_ids[: len(prompt_ids)] == prompt_ids
+        if is_cut and whole_ids[len(prompt_ids) :] != scored:
             raise ValueError(
                 f"the tokenizer of {self._name} writes {text!r} behind a whole prompt as "
-                f"{whole[len(prompt_ids) :]}, and behind its end as {scored}: what would be "
+                f"{whole_ids[len(prompt_ids) :]}, and behind its end as {scored}: what would be "
                 "scored is not what is sampled; use a model whose chat template ends the "
                 "prompt with a special token"
             )
@@ -167,22 +175,24 @@ class Chat:
         Where the prompt opens the reasoning, the text begins with that mark.
         """
         tail = self._tail(prompt_ids)
-        if tail not in self._opened:
-            if len(self._opened) >= MAX_MEMO:
-                self._opened.clear()
-            self._opened[tail] = self.marks.opened_by(self.decoded(tail))
-        return self.marks.readable(f"{self._opened[tail]}{text}")
+        if tail not in self._opened_reasoning:
+            if len(self._opened_reasoning) >= MAX_MEMO:
+                self._opened_reasoning.clear()
+            self._opened_reasoning[tail] = self.marks.opened_by(self.decoded(tail))
+        return self.marks.readable(f"{self._opened_reasoning[tail]}{text}")
 
     def reply_text(self, prompt_ids: Sequence[int], token_ids: Sequence[int]) -> str:
         """The readable text of a reply's tokens, without the token that ends it."""
         is_whole = len(token_ids) > 0 and token_ids[-1] in self.end_ids
-        spoken = token_ids[:-1] if is_whole else token_ids
-        return self.readable_reply(prompt_ids, self.decoded(spoken))
+        text_ids = token_ids[:-1] if is_whole else token_ids
+        return self.readable_reply(prompt_ids, self.decoded(text_ids))
 
     def _tail(self, prompt_ids: Sequence[int]) -> tuple[int, ...]:
         """The last tokens of a prompt, from the first added one on if there is one."""
         tail = tuple(prompt_ids[-TAIL:])
-        start = next((i for i, t in enumerate(tail) if t in self._added), 0)
+        start = next(
+            (i for i, token in enumerate(tail) if token in self._added_tokens), 0
+        )
         return tail[start:]
 
     def decoded(self, ids: Sequence[int]) -> str:
@@ -205,17 +215,18 @@ class Chat:
 
         candidates: list[list[int]] = []
         for context in (end, *_CONTEXTS):
-            before, whole = ids(context), ids(context + text)
-            behind = whole[len(before) :]
-            if whole[: len(before)] != before:
+            context_ids, whole_ids = ids(context), ids(context + text)
+            text_ids = whole_ids[len(context_ids) :]
+            if whole_ids[: len(context_ids)] != context_ids:
                 continue  # a token holds the end of the context and the beginning of the text
             if context == end:
-                return behind
-            whole_text = self.decoded([*tail, *behind])
+                return text_ids
+            whole_text = self.decoded([*tail, *text_ids])
             if whole_text == end + text:
-                return behind
+                return text_ids
             if whole_text.split() == f"{end} {text}".split():
-                candidates.append(behind)  # tokens of words, with a blank between them
+                # tokens of words, with a blank between them
+                candidates.append(text_ids)
         if candidates:
             return candidates[0]
         raise ValueError(
@@ -235,14 +246,18 @@ class Chat:
         Raises:
             ValueError: the template cannot show earlier replies.
         """
-        last = max(i for i, m in enumerate(messages) if m["role"] == "assistant")
-        rest = self._after_reply(messages[last + 1 :], prompt=True)
-        ids = self.ids(rest)
+        roles = [message["role"] for message in messages]
+        num_old = len(roles) - roles[::-1].index("assistant")
+        new_text = self._after_reply(messages[num_old:], prompt=True)
+        ids = self.ids(new_text)
         if context_ids[-1] not in self.end_ids:
             return ids
-        at = self._first_added(ids)
-        if at is not None and ids[at] in {context_ids[-1], *self._closing}:
-            return ids[at + 1 :]
+        end_index = self._first_added(ids)
+        if end_index is not None and ids[end_index] in {
+            context_ids[-1],
+            *self._closing,
+        }:
+            return ids[end_index + 1 :]
         return ids
 
     def check_replies(self) -> None:
@@ -253,18 +268,18 @@ class Chat:
         Raises:
             ValueError: the template cannot show them; says what would do.
         """
-        self._after_reply([{"role": "user", "content": _ASKED}], prompt=True)
+        self._after_reply([{"role": "user", "content": _QUESTION_MARKER}], prompt=True)
 
     @property
     def _name(self) -> str:
         return repr(self.tokenizer.name_or_path or type(self.tokenizer).__name__)
 
-    def _refuse_silence(self, asked: Message) -> None:
+    def _check_shows_users(self, question: Message) -> None:
         """Raises ValueError if the template does not show user messages."""
-        if self._shows(asked):
+        if self._shows(question):
             return
         try:
-            self._text([asked], prompt=True)
+            self._text([question], prompt=True)
             reason = "it drops the text"
         except (TemplateError, TypeError) as error:
             reason = str(error)
@@ -283,157 +298,179 @@ class Chat:
 
     def _endings(self) -> tuple[int | None, int | None]:
         """Tokens that follow an assistant's message, as the last one and as an earlier one."""
-        found: list[int | None] = []
-        for following in ([], [Message(role="user", content=_ASKED)]):
-            try:
-                ids = self.ids(self._after_reply(following, prompt=False))
-            except ValueError:
-                ids = []
-            at = self._first_added(ids)
-            found.append(None if at is None else ids[at])
-        return found[0], found[1]
+        question = Message(role="user", content=_QUESTION_MARKER)
+        return self._ending_before([]), self._ending_before([question])
+
+    def _ending_before(self, following: Sequence[Message]) -> int | None:
+        """The token that ends an assistant's message before these messages."""
+        try:
+            ids = self.ids(self._after_reply(following, prompt=False))
+        except ValueError:
+            return None
+        index = self._first_added(ids)
+        return None if index is None else ids[index]
 
     def _opens_message(self, token: int | None) -> bool:
         """True if a token that follows a reply is there because a user speaks next."""
-        asked: Message = {"role": "user", "content": _ASKED}
+        question: Message = {"role": "user", "content": _QUESTION_MARKER}
         try:
-            between = self._after_reply([asked], prompt=True)
+            later_prompt = self._after_reply([question], prompt=True)
         except ValueError:
             return False
-        before = self._text([asked], prompt=True)
-        found = [
-            [i for i in self.ids(text.partition(_ASKED)[0]) if i in self._added]
-            for text in (between, before)
-        ]
-        return found[0] == [token] and found[1][-1:] == [token]
+        first_prompt = self._text([question], prompt=True)
+        before_ids = self._added_before_question(first_prompt)
+        return self._added_before_question(later_prompt) == [token] == before_ids[-1:]
+
+    def _added_before_question(self, text: str) -> list[int]:
+        """The added tokens of a text up to the question in it."""
+        ids = self.ids(text.partition(_QUESTION_MARKER)[0])
+        return [token for token in ids if token in self._added_tokens]
 
     def _first_added(self, ids: Sequence[int]) -> int | None:
         """Index of the token beyond the vocabulary that comes first, but for white space."""
-        at = next((i for i, token in enumerate(ids) if token in self._added), None)
-        if at is None or str(self.tokenizer.decode(list(ids[:at]))).strip():
+        index = next(
+            (i for i, token in enumerate(ids) if token in self._added_tokens), None
+        )
+        if index is None or str(self.tokenizer.decode(list(ids[:index]))).strip():
             return None
-        return at
+        return index
 
     def _after_reply(self, following: Sequence[Message], prompt: bool) -> str:
         """The text of a conversation after a reply, the end of the reply included."""
         messages: list[Message] = [
             {"role": "user", "content": "?"},
-            {"role": "assistant", "content": _STAND_IN},
+            {"role": "assistant", "content": _REPLY_MARKER},
             *following,
         ]
         reason = "it drops them"
         try:
-            _, found, rest = self._text(messages, prompt).rpartition(_STAND_IN)
+            text = self._text(messages, prompt)
+            _, marker, text_after = text.rpartition(_REPLY_MARKER)
         except (TemplateError, TypeError) as error:
-            found, reason = "", str(error)
-        if not found:
+            marker, reason = "", str(error)
+        if not marker:
             raise ValueError(
                 f"the chat template of {self._name} cannot show earlier replies "
                 f"({reason}): use history='state' without on_invalid='retry'"
             )
-        return rest
+        return text_after
 
     def _render(self, messages: Sequence[Message], date: str | None = None) -> str:
         try:
             return self._text(messages, prompt=True, date=date)
         except TemplateError:
             # some raise at special tokens in a reply, which a seat may have written
-            broken: list[Message] = [
-                {**m, "content": self._safe(m["content"])} for m in messages
-            ]
-            return self._text(broken, prompt=True, date=date)
+            safe = [self._safe_message(message) for message in messages]
+            return self._text(safe, prompt=True, date=date)
 
     def _text(
         self, messages: Sequence[Message], prompt: bool, date: str | None = None
     ) -> str:
-        safe: list[Message] = [
-            {**m, "content": self._safe(m["content"])} if m["role"] == "user" else m
-            for m in messages
+        safe = [
+            self._safe_message(message) if message["role"] == "user" else message
+            for message in messages
         ]
-        shown = safe if self._has_system else _without_system(safe)
-        return self._applied([self._as_template_reads(m) for m in shown], prompt, date)
+        if not self._has_system:
+            safe = _without_system(safe)
+        in_template = [self._template_message(message) for message in safe]
+        return self._apply_template(in_template, prompt, date)
 
-    def _as_template_reads(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def _safe_message(self, message: Message) -> Message:
+        content = self._break_control_tokens(message["content"])
+        return {"role": message["role"], "content": content}
+
+    def _template_message(self, message: Mapping[str, Any]) -> dict[str, Any]:
         role, text = message["role"], message["content"]
         if role == "assistant":
             text = self.marks.written(text)
         parts = [{"type": "text", "text": text}]
         return {"role": role, "content": parts if self._in_parts else text}
 
-    def _applied(
+    def _apply_template(
         self, messages: Sequence[Any], prompt: bool, date: str | None = None
     ) -> str:
-        whole = self.tokenizer.apply_chat_template(
+        text = self.tokenizer.apply_chat_template(
             list(messages),
-            chat_template=dated(self._template, date or self.date),
+            chat_template=with_fixed_date(self._template, date or self.date),
             tokenize=False,
             add_generation_prompt=prompt,
             **self._options,
         )
-        return str(whole)
+        return str(text)
 
-    def _safe(self, text: str) -> str:
-        for token in self._control:
+    def _break_control_tokens(self, text: str) -> str:
+        for token in self._control_texts:
             if token in text:
                 text = text.replace(token, f"{token[0]} {token[1:]}")
         return text
 
-    def _probe(self, messages: Sequence[Mapping[str, Any]], prompt: bool) -> str | None:
+    def _try_render(
+        self, messages: Sequence[Mapping[str, Any]], prompt: bool
+    ) -> str | None:
         """The text of messages that may have further fields; None if the template raises."""
-        conversation = [
-            {
-                **self._as_template_reads(m),
-                **{k: v for k, v in m.items() if k != "content"},
-            }
-            if isinstance(m["content"], str)
-            else m
-            for m in messages
-        ]
+        conversation: list[Mapping[str, Any]] = []
+        for message in messages:
+            if isinstance(message["content"], str):
+                content = self._template_message(message)["content"]
+                message = {**message, "content": content}
+            conversation.append(message)
         try:
-            return self._applied(conversation, prompt)
+            return self._apply_template(conversation, prompt)
         except (TemplateError, TypeError, ValueError):
             return None
 
     def _control_tokens(self) -> list[str]:
         """The added tokens that open or close something in a prompt."""
-        asked: Message = {"role": "user", "content": _ASKED}
-        reply: Message = {"role": "assistant", "content": _STAND_IN}
-        rules: Message = {"role": "system", "content": _RULES}
-        conversations = ([asked], [rules, asked], [asked, reply, asked])
-        texts = [self._probe(messages, True) for messages in conversations]
-        template = "".join(_texts_of(self._template))
+        question: Message = {"role": "user", "content": _QUESTION_MARKER}
+        reply: Message = {"role": "assistant", "content": _REPLY_MARKER}
+        rules: Message = {"role": "system", "content": _SYSTEM_MARKER}
+        conversations = ([question], [rules, question], [question, reply, question])
+        texts = [self._try_render(messages, True) for messages in conversations]
+        template = "".join(_template_texts(self._template))
         control_ids = {i for text in texts if text for i in self.ids(text)}
         bos, pad = self.tokenizer.bos_token_id, self.tokenizer.pad_token_id
         control_ids |= {*self.end_ids, bos, pad}
         return sorted(
             token
-            for i, token in self._added.items()
-            if (i in control_ids or token in template)
-            and len(token) > 1
-            and not token.isalnum()
-            and not token.isspace()
-            and any(map(str.isalnum, token))
+            for i, token in self._added_tokens.items()
+            if (i in control_ids or token in template) and _can_be_broken(token)
         )
 
 
+def _can_be_broken(token: str) -> bool:
+    """True unless an added token is a word, white space or a single character."""
+    has_word = any(character.isalnum() for character in token)
+    return len(token) > 1 and not token.isalnum() and has_word
+
+
 @lru_cache
-def dated(template: str, date: str) -> str:
+def with_fixed_date(template: str, date: str) -> str:
     """A chat template whose `strftime_now` tells a fixed day, at midnight.
 
     >>> template = "{{ strftime_now('%d %b %Y') }}"
-    >>> Environment().from_string(dated(template, "2026-01-31")).render()
+    >>> Environment().from_string(with_fixed_date(template, "2026-01-31")).render()
     '31 Jan 2026'
     """
     if "strftime_now" not in template:
         return template
     day = datetime.datetime.fromisoformat(date)
-    parts = {f"%{sign}": day.strftime(f"%{sign}") for sign in _STRFTIME}
-    filters = "".join(f" | replace({a!r}, {b!r})" for a, b in parts.items())
+    values = {f"%{letter}": day.strftime(f"%{letter}") for letter in _STRFTIME}
+    filters = "".join(
+        f" | replace({directive!r}, {value!r})" for directive, value in values.items()
+    )
     macro = f"{{% macro strftime_now(format) -%}}{{{{ format{filters} }}}}"
     return f"{macro}{{%- endmacro +%}}{template}"
 
 
-def chat_of(tokenizer: PreTrainedTokenizerBase, args: Any) -> Chat:
+class ChatOptions(Protocol):
+    """The settings of a run that its chat reads."""
+
+    chat_template_kwargs: Any  # TRL also takes JSON
+    reasoning_marks: list[str] | None
+    date: str
+
+
+def chat_of(tokenizer: PreTrainedTokenizerBase, args: ChatOptions) -> Chat:
     """The chat of a run's settings, with its prompt options and those of its chat template."""
     return Chat(
         tokenizer,
@@ -443,7 +480,7 @@ def chat_of(tokenizer: PreTrainedTokenizerBase, args: Any) -> Chat:
     )
 
 
-def _texts_of(template: str) -> list[str]:
+def _template_texts(template: str) -> list[str]:
     """What a template writes: its text apart from its code, and strings in its code."""
     lexed = Environment().lex(template)
     return [text for _, kind, text in lexed if kind in ("data", "string")]
@@ -452,11 +489,11 @@ def _texts_of(template: str) -> list[str]:
 def _without_system(messages: Sequence[Message]) -> list[Message]:
     """The messages with the system's text at the beginning of the first user message."""
     rules = [m["content"] for m in messages if m["role"] == "system"]
-    rest = [m for m in messages if m["role"] != "system"]
+    others = [m for m in messages if m["role"] != "system"]
     if not rules:
-        return rest
-    first = next((i for i, m in enumerate(rest) if m["role"] == "user"), None)
-    if first is None:
-        return [{"role": "user", "content": "\n\n".join(rules)}, *rest]
-    text = "\n\n".join([*rules, rest[first]["content"]])
-    return [*rest[:first], {"role": "user", "content": text}, *rest[first + 1 :]]
+        return others
+    index = next((i for i, m in enumerate(others) if m["role"] == "user"), None)
+    if index is None:
+        return [{"role": "user", "content": "\n\n".join(rules)}, *others]
+    text = "\n\n".join([*rules, others[index]["content"]])
+    return [*others[:index], {"role": "user", "content": text}, *others[index + 1 :]]

@@ -17,8 +17,8 @@ from arena_trainers.lm.prompt_file import PROMPT_FILE
 ADAPTER = "adapter_config.json"
 CARD = "README.md"  # the model card
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
-_KIND = "ForSequenceClassification"
-_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_CLASSIFIER = "ForSequenceClassification"
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _TIMEOUT = 10  # seconds, of a question to the hub
 
 
@@ -29,38 +29,40 @@ def saved_model(folder: Path) -> Path:
         ValueError: it does not; says what it holds or lacks.
     """
     if (folder / "config.json").is_file():
-        lacking = _lacking_weights(folder)
-        if lacking is not None:
+        missing = _missing_weights(folder)
+        if missing is not None:
             raise ValueError(
                 f"want a folder with a saved model, got {str(folder)!r} with "
-                f"config.json and without {lacking}; save it again with "
+                f"config.json and without {missing}; save it again with "
                 "model.save_pretrained(FOLDER)"
             )
         return folder
-    lacks = "without config.json"
+    problem = "without config.json"
     if (folder / ADAPTER).is_file():
-        lacks = f"with an adapter: merge it with arena export {folder} --merged"
+        problem = f"with an adapter: merge it with arena export {folder} --merged"
     elif any((folder / "model" / name).is_file() for name in ("config.json", ADAPTER)):
-        lacks = f"which is a run: its model is in {str(folder / 'model')!r}"
+        problem = f"which is a run: its model is in {str(folder / 'model')!r}"
     elif rounds := sorted(folder.glob("round-*/model")):
-        lacks = f"which is a run with rounds: its last model is in {str(rounds[-1])!r}"
-    elif own := role_folders(folder) or role_folders(folder / "model"):
-        names = ", ".join(path.name for path in own)
-        lacks = f"with a model for each role: give {own[0].as_posix()}, or another of {names}"
-    raise ValueError(f"want a folder with a saved model, got {str(folder)!r} {lacks}")
+        problem = (
+            f"which is a run with rounds: its last model is in {str(rounds[-1])!r}"
+        )
+    elif models := role_folders(folder) or role_folders(folder / "model"):
+        names = ", ".join(path.name for path in models)
+        problem = f"with a model for each role: give {models[0].as_posix()}, or another of {names}"
+    raise ValueError(f"want a folder with a saved model, got {str(folder)!r} {problem}")
 
 
 def role_folders(folder: Path) -> list[Path]:
     """The folders of adapters, or of whole models, in a model of several learners."""
     if any((folder / name).is_file() for name in ("config.json", ADAPTER)):
         return []
-    found = [file.parent for file in folder.glob(f"*/{ADAPTER}")]
+    folders = [file.parent for file in folder.glob(f"*/{ADAPTER}")]
     if (folder / PROMPT_FILE).is_file():  # else any folder of models
-        found += [file.parent for file in folder.glob("*/config.json")]
-    return sorted(found)
+        folders += [file.parent for file in folder.glob("*/config.json")]
+    return sorted(folders)
 
 
-def adapted(roles: Mapping[Any, Mapping[str, Any]], has_rank: bool) -> bool:
+def are_adapters(roles: Mapping[Any, Mapping[str, Any]], has_rank: bool) -> bool:
     """Whether learners are adapters; `has_rank`: so are those without `lora_r`.
 
     Raises:
@@ -78,7 +80,7 @@ def adapted(roles: Mapping[Any, Mapping[str, Any]], has_rank: bool) -> bool:
     return True
 
 
-def _lacking_weights(folder: Path) -> str | None:
+def _missing_weights(folder: Path) -> str | None:
     """The file that the weights of a folder lack, if any."""
     for index in folder.glob("*.index.json"):
         try:
@@ -128,7 +130,7 @@ def adapter_base(name: str) -> str | None:
     for place in (Path(base), *above):
         if (place / "config.json").is_file():
             return str(place)
-    if _ID.fullmatch(base):
+    if _HUB_ID.fullmatch(base):
         return base
     raise ValueError(
         f"the adapter in {name!r} was trained on the model in {base!r}, which does not "
@@ -159,37 +161,37 @@ def find_model(name: str, asks_hub: bool = True) -> Path | None:
         return saved_model(Path(name))
     if name == smollm2.NAME:
         return smollm2.converted()
-    if not _ID.fullmatch(name):
+    if not _HUB_ID.fullmatch(name):
         raise ValueError(
             f"want a folder with a saved model, got {name!r}, which does not exist"
         )
-    found = _downloaded(name)
-    if found is None and asks_hub and "config.json" not in _files(name):
+    snapshot = _cached_snapshot(name)
+    if snapshot is None and asks_hub and "config.json" not in _hub_files(name):
         raise ValueError(
             f"want a model of transformers, got {name!r}, which has no config.json on "
             "the hub; give another id, or a folder"
         )
-    return found
+    return snapshot
 
 
 def model_folder(name: str) -> Path:
     """The folder of a model, downloaded or converted if need be; see `find_model`."""
-    found = find_model(name)
-    if found is not None:
-        return found
+    local_folder = find_model(name)
+    if local_folder is not None:
+        return local_folder
     if name == smollm2.NAME:
         return smollm2.convert()
     hub = import_extra("huggingface_hub", "train")
-    safe = any(file.endswith(".safetensors") for file in _files(name))
-    with _asking_for(name):
-        # the top folder alone: others hold the same weights in other formats
-        folder = hub.snapshot_download(
-            name, ignore_patterns=["*/*", *(["*.bin", "*.pth"] if safe else [])]
-        )
-    return saved_model(Path(folder))
+    # the top folder alone: others hold the same weights in other formats
+    ignore_patterns = ["*/*"]
+    if any(file.endswith(".safetensors") for file in _hub_files(name)):
+        ignore_patterns += ["*.bin", "*.pth"]
+    with _hub_errors(name):
+        snapshot = hub.snapshot_download(name, ignore_patterns=ignore_patterns)
+    return saved_model(Path(snapshot))
 
 
-def _downloaded(name: str) -> Path | None:
+def _cached_snapshot(name: str) -> Path | None:
     """The snapshot in the hub's cache, if it is whole enough to load."""
     hub = import_extra("huggingface_hub", "train")
     file = hub.try_to_load_from_cache(name, "config.json")
@@ -201,27 +203,32 @@ def _downloaded(name: str) -> Path | None:
         return None
 
 
-def _files(name: str) -> list[str]:
+def _hub_files(name: str) -> list[str]:
     hub = import_extra("huggingface_hub", "train")
-    with _asking_for(name):
+    with _hub_errors(name):
         info: Any = hub.HfApi().model_info(name, timeout=_TIMEOUT)
     return [file.rfilename for file in info.siblings or []]
 
 
 @contextmanager
-def _asking_for(name: str) -> Iterator[None]:
+def _hub_errors(name: str) -> Iterator[None]:
     """Turns errors of the hub and of the network into a refusal; others, as of a disk, stay."""
     errors = import_extra("huggingface_hub.errors", "train")
     # the base is of the client's package, which differs by version
-    http: Any = errors.HfHubHTTPError.__bases__[0]
-    known = (http, errors.LocalEntryNotFoundError, ConnectionError, TimeoutError)
+    http_error: Any = errors.HfHubHTTPError.__bases__[0]
+    hub_errors = (
+        http_error,
+        errors.LocalEntryNotFoundError,
+        ConnectionError,
+        TimeoutError,
+    )
     try:
         yield
-    except known as error:
-        raise _refusal(name, error) from error
+    except hub_errors as error:
+        raise _hub_error(name, error) from error
 
 
-def _refusal(name: str, error: Exception) -> ValueError:
+def _hub_error(name: str, error: Exception) -> ValueError:
     kinds = {cls.__name__ for cls in type(error).__mro__}
     if "GatedRepoError" in kinds:
         why = "the hub wants you to accept its terms and to log in: hf auth login"
@@ -274,7 +281,7 @@ def check_language_model(name: str) -> None:
         with suppress(ValueError, RecursionError, LookupError, TypeError):
             config: Any = json.loads((folder / "config.json").read_bytes())
             kind = str(config["architectures"][0])
-    if kind.endswith(_KIND):
+    if kind.endswith(_CLASSIFIER):
         raise ValueError(
             f"want a language model, got the reward model {name!r} ({kind}), which "
             f"gives no replies; choose replies with best_of:4(lm:PATH, reward:{name}), "
@@ -287,16 +294,15 @@ def check_reward_folder(folder: Path) -> None:
     try:
         config: Any = json.loads((folder / "config.json").read_bytes())
         kinds = [str(kind) for kind in config.get("architectures") or ["another kind"]]
-        num_outputs = len(
-            config.get("id2label") or (0, 1)
-        )  # transformers has 2 by default
+        labels = config.get("id2label")
+        num_outputs = len(labels) if labels else 2  # by default of transformers
     except (ValueError, RecursionError, TypeError, AttributeError):
         raise ValueError(
             "want the configuration of a reward model in "
             f"{str(folder / 'config.json')!r}, which cannot be read; make one with "
             "arena train --trainer reward --data PAIRS.parquet"
         ) from None
-    if not kinds[0].endswith(_KIND):
+    if not kinds[0].endswith(_CLASSIFIER):
         raise ValueError(
             f"want a reward model in {str(folder)!r}, got {kinds[0]}; make one with "
             "arena train --trainer reward --data PAIRS.parquet"

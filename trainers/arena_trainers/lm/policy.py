@@ -7,25 +7,19 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import torch
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from arena_trainers.lm.backends import Backend, Sampling
-from arena_trainers.lm.backends.sampling import known_ends
-from arena_trainers.lm.backends.scoring import (
-    refuse_prompt_tuning,
-    reply_logprobs,
-)
-from arena_trainers.lm.backends.transformers import (
-    GenerateContext,
-    TransformersBackend,
-    load_model,
-    with_adapter,
-)
+from arena_trainers.lm.backends.forward_pass import check_no_prompt_tuning
+from arena_trainers.lm.backends.generation_settings import model_end_ids
+from arena_trainers.lm.backends.scoring import reply_logprobs
+from arena_trainers.lm.backends.transformers import GenerateContext, TransformersBackend
 from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.context import context_length
+from arena_trainers.lm.loading import load_model, with_adapter
 from arena_trainers.lm.models import (
     adapter_base,
     check_language_model,
@@ -42,8 +36,11 @@ from arena_wrappers.policies import Reply, TurnRequest
 from arena_wrappers.prompts import DATE, Message, PromptOptions
 from arena_wrappers.records import Turn
 
+if TYPE_CHECKING:
+    from trl import GRPOConfig, GRPOTrainer
+
 MAX_MEMO = 50_000  # prompts whose token ids are remembered
-CHECKED = 4  # prompts, and replies to each, whose tokens are compared with those of whole texts
+NUM_CHECKED = 4  # prompts, and replies to each, whose tokens are compared with those of whole texts
 
 
 class LMPolicy:
@@ -104,13 +101,18 @@ class LMPolicy:
     ) -> None:
         self.chat_template_kwargs = chat_template_kwargs or {}
         self.reasoning_marks = reasoning_marks
-        check_sampling(self._of_the_template)
-        refuse_prompt_tuning(model)
+        check_sampling(self._template_settings)
+        check_no_prompt_tuning(model)
         self.tokenizer = tokenizer
         self.name, self.prompt, self.batch_size = name, prompt, batch_size
         date = DATE if prompt is None else prompt.date
-        template = chat_template_kwargs, reasoning_marks, date
-        self.chat = Chat(tokenizer, known_ends(model), *template)
+        self.chat = Chat(
+            tokenizer,
+            model_end_ids(model),
+            template_options=chat_template_kwargs,
+            reasoning_marks=reasoning_marks,
+            date=date,
+        )
         self.eos_ids = self.chat.end_ids
         if not self.eos_ids:
             name = tokenizer.name_or_path or type(tokenizer).__name__
@@ -119,16 +121,22 @@ class LMPolicy:
                 f"{name!r} without one; set tokenizer.eos_token"
             )
         self.sampling = Sampling(end_ids=tuple(self.eos_ids), **sampling)
-        limits = context_length(model.config), max_context
-        self.max_context = min((x for x in limits if x is not None), default=None)
+        limits = [context_length(model.config), max_context]
+        self.max_context = min(
+            (limit for limit in limits if limit is not None), default=None
+        )
         pad = tokenizer.pad_token_id
         self.pad_id: int = self.eos_ids[0] if pad is None else int(pad)
         self.run_on(model, context)
         if backend is not None:
             self.backend = backend
-        self._memo: dict[tuple[str, ...], list[int]] = {}
         self._is_checked = False
-        self._texts: dict[tuple[int, ...], str] = {}
+        self.begin_memos()
+
+    def begin_memos(self) -> None:
+        """Remembers no texts; a copy of a policy then shares none with it."""
+        self._prompt_memo: dict[tuple[str, ...], list[int]] = {}
+        self._reply_texts: dict[tuple[int, ...], str] = {}
 
     def run_on(
         self, model: PreTrainedModel, context: GenerateContext | None = None
@@ -179,8 +187,10 @@ class LMPolicy:
             model = with_adapter(model, Path(path))
         options = {**read_prompt_file(prompt_folder(str(path))), **options}
         options.setdefault("name", f"lm:{path}")
-        own = base is not None and (Path(path) / "tokenizer_config.json").is_file()
-        tokenizer = AutoTokenizer.from_pretrained(path if own else folder)
+        has_tokenizer = (
+            base is not None and (Path(path) / "tokenizer_config.json").is_file()
+        )
+        tokenizer = AutoTokenizer.from_pretrained(path if has_tokenizer else folder)
         return cls(model, tokenizer, **options)
 
     def save_pretrained(self, folder: str | Path) -> None:
@@ -197,11 +207,11 @@ class LMPolicy:
     def prompt_json(self) -> str:
         """The content of `arena_prompt.json`."""
         return prompt_json(
-            self.prompt, {**self.sampling.options, **self._of_the_template}
+            self.prompt, {**self.sampling.options, **self._template_settings}
         )
 
     @property
-    def _of_the_template(self) -> dict[str, Any]:
+    def _template_settings(self) -> dict[str, Any]:
         options: dict[str, Any] = {"chat_template_kwargs": self.chat_template_kwargs}
         if self.reasoning_marks is not None:
             options["reasoning_marks"] = list(self.reasoning_marks)
@@ -224,25 +234,31 @@ class LMPolicy:
         A reply is cut where it would outgrow the model's context; a prompt that fills the
         context gets none, for the reason `"context_length"`.
         """
-        rooms = [self._room(ids) for ids in prompts]
+        limits = [self._max_reply_tokens(ids) for ids in prompts]
         replies: list[Reply] = [Reply("", instead="context_length") for _ in prompts]
-        for room in sorted({room for room in rooms if room > 0}):
-            places = [i for i, own in enumerate(rooms) if own == room]
-            sampling = replace(self.sampling, max_new_tokens=room)
-            rows = [prompts[i] for i in places]
-            made = self.backend.generate(rows, [seeds[i] for i in places], sampling)
-            entropies: Sequence[Any] = made.entropies or [None] * len(rows)
-            columns = rows, made.token_ids, made.logprobs, entropies
-            for i, row in zip(places, zip(*columns, strict=True), strict=True):
-                replies[i] = self._reply(list(row[0]), *row[1:])
+        for limit in sorted({limit for limit in limits if limit > 0}):
+            places = [i for i in range(len(prompts)) if limits[i] == limit]
+            generated = self.backend.generate(
+                [prompts[i] for i in places],
+                [seeds[i] for i in places],
+                replace(self.sampling, max_new_tokens=limit),
+            )
+            for row, i in enumerate(places):
+                entropies = generated.entropies
+                replies[i] = self._reply(
+                    prompt=list(prompts[i]),
+                    ids=generated.token_ids[row],
+                    logprobs=generated.logprobs[row],
+                    entropies=None if entropies is None else entropies[row],
+                )
         return replies
 
-    def _room(self, prompt_ids: Sequence[int]) -> int:
+    def _max_reply_tokens(self, prompt_ids: Sequence[int]) -> int:
         """Most tokens of a reply to a prompt; below 1 if the prompt fills the context."""
-        most = self.sampling.max_new_tokens
+        max_new_tokens = self.sampling.max_new_tokens
         if self.max_context is None:
-            return most
-        return min(most, self.max_context - len(prompt_ids))
+            return max_new_tokens
+        return min(max_new_tokens, self.max_context - len(prompt_ids))
 
     @torch.no_grad()
     def action_probs(
@@ -272,26 +288,44 @@ class LMPolicy:
             for prompt, request in zip(prompts, requests, strict=True)
             for text in request.legal
         ]
+        scores = self._scores(rows)
+        distributions = []
+        start = 0
+        for request in requests:
+            num_legal = len(request.legal)
+            mass = torch.tensor(scores[start : start + num_legal]).double().exp()
+            start += num_legal
+            total = float(mass.sum())
+            if total > 0:
+                probs = mass / total
+            else:
+                probs = torch.full((num_legal,), 1 / num_legal)
+            distributions.append((probs.tolist(), max(0.0, 1.0 - total)))
+        return distributions
+
+    def _scores(self, rows: Sequence[tuple[list[int], list[int]]]) -> list[float]:
+        """Log-probability of each reply after its prompt; -inf beyond the model's context."""
         scores = [-math.inf] * len(rows)
-        most = math.inf if self.max_context is None else self.max_context
-        fitting = [i for i, row in enumerate(rows) if len(row[0]) + len(row[1]) < most]
+        limit = math.inf if self.max_context is None else self.max_context
+        fitting = [
+            i
+            for i, (prompt, reply) in enumerate(rows)
+            if len(prompt) + len(reply) < limit
+        ]
         size = self.batch_size or max(len(rows), 1)
-        how = self.sampling.temperature, self.pad_id, self.eos_ids
         for start in range(0, len(fitting), size):
             places = fitting[start : start + size]
             with self.context() as model:
-                logprobs = reply_logprobs(model, [rows[i] for i in places], *how)
+                logprobs = reply_logprobs(
+                    model,
+                    [rows[i] for i in places],
+                    temperature=self.sampling.temperature,
+                    pad_id=self.pad_id,
+                    eos_ids=self.eos_ids,
+                )
             for i, score in zip(places, logprobs, strict=True):
                 scores[i] = score
-        results, used = [], 0
-        for request in requests:
-            num = len(request.legal)
-            mass = torch.tensor(scores[used : used + num]).double().exp()
-            used += num
-            total = float(mass.sum())
-            probs = mass / total if total > 0 else torch.full((num,), 1 / num)
-            results.append((probs.tolist(), max(0.0, 1.0 - total)))
-        return results
+        return scores
 
     def check_scored(
         self, turns: Sequence[TurnRequest | Turn], wrap: Callable[[str], str]
@@ -307,8 +341,8 @@ class LMPolicy:
         """
         if self._is_checked or not turns:
             return
-        for turn in turns[:CHECKED]:
-            for text in turn.legal[:CHECKED]:
+        for turn in turns[:NUM_CHECKED]:
+            for text in turn.legal[:NUM_CHECKED]:
                 self.chat.check_reply(turn.messages, wrap(text))
         self._is_checked = True
 
@@ -317,13 +351,15 @@ class LMPolicy:
         if len(request.context_ids) > 0:
             context = request.context_ids
             return [*context, *self.chat.continuation(context, request.messages)]
-        said = (text for m in request.messages for text in (m["role"], m["content"]))
-        key = (request.date, *said)
-        if key not in self._memo:
-            if len(self._memo) >= MAX_MEMO:
-                self._memo.clear()
-            self._memo[key] = self.encode(request.messages, request.date)
-        return self._memo[key]
+        texts = [request.date]
+        for message in request.messages:
+            texts += [message["role"], message["content"]]
+        key = tuple(texts)
+        if key not in self._prompt_memo:
+            if len(self._prompt_memo) >= MAX_MEMO:
+                self._prompt_memo.clear()
+            self._prompt_memo[key] = self.encode(request.messages, request.date)
+        return self._prompt_memo[key]
 
     def encode(self, messages: Sequence[Message], date: str | None = None) -> list[int]:
         """Token ids of a prompt that is given as messages; see `Chat.encode`."""
@@ -337,14 +373,14 @@ class LMPolicy:
         entropies: list[float] | None = None,
     ) -> Reply:
         is_whole = ids[-1] in self.eos_ids
-        spoken = tuple(ids[:-1] if is_whole else ids)
-        if spoken not in self._texts:
-            if len(self._texts) >= MAX_MEMO:
-                self._texts.clear()
+        text_ids = tuple(ids[:-1] if is_whole else ids)
+        if text_ids not in self._reply_texts:
+            if len(self._reply_texts) >= MAX_MEMO:
+                self._reply_texts.clear()
             # special tokens stay visible: a reply that contains one is no action
-            self._texts[spoken] = self.chat.decoded(spoken)
+            self._reply_texts[text_ids] = self.chat.decoded(text_ids)
         return Reply(
-            text=self.chat.readable_reply(prompt, self._texts[spoken]),
+            text=self.chat.readable_reply(prompt, self._reply_texts[text_ids]),
             prompt_ids=prompt,
             token_ids=ids,
             logprobs=logprobs,
@@ -353,15 +389,32 @@ class LMPolicy:
         )
 
 
-def sampling_of(args: Any) -> dict[str, Any]:
+class SamplingSettings(Protocol):
+    """The settings of TRL by which tokens are drawn."""
+
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float | None
+    repetition_penalty: float
+    chat_template_kwargs: Any  # TRL also takes JSON
+
+
+def sampling_of(args: SamplingSettings) -> dict[str, Any]:
     """The arguments of `LMPolicy` that are settings of TRL."""
-    names = ("temperature", "top_k", "top_p", "repetition_penalty")
-    given = {name: getattr(args, name) for name in (*names, "chat_template_kwargs")}
-    marks = getattr(args, "reasoning_marks", None)  # not of TRL's own settings
-    return {**given, "min_p": args.min_p or 0.0, "reasoning_marks": marks}
+    return {
+        "temperature": args.temperature,
+        "top_k": args.top_k,
+        "top_p": args.top_p,
+        "min_p": args.min_p or 0.0,
+        "repetition_penalty": args.repetition_penalty,
+        "chat_template_kwargs": args.chat_template_kwargs,
+        # not of TRL's own settings
+        "reasoning_marks": getattr(args, "reasoning_marks", None),
+    }
 
 
-def learner_of(trainer: Any, **options: Any) -> LMPolicy:
+def learner_of(trainer: "GRPOTrainer", **options: Any) -> LMPolicy:
     """The policy of a trainer's model, with the trainer's sampling settings.
 
     Args:
@@ -372,7 +425,7 @@ def learner_of(trainer: Any, **options: Any) -> LMPolicy:
     Raises:
         ValueError: the trainer generates by vLLM; or as for `LMPolicy`.
     """
-    args = trainer.args
+    args = cast("GRPOConfig", trainer.args)
     if args.use_vllm:
         raise ValueError(
             "learner_of generates with transformers, got a trainer with use_vllm=True; "
@@ -380,7 +433,7 @@ def learner_of(trainer: Any, **options: Any) -> LMPolicy:
         )
     from trl.models import unwrap_model_for_generation
 
-    given = {
+    defaults = {
         "name": "self",
         "max_new_tokens": args.max_completion_length,
         **sampling_of(args),
@@ -390,11 +443,11 @@ def learner_of(trainer: Any, **options: Any) -> LMPolicy:
             gather_deepspeed3_params=args.ds3_gather_for_generation,
         ),
     }
-    processing = trainer.processing_class
+    processing: Any = trainer.processing_class
     return LMPolicy(
         trainer.accelerator.unwrap_model(trainer.model),
         getattr(processing, "tokenizer", processing),
-        **{**given, **options},
+        **{**defaults, **options},
     )
 
 

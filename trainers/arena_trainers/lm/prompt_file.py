@@ -38,11 +38,13 @@ def prompt_json(prompt: PromptOptions | None, sampling: Mapping[str, Any]) -> st
         ValueError: an argument that JSON cannot hold.
     """
     options = {} if prompt is None else vars(prompt)
-    kept = {n: sampling[n] for n in _SAMPLING if sampling.get(n) is not None}
+    settings = {n: sampling[n] for n in _SAMPLING if sampling.get(n) is not None}
     try:
-        return json.dumps({**options, **kept}, indent=1, allow_nan=False) + "\n"
+        return json.dumps({**options, **settings}, indent=1, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{PROMPT_FILE} cannot hold {kept!r:.200}: {error}") from error
+        raise ValueError(
+            f"{PROMPT_FILE} cannot hold {settings!r:.200}: {error}"
+        ) from error
 
 
 def read_prompt_file(folder: str | Path) -> dict[str, Any]:
@@ -61,9 +63,9 @@ def read_prompt_file(folder: str | Path) -> dict[str, Any]:
         raise ValueError(f"want JSON in {path}: {error}") from error
     if not isinstance(values, dict):
         raise ValueError(f"want a JSON object in {path}, got {values!r:.60}")
-    known = (*PROMPT_OPTIONS, *_SAMPLING)
+    names = (*PROMPT_OPTIONS, *_SAMPLING)
     for name in values:
-        check_known(name, known, f"{path} has no option {name!r:.60}")
+        check_known(name, names, f"{path} has no option {name!r:.60}")
     options = {name: values.pop(name) for name in PROMPT_OPTIONS if name in values}
     try:
         check_sampling(values)
@@ -88,9 +90,9 @@ def check_sampling(sampling: Mapping[str, Any]) -> None:
         ValueError: says which, and what it could be.
     """
     for name, value in sampling.items():
-        is_right, wanted = _SAMPLING[name]
+        is_right, description = _SAMPLING[name]
         if not is_right(value):
-            raise ValueError(f"want {name} as {wanted}, got {value!r:.60}")
+            raise ValueError(f"want {name} as {description}, got {value!r:.60}")
 
 
 def _is_count(value: Any) -> bool:

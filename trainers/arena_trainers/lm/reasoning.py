@@ -57,18 +57,18 @@ class ReasoningMarks:
 
     def readable(self, reply: str) -> str:
         """A reply with marks that `arena_wrappers.prompts.reasoning` reads."""
-        if self._is_known:
+        if self._is_standard:
             return reply
         if header := self.header.strip():
             reply = reply.replace(self.closing, CLOSING)
-            before, _, answer = reply.rpartition(header)
+            reasoning, _, answer = reply.rpartition(header)
             if answer != reply:
-                reply = f"{before}{CLOSING}{answer}" if before.strip() else answer
+                reply = f"{reasoning}{CLOSING}{answer}" if reasoning.strip() else answer
         return reply.replace(self.opening, OPENING).replace(self.closing, CLOSING)
 
     def written(self, reply: str) -> str:
         """A reply of `readable` with the model's own marks."""
-        if self._is_known:
+        if self._is_standard:
             return reply
         return reply.replace(OPENING, self.opening).replace(CLOSING, self.closing)
 
@@ -87,63 +87,66 @@ class ReasoningMarks:
         return self.written(reply.removeprefix(OPENING).lstrip("\n"))
 
     @property
-    def _is_known(self) -> bool:
-        open_reply, whole = f"{self.opening}x", f"{self.opening}x{self.closing}y"
+    def _is_standard(self) -> bool:
+        open_reply, closed_reply = f"{self.opening}x", f"{self.opening}x{self.closing}y"
         header = self.header.strip()
         return (
             without_reasoning(open_reply) is None
-            and without_reasoning(whole) == "y"
+            and without_reasoning(closed_reply) == "y"
             and (not header or without_reasoning(f"{header}y") == "y")
         )
 
 
-def stated_marks(marks: Sequence[str], render: Render, asked: str) -> ReasoningMarks:
+def stated_marks(marks: Sequence[str], render: Render, question: str) -> ReasoningMarks:
     """The marks that a user states: two texts, or none for a model that does not reason.
 
     Args:
         marks: `["<think>", "</think>"]`, or empty.
         render: the text of messages, with a generation prompt or without; None if the
             template raises.
-        asked: the content of a user message, which the texts are searched for.
+        question: the content of a user message, which the texts are searched for.
     """
     opening, closing = marks or (OPENING, CLOSING)
-    header = _header(render, asked, opening)
+    header = _answer_header(render, question, opening)
     return ReasoningMarks(opening, closing, f"\n{closing}\n\n", header)
 
 
 def learned_marks(
-    render: Render, asked: str, template: str, name: str
+    render: Render, question: str, template: str, name: str
 ) -> ReasoningMarks:
     """The marks that a chat template writes; those of most models where it writes none.
 
     Args:
         render: as for `stated_marks`.
-        asked: as for `stated_marks`.
+        question: as for `stated_marks`.
         template: its source.
         name: of the tokenizer, for errors.
 
     Raises:
         ValueError: the template has marks that are not understood.
     """
-    prompt = _after(asked, render([_user(asked)], True) or "")
+    prompt = _text_after(question, render([_user_message(question)], True) or "")
     for message in _messages_with_reasoning():
-        text = _after(asked, render([_user(asked), message], False) or "")
-        before, thought, rest = text.partition(THOUGHT)
-        between, answer, _ = rest.partition(ANSWER)
-        if thought and answer and '"type"' not in before:  # else parts shown as JSON
-            opening, closing = _opening(before, prompt), between.strip()
+        text = _text_after(
+            question, render([_user_message(question), message], False) or ""
+        )
+        text_before, thought, text_after = text.partition(THOUGHT)
+        between, answer, _ = text_after.partition(ANSWER)
+        is_json = '"type"' in text_before  # of a template that shows parts as they are
+        if thought and answer and not is_json:
+            opening, closing = _opening_mark(text_before, prompt), between.strip()
             if not opening or not closing:
-                raise ValueError(_not_understood(name, f"{before!r}, {between!r}"))
-            header = _header(render, asked, opening)
+                raise _unknown_marks(name, f"{text_before!r}, {between!r}")
+            header = _answer_header(render, question, opening)
             return ReasoningMarks(opening, closing, between, header)
     if opening := opening_at_end(prompt):
-        return stated_marks([opening, _closing_of(opening)], render, asked)
-    extra = _opened(render, asked, prompt)
-    if _LAST_MARK.search(extra) and not has_opening(extra):
-        raise ValueError(_not_understood(name, f"the prompt ends with {extra!r}"))
+        return stated_marks([opening, _closing_mark(opening)], render, question)
+    suffix = _prompt_suffix(render, question, prompt)
+    if _LAST_MARK.search(suffix) and not has_opening(suffix):
+        raise _unknown_marks(name, f"the prompt ends with {suffix!r}")
     if _READS_REASONING.search(template) and not names_marks(template):
-        raise ValueError(_not_understood(name, "it reads reasoning and shows none"))
-    return stated_marks([], render, asked)
+        raise _unknown_marks(name, "it reads reasoning and shows none")
+    return stated_marks([], render, question)
 
 
 def _messages_with_reasoning() -> Iterator[dict[str, Any]]:
@@ -156,15 +159,15 @@ def _messages_with_reasoning() -> Iterator[dict[str, Any]]:
     yield {"role": "assistant", "content": parts}
 
 
-def _user(asked: str) -> dict[str, Any]:
-    return {"role": "user", "content": asked}
+def _user_message(question: str) -> dict[str, Any]:
+    return {"role": "user", "content": question}
 
 
-def _after(asked: str, text: str) -> str:
-    return text.rpartition(asked)[2]
+def _text_after(question: str, text: str) -> str:
+    return text.rpartition(question)[2]
 
 
-def _opening(before: str, prompt: str) -> str:
+def _opening_mark(before: str, prompt: str) -> str:
     """The mark before the reasoning: what follows the generation prompt, or the last mark."""
     header = prompt.rstrip()
     if before.startswith(header) and (added := before[len(header) :].strip()):
@@ -173,51 +176,48 @@ def _opening(before: str, prompt: str) -> str:
     return mark[1] if mark else opening_at_end(before)
 
 
-def _plain(render: Render, asked: str) -> str:
+def _text_before_reply(render: Render, question: str) -> str:
     """What the template writes from a user message to a reply without reasoning."""
-    text = _rendered_reply(render, asked)
+    text = _rendered_reply(render, question)
     return text.partition(ANSWER)[0] if ANSWER in text else ""
 
 
-def _rendered_reply(render: Render, asked: str) -> str:
+def _rendered_reply(render: Render, question: str) -> str:
     """What it writes from a user message on, if a reply without reasoning follows."""
     reply = {"role": "assistant", "content": ANSWER}
-    return _after(asked, render([_user(asked), reply], False) or "")
+    return _text_after(question, render([_user_message(question), reply], False) or "")
 
 
-def _header(render: Render, asked: str, opening: str) -> str:
+def _answer_header(render: Render, question: str, opening: str) -> str:
     """What it writes from the generation prompt to a reply without reasoning.
 
     Args:
         render: as for `stated_marks`.
-        asked: as for `stated_marks`.
+        question: as for `stated_marks`.
         opening: the mark that begins reasoning. Reasoning that is empty is left out.
     """
-    prompt = _after(asked, render([_user(asked)], True) or "")
-    before = _plain(render, asked)
-    if not before.startswith(prompt) or prompt.rstrip().endswith(opening):
+    prompt = _text_after(question, render([_user_message(question)], True) or "")
+    text_before = _text_before_reply(render, question)
+    if not text_before.startswith(prompt) or prompt.rstrip().endswith(opening):
         return ""
-    header = before[len(prompt) :]
+    header = text_before[len(prompt) :]
     return "" if opening in header or has_opening(header) else header
 
 
-def _opened(render: Render, asked: str, prompt: str) -> str:
+def _prompt_suffix(render: Render, question: str, prompt: str) -> str:
     """The end of the generation prompt that the template does not write before replies."""
-    before = _plain(render, asked)
-    reply_end = _rendered_reply(render, asked).partition(ANSWER)[2]
-    num_same = next(
-        (
-            i
-            for i, pair in enumerate(zip(before, prompt, strict=False))
-            if len({*pair}) > 1
-        ),
-        min(len(before), len(prompt)),
-    )
-    extra = prompt[num_same:]
-    return "" if extra.strip() in reply_end else extra
+    text_before = _text_before_reply(render, question)
+    reply_end = _rendered_reply(render, question).partition(ANSWER)[2]
+    num_shared = 0
+    for pair in zip(text_before, prompt, strict=False):
+        if pair[0] != pair[1]:
+            break
+        num_shared += 1
+    suffix = prompt[num_shared:]
+    return "" if suffix.strip() in reply_end else suffix
 
 
-def _closing_of(opening: str) -> str:
+def _closing_mark(opening: str) -> str:
     """The closing mark of a family whose opening mark a prompt ends with."""
     for closing in (f"{opening[0]}/{opening[1:]}", opening.replace("START", "END")):
         if without_reasoning(f"{opening}x{closing}y") == "y":
@@ -226,8 +226,8 @@ def _closing_of(opening: str) -> str:
     return pairs.get(opening, "<|channel|>final<|message|>")
 
 
-def _not_understood(name: str, reason: str) -> str:
-    return (
+def _unknown_marks(name: str, reason: str) -> ValueError:
+    return ValueError(
         f"the chat template of {name} has marks of reasoning that are not understood "
         f"({reason}): state them as reasoning_marks, such as ['<think>', '</think>'], or [] "
         f"if the model does not reason; {PROMPT_FILE} in the model's folder may hold them"

@@ -14,14 +14,11 @@ from transformers import (
 )
 
 from arena_trainers.finite import Diverged
-from arena_trainers.lm.backends.scoring import (
-    chunks_by_length,
-    default_max_tokens,
-    evaluating,
-)
-from arena_trainers.lm.backends.transformers import load_model
+from arena_trainers.lm.backends.forward_pass import evaluating
+from arena_trainers.lm.backends.memory import chunks_by_length, default_max_tokens
 from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.context import context_length
+from arena_trainers.lm.loading import load_model
 from arena_trainers.lm.models import (
     check_reward_folder,
     check_reward_model,
@@ -34,7 +31,7 @@ from arena_wrappers.prompts import DATE, Message, PromptOptions
 Text = tuple[Sequence[int], Sequence[int]]  # token ids of a prompt and of its reply
 
 # options of what a policy reads; the others change how its replies are read
-_SHOWN = ("reply_format", "rules", "show_legal_actions", "history", "date")
+_PROMPT_FIELDS = ("reply_format", "rules", "show_legal_actions", "history", "date")
 
 
 class RewardModel:
@@ -108,9 +105,9 @@ class RewardModel:
             date=saved.get("prompt", PromptOptions()).date,
         )
 
-    def check_tokenizer(self, tokenizer: Any, who: str) -> None:
+    def check_tokenizer(self, tokenizer: PreTrainedTokenizerBase, owner: str) -> None:
         """Raises ValueError if token ids of a policy mean other words to this model."""
-        _check_tokens(self.tokenizer, self.name, tokenizer, repr(who))
+        _check_tokens(self.tokenizer, self.name, tokenizer, repr(owner))
 
     def encode(
         self,
@@ -134,8 +131,8 @@ class RewardModel:
         if token_ids is None:
             # a reply that spells a control token must not become one
             text = _without_surrogates(reply)
-            spoken = self.chat.reply_ids(prompt_ids, text, plain=True)
-            token_ids = [*spoken, self.chat.end_ids[0]]
+            text_ids = self.chat.reply_ids(prompt_ids, text, plain=True)
+            token_ids = [*text_ids, self.chat.end_ids[0]]
         return prompt_ids, token_ids
 
     @torch.no_grad()
@@ -152,25 +149,23 @@ class RewardModel:
         Raises:
             ValueError: a token is not of the model, or a score is not finite.
         """
-        full = [(*prompt, *reply) for prompt, reply in texts]
-        distinct = list(dict.fromkeys(full))
+        rows = [(*prompt, *reply) for prompt, reply in texts]
+        distinct = list(dict.fromkeys(rows))
         self._check_ids(distinct)
-        most = default_max_tokens(self.model, self.model.device, training=False)
-        most = min(most, max_tokens or most)
+        limit = default_max_tokens(self.model, self.model.device, training=False)
+        limit = min(limit, max_tokens or limit)
         sizes = [len(ids) for ids in distinct]
-        found: dict[tuple[int, ...], float] = {}
-        for chunk in chunks_by_length(sizes, [0] * len(sizes), most) if sizes else ():
-            rows = [distinct[i] for i in chunk]
-            found.update(zip(rows, self._score(rows), strict=True))
-        return [found[ids] for ids in full]
+        scores: dict[tuple[int, ...], float] = {}
+        for chunk in chunks_by_length(sizes, [0] * len(sizes), limit) if sizes else ():
+            chunk_rows = [distinct[i] for i in chunk]
+            scores.update(zip(chunk_rows, self._score_rows(chunk_rows), strict=True))
+        return [scores[ids] for ids in rows]
 
-    def _score(self, rows: Sequence[Sequence[int]]) -> list[float]:
+    def _score_rows(self, rows: Sequence[Sequence[int]]) -> list[float]:
         """Scores of rows, padded on the right as in training."""
-        pad, width = (
-            self.model.config.get_text_config().pad_token_id,
-            max(map(len, rows)),
-        )
-        ids = torch.tensor([[*row, *[pad] * (width - len(row))] for row in rows])
+        pad_id = self.model.config.get_text_config().pad_token_id
+        width = max(map(len, rows))
+        ids = torch.tensor([[*row, *[pad_id] * (width - len(row))] for row in rows])
         sizes = torch.tensor([len(row) for row in rows])
         mask = (torch.arange(width) < sizes[:, None]).long()
         device = self.model.device
@@ -184,8 +179,8 @@ class RewardModel:
                 f"{self.name!r} gave a score that is not finite: its weights have diverged; "
                 "train it with a lower learning_rate"
             )
-        found: list[float] = scores.tolist()
-        return found
+        values: list[float] = scores.tolist()
+        return values
 
     def _check_ids(self, rows: Sequence[Sequence[int]]) -> None:
         largest = max((token for ids in rows for token in ids), default=0)
@@ -195,10 +190,8 @@ class RewardModel:
                 f"{self.name!r} knows {size} tokens, and a reply or its prompt has the "
                 f"token {largest}; give a reward model of the policy's own base model"
             )
-        limit, longest = (
-            context_length(self.model.config),
-            max(map(len, rows), default=0),
-        )
+        limit = context_length(self.model.config)
+        longest = max(map(len, rows), default=0)
         if limit is not None and longest > limit:
             raise ValueError(
                 f"want prompts with replies of at most {limit} tokens, the context of "
@@ -212,16 +205,16 @@ def scorer(path: str) -> Scorer:
     check_reward_model(path)
     load = cache(partial(RewardModel.from_pretrained, path))
 
-    def scored(seen: Seen, replies: Sequence[str]) -> list[float]:
+    def score(seen: Seen, replies: Sequence[str]) -> list[float]:
         model = load()
         return model.score([model.encode(seen.messages, text) for text in replies])
 
-    return scored
+    return score
 
 
 def check_same_texts(
     path: str,
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase,
     prompt: PromptOptions | None,
     chat_template_kwargs: Mapping[str, Any] | None,
 ) -> None:
@@ -239,32 +232,37 @@ def check_same_texts(
         ValueError: tokens, the chat template, its arguments or a prompt option differ.
     """
     name, folder = f"reward:{path}", model_folder(path)
-    own = AutoTokenizer.from_pretrained(folder)
-    _check_tokens(own, name, tokenizer, "the model that learns")
+    reward_tokenizer = AutoTokenizer.from_pretrained(folder)
+    _check_tokens(reward_tokenizer, name, tokenizer, "the model that learns")
     saved = read_prompt_file(folder)
-    differs = []
-    if own.chat_template != tokenizer.chat_template:
-        differs.append("another chat template")
+    differences = []
+    if reward_tokenizer.chat_template != tokenizer.chat_template:
+        differences.append("another chat template")
     kwargs = dict(chat_template_kwargs or {})
     if saved.get("chat_template_kwargs", kwargs) != kwargs:
-        differs.append(f"chat_template_kwargs {saved['chat_template_kwargs']}")
+        differences.append(f"chat_template_kwargs {saved['chat_template_kwargs']}")
     if prompt is not None and "prompt" in saved:
-        for option in _SHOWN:
-            wanted, got = getattr(prompt, option), getattr(saved["prompt"], option)
-            if wanted != got:
-                differs.append(f"{option} {got!r} and not {wanted!r}")
-    if differs:
+        for option in _PROMPT_FIELDS:
+            expected, actual = getattr(prompt, option), getattr(saved["prompt"], option)
+            if expected != actual:
+                differences.append(f"{option} {actual!r} and not {expected!r}")
+    if differences:
         raise ValueError(
             "want a reward model of the prompts of the model that learns, got "
-            f"{name!r} with {', '.join(differs)}; set the options of the run likewise, "
+            f"{name!r} with {', '.join(differences)}; set the options of the run likewise, "
             "or train the reward model on pairs of such prompts"
         )
 
 
-def _check_tokens(own: Any, name: str, tokenizer: Any, who: str) -> None:
-    if tokenizer.get_vocab() != own.get_vocab():
+def _check_tokens(
+    reward_tokenizer: PreTrainedTokenizerBase,
+    name: str,
+    tokenizer: PreTrainedTokenizerBase,
+    owner: str,
+) -> None:
+    if tokenizer.get_vocab() != reward_tokenizer.get_vocab():
         raise ValueError(
-            f"{name!r} has another tokenizer than {who}: {len(own)} tokens, and "
+            f"{name!r} has another tokenizer than {owner}: {len(reward_tokenizer)} tokens, and "
             f"{len(tokenizer)}; train the reward model on pairs of this policy, from "
             "the same base model"
         )

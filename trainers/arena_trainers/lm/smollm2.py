@@ -44,9 +44,11 @@ def convert() -> Path:
 
 
 def _folder() -> Path:
-    own = os.environ.get("ARENA_CACHE")
-    users = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
-    return (Path(own) if own else users / "arena") / "SmolLM2-135M-Instruct"
+    arena_cache = os.environ.get("ARENA_CACHE")
+    user_cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
+    return (
+        Path(arena_cache) if arena_cache else user_cache / "arena"
+    ) / "SmolLM2-135M-Instruct"
 
 
 def _weights() -> Path:
@@ -71,22 +73,22 @@ def _convert(path: Path, folder: Path) -> None:
 
     file = {"gguf_file": path.name}
     tokenizer = AutoTokenizer.from_pretrained(path.parent, **file)
-    read: Any = AutoModelForCausalLM.from_pretrained(
+    quantised: Any = AutoModelForCausalLM.from_pretrained(
         path.parent, **file, dtype=torch.float32
     )
-    config = read.config
+    config = quantised.config
     del config.quantization_config  # what was read is not quantised any more
     model = LlamaForCausalLM(config)
-    model.load_state_dict(read.state_dict())
-    model.generation_config = read.generation_config
+    model.load_state_dict(quantised.state_dict())
+    model.generation_config = quantised.generation_config
     folder.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder.parent))
+    unfinished = Path(tempfile.mkdtemp(prefix=".part-", dir=folder.parent))
     try:
-        model.save_pretrained(part)
-        tokenizer.save_pretrained(part)
-        os.replace(part, folder)
+        model.save_pretrained(unfinished)
+        tokenizer.save_pretrained(unfinished)
+        os.replace(unfinished, folder)
     except OSError:
         if not (folder / "config.json").is_file():  # else another process was first
             raise
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)

@@ -1,5 +1,6 @@
 """The policy of the string `vllm:URL`: the model of a running vLLM server."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,44 +60,65 @@ def load(argument: str, **options: Any) -> ChatAPIPolicy:
             broken.
         ConnectionError: the server cannot be reached, or gives no list of models.
     """
-    found = read_endpoint(argument)
-    if found.base_url is None or found.model:
+    endpoint = read_endpoint(argument)
+    if endpoint.base_url is None or endpoint.model:
         raise ValueError(
             f"want a URL, as in 'vllm:http://localhost:8000', got 'vllm:{argument}'"
         )
-    base = found.base_url.rstrip("/")
+    base = endpoint.base_url.rstrip("/")
     url = base if base.endswith("/v1") else f"{base}/v1"
-    given = {**found.options, **options}
-    models, named = served_models(url), given.pop("model", None)
-    chosen = [name for name in models if named in (None, name)]
-    if not chosen or (named is None and len(chosen) > 1):
-        names = ", ".join(models) or "none"
-        raise ValueError(
-            f"want one of the models of {url}, which are {names}, got {named or 'none'}; add "
-            "#model=NAME"
-        )
-    model = chosen[0]
-    own = read_prompt_file(models[model])
-    marks = own.pop("reasoning_marks", None)
-    prompt, changes = own.pop("prompt", None), given.pop("prompt", None)
+    settings = {"name": f"vllm:{argument}", **endpoint.options, **options}
+    models = served_models(url)
+    model = _model_to_play(url, models, settings.pop("model", None))
+    folder = models[model]
+    saved = read_prompt_file(folder)
+    marks = saved.pop("reasoning_marks", None)
+    prompt, changes = saved.pop("prompt", None), settings.pop("prompt", None)
     if changes:
         prompt = replace(prompt or PromptOptions(), **changes)
-    fields: dict[str, Any] = {"return_token_ids": True}
-    if own:
-        if kwargs := own.pop("chat_template_kwargs", None):
-            fields["chat_template_kwargs"] = kwargs
-        sampling = dict(Sampling(**own).options)
-        limits = {"max_tokens": sampling.pop("max_new_tokens")}
-        given = limits | {"temperature": sampling.pop("temperature")} | given
-        fields |= sampling
-    given["fields"] = {**fields, **given.get("fields", {})}
-    given = {"name": f"vllm:{argument}", "prompt": prompt, **given}
-    if not (Path(models[model]) / "tokenizer_config.json").is_file():
-        return ChatAPIPolicy(model, url, **given)
+    settings = {**_with_saved_sampling(settings, saved), "prompt": prompt}
+    if not (Path(folder) / "tokenizer_config.json").is_file():
+        return ChatAPIPolicy(model, url, **settings)
     chats = import_extra("arena_trainers.lm.chat", "train")  # which needs transformers
     tokenizer = import_extra("transformers", "train").AutoTokenizer
-    chat = chats.Chat(tokenizer.from_pretrained(models[model]), reasoning_marks=marks)
-    return VLLMPolicy(model, url, chat, **given)
+    chat = chats.Chat(tokenizer.from_pretrained(folder), reasoning_marks=marks)
+    return VLLMPolicy(model, url, chat, **settings)
+
+
+def _model_to_play(url: str, models: Mapping[str, str], name: str | None) -> str:
+    """The model of a server that a name chooses; without a name the only one."""
+    if name is not None and name in models:
+        return name
+    if name is None and len(models) == 1:
+        return next(iter(models))
+    names = ", ".join(models) or "none"
+    raise ValueError(
+        f"want one of the models of {url}, which are {names}, got {name or 'none'}; add "
+        "#model=NAME"
+    )
+
+
+def _with_saved_sampling(
+    settings: Mapping[str, Any], saved: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Arguments of `ChatAPIPolicy`; where they say nothing, a prompt file's sampling holds.
+
+    Args:
+        settings: the arguments.
+        saved: sampling and the options of the chat template, as the file has them.
+    """
+    fields: dict[str, Any] = {"return_token_ids": True}
+    defaults: dict[str, Any] = {}
+    if saved:
+        sampling_options = dict(saved)
+        if kwargs := sampling_options.pop("chat_template_kwargs", None):
+            fields["chat_template_kwargs"] = kwargs
+        sampling = dict(Sampling(**sampling_options).options)
+        defaults["max_tokens"] = sampling.pop("max_new_tokens")
+        defaults["temperature"] = sampling.pop("temperature")
+        fields |= sampling
+    fields |= settings.get("fields", {})
+    return {**defaults, **settings, "fields": fields}
 
 
 def served_models(url: str) -> dict[str, str]:
@@ -109,7 +131,8 @@ def served_models(url: str) -> dict[str, str]:
     try:
         answer = client.ask("GET", "/models").future.result()
         return {
-            str(one["id"]): str(one.get("root") or one["id"]) for one in answer["data"]
+            str(model["id"]): str(model.get("root") or model["id"])
+            for model in answer["data"]
         }
     except Exception as error:  # a server may send anything
         raise ConnectionError(client.reason(error)) from error

@@ -1,24 +1,21 @@
-"""The protocol of a matchmaker, the records that it reads and returns, and `History`.
-
-`History` says which snapshots are taken and kept, and draws starts against them.
-"""
+"""The protocol of a matchmaker, and the records that it reads and returns."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena_envs.checks import check_count
-from arena_envs.doors import Door
 from arena_envs.game import AnyGame
 from arena_trainers.curricula.protocol import Stateful, Stateless
 
 Floats = NDArray[np.float64]
+
 SELF = "self"  # the policy that learns
+
 PAST = "past:"  # of policy strings that name the snapshots of a run
+
 Seats = tuple[str, ...]  # who plays each seat: `SELF`, `self@STEP`, or a policy string
 
 
@@ -156,8 +153,8 @@ def snapshot_step(name: str) -> int | None:
     >>> snapshot_step("self@120"), snapshot_step("self"), snapshot_step("random")
     (120, None, None)
     """
-    found = re.fullmatch(rf"{SELF}@(\d+)", name)
-    return int(found[1]) if found else None
+    match = re.fullmatch(rf"{SELF}@(\d+)", name)
+    return int(match[1]) if match else None
 
 
 def is_past(spec: str) -> bool:
@@ -173,166 +170,13 @@ def missing_snapshot(
     Returns:
         The step, and the step of the snapshot; None if there is none.
     """
-    kept: set[int] = set()
+    available: set[int] = set()
     for step in steps:
-        wanted = set(matchmaker.snapshots(step))
-        if missing := wanted - kept - {step}:
+        assignable = set(matchmaker.snapshots(step))
+        if missing := assignable - available - {step}:
             return step, min(missing)
-        kept = wanted
+        available = assignable
     return None
-
-
-_HERE = "arena_trainers.matchmaking"
-matchmakers: Door[Matchmaker] = Door(
-    "matchmaker",
-    "arena.matchmakers",
-    {
-        "mixture": f"{_HERE}.built_in:Mixture",
-        "past_selves": f"{_HERE}.built_in:PastSelves",
-        "prioritised": f"{_HERE}.built_in:Prioritised",
-        "psro": f"{_HERE}.built_in:PSRO",
-    },
-    kit=f"{_HERE}.testing:check_matchmaker",
-)
-
-
-def names_matchmaker(opponents: Any) -> bool:
-    """True if `opponents` names a matchmaker: by the name of one, or by a mapping.
-
-    >>> names_matchmaker("past_selves"), names_matchmaker("random")
-    (True, False)
-    """
-    if isinstance(opponents, str):
-        return opponents != SELF and matchmakers.knows(opponents)
-    return isinstance(opponents, Mapping)
-
-
-def assigns_seats(opponents: Any) -> bool:
-    """True if `opponents` chooses for each start who learns: a matchmaker, or one policy.
-
-    >>> assigns_seats("random"), assigns_seats("self"), assigns_seats(["self", "random"])
-    (True, False, False)
-    """
-    is_policy = isinstance(opponents, str) and opponents != SELF
-    return is_policy or names_matchmaker(opponents)
-
-
-def matchmaker_for(opponents: str | Mapping[str, Any]) -> Matchmaker:
-    """The matchmaker of `opponents`; one policy plays all seats but a drawn one that learns.
-
-    Args:
-        opponents: for which `assigns_seats` is true.
-
-    Raises:
-        ValueError, ImportError: as `make_matchmaker`.
-    """
-    if names_matchmaker(opponents):
-        return make_matchmaker(opponents)
-    return make_matchmaker({"mixture": {"weights": {opponents: 1}}})
-
-
-def make_matchmaker(spec: str | Mapping[str, Any]) -> Matchmaker:
-    """The matchmaker of a name with its options, such as `"past_selves(every=20)"`.
-
-    Args:
-        spec: an expression of `arena_envs.doors`, or `{NAME: {key: value}}`.
-
-    Raises:
-        ValueError: an unknown matchmaker or option, an option out of range, or a matchmaker
-            that names itself or another as a policy.
-        ImportError: the matchmaker's plug-in cannot be imported.
-
-    >>> make_matchmaker("past_selves(every=10)").snapshots(25)
-    [0, 10, 20]
-    """
-    made = matchmakers.make(spec)
-    for policy in made.policies:
-        if (
-            policy == SELF
-            or matchmakers.knows(policy)
-            or snapshot_step(policy) is not None
-        ):
-            name = matchmakers.read(spec).name
-            itself = "itself" if policy == name else repr(policy)
-            raise ValueError(
-                f"matchmaker {name!r} names {itself} among its policies; want policy "
-                "strings such as 'random' there"
-            )
-    return made
-
-
-@dataclass(frozen=True)
-class History:
-    """The snapshots of a run: one after every `every` steps, from step 0.
-
-    Rule of deletion: with a `window`, the newest `window` snapshots are kept. Without it,
-    when there are more than `max_kept`, every second one is dropped, and from then on half
-    as many are taken. So those that are kept are always spread evenly over the run.
-
-    Args:
-        every: steps between snapshots.
-        window: how many of the newest are kept; None for the whole history.
-        max_kept: most snapshots without a window.
-        max_live: how many stay in memory; the others are read from disk.
-
-    Raises:
-        ValueError: a number is no integer of at least 1.
-
-    >>> History(every=10, max_kept=4).steps(45)  # of 0, 10, 20, 30, 40
-    [0, 20, 40]
-    >>> History(every=10, window=2).steps(45)
-    [30, 40]
-    """
-
-    every: int = 20
-    window: int | None = None
-    max_kept: int = 32
-    max_live: int = 4
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name != "window" or value is not None:
-                check_count(name, value)
-
-    def steps(self, step: int) -> list[int]:
-        """The steps of the snapshots that are kept at a step, in ascending order."""
-        taken = range(0, step + 1, self.every)
-        if self.window is not None:
-            return list(taken[-self.window :])
-        while len(taken) > self.max_kept:
-            taken = taken[::2]
-        return list(taken)
-
-    def assign(
-        self,
-        starts: Sequence[Start],
-        step: int,
-        rng: np.random.Generator,
-        weights: Callable[[str, Sequence[int]], Floats | None],
-    ) -> list[Seats]:
-        """Each start against one snapshot.
-
-        For each game, `max_live` snapshots (or its share of them) are drawn by weight, with
-        repetition, and then one of these for each start. So a start plays each snapshot with
-        exactly its weight, and few snapshots have to be in memory for one batch.
-
-        Args:
-            starts: the starts.
-            step: the current step.
-            rng: the source of all choices.
-            weights: of the snapshots in a game, by its name and their steps; None if all
-                are equal.
-        """
-        steps = self.steps(step)
-        games = list(dict.fromkeys(start.game for start in starts))
-        share = max(self.max_live // max(len(games), 1), 1)
-        live = {}
-        for game in games:
-            live[game] = rng.choice(steps, size=share, p=weights(game, steps))
-        return [
-            against(snapshot_name(int(rng.choice(live[start.game]))), start, rng)
-            for start in starts
-        ]
 
 
 def against(opponent: str, start: Start, rng: np.random.Generator) -> Seats:
@@ -343,4 +187,6 @@ def against(opponent: str, start: Start, rng: np.random.Generator) -> Seats:
     ('self@40', 'self')
     """
     learner = int(rng.integers(start.num_seats))
-    return tuple(SELF if s == learner else opponent for s in range(start.num_seats))
+    return tuple(
+        SELF if seat == learner else opponent for seat in range(start.num_seats)
+    )

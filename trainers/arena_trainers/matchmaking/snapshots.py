@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import safe_open
@@ -28,6 +28,9 @@ from arena_trainers.lm.backends.cached import CachedBackend
 from arena_trainers.lm.backends.vllm import EngineAdapters, VLLMBackend
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.matchmaking.protocol import PAST, snapshot_name
+
+if TYPE_CHECKING:
+    from vllm.lora.request import LoRARequest
 
 MAX_LIVE = 4  # snapshots in memory
 FOLDER = "snapshots"  # of a run folder
@@ -67,10 +70,11 @@ class SnapshotStore:
     @property
     def num_bytes(self) -> int:
         """Memory of the snapshots that are not on disk alone, without that of an engine."""
-        live = (
-            tensor for weights in self._live.values() for tensor in weights.values()
+        return sum(
+            tensor.nbytes
+            for weights in self._live.values()
+            for tensor in weights.values()
         )
-        return sum(tensor.nbytes for tensor in live)
 
     def begin(self, run: str) -> None:
         """Starts a new run.
@@ -105,13 +109,13 @@ class SnapshotStore:
                     "no such file; restore it, or start a new run"
                 )
             with safe_open(path, framework="pt") as file:
-                found = file.metadata() or {}
-            if found.get("base") != self.base:
+                metadata = file.metadata() or {}
+            if metadata.get("base") != self.base:
                 raise ValueError(
                     f"the snapshot {str(path)!r} is of another base model than the one "
                     "that learns; resume the run with its own model"
                 )
-            if found.get("run") != run:
+            if metadata.get("run") != run:
                 raise ValueError(
                     f"the snapshot {str(path)!r} is of another run than the results in "
                     "the checkpoint; resume the run that wrote both"
@@ -126,15 +130,18 @@ class SnapshotStore:
     def take(self, step: int) -> None:
         """Keeps the learner's weights of this moment."""
         self._make_room(step)
-        weights = {name: p.detach().clone() for name, p in self._trained.items()}
+        weights = {
+            name: weight.detach().clone()
+            for name, weight in self._trained_parameters.items()
+        }
         check_weights(weights.items(), f"the snapshot of step {step}")
         self._live[step] = weights
         self.steps.add(step)
         if self.writes:
             self.folder.mkdir(parents=True, exist_ok=True)
-            part = self.path(step).with_suffix(".part")
-            save_file(weights, part, {"run": self.run, "base": self.base})
-            part.replace(self.path(step))
+            unfinished = self.path(step).with_suffix(".part")
+            save_file(weights, unfinished, {"run": self.run, "base": self.base})
+            unfinished.replace(self.path(step))
 
     def keep(self, steps: Collection[int], on_disk: Collection[int]) -> None:
         """Forgets all snapshots but these; deletes the files of those not in `on_disk` too."""
@@ -142,8 +149,8 @@ class SnapshotStore:
         for step in set(self._live) - set(steps):
             self._forget(step)
         for path in self.folder.glob("step-*.safetensors") if self.writes else ():
-            found = re.fullmatch(r"step-(\d+)", path.stem)
-            if found and int(found[1]) not in {*steps, *on_disk}:
+            match = re.fullmatch(r"step-(\d+)", path.stem)
+            if match and int(match[1]) not in {*steps, *on_disk}:
                 path.unlink()
 
     def policy(self, step: int) -> LMPolicy:
@@ -159,14 +166,14 @@ class SnapshotStore:
 
         @contextmanager
         def context() -> Iterator[PreTrainedModel]:
-            with self.learner.context() as model, self._in_place(step):
+            with self.learner.context() as model, self._snapshot_in_place(step):
                 yield model
 
         policy.backend = CachedBackend(policy.run_on(self.learner.model, context))
         if self.adapters is not None:
             engine, name = self.adapters, snapshot_name(step)
 
-            def refresh() -> Any:  # the engine loads it unless it is there
+            def refresh() -> "LoRARequest":  # the engine loads it unless it is there
                 weights = self._weights(step)
                 return engine.get(name) or engine.put(name, weights)
 
@@ -184,16 +191,20 @@ class SnapshotStore:
         Of each weight that is not trained it reads the first 64 numbers.
         """
         digest = hashlib.sha256()
-        for name, p in self.learner.model.named_parameters():
-            digest.update(f"{name} {tuple(p.shape)} {p.requires_grad}\n".encode())
-            if not p.requires_grad:
-                digest.update(p.detach().flatten()[:64].float().cpu().numpy().tobytes())
+        for name, weight in self.learner.model.named_parameters():
+            line = f"{name} {tuple(weight.shape)} {weight.requires_grad}\n"
+            digest.update(line.encode())
+            if not weight.requires_grad:
+                first = weight.detach().flatten()[:64].float()
+                digest.update(first.cpu().numpy().tobytes())
         return digest.hexdigest()
 
     @cached_property
-    def _trained(self) -> dict[str, torch.nn.Parameter]:
-        named = self.learner.model.named_parameters()
-        return {name: p for name, p in named if p.requires_grad}
+    def _trained_parameters(self) -> dict[str, torch.nn.Parameter]:
+        parameters = self.learner.model.named_parameters()
+        return {
+            name: parameter for name, parameter in parameters if parameter.requires_grad
+        }
 
     def _weights(self, step: int) -> Weights:
         """The weights of a snapshot, read from disk unless they are in memory."""
@@ -202,8 +213,8 @@ class SnapshotStore:
             with safe_open(self.path(step), framework="pt") as file:
                 # a copy, because results depend on where memory is aligned
                 self._live[step] = {
-                    name: file.get_tensor(name).to(p.device, copy=True)
-                    for name, p in self._trained.items()
+                    name: file.get_tensor(name).to(parameter.device, copy=True)
+                    for name, parameter in self._trained_parameters.items()
                 }
         self._live.move_to_end(step)
         return self._live[step]
@@ -220,17 +231,19 @@ class SnapshotStore:
             self.adapters.remove(snapshot_name(step))
 
     @contextmanager
-    def _in_place(self, step: int) -> Iterator[None]:
+    def _snapshot_in_place(self, step: int) -> Iterator[None]:
         """Gives the learner's parameters the tensors of a snapshot for a while."""
         weights = self._weights(step)
-        own = {name: p.data for name, p in self._trained.items()}
+        learner_data = {
+            name: parameter.data for name, parameter in self._trained_parameters.items()
+        }
         try:
-            for name, p in self._trained.items():
-                p.data = weights[name]
+            for name, parameter in self._trained_parameters.items():
+                parameter.data = weights[name]
             yield
         finally:
-            for name, p in self._trained.items():
-                p.data = own[name]
+            for name, parameter in self._trained_parameters.items():
+                parameter.data = learner_data[name]
 
 
 def past_policies(spec: str, **sampling: Any) -> list[LMPolicy]:
@@ -246,41 +259,49 @@ def past_policies(spec: str, **sampling: Any) -> list[LMPolicy]:
         ValueError: the run has no model or no such snapshots, or they are of another run or
             base model than the others.
     """
-    run, one = _parts(spec)
+    run, step_or_all = _parse_spec(spec)
     folder = Path(run) / FOLDER
-    found = {int(p.stem[5:]): p for p in folder.glob("step-*.safetensors")}
-    steps = sorted(found) if one is None else [one]
-    if not found or not {*steps} <= {*found}:
-        known = (
-            f"it has those of steps {sorted(found)}; name one of them"
-            if found
-            else "it has none; train with a matchmaker that takes snapshots, such as "
-            "--opponents past_selves"
+    files = {
+        int(path.stem.removeprefix("step-")): path
+        for path in folder.glob("step-*.safetensors")
+    }
+    if not files:
+        raise ValueError(
+            f"want snapshots in {str(folder)!r} for {spec!r}, it has none; train with a "
+            "matchmaker that takes snapshots, such as --opponents past_selves"
         )
-        raise ValueError(f"want snapshots in {str(folder)!r} for {spec!r}, {known}")
+    steps = sorted(files) if step_or_all is None else [step_or_all]
+    if steps[0] not in files:
+        raise ValueError(
+            f"want snapshots in {str(folder)!r} for {spec!r}, it has those of steps "
+            f"{sorted(files)}; name one of them"
+        )
     if not (Path(run) / "model").is_dir():
         raise ValueError(
             f"want a finished run with a folder model for {spec!r}, got none in "
             f"{run!r}; finish it with arena train --resume {run}"
         )
     policy = LMPolicy.from_pretrained(Path(run) / "model", **sampling)
-    with safe_open(found[steps[0]], framework="pt") as file:
-        names, mark = set(file.keys()), (file.metadata() or {}).get("run", "")
+    with safe_open(files[steps[0]], framework="pt") as file:
+        names = set(file.keys())
+        run_mark = (file.metadata() or {}).get("run", "")
     for name, parameter in policy.model.named_parameters():
         parameter.requires_grad_(name in names)
     store = SnapshotStore(policy, folder, MAX_LIVE, writes=False)
-    store.resume(steps, mark, folder)
-    made = [store.policy(step) for step in steps]
-    for step, snapshot in zip(steps, made, strict=True):
+    store.resume(steps, run_mark, folder)
+    snapshots = [store.policy(step) for step in steps]
+    for step, snapshot in zip(steps, snapshots, strict=True):
         snapshot.name = f"{PAST}{run}@{step}"
-    return made
+    return snapshots
 
 
-def _parts(spec: str) -> tuple[str, int | None]:
+def _parse_spec(spec: str) -> tuple[str, int | None]:
     """The run and the step of a string."""
     argument = spec.removeprefix(PAST)
-    found = re.fullmatch(r"(.+)@(\d+)", argument)
-    run, step = (found[1], int(found[2])) if found else (argument, None)
+    match = re.fullmatch(r"(.+)@(\d+)", argument)
+    run, step = argument, None
+    if match:
+        run, step = match[1], int(match[2])
     if not run or not Path(run).is_dir():
         raise ValueError(f"want past:RUN with the folder of a run, got {spec!r}")
     return run, step

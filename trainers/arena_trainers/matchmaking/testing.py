@@ -52,17 +52,21 @@ def check_matchmaker(
         BrokenPromise: names the first promise that is broken.
     """
     rules = {game: make_game(game) for game in games}
-    made = [make() for _ in range(3)]
-    for matchmaker in made:
+    matchmakers = [make() for _ in range(3)]
+    for matchmaker in matchmakers:
         matchmaker.prepare(rules)
-    missing = missing_snapshot(made[0], STEPS)
+    missing = missing_snapshot(matchmakers[0], STEPS)
     if missing is not None:
         broken(
             "snapshots",
             f"at step {missing[0]} it wants the snapshot of step {missing[1]}, which was "
             "not taken or was dropped",
         )
-    check_alike(made, lambda one, step: try_step(one, rules, step), "assigns")
+    check_alike(
+        matchmakers,
+        lambda matchmaker, step: try_step(matchmaker, rules, step),
+        "assigns",
+    )
 
 
 def try_step(
@@ -73,64 +77,71 @@ def try_step(
     Raises:
         BrokenPromise: an assignment does not fit, or starts or results are changed.
     """
-    draw = np.random.default_rng([0, step])
-    played: list[Result] = []
+    rng = np.random.default_rng([0, step])
+    match_results: list[Result] = []
     for match in matchmaker.matches(step):
         for _ in range(match.num_episodes):
-            returns = _returns(rules[match.game], draw)
-            played.append(Result(match.game, tuple(match.seats), returns))
-    if played:
-        _update(matchmaker, played, step)
+            returns = _random_returns(rules[match.game], rng)
+            match_results.append(Result(match.game, tuple(match.seats), returns))
+    if match_results:
+        _check_update(matchmaker, match_results, step)
     starts = [
-        Start(name, game.num_players, int(draw.integers(2**62)))
+        Start(name, game.num_players, int(rng.integers(2**62)))
         for name, game in rules.items()
         for _ in range(NUM_STARTS)
     ]
-    given = list(starts)
-    found = list(matchmaker.assign(given, step, np.random.default_rng(step)))
-    if given != starts:
+    passed_starts = list(starts)
+    assignments = list(
+        matchmaker.assign(passed_starts, step, np.random.default_rng(step))
+    )
+    if passed_starts != starts:
         broken("arguments", "assign changes the list of starts")
-    _check_seats(matchmaker, starts, found, step)
+    _check_seats(matchmaker, starts, assignments, step)
     results = [
-        Result(start.game, tuple(seats), _returns(rules[start.game], draw))
-        for start, seats in zip(starts, found, strict=True)
+        Result(start.game, tuple(seats), _random_returns(rules[start.game], rng))
+        for start, seats in zip(starts, assignments, strict=True)
     ]
-    _update(matchmaker, results, step)
-    return [tuple(seats) for seats in found]
+    _check_update(matchmaker, results, step)
+    return [tuple(seats) for seats in assignments]
 
 
 def _check_seats(
-    matchmaker: Matchmaker, starts: Sequence[Start], found: Sequence[Seats], step: int
+    matchmaker: Matchmaker,
+    starts: Sequence[Start],
+    assignments: Sequence[Seats],
+    step: int,
 ) -> None:
-    if len(found) != len(starts):
-        broken("seats", f"want {len(starts)} assignments, got {len(found)}")
-    wanted = matchmaker.snapshots(step)
-    for start, seats in zip(starts, found, strict=True):
-        if len(seats) != start.num_seats or not all(isinstance(s, str) for s in seats):
+    if len(assignments) != len(starts):
+        broken("seats", f"want {len(starts)} assignments, got {len(assignments)}")
+    snapshots = matchmaker.snapshots(step)
+    for start, seats in zip(starts, assignments, strict=True):
+        if len(seats) != start.num_seats or not all(
+            isinstance(policy, str) for policy in seats
+        ):
             broken("seats", f"want {start.num_seats} policy strings, got {seats!r}")
         if SELF not in seats:
             broken(
                 "a learner", f"want a seat of {SELF!r}, got {seats!r} at step {step}"
             )
-        for who in {*seats} - {SELF, *matchmaker.policies}:
-            if snapshot_step(who) not in wanted:
+        for player in {*seats} - {SELF, *matchmaker.policies}:
+            if snapshot_step(player) not in snapshots:
                 broken(
                     "known policies",
-                    f"{who!r} at step {step} is neither in policies "
-                    f"{list(matchmaker.policies)!r} nor a snapshot of {list(wanted)!r}",
+                    f"{player!r} at step {step} is neither in policies "
+                    f"{list(matchmaker.policies)!r} nor a snapshot of {list(snapshots)!r}",
                 )
 
 
-def _update(matchmaker: Matchmaker, results: list[Result], step: int) -> None:
-    given = copy.copy(results)
-    matchmaker.update(given, step)
-    if given != results:
+def _check_update(matchmaker: Matchmaker, results: list[Result], step: int) -> None:
+    passed_results = copy.copy(results)
+    matchmaker.update(passed_results, step)
+    if passed_results != results:
         broken("arguments", "update changes the list of results")
 
 
-def _returns(game: AnyGame, draw: np.random.Generator) -> tuple[float, ...]:
+def _random_returns(game: AnyGame, rng: np.random.Generator) -> tuple[float, ...]:
     """Random returns; in a zero-sum game they add up to 0."""
-    values = draw.uniform(game.min_return, game.max_return, game.num_players)
+    values = rng.uniform(game.min_return, game.max_return, game.num_players)
     if game.zero_sum:
         values -= values.mean()
     return tuple(values.tolist())

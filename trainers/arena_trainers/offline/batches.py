@@ -11,7 +11,7 @@ from accelerate.data_loader import prepare_data_loader
 from accelerate.utils import DistributedType
 from torch.utils.data import DataLoader
 
-from arena_trainers.lm.backends.scoring import left_padded
+from arena_trainers.lm.backends.padding import left_padded
 from arena_trainers.offline.protocol import Cut
 from arena_trainers.train.finite_steps import FiniteSteps
 from arena_trainers.train.forward import IGNORED

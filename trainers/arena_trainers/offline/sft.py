@@ -27,11 +27,9 @@ from transformers import PrinterCallback, TrainerCallback
 from trl import SFTConfig, SFTTrainer
 
 from arena_trainers.data import Example
-from arena_trainers.lm.backends.scoring import (
-    default_max_tokens,
-    positions,
-)
-from arena_trainers.lm.policy import CHECKED, LMPolicy
+from arena_trainers.lm.backends.forward_pass import positions
+from arena_trainers.lm.backends.memory import default_max_tokens
+from arena_trainers.lm.policy import NUM_CHECKED, LMPolicy
 from arena_trainers.offline.batches import WholeSteps, labelled_batch, left_batch
 from arena_trainers.offline.protocol import Cut, Given, RowTrainer
 from arena_trainers.train.forward import IGNORED, distinct_rows, scoring_the_last
@@ -207,7 +205,7 @@ def _rows(policy: LMPolicy, examples: Sequence[Example]) -> list[dict[str, list[
     Raises:
         ValueError: none does, or tokens are not those of whole texts.
     """
-    for example in examples[:CHECKED]:
+    for example in examples[:NUM_CHECKED]:
         policy.chat.check_reply(example.messages, example.reply)
     most = policy.max_context or math.inf
     every = (_row(policy, example) for example in examples)

@@ -27,7 +27,7 @@ from arena_trainers.checkpoint import checkpoint_of
 from arena_trainers.data import Origin, only_prompt, read_origin
 from arena_trainers.data.columns import TRAIN
 from arena_trainers.lm.adapters import starting_model
-from arena_trainers.lm.backends.scoring import default_max_tokens
+from arena_trainers.lm.backends.memory import default_max_tokens
 from arena_trainers.lm.chat import Chat, chat_of
 from arena_trainers.lm.context import context_length
 from arena_trainers.lm.models import check_language_model

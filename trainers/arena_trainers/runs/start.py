@@ -36,7 +36,7 @@ from arena_envs.trust import named_only
 from arena_trainers.data import Example, legal_play, solver_replies
 from arena_trainers.lm.chat import Chat
 from arena_trainers.lm.context import context_length
-from arena_trainers.lm.policy import CHECKED, LMPolicy
+from arena_trainers.lm.policy import NUM_CHECKED, LMPolicy
 from arena_trainers.matchmaking.protocol import SELF
 from arena_trainers.offline.sft import warm_start
 from arena_trainers.runs.settings import JobConfig
@@ -263,8 +263,10 @@ def longest_replies(
     wrap, lengths = FORMATS[reply_format].wrap, []
     for plan in plans:
         episodes = play(plan.env_fn, RandomPolicy(), range(20))
-        for turn in [turn for episode in episodes for turn in episode.turns][:CHECKED]:
-            for text in turn.legal[:CHECKED]:
+        for turn in [turn for episode in episodes for turn in episode.turns][
+            :NUM_CHECKED
+        ]:
+            for text in turn.legal[:NUM_CHECKED]:
                 chat.check_reply(turn.messages, wrap(text))
         prompt = chat.encode(episodes[0].turns[0].messages)
         texts = {text for e in episodes for turn in e.turns for text in turn.legal}

@@ -97,7 +97,7 @@ from arena_credit import Credit, FlatPoolWarning, TurnBatch
 from arena_credit.batch import Bools, Floats, Ints
 from arena_credit.pools import ZERO, Pools, mean_of_others
 from arena_envs.extras import hide_library_warnings
-from arena_trainers.engines.settings import by_server, refuse
+from arena_trainers.engines.settings import by_server, check_unsupported
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.lm.reward_model import RewardModel, check_same_texts
 from arena_trainers.matchmaking import SELF, Seats
@@ -764,7 +764,7 @@ class Ahead:
             ("transformers on a GPU", not (self.serves or is_cpu), "training needs it"),
             ("adapters on the learner's base", self.serves and on_base, "it trains"),
         ]
-        refuse("asynchronous", refused)
+        check_unsupported("asynchronous", refused)
         if not self.serves:  # the other process loads models itself
             named = games.opponents.items()
             rest = {n: p for n, p in named if without_noise(p) not in games.models}
@@ -810,7 +810,7 @@ class Ahead:
         trainer, policy = self.trainer, self.trainer.policy
         if self.serves:
             own = copy.copy(policy)
-            own._memo, own._texts = {}, {}  # another thread reads them
+            own.begin_memos()  # another thread reads those of the learner
             yield job_player(self._setup, own, trainer.accelerator, trainer.sender.take)
             return
         model = self.folder / "model"

@@ -48,13 +48,9 @@ from arena_envs.solvers import (
 from arena_eval.exploit import tabular
 from arena_trainers.checkpoint import newest_checkpoint
 from arena_trainers.finite import Diverged
-from arena_trainers.lm.backends.scoring import (
-    chunks_by_length,
-    left_padded,
-    places,
-    positions,
-    reads_padding,
-)
+from arena_trainers.lm.backends.forward_pass import positions, reads_padding
+from arena_trainers.lm.backends.memory import chunks_by_length
+from arena_trainers.lm.backends.padding import entry_mask, left_padded
 from arena_trainers.losses import value_loss
 from arena_trainers.train.forward import (
     averaged,
@@ -526,7 +522,9 @@ class TokenCritic(TrainerCallback):
         if len(value):
             error = float(np.mean((value - target) ** 2))
             trainer.note({"arena/critic_error": error})
-        said = places([r.completion_ids for r in rows], trainer.pad_to_multiple_of or 1)
+        said = entry_mask(
+            [r.completion_ids for r in rows], trainer.pad_to_multiple_of or 1
+        )
         found = {}
         for name, column in (("arena_token_values", value), ("arena_targets", target)):
             whole = np.zeros(said.shape)

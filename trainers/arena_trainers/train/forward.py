@@ -80,23 +80,23 @@ from trl.trainer.utils import use_adapter
 from arena_envs.game import random_states
 from arena_eval.baselines import prepared
 from arena_trainers.engines import changes_draws, training_dtype
-from arena_trainers.lm.backends.scoring import (
+from arena_trainers.lm.backends.forward_pass import (
+    accepts_argument,
+    evaluating,
+    last_logits,
+    reads_padding,
+)
+from arena_trainers.lm.backends.memory import (
     OF_FREE,
     bytes_per_token,
     chunks_by_length,
     default_max_tokens,
-    evaluating,
-    filled,
     free_memory,
-    gap_of,
-    last_logits,
-    places,
-    reads_padding,
     release_free_memory,
-    takes,
-    tolerance,
 )
-from arena_trainers.lm.backends.transformers import whole_models
+from arena_trainers.lm.backends.padding import entry_mask, padded_array
+from arena_trainers.lm.backends.tolerance import logprob_gap, tolerance
+from arena_trainers.lm.loading import unsharded_loading
 from arena_trainers.losses import TINY, Choice, Seen, Term
 from arena_trainers.processes import splits_weights
 from arena_trainers.train.games import makers_of
@@ -195,7 +195,7 @@ def _gathered(model: Any) -> Iterator[None]:
 
     # whole models: else TRL would gather the output layer again in the backward pass
     parameters = deepspeed.zero.GatheredParameters(list(model.parameters()))
-    with parameters, whole_models(), _without_hooks(model):
+    with parameters, unsharded_loading(), _without_hooks(model):
         yield
 
 
@@ -382,7 +382,7 @@ def may_share_prompts(model: Any) -> bool:
     kinds = getattr(config, "layer_types", None) or ["full_attention"]
     return (
         model.config._attn_implementation == "sdpa"
-        and takes(model, "position_ids")
+        and accepts_argument(model, "position_ids")
         and set(kinds) == {"full_attention"}
         and all(getattr(config, name, None) is None for name in WINDOWS)
     )
@@ -818,7 +818,7 @@ class Forward:
         if self.trainer.learners is not None:
             model = self.trainer.learners.use(packed[0].learner, model)
         inner = self.inner(model)
-        if not takes(inner, "position_ids"):
+        if not accepts_argument(inner, "position_ids"):
             del inputs["position_ids"]
         is_own = inner is self.inner(self.trainer.model)
         head, fused = self.head if is_own else None, self.way.fused
@@ -1002,7 +1002,7 @@ class Agreement:
         found = [scores.logprobs[i, : len(own)] for i, own in enumerate(wanted)]
         # by row, as the mean of all would hide one that is off
         pairs = zip(found, wanted, strict=True)
-        return max(gap_of((one - own).abs(), self._dtype) for one, own in pairs)
+        return max(logprob_gap((one - own).abs(), self._dtype) for one, own in pairs)
 
     @property
     def _dtype(self) -> torch.dtype:
@@ -1110,8 +1110,11 @@ def row_tensors(rows: Sequence[TrainingRow], trainer: Any) -> dict[str, Any]:
     """
     prompts, replies = [r.prompt_ids for r in rows], [r.completion_ids for r in rows]
     unit, pad = trainer.pad_to_multiple_of or 1, trainer.policy.tokenizer.pad_token_id
-    seen, said = places(prompts, unit)[:, ::-1], places(replies, unit)
-    own, shown = filled([r.loss_mask for r in rows], said, 0), said.astype(np.int64)
+    seen, said = entry_mask(prompts, unit)[:, ::-1], entry_mask(replies, unit)
+    own, shown = (
+        padded_array([r.loss_mask for r in rows], said, 0),
+        said.astype(np.int64),
+    )
     if trainer.mask_truncated_completions:
         ends = [*trainer.eos_token_ids, pad]
         whole = np.array(
@@ -1128,13 +1131,15 @@ def row_tensors(rows: Sequence[TrainingRow], trainer: Any) -> dict[str, Any]:
     sizes = int(trained.sum()), int(trained.any(axis=1).sum())
     num_tokens, num_rows = np.array(gather_object([sizes])).sum(axis=0)
     found = {
-        "prompt_ids": filled(prompts, seen, pad),
+        "prompt_ids": padded_array(prompts, seen, pad),
         "prompt_mask": seen.astype(np.int64),
-        "completion_ids": filled(replies, said, pad),
+        "completion_ids": padded_array(replies, said, pad),
         "completion_mask": shown,
         "tool_mask": own,
-        "advantages": filled(credit, said, 0.0),
-        "sampling_per_token_logps": np.where(own, filled(sampled, said, 0.0), 0.0),
+        "advantages": padded_array(credit, said, 0.0),
+        "sampling_per_token_logps": np.where(
+            own, padded_array(sampled, said, 0.0), 0.0
+        ),
         "num_items_in_batch": np.array(num_tokens),
         "num_rows_in_batch": np.array(num_rows),
     }

@@ -24,13 +24,12 @@ from arena_trainers.lm import best_of
 from arena_trainers.lm.models import prompt_folder
 from arena_trainers.lm.prompt_file import read_prompt_file
 from arena_trainers.matchmaking import Matchmaker
-from arena_trainers.matchmaking.protocol import (
-    SELF,
+from arena_trainers.matchmaking.by_name import (
     assigns_seats,
     matchmaker_for,
-    missing_snapshot,
     names_matchmaker,
 )
+from arena_trainers.matchmaking.protocol import SELF, missing_snapshot
 from arena_trainers.matchmaking.testing import try_step as try_matchmaker
 from arena_trainers.processes import splits_weights
 from arena_trainers.trial import trial

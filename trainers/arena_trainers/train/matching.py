@@ -14,10 +14,10 @@ from accelerate.utils import gather_object
 
 from arena_envs.game import AnyGame
 from arena_trainers.curricula import Curriculum, Outcome, Task
-from arena_trainers.lm.adapters import share_base
 from arena_trainers.lm.backends.cached import CachedBackend
 from arena_trainers.lm.backends.vllm import VLLMBackend
 from arena_trainers.lm.policy import LMPolicy
+from arena_trainers.lm.shared_base import share_base
 from arena_trainers.losses import check_term, terms_of
 from arena_trainers.matchmaking import (
     SELF,

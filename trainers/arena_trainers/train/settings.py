@@ -50,10 +50,10 @@ from arena_envs.solvers import information_states
 from arena_eval.exploit import want_enumerable
 from arena_trainers.curricula import curricula
 from arena_trainers.engines import check_engine, check_engine_columns
-from arena_trainers.engines.settings import changes_draws, engine_of, refuse
+from arena_trainers.engines.settings import changes_draws, check_unsupported, engine_of
 from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
-from arena_trainers.matchmaking.protocol import names_matchmaker
+from arena_trainers.matchmaking.by_name import names_matchmaker
 from arena_trainers.options import (
     Option,
     check_declared,
@@ -213,7 +213,7 @@ def refuse_what_is_not_supported(args: Any) -> None:
         ("reward_weights", args.reward_weights is not None, bypassed),
         ("multi_objective_aggregation", several, bypassed),
     ]
-    refuse("TurnGRPOTrainer", refused)
+    check_unsupported("TurnGRPOTrainer", refused)
     check_engine(args)
 
 
@@ -286,7 +286,7 @@ def check_critic(args: Any) -> None:
             ("layout 'trajectory'", whole, "its values are of single turns"),
             ("several processes", split, "it has not been tested with them"),
         ]
-        refuse(f"critic {critic!r}", refused)
+        check_unsupported(f"critic {critic!r}", refused)
 
 
 def check_exact(args: Any, plans: Sequence[GamePlan]) -> None:
@@ -358,7 +358,7 @@ def check_asynchronous(args: Any) -> None:
         ("a generation batch of several updates", updates, "its turns grow older"),
         ("several processes", processes, "it has not been tested with them"),
     ]
-    refuse("asynchronous", refused)
+    check_unsupported("asynchronous", refused)
 
 
 def check_sequential(args: Any) -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from arena_trainers.curricula import curricula
 from arena_trainers.losses import terms_of
 from arena_trainers.matchmaking import make_matchmaker
-from arena_trainers.matchmaking.protocol import names_matchmaker
+from arena_trainers.matchmaking.by_name import names_matchmaker
 from arena_trainers.train.records import RewardColumn
 
 VALUES = ("value", "action_value")

@@ -87,9 +87,12 @@ from arena_trainers.engines import (
     with_adapters,
     without_client,
 )
-from arena_trainers.engines.settings import refuse
-from arena_trainers.lm.adapters import adapter_configs, check_memory, whole_memory
-from arena_trainers.lm.backends.scoring import evaluating, free_memory
+from arena_trainers.engines.protocols import WeightSender
+from arena_trainers.engines.settings import check_unsupported
+from arena_trainers.lm.adapters import adapter_configs
+from arena_trainers.lm.backends.forward_pass import evaluating
+from arena_trainers.lm.backends.memory import free_memory
+from arena_trainers.lm.model_memory import check_memory, whole_memory
 from arena_trainers.lm.models import check_language_model, model_folder
 from arena_trainers.lm.policy import LMPolicy
 from arena_trainers.losses import Term, terms_of
@@ -186,6 +189,7 @@ class TurnGRPOTrainer(FiniteSteps, GRPOTrainer):
     model_wrapped: Any
     accelerator: Any
     vllm_generation: Any
+    sender: WeightSender  # made by the engine where a server generates
     eos_token_ids: list[int]
     num_generations: int
     num_generations_eval: int
@@ -861,7 +865,7 @@ class WholeLearners(Learners):
         args, num = self.trainer.args, self.trainer.accelerator.num_processes
         several = f"{num} processes", num > 1, "only one has been tested"
         served = "use_vllm", args.use_vllm, "an engine holds one model"
-        refuse("a whole model for each role", [several, served])
+        check_unsupported("a whole model for each role", [several, served])
         size = sum(p.nbytes for p in self.model.parameters())
         check_memory(whole_memory(args, size), free_memory(args.device) + size)
         starts = _starts(args, given)

@@ -50,21 +50,21 @@ class Sampling:
     @property
     def options(self) -> Mapping[str, Any]:
         """The settings that `arena_prompt.json` keeps, and users choose."""
-        own = ("end_ids", "with_entropy")
-        return {name: value for name, value in vars(self).items() if name not in own}
+        hidden = ("end_ids", "with_entropy")
+        return {name: value for name, value in vars(self).items() if name not in hidden}
 
     @property
-    def of_vllm(self) -> dict[str, Any]:
+    def vllm_options(self) -> dict[str, Any]:
         """The settings by vLLM's names; log-probabilities are of the drawn token alone."""
-        own = {**self.options, "stop_token_ids": list(self.end_ids), "logprobs": 0}
-        own["max_tokens"] = own.pop("max_new_tokens")
-        return own
+        settings = {**self.options, "stop_token_ids": list(self.end_ids), "logprobs": 0}
+        settings["max_tokens"] = settings.pop("max_new_tokens")
+        return settings
 
     @property
     def draws_from_all(self) -> bool:
         """True if tokens are drawn from softmax(logits / temperature), nothing changed."""
-        whole = self.top_k == 0 and self.top_p == 1 and self.min_p == 0
-        return self.temperature > 0 and whole and self.repetition_penalty == 1
+        keeps_all = self.top_k == 0 and self.top_p == 1 and self.min_p == 0
+        return self.temperature > 0 and keeps_all and self.repetition_penalty == 1
 
 
 class Generated(NamedTuple):

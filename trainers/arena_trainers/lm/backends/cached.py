@@ -15,35 +15,35 @@ import torch
 from numpy.typing import NDArray
 
 from arena_trainers.lm.backends import Generated, Prompts, Sampling
-from arena_trainers.lm.backends.sampling import seed_after, uniform_number
-from arena_trainers.lm.backends.scoring import reads_padding
+from arena_trainers.lm.backends.forward_pass import reads_padding
+from arena_trainers.lm.backends.random_numbers import seed_after, uniform_number
 from arena_trainers.lm.backends.transformers import TransformersBackend
 
 MAX_BYTES = 2**18  # of the distributions that are kept; those of Kuhn poker take 2**14
 MAX_NUMBERS = 2**14  # vocabulary times longest reply; above it nothing is kept
 
-Step = tuple[NDArray[np.float64], NDArray[np.float32]]
-Tree = dict[object, "Known"]
+StepDistributions = tuple[NDArray[np.float64], NDArray[np.float32]]
+DistributionTree = dict[object, "TokenDistribution"]
 
 
-class Known(NamedTuple):
+class TokenDistribution(NamedTuple):
     """The distribution that follows a prompt and the first tokens of a reply.
 
     Attributes:
-        ends: float64[V], cumulative weights of the tokens.
+        cumulative: float64[V], cumulative weights of the tokens.
         logprobs: float32[V], log-probability of each token as `Generated` defines it.
-        after: what follows each next token, as far as it is known.
+        children: what follows each next token, as far as it is known.
     """
 
-    ends: NDArray[np.float64]
+    cumulative: NDArray[np.float64]
     logprobs: NDArray[np.float32]
-    after: Tree
+    children: DistributionTree
 
     def draw(self, number: float) -> int:
         """The token in whose share a number of [0, 1) falls; never one of weight 0."""
-        last = float(self.ends[-1])
-        target = min(number * last, math.nextafter(last, 0.0))
-        return int(self.ends.searchsorted(target, side="right"))
+        total = float(self.cumulative[-1])
+        target = min(number * total, math.nextafter(total, 0.0))
+        return int(self.cumulative.searchsorted(target, side="right"))
 
 
 class CachedBackend:
@@ -64,7 +64,7 @@ class CachedBackend:
 
     def __init__(self, inner: TransformersBackend) -> None:
         self.inner = inner
-        self._trees: dict[Sampling, Tree] = {}
+        self._trees: dict[Sampling, DistributionTree] = {}
         self._num_bytes = 0
 
     def generate(
@@ -76,26 +76,36 @@ class CachedBackend:
             return self.inner.generate(prompt_ids, seeds, sampling)
         tree = self._trees.setdefault(sampling, {})
         rows = zip(prompt_ids, seeds, strict=True)
-        drawn = [_drawn(tree, tuple(ids), seed, sampling) for ids, seed in rows]
-        cut = [i for i, reply in enumerate(drawn) if not _is_whole(reply[0], sampling)]
-        if cut:
+        replies = [
+            _draw_known_tokens(tree, tuple(ids), seed, sampling) for ids, seed in rows
+        ]
+        open_rows = [
+            i for i, reply in enumerate(replies) if not _is_whole(reply[0], sampling)
+        ]
+        if open_rows:
             # one limit of tokens holds for the rest of all these replies
-            first = min(len(drawn[i][0]) for i in cut)
-            prompts = [[*prompt_ids[i], *drawn[i][0][:first]] for i in cut]
-            own = [seed_after(seeds[i], first) for i in cut]
-            left = replace(sampling, max_new_tokens=sampling.max_new_tokens - first)
-            steps: list[Step] = []
+            num_known = min(len(replies[i][0]) for i in open_rows)
+            prompts = [[*prompt_ids[i], *replies[i][0][:num_known]] for i in open_rows]
+            new_seeds = [seed_after(seeds[i], num_known) for i in open_rows]
+            remainder = replace(
+                sampling, max_new_tokens=sampling.max_new_tokens - num_known
+            )
+            steps: list[StepDistributions] = []
 
-            def note(weights: torch.Tensor, logprobs: torch.Tensor) -> None:
-                ends = weights.double().cumsum(dim=1)
-                steps.append((ends.cpu().numpy(), logprobs.cpu().numpy()))
+            def record_step(weights: torch.Tensor, logprobs: torch.Tensor) -> None:
+                cumulative = weights.double().cumsum(dim=1)
+                steps.append((cumulative.cpu().numpy(), logprobs.cpu().numpy()))
 
-            rest = self.inner.generate(prompts, own, left, note)
-            for row, i in enumerate(cut):
-                ids = [*drawn[i][0][:first], *rest.token_ids[row]]
-                drawn[i] = ids, [*drawn[i][1][:first], *rest.logprobs[row]]
-                self._keep(tree, tuple(prompt_ids[i]), ids, first, steps, row)
-        return Generated([ids for ids, _ in drawn], [numbers for _, numbers in drawn])
+            generated = self.inner.generate(prompts, new_seeds, remainder, record_step)
+            for row, i in enumerate(open_rows):
+                ids = [*replies[i][0][:num_known], *generated.token_ids[row]]
+                replies[i] = ids, [*replies[i][1][:num_known], *generated.logprobs[row]]
+                self._store_distributions(
+                    tree, tuple(prompt_ids[i]), ids, num_known, steps, row
+                )
+        return Generated(
+            [ids for ids, _ in replies], [numbers for _, numbers in replies]
+        )
 
     def state_dict(self) -> list[dict[str, Any]]:
         """All that is known, as numbers, tuples and tensors: one entry for each distribution."""
@@ -103,11 +113,11 @@ class CachedBackend:
             {
                 "sampling": asdict(sampling),
                 "path": path,  # a prompt, and the first tokens of a reply
-                "ends": torch.from_numpy(known.ends),
-                "logprobs": torch.from_numpy(known.logprobs),
+                "ends": torch.from_numpy(distribution.cumulative),
+                "logprobs": torch.from_numpy(distribution.logprobs),
             }
             for sampling, tree in self._trees.items()
-            for path, known in _entries(tree, ())
+            for path, distribution in _entries(tree, ())
         ]
 
     def load_state_dict(self, state: Sequence[Mapping[str, Any]]) -> None:
@@ -115,61 +125,67 @@ class CachedBackend:
         self._trees, self._num_bytes = {}, 0
         for entry in state:
             tree = self._trees.setdefault(Sampling(**entry["sampling"]), {})
-            *before, last = entry["path"]
-            for key in before:
-                tree = tree[key].after
-            known = Known(entry["ends"].numpy(), entry["logprobs"].numpy(), {})
-            tree[last] = known
-            self._num_bytes += known.ends.nbytes + known.logprobs.nbytes
+            *parents, last_key = entry["path"]
+            for key in parents:
+                tree = tree[key].children
+            distribution = TokenDistribution(
+                entry["ends"].numpy(), entry["logprobs"].numpy(), {}
+            )
+            tree[last_key] = distribution
+            self._num_bytes += (
+                distribution.cumulative.nbytes + distribution.logprobs.nbytes
+            )
 
-    def _keep(
+    def _store_distributions(
         self,
-        tree: Tree,
+        tree: DistributionTree,
         prompt: tuple[int, ...],
         reply: Sequence[int],
-        first: int,
-        steps: Sequence[Step],
+        num_known: int,
+        steps: Sequence[StepDistributions],
         row: int,
     ) -> None:
         """Keeps the distributions from which a row's tokens were drawn.
 
-        Those before token `first` are known; `steps` holds the others.
+        Those before token `num_known` are known; `steps` holds the others.
         """
         key: object = prompt
         for number, token in enumerate(reply):
             if key not in tree:
-                ends, logprobs = (array[row].copy() for array in steps[number - first])
-                size = ends.nbytes + logprobs.nbytes
+                cumulative, logprobs = (
+                    array[row].copy() for array in steps[number - num_known]
+                )
+                size = cumulative.nbytes + logprobs.nbytes
                 if self._num_bytes + size > MAX_BYTES:
                     return
                 self._num_bytes += size
-                tree[key] = Known(ends, logprobs, {})
-            tree, key = tree[key].after, token
+                tree[key] = TokenDistribution(cumulative, logprobs, {})
+            tree, key = tree[key].children, token
 
 
 def _entries(
-    tree: Tree, before: tuple[object, ...]
-) -> Iterator[tuple[tuple[object, ...], Known]]:
+    tree: DistributionTree, parents: tuple[object, ...]
+) -> Iterator[tuple[tuple[object, ...], TokenDistribution]]:
     """The distributions of a tree with the keys that lead to them, parents first."""
-    for key, known in tree.items():
-        path = (*before, key)
-        yield path, known
-        yield from _entries(known.after, path)
+    for key, distribution in tree.items():
+        path = (*parents, key)
+        yield path, distribution
+        yield from _entries(distribution.children, path)
 
 
-def _drawn(
-    tree: Tree, prompt: tuple[int, ...], seed: int, sampling: Sampling
+def _draw_known_tokens(
+    tree: DistributionTree, prompt: tuple[int, ...], seed: int, sampling: Sampling
 ) -> tuple[list[int], list[float]]:
     """The tokens of a reply and their log-probabilities, as far as they are known."""
     key: object = prompt
     tokens: list[int] = []
     logprobs: list[float] = []
     while key in tree and not _is_whole(tokens, sampling):
-        known = tree[key]
-        token = known.draw(uniform_number(seed, len(tokens)))
+        distribution = tree[key]
+        token = distribution.draw(uniform_number(seed, len(tokens)))
         tokens.append(token)
-        logprobs.append(float(known.logprobs[token]))
-        tree, key = known.after, token
+        logprobs.append(float(distribution.logprobs[token]))
+        tree, key = distribution.children, token
     return tokens, logprobs
 
 

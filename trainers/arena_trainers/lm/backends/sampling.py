@@ -1,22 +1,20 @@
-"""Generation: draws that belong to the request, and settings that are ours alone."""
+"""`SeededSampler`: tokens drawn by numbers of the request alone."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 import torch
 from transformers import (
-    GenerationConfig,
     LogitsProcessor,
     MinPLogitsWarper,
-    PreTrainedModel,
     TopKLogitsWarper,
     TopPLogitsWarper,
 )
 
 from arena_trainers.lm.backends import Sampling
+from arena_trainers.lm.backends.random_numbers import signed_int64, uniform
 
 # of a step, float32[B, V]: weights in proportion to which tokens are drawn, log-probabilities
-Note = Callable[[torch.Tensor, torch.Tensor], None]
+StepObserver = Callable[[torch.Tensor, torch.Tensor], None]
 
 
 class SeededSampler(LogitsProcessor):
@@ -38,7 +36,7 @@ class SeededSampler(LogitsProcessor):
         seeds: one integer per row.
         sampling: how tokens are drawn.
         prompt_ids: the prompts, which the repetition penalty reads.
-        note: called at each step with the distributions of all rows.
+        on_step: called at each step with the distributions of all rows.
     """
 
     def __init__(
@@ -46,10 +44,10 @@ class SeededSampler(LogitsProcessor):
         seeds: Sequence[int],
         sampling: Sampling,
         prompt_ids: Sequence[Sequence[int]] = (),
-        note: Note | None = None,
+        on_step: StepObserver | None = None,
     ) -> None:
-        self.seeds = torch.tensor([[_signed(seed)] for seed in seeds])  # [B, 1]
-        self.sampling, self.prompt_ids, self.note = sampling, prompt_ids, note
+        self.seeds = torch.tensor([[signed_int64(seed)] for seed in seeds])  # [B, 1]
+        self.sampling, self.prompt_ids, self.on_step = sampling, prompt_ids, on_step
         self.warpers: list[LogitsProcessor] = []
         if sampling.top_k > 0:
             self.warpers.append(TopKLogitsWarper(sampling.top_k))
@@ -57,73 +55,76 @@ class SeededSampler(LogitsProcessor):
             self.warpers.append(TopPLogitsWarper(sampling.top_p))
         if sampling.min_p > 0:
             self.warpers.append(MinPLogitsWarper(sampling.min_p))
-        self._held: torch.Tensor | None = None  # bool[B, V], tokens of prompt and reply
+        # bool[B, V], tokens that the prompt or the reply holds
+        self._occurring: torch.Tensor | None = None
         self.logprobs: list[torch.Tensor] = []
         self.entropies: list[torch.Tensor] = []
 
     def __call__(
         self, input_ids: torch.LongTensor, scores: torch.FloatTensor
     ) -> torch.FloatTensor:
-        logits = self._tempered(scores.float())
+        logits = self._divide_by_temperature(scores.float())
         top = logits.amax(dim=-1, keepdim=True)
         weights = (logits - top).exp_()  # [B, V], in proportion to the probabilities
         total = weights.sum(dim=-1, keepdim=True)
-        cut = self._cut(input_ids, scores, logits)
+        restricted = self._restrict(input_ids, scores, logits)
         if self.sampling.temperature > 0:
             number = uniform(self.seeds.to(logits.device), len(self.logprobs))
-            shares = weights if cut is logits else cut.softmax(dim=-1)
-            chosen = drawn(shares, number)
+            shares = weights if restricted is logits else restricted.softmax(dim=-1)
+            tokens = draw_tokens(shares, number)
         else:
-            chosen = cut.argmax(dim=-1, keepdim=True)
-            shares = torch.zeros_like(weights).scatter_(1, chosen, 1.0)
+            tokens = restricted.argmax(dim=-1, keepdim=True)
+            shares = torch.zeros_like(weights).scatter_(1, tokens, 1.0)
         norm = top + total.log()  # logsumexp of the logits
-        if cut is not logits and self.sampling.temperature > 0:
-            logits, norm = cut, cut.logsumexp(dim=-1, keepdim=True)
-        if self.note is not None:
-            self.note(shares, logits - norm)
-        logprobs = logits.gather(1, chosen) - norm
+        if restricted is not logits and self.sampling.temperature > 0:
+            logits, norm = restricted, restricted.logsumexp(dim=-1, keepdim=True)
+        if self.on_step is not None:
+            self.on_step(shares, logits - norm)
+        logprobs = logits.gather(1, tokens) - norm
         self.logprobs.append(logprobs[:, 0])
-        if self._held is not None:
-            self._held.scatter_(1, chosen, True)
+        if self._occurring is not None:
+            self._occurring.scatter_(1, tokens, True)
         if self.sampling.with_entropy:
             self.entropies.append(torch.special.entr(weights / total).sum(dim=-1))
-        only = torch.full_like(logits, -torch.inf).scatter_(1, chosen, 0.0)
-        return only  # type: ignore[return-value]
+        one_hot_scores = torch.full_like(logits, -torch.inf).scatter_(1, tokens, 0.0)
+        return one_hot_scores  # type: ignore[return-value]
 
-    def _tempered(self, logits: torch.Tensor) -> torch.Tensor:
+    def _divide_by_temperature(self, logits: torch.Tensor) -> torch.Tensor:
         divisor = self.sampling.temperature or 1.0
         return logits if divisor == 1 else logits / divisor
 
-    def _cut(
+    def _restrict(
         self,
         input_ids: torch.LongTensor,
         scores: torch.FloatTensor,
         logits: torch.Tensor,
     ) -> torch.Tensor:
         """`logits`, or what penalty and cuts make of `scores`; -inf is not drawn."""
-        cut = logits
+        restricted = logits
         if self.sampling.repetition_penalty != 1:
-            cut = self._tempered(self._penalized(scores.float()))
+            restricted = self._divide_by_temperature(
+                self._penalize_repetition(scores.float())
+            )
         for warper in self.warpers:
-            cut = warper(input_ids, cut)
-        return cut
+            restricted = warper(input_ids, restricted)
+        return restricted
 
-    def _penalized(self, logits: torch.Tensor) -> torch.Tensor:
+    def _penalize_repetition(self, logits: torch.Tensor) -> torch.Tensor:
         """Logits after the repetition penalty; what fills up a row is not repeated."""
-        if self._held is None:
-            held = torch.zeros(logits.shape, dtype=torch.bool)
+        if self._occurring is None:
+            occurring = torch.zeros(logits.shape, dtype=torch.bool)
             for row, ids in enumerate(self.prompt_ids):
-                held[row, list(ids)] = True
-            self._held = held.to(logits.device)
+                occurring[row, list(ids)] = True
+            self._occurring = occurring.to(logits.device)
         penalty = self.sampling.repetition_penalty
-        changed = torch.where(logits > 0, logits / penalty, logits * penalty)
-        return torch.where(self._held, changed, logits)
+        penalized = torch.where(logits > 0, logits / penalty, logits * penalty)
+        return torch.where(self._occurring, penalized, logits)
 
 
 BLOCK = 256  # tokens; about the square root of a vocabulary
 
 
-def drawn(weights: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
+def draw_tokens(weights: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
     """Inverts the cumulative distribution: first to a block of tokens, then within it.
 
     Args:
@@ -134,19 +135,19 @@ def drawn(weights: torch.Tensor, number: torch.Tensor) -> torch.Tensor:
         int64[B, 1], the tokens; none has weight 0.
 
     >>> half = torch.tensor([[0.5]], dtype=torch.float64)
-    >>> drawn(torch.tensor([[1.0, 0.0, 1.0]]), half).item()
+    >>> draw_tokens(torch.tensor([[1.0, 0.0, 1.0]]), half).item()
     2
     """
-    lacking = -weights.shape[1] % BLOCK
-    if lacking:
-        weights = torch.nn.functional.pad(weights, (0, lacking))
+    num_missing = -weights.shape[1] % BLOCK
+    if num_missing:
+        weights = torch.nn.functional.pad(weights, (0, num_missing))
     blocks = weights.unflatten(1, (-1, BLOCK))  # [B, V / BLOCK, BLOCK]
-    block, rest = _inverted(blocks.sum(dim=2), number)
-    inside = blocks.take_along_dim(block[:, :, None], dim=1)[:, 0]  # [B, BLOCK]
-    return block * BLOCK + _inverted(inside, rest)[0]
+    block, remainder = _invert_cumulative(blocks.sum(dim=2), number)
+    block_weights = blocks.take_along_dim(block[:, :, None], dim=1)[:, 0]  # [B, BLOCK]
+    return block * BLOCK + _invert_cumulative(block_weights, remainder)[0]
 
 
-def _inverted(
+def _invert_cumulative(
     weights: torch.Tensor, number: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The entry of each row in which a number falls, and where in it.
@@ -160,91 +161,12 @@ def _inverted(
     Returns:
         int64[B, 1], and float64[B, 1] from 0 to 1.
     """
-    own = weights.double()
-    ends = own.cumsum(dim=1)
-    last = ends.where(own > 0, 0.0).amax(dim=1, keepdim=True)
-    below = torch.nextafter(last, torch.zeros_like(last))
-    target = torch.minimum(number * last, below)
-    index = ((ends > target) & (own > 0)).byte().argmax(dim=1, keepdim=True)
-    share = own.gather(1, index)
-    rest = 1 - (ends.gather(1, index) - target) / share
-    return index, rest.clamp(0, 1)
-
-
-def uniform(seeds: torch.Tensor, step: int) -> torch.Tensor:
-    """A uniform number in [0, 1) from the SplitMix64 stream of each (seed, step).
-
-    Args:
-        seeds: int64[B, 1].
-        step: which token of the reply.
-
-    Returns:
-        float64[B, 1], multiples of 2⁻⁵³.
-    """
-    key = _mix(seeds + _signed((step + 1) * _GOLDEN))
-    return _shift(_mix(key + _signed(_GOLDEN)), 11).double() * 2.0**-53
-
-
-def uniform_number(seed: int, step: int) -> float:
-    """`uniform` for one seed, by Python's integers, which cost less than a tensor.
-
-    >>> uniform_number(7, 2) == uniform(torch.tensor([[7]]), 2).item()
-    True
-    """
-    key = _mix(seed + (step + 1) * _GOLDEN)  # the low 64 bits are those of int64
-    return _shift(_mix(key + _GOLDEN), 11) * 2.0**-53
-
-
-def seed_after(seed: int, step: int) -> int:
-    """The seed whose numbers are those of `seed` from a step on.
-
-    >>> uniform_number(seed_after(7, 2), 1) == uniform_number(7, 3)
-    True
-    """
-    return seed + step * _GOLDEN
-
-
-_GOLDEN = 0x9E3779B97F4A7C15
-_Int = TypeVar("_Int", int, torch.Tensor)
-
-
-def _signed(number: int) -> int:
-    """The int64 with the same 64 low bits; torch has no unsigned arithmetic."""
-    return ((number + 2**63) % 2**64) - 2**63
-
-
-def _shift(x: _Int, bits: int) -> _Int:
-    return (x >> bits) & ((1 << (64 - bits)) - 1)  # logical, not arithmetic
-
-
-def _mix(x: _Int) -> _Int:
-    """Finaliser of SplitMix64 (Steele, Lea and Flood, 2014)."""
-    x = (x ^ _shift(x, 30)) * _signed(0xBF58476D1CE4E5B9)
-    x = (x ^ _shift(x, 27)) * _signed(0x94D049BB133111EB)
-    return x ^ _shift(x, 31)
-
-
-def with_settings(model: PreTrainedModel, config: GenerationConfig) -> PreTrainedModel:
-    """The model, sharing its weights, with these generation settings in place of its own.
-
-    `generate` fills in from `model.generation_config` whatever the settings of a call leave
-    open: penalties, banned and forced tokens, least lengths. What it samples then is not
-    what the loss takes log-probabilities of.
-
-    Args:
-        model: not changed. If it has adapters, the adapted model is taken.
-        config: of the copy.
-    """
-    base = getattr(model, "get_base_model", None)  # of peft
-    model = model if base is None else base()
-    # not by copy.copy, which makes a new model of one that FSDP2 has wrapped
-    twin: PreTrainedModel = object.__new__(type(model))
-    vars(twin).update(vars(model))
-    twin.generation_config = config
-    return twin
-
-
-def known_ends(model: PreTrainedModel) -> list[int]:
-    """The end tokens that the model's own settings name."""
-    known = getattr(model.generation_config, "eos_token_id", None)
-    return known if isinstance(known, list) else [] if known is None else [known]
+    exact = weights.double()
+    cumulative = exact.cumsum(dim=1)
+    total = cumulative.where(exact > 0, 0.0).amax(dim=1, keepdim=True)
+    largest_target = torch.nextafter(total, torch.zeros_like(total))
+    target = torch.minimum(number * total, largest_target)
+    index = ((cumulative > target) & (exact > 0)).byte().argmax(dim=1, keepdim=True)
+    share = exact.gather(1, index)
+    remainder = 1 - (cumulative.gather(1, index) - target) / share
+    return index, remainder.clamp(0, 1)

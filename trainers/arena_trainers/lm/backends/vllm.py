@@ -6,36 +6,57 @@ each set of weights gets a number of its own, which is part of its name.
 
 import itertools
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arena_envs.extras import import_extra
 from arena_trainers.lm.backends import Generated, Prompts, Sampling
 
+if TYPE_CHECKING:
+    import torch
+    from peft import LoraConfig, PeftModel
+    from vllm import LLM
+    from vllm.lora.request import LoRARequest
+
 RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # that vLLM takes as a maximum
 
 # what an adapter may choose: vLLM reads the first three, and the others leave its layers alone
-_FREE = (
-    *("r", "lora_alpha", "use_rslora", "target_modules", "exclude_modules"),
-    *("layers_to_transform", "layers_pattern", "lora_dropout", "init_lora_weights"),
-    *("base_model_name_or_path", "inference_mode", "revision", "task_type"),
-    *("auto_mapping", "peft_version"),
+_ADAPTER_OPTIONS = (
+    "r",
+    "lora_alpha",
+    "use_rslora",
+    "target_modules",
+    "exclude_modules",
+    "layers_to_transform",
+    "layers_pattern",
+    "lora_dropout",
+    "init_lora_weights",
+    "base_model_name_or_path",
+    "inference_mode",
+    "revision",
+    "task_type",
+    "auto_mapping",
+    "peft_version",
 )
-_PLAIN_STARTS = (True, False, "gaussian")  # of weights; others change the base model
+_PLAIN_INITS = (True, False, "gaussian")  # of weights; others change the base model
 
 
-def check_adapter(config: Any) -> None:
+def check_adapter(config: "LoraConfig") -> None:
     """Raises ValueError for an adapter that vLLM would not play as peft does."""
-    plain = import_extra("peft", "train").LoraConfig().to_dict()
-    given = config.to_dict()
-    names = [n for n, x in given.items() if n not in _FREE and x != plain.get(n)]
-    if given.get("init_lora_weights", True) not in _PLAIN_STARTS:
+    defaults = import_extra("peft", "train").LoraConfig().to_dict()
+    options = config.to_dict()
+    names = [
+        name
+        for name, value in options.items()
+        if name not in _ADAPTER_OPTIONS and value != defaults.get(name)
+    ]
+    if options.get("init_lora_weights", True) not in _PLAIN_INITS:
         names.append("init_lora_weights")
     if names:
         raise ValueError(
-            f"want a plain LoRA adapter for vLLM, got {names[0]} = {given[names[0]]!r}, "
+            f"want a plain LoRA adapter for vLLM, got {names[0]} = {options[names[0]]!r}, "
             "which vLLM does not play; leave it out, or leave use_vllm out"
         )
     engine_rank(config.r)
@@ -61,16 +82,16 @@ class EngineAdapters:
         model: a `peft.PeftModel` with the adapters whose weights change.
     """
 
-    def __init__(self, llm: Any, model: Any) -> None:
+    def __init__(self, llm: "LLM", model: "PeftModel") -> None:
         self.llm, self.model = llm, model
         self._numbers = itertools.count(1)
-        self._held: dict[str, Any] = {}
+        self._requests: dict[str, LoRARequest] = {}
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> "LoRARequest | None":
         """The `LoRARequest` of an adapter; None if the engine does not hold it."""
-        return self._held.get(name)
+        return self._requests.get(name)
 
-    def put(self, name: str, weights: Mapping[str, Any]) -> Any:
+    def put(self, name: str, weights: "Mapping[str, torch.Tensor]") -> "LoRARequest":
         """Loads an adapter in place of the one of this name, and gives its `LoRARequest`.
 
         Args:
@@ -85,30 +106,32 @@ class EngineAdapters:
         number = next(self._numbers)
         with tempfile.TemporaryDirectory(prefix="arena-adapter-") as folder:
             path = str(Path(folder) / str(number))
-            own = name if name in self.model.peft_config else "default"
+            adapter = name if name in self.model.peft_config else "default"
             self.model.save_pretrained(
                 path,
-                selected_adapters=[own],
+                selected_adapters=[adapter],
                 state_dict=dict(weights),
                 save_embedding_layers=False,
             )
-            if own != "default":
-                path = str(Path(path) / own)  # where peft writes it
+            if adapter != "default":
+                path = str(Path(path) / adapter)  # where peft writes it
             requests = import_extra("vllm.lora.request", "vllm")
-            request = requests.LoRARequest(f"{name}#{number}", number, path)
-            taken = self.llm.llm_engine.add_lora(request)  # which reads the folder
-        if not taken:
+            request: LoRARequest = requests.LoRARequest(
+                f"{name}#{number}", number, path
+            )
+            is_loaded = self.llm.llm_engine.add_lora(request)  # which reads the folder
+        if not is_loaded:
             raise RuntimeError(
                 f"want an engine that loads the LoRA adapter {name!r}, vLLM refused it "
-                f"while it held {sorted(self._held)}; build the engine with a larger "
+                f"while it held {sorted(self._requests)}; build the engine with a larger "
                 "max_loras, or leave use_vllm out"
             )
-        self._held[name] = request
+        self._requests[name] = request
         return request
 
     def remove(self, name: str) -> None:
         """Takes an adapter out of the engine, if it is there."""
-        request = self._held.pop(name, None)
+        request = self._requests.pop(name, None)
         if request is not None:
             self.llm.llm_engine.remove_lora(request.lora_int_id)
 
@@ -123,16 +146,22 @@ class WeightSums:
         runner = self.model_runner
         weights = runner.get_model().parameters()
         if is_adapter:
-            held = runner.lora_manager._adapter_manager.list_adapters()
-            layers = held[max(held)].loras.values()
-            # a list for layers that the engine merges, with None where it has no adapter
-            pairs = [x for layer in layers for x in (layer.lora_a, layer.lora_b)]
-            each = [x if isinstance(x, list) else [x] for x in pairs]
-            weights = (w for found in each for w in found if w is not None)
+            adapters = runner.lora_manager._adapter_manager.list_adapters()
+            weights = _adapter_matrices(adapters[max(adapters)].loras.values())
         return str(bit_sum(weights, str(runner.model_config.dtype)))
 
 
-def bit_sum(weights: Iterable[Any], dtype: str) -> int:
+def _adapter_matrices(layers: Iterable[Any]) -> "Iterator[torch.Tensor]":
+    """The matrices A and B of an adapter's layers in vLLM."""
+    for layer in layers:
+        for matrices in (layer.lora_a, layer.lora_b):
+            # a list for layers that the engine merges, with None where it has no adapter
+            for matrix in matrices if isinstance(matrices, list) else [matrices]:
+                if matrix is not None:
+                    yield matrix
+
+
+def bit_sum(weights: "Iterable[torch.Tensor]", dtype: str) -> int:
     """The sum of the bits of weights, read as integers, in a precision of torch.
 
     The sum stays the same when weights are merged, reordered or padded with zeros.
@@ -140,8 +169,11 @@ def bit_sum(weights: Iterable[Any], dtype: str) -> int:
     torch = import_extra("torch", "train")
     precision = getattr(torch, dtype.removeprefix("torch."))
     bits = getattr(torch, f"int{8 * precision.itemsize}")
-    each = (w.detach().to(precision).contiguous().view(bits).sum() for w in weights)
-    return sum(int(part) for part in each)
+    sums = (
+        weight.detach().to(precision).contiguous().view(bits).sum()
+        for weight in weights
+    )
+    return sum(int(weight_sum) for weight_sum in sums)
 
 
 class VLLMBackend:
@@ -162,8 +194,8 @@ class VLLMBackend:
 
     def __init__(
         self,
-        llm: Any,
-        refresh: Callable[..., Any],
+        llm: "LLM",
+        refresh: "Callable[..., LoRARequest | None]",
         adapters: EngineAdapters | None = None,
     ) -> None:
         self.llm, self.refresh, self.adapters = llm, refresh, adapters
@@ -180,26 +212,30 @@ class VLLMBackend:
         Raises:
             ValueError: entropies are asked for.
         """
-        refuse_entropies(sampling)
-        adapter, params = self.refresh(), import_extra("vllm", "vllm").SamplingParams
+        check_no_entropies(sampling)
+        adapter = self.refresh()
+        sampling_params = import_extra("vllm", "vllm").SamplingParams
+        options = sampling.vllm_options
         outputs = self.llm.generate(
             [{"prompt_token_ids": list(ids)} for ids in prompt_ids],
             [
-                params(seed=s % 2**63, detokenize=False, **sampling.of_vllm)
-                for s in seeds
+                sampling_params(seed=seed % 2**63, detokenize=False, **options)
+                for seed in seeds
             ],
             use_tqdm=False,
             lora_request=adapter,
         )
-        replies = [output.outputs[0] for output in outputs]
-        drawn = [zip(r.logprobs, r.token_ids, strict=True) for r in replies]
-        return Generated(
-            [list(reply.token_ids) for reply in replies],
-            [[float(step[token].logprob) for step, token in one] for one in drawn],
-        )
+        token_ids: list[list[int]] = []
+        logprobs: list[list[float]] = []
+        for output in outputs:
+            reply = output.outputs[0]
+            pairs = zip(reply.logprobs, reply.token_ids, strict=True)
+            token_ids.append(list(reply.token_ids))
+            logprobs.append([float(step[token].logprob) for step, token in pairs])
+        return Generated(token_ids, logprobs)
 
 
-def refuse_entropies(sampling: Sampling) -> None:
+def check_no_entropies(sampling: Sampling) -> None:
     """Raises ValueError if vLLM, in this process or a server, cannot give what is asked."""
     if sampling.with_entropy:
         raise ValueError("vLLM gives no entropies; generate with transformers")

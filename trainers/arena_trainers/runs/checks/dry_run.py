@@ -1,7 +1,7 @@
 """The plan of a run, `--dry-run`: sizes, memory and hours, by arithmetic alone.
 
 Nothing is loaded and nothing is trained. `assumptions` are printed beside the figures. The bytes of
-activations are those of `arena_trainers.lm.backends.scoring`, from which a run derives
+activations are those of `arena_trainers.lm.backends.memory`, from which a run derives
 `max_tokens_per_forward` where none is given.
 """
 
@@ -18,8 +18,8 @@ import torch
 
 from arena_eval.tournament import load_suite
 from arena_trainers.engines.settings import by_server
-from arena_trainers.lm import adapters
-from arena_trainers.lm.backends.scoring import (
+from arena_trainers.lm import adapters, model_memory
+from arena_trainers.lm.backends.memory import (
     LEAST,
     OF_FREE,
     bytes_per_token,
@@ -426,7 +426,9 @@ def plan_lines(
         assumed.append(REWARD_MODEL)
     if encode is estimated_length:
         assumed.insert(0, ESTIMATED)
-    refused += _refusals([lambda: adapters.check_memory(method.learners, method.free)])
+    refused += _refusals(
+        [lambda: model_memory.check_memory(method.learners, method.free)]
+    )
     if not (args.use_cpu or torch.accelerator.is_available()):
         refused.append(
             "no GPU was found; a small model runs on a CPU with --use_cpu true --bf16 false "
@@ -511,7 +513,7 @@ def _method(job: JobConfig, args: Any, config: Any) -> Method:
     cpu, accelerator = torch.device("cpu"), torch.accelerator.current_accelerator(True)
     device = cpu if args.use_cpu else accelerator
     is_whole = args.roles and own == [None]
-    whole = adapters.whole_memory(args, size * counts[0][0]) if is_whole else {}
+    whole = model_memory.whole_memory(args, size * counts[0][0]) if is_whole else {}
     reused = (args.steps_per_generation or 1) * args.num_iterations
     correction = args.use_vllm and args.vllm_importance_sampling_correction
     return Method(

@@ -20,13 +20,13 @@ from arena_trainers.engines.adapters import NO_ADAPTER, plays_adapters
 from arena_trainers.engines.settings import check_server
 from arena_trainers.lm import best_of
 from arena_trainers.lm.models import (
-    adapted,
     adapter_base,
+    are_adapters,
     check_language_model,
     find_model,
 )
 from arena_trainers.matchmaking import make_matchmaker, matchmakers
-from arena_trainers.matchmaking.protocol import names_matchmaker
+from arena_trainers.matchmaking.by_name import names_matchmaker
 from arena_trainers.options import Option, options_of, unknown_option
 from arena_trainers.runs.folder import check_new
 from arena_trainers.runs.settings import JobConfig
@@ -225,7 +225,7 @@ def check_lora(job: JobConfig, args: Any) -> None:
             weights.
         ModuleNotFoundError: peft is missing; says how to install it.
     """
-    is_adapted = adapted(args.roles, job.lora_r > 0)
+    is_adapted = are_adapters(args.roles, job.lora_r > 0)
     if is_adapted:
         extras.require(["peft"], "train")
     else:

@@ -14,7 +14,7 @@ from transformers.trainer_utils import HubStrategy
 
 from arena_studio.report.tables import result_tables
 from arena_trainers.lm import smollm2
-from arena_trainers.lm.models import CARD, adapted
+from arena_trainers.lm.models import CARD, are_adapters
 from arena_trainers.runs.folder import CONFIG
 from arena_trainers.runs.results.close import (
     eval_commands,
@@ -302,7 +302,7 @@ def _model_table(source: CardSource) -> str:
 def _adapters(source: CardSource) -> str:
     rank, roles = source.job.lora_r, getattr(source.args, "roles", {})
     ranks = [f"{role} ({own.get('lora_r', rank)})" for role, own in roles.items()]
-    if ranks and adapted(source.args.roles, rank > 0):
+    if ranks and are_adapters(source.args.roles, rank > 0):
         return (
             f"LoRA adapters of the roles or seats {', '.join(ranks)}, with their ranks"
         )

@@ -1,0 +1,146 @@
+"""The memory that rows take, and chunks of rows that fit into it."""
+
+import ctypes
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import torch
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+FLOAT = 4  # bytes
+
+OF_FREE = 0.5  # part of the free memory that activations may take
+
+LEAST = 256  # tokens; with less memory than they take, nothing can be trained
+
+TILE = 32_768  # most words that TRL scores at once
+
+LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container under Linux
+
+USED = Path("/sys/fs/cgroup/memory.current")
+
+
+def default_max_tokens(
+    model: "PreTrainedModel",
+    device: torch.device,
+    *,
+    training: bool = True,
+    checkpointing: bool = False,
+) -> int:
+    """A power of two, so that small changes of the free memory change nothing.
+
+    Args:
+        model: a causal language model.
+        device: where it runs.
+        training: whether activations are kept for a backward pass, and gradients and the
+            state of an optimizer like Adam are still to come.
+        checkpointing: whether layers keep their inputs alone.
+    """
+    free = free_memory(device)
+    if training:
+        num_trained = sum(
+            weight.numel() for weight in model.parameters() if weight.requires_grad
+        )
+        free -= 3 * FLOAT * num_trained
+    config = model.config.get_text_config()
+    size = bytes_per_token(config, training=training, checkpointing=checkpointing)
+    return tokens_that_fit(free, size)
+
+
+def tokens_that_fit(free: float, size: int) -> int:
+    """The power of two, of at least `LEAST`, whose activations take half of `free` bytes.
+
+    Args:
+        free: bytes.
+        size: bytes of a token's activations.
+    """
+    return 1 << max(int(OF_FREE * free / size), LEAST).bit_length() - 1
+
+
+def bytes_per_token(
+    config: "PreTrainedConfig", *, training: bool = True, checkpointing: bool = False
+) -> int:
+    """Bytes of a token's activations in float32, if the token is of a reply.
+
+    A layer of Llama keeps 8 vectors of the hidden size, 4 of the queries, keys and values,
+    and 4 of the feed-forward width (1.75 MB measured in SmolLM2-135M's architecture, as
+    calculated). Scores of the vocabulary take 4 tiles.
+
+    Args:
+        config: of the language model.
+        training: as for `default_max_tokens`.
+        checkpointing: as for `default_max_tokens`.
+    """
+    hidden, layers = config.hidden_size, config.num_hidden_layers
+    heads = getattr(config, "num_attention_heads", 1)
+    head_dim = getattr(config, "head_dim", None) or hidden // heads
+    keys = getattr(config, "num_key_value_heads", None) or heads
+    inner = getattr(config, "intermediate_size", None) or 4 * hidden
+    experts = getattr(config, "num_experts_per_tok", None)
+    if experts:  # of a mixture, each with its own width
+        inner = experts * (getattr(config, "moe_intermediate_size", None) or inner)
+    layer = 8 * hidden + 4 * (heads + 2 * keys) * head_dim + 4 * inner
+    num_numbers = layer
+    if training:
+        num_numbers = layers * hidden + layer if checkpointing else layers * layer
+    return int(FLOAT * (num_numbers + 4 * min(config.vocab_size, TILE)))
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that this process may still take on the device."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    free = int(psutil.virtual_memory().available)
+    limit = LIMIT.read_text().strip() if LIMIT.is_file() else "max"
+    if limit != "max":
+        free = min(free, int(limit) - int(USED.read_text()))
+    return max(free, 0) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+
+
+def release_free_memory() -> None:
+    """Has glibc give freed memory back; else holes between chunks add up to gigabytes."""
+    if sys.platform == "linux":
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
+        if trim is not None:
+            trim(0)
+
+
+def chunks_by_length(
+    prompts: Sequence[int],
+    replies: Sequence[int],
+    max_tokens: int,
+    alike: bool = False,
+) -> list[list[int]]:
+    """Rows in order of their length, in chunks that hold `max_tokens` with their padding.
+
+    A row that is longer than the bound is a chunk by itself.
+
+    Args:
+        prompts: tokens of each row that are padded on the left to the longest of the chunk.
+        replies: tokens of each row that are padded on the right.
+        max_tokens: most tokens of a chunk.
+        alike: whether prompts of a chunk must have the same length, so that none is padded.
+
+    >>> chunks_by_length([3, 1, 1], [1, 1, 1], max_tokens=4)
+    [[1, 2], [0]]
+    """
+    chunks: list[list[int]] = [[]]
+    prompt = reply = 0
+    for i in sorted(
+        range(len(prompts)),
+        key=lambda i: (prompts[i] if alike else 0, prompts[i] + replies[i]),
+    ):
+        shared_prompt = prompt
+        prompt, reply = max(prompt, prompts[i]), max(reply, replies[i])
+        is_full = (len(chunks[-1]) + 1) * (prompt + reply) > max_tokens
+        if chunks[-1] and (is_full or (alike and prompt != shared_prompt)):
+            chunks.append([])
+            prompt, reply = prompts[i], replies[i]
+        chunks[-1].append(i)
+    return chunks

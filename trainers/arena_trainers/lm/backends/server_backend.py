@@ -1,0 +1,267 @@
+"""`ServerBackend`: tokens by a server of vLLM or SGLang, to which a trainer sends its weights.
+
+A vLLM server is `python -m vllm.entrypoints.openai.api_server` with the options that
+`arena serve policy` prints. Weights reach it as files, which it must see, or by its transfer. Whole
+weights replace those of the served model; an adapter is loaded beside it. The folder is the
+version: the server keeps the folder's name with whole weights, and serves an adapter under it.
+"""
+
+import copy
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import NoneType
+from typing import Any, NamedTuple
+
+from arena_trainers.finite import Diverged
+from arena_trainers.lm.backends import Generated, Prompts, Sampling
+from arena_trainers.lm.backends.served import ServedModel
+from arena_trainers.lm.backends.server import (
+    RESTART,
+    RequestRefused,
+    Server,
+    ServerError,
+)
+from arena_trainers.lm.backends.vllm import check_no_entropies
+
+
+class ReplyFields(NamedTuple):
+    """What an answer of a server says, unchecked; None where it lacks a field.
+
+    Attributes:
+        model: name of the model that wrote the reply.
+        token_ids: of the reply.
+        logprobs: of its tokens.
+        finish_reason: why it ended.
+    """
+
+    model: Any = None
+    token_ids: Any = None
+    logprobs: Any = None
+    finish_reason: Any = None
+
+
+class ServerBackend:
+    """Sends one request per reply, each with its own seed, many at a time.
+
+    Log-probabilities are the server's, as those of `VLLMBackend` are the engine's. A server
+    on a GPU may round otherwise when other requests share its batch.
+
+    Args:
+        server: the server.
+        served: what it serves.
+
+    Attributes:
+        version: folder of the model's weights that the server must have; None before they
+            are sent.
+        model: name in requests: of the served model, or the folder of an adapter.
+        learners: the backends of several learners, by name.
+    """
+
+    runs_model = False
+    # routes of the server
+    path = "/v1/completions"
+    version_path = "/weight_info"
+    pause_path = "/pause?mode=wait"
+    pause_body: Mapping[str, str] | None = None
+    resume_path = "/resume"
+
+    def __init__(self, server: Server, served: ServedModel) -> None:
+        self.server, self.served = server, served
+        self.version: str | None = None
+        self.model = served.model
+        self.learners: dict[str, ServerBackend] = {}
+
+    def of_learner(self, name: str) -> "ServerBackend":
+        """The backend of one of several learners, with an adapter of its own; the first is this."""
+        self.learners[name] = copy.copy(self) if self.learners else self
+        return self.learners[name]
+
+    def generate(
+        self, prompt_ids: Prompts, seeds: Sequence[int], sampling: Sampling
+    ) -> Generated:
+        """As `Backend.generate`.
+
+        Raises:
+            ServerError: the server does not answer, has other weights, or its reply lacks
+                token ids or log-probabilities.
+            ValueError: entropies are asked for.
+        """
+        self._check_sampling(sampling)
+        if self.version is None:
+            raise ServerError(
+                f"the server at {self.server.url} has no weights of this run yet; it gets "
+                "them when training begins: call train()"
+            )
+        pairs = zip(prompt_ids, seeds, strict=True)
+        bodies = [self._body(list(ids), seed, sampling) for ids, seed in pairs]
+        answers = self.server.post_all(self.path, bodies)
+        replies = [self._parse_reply(answer) for answer in answers]
+        self.check_version()
+        return Generated(
+            token_ids=[ids for ids, _ in replies],
+            logprobs=[logprobs for _, logprobs in replies],
+        )
+
+    def _check_sampling(self, sampling: Sampling) -> None:
+        """Raises ValueError for what the server cannot give."""
+        check_no_entropies(sampling)
+
+    def _body(self, ids: list[int], seed: int, sampling: Sampling) -> dict[str, Any]:
+        """A request; with all settings, as a model's folder may have other defaults."""
+        request = {"model": self.model, "prompt": ids, "seed": seed % 2**63}
+        answer_options = {"skip_special_tokens": False, "return_token_ids": True}
+        return request | answer_options | sampling.vllm_options
+
+    def _reply_fields(self, answer: Any) -> ReplyFields:
+        """The fields of an answer; raises if there are none."""
+        (choice,) = answer["choices"]
+        return ReplyFields(
+            model=answer["model"],
+            token_ids=choice["token_ids"],
+            logprobs=choice["logprobs"]["token_logprobs"],
+            finish_reason=choice["finish_reason"],
+        )
+
+    def check_version(self) -> None:
+        """Raises ServerError if the server has other weights than it was sent."""
+        answer = self.server.get(self.version_path)
+        version = answer.get("weight_version") if isinstance(answer, dict) else answer
+        if version != self.version:
+            raise ServerError(
+                f"want weights {self.version!r} on the server at {self.server.url}, got "
+                f"{version!r}: it was started anew, or another run sends it weights; "
+                "give each run a server of its own, and resume the run"
+            )
+
+    def load(
+        self,
+        folder: Path,
+        *,
+        is_adapter: bool,
+        send: Callable[[], None] | None = None,
+    ) -> None:
+        """Makes the server load weights; `expect` has to follow, in every process.
+
+        Args:
+            folder: where the server finds them. Its name is their version.
+            is_adapter: whether they are a LoRA adapter of the served model, which takes the
+                place of the adapter before it, or the model's own.
+            send: transfers the model's own weights, which then are in no folder.
+
+        Raises:
+            ServerError: the server did not load them.
+        """
+        if is_adapter:
+            self._load_adapter(folder)
+            return
+        self.server.post(self.pause_path, self.pause_body)
+        try:
+            self._replace_weights(folder, send)
+        except BaseException:
+            with suppress(ServerError):  # the first error says more
+                self.server.post(self.resume_path)
+            raise
+        self.server.post(self.resume_path)
+
+    def _load_adapter(self, folder: Path) -> None:
+        name = {"lora_name": str(folder)}
+        # not load_inplace, with which vLLM reads the files again for each generation
+        models = self.server.get("/v1/models")["data"]
+        is_known = any(model.get("id") == str(folder) for model in models)
+        if is_known:  # of a run that was resumed
+            self.server.post("/v1/unload_lora_adapter", name)
+        self._post_load(
+            "/v1/load_lora_adapter", name | {"lora_path": str(folder)}, folder
+        )
+        if is_known:  # the cache goes by the name
+            self._forget_prefixes()
+        if self.model not in (self.served.model, str(folder)):
+            self.server.post("/v1/unload_lora_adapter", {"lora_name": self.model})
+
+    def expect(self, folder: Path, *, is_adapter: bool) -> None:
+        """Takes replies of these weights from now on, and of no others."""
+        if is_adapter:
+            self.model = str(folder)
+        else:
+            self.version = str(folder)
+
+    def check_sum(self, expected: int, *, is_adapter: bool) -> None:
+        """Raises ServerError if the weights of a worker have another `bit_sum`."""
+        call = {"method": "arena_sum", "kwargs": {"is_adapter": is_adapter}}
+        sums = self.server.post("/collective_rpc", call)["results"]
+        if wrong_sums := [bits for bits in sums if bits != str(expected)]:
+            raise ServerError(
+                f"want the trainer's weights on the server at {self.server.url}, got others: "
+                f"their bits add up to {wrong_sums[0]}, the trainer's to {expected}; {RESTART}, "
+                "and resume the run"
+            )
+
+    def _replace_weights(self, folder: Path, send: Callable[[], None] | None) -> None:
+        server, arguments = self.server, {"weights_path": str(folder)}
+        reload = {"method": "reload_weights", "kwargs": arguments}
+        if send is None:
+            self._post_load("/collective_rpc", reload, folder)
+        else:
+            send()
+        self._forget_prefixes()
+        server.post("/update_weight_version", {"new_version": str(folder)})
+
+    def _forget_prefixes(self) -> None:
+        answer = self.server.post("/reset_prefix_cache")
+        if not isinstance(answer, dict) or not answer.get("success"):
+            raise ServerError(
+                f"the server at {self.server.url} keeps its prefix cache, which is of other "
+                "weights; give each run a server of its own"
+            )
+
+    def _post_load(self, path: str, body: Any, folder: Path) -> None:
+        try:
+            self.server.post(path, body)
+        except RequestRefused as error:
+            raise ServerError(
+                f"the server at {self.server.url} cannot load {str(folder)!r}: it does not "
+                "see this folder, has no --enable-lora of this rank, or serves another base "
+                f"model than {self.served.folder!r} with these layers; {RESTART} ({error})"
+            ) from error
+
+    def _parse_reply(self, answer: Any) -> tuple[list[int], list[float]]:
+        """Token ids and log-probabilities of a reply."""
+        url = self.server.url
+        try:
+            reply = self._reply_fields(answer)
+        except (LookupError, TypeError, ValueError):
+            reply = ReplyFields()
+        token_ids, logprobs = reply.token_ids, reply.logprobs
+        has_lists = _is_list_of(token_ids, int) and _is_list_of(
+            logprobs, int, float, NoneType
+        )
+        if not has_lists or len(token_ids) != len(logprobs):
+            raise ServerError(
+                f"want token_ids and as many token_logprobs in a reply of {url}, got "
+                f"{str(answer)[:120]!r}; want a server of vLLM 0.31 to 0.33, or of SGLang"
+            )
+        if reply.model != self.model:
+            raise ServerError(
+                f"want replies of the model {self.model!r} from {url}, got one of "
+                f"{reply.model!r}; give each run a server of its own"
+            )
+        if reply.finish_reason not in ("stop", "length"):
+            raise ServerError(
+                f"the server at {url} ended a reply with {reply.finish_reason!r}: somebody "
+                "else paused it; give each run a server of its own"
+            )
+        are_finite = [x is not None and math.isfinite(x) for x in logprobs]
+        if not all(are_finite):
+            raise Diverged(
+                f"want finite log-probabilities from {url}, got some that are not: the "
+                "weights have diverged; train with a lower learning_rate or max_grad_norm"
+            )
+        return token_ids, logprobs
+
+
+def _is_list_of(values: Any, *kinds: type) -> bool:
+    """True if an answer has a list there, with something in it, all of these types."""
+    is_list = isinstance(values, list) and len(values) > 0
+    return is_list and all(type(value) in kinds for value in values)
