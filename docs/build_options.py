@@ -66,8 +66,8 @@ def page() -> str:
     known = [*options_of(JobConfig).values(), *options_of(SelfPlay).values()]
     lines = [HEAD.rstrip()]
     for group in GROUPS:
-        if own := [option for option in known if option.group == group]:
-            lines += table(group, own)
+        if options := [option for option in known if option.group == group]:
+            lines += table(group, options)
     lines += table(ROWS, options_of(RowConfig).values())
     for name, stage in STAGES.items():
         lines += table(f"`{name}`", options_of(stage).values())

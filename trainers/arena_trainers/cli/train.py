@@ -19,9 +19,10 @@ import yaml
 from arena_credit.by_name import default_options, with_options
 from arena_envs.doors import signature_of
 from arena_envs.trust import no_code
+from arena_trainers.inherited import HELP_OF_TRL
 from arena_trainers.lm.prompt_file import saved_options
 from arena_trainers.offline.protocol import SELF_PLAY, check_name, row_trainer
-from arena_trainers.options import GROUPS, OF_TRL, Option, options_of
+from arena_trainers.options import GROUPS, Option, options_of
 from arena_trainers.runs import code
 from arena_trainers.runs.defaults import without_what_yields
 from arena_trainers.runs.folder import (
@@ -58,7 +59,7 @@ HELP = ("-h", "--help", "--help-all")
 DRY_RUN, ALLOW_CODE = FLAGS = "--dry-run", "--allow-code"
 WIDTH = 80
 _COLUMN = 30  # column in which the help of an option begins
-_OF_TRL = {name: text for names in OF_TRL.values() for name, text in names.items()}
+_OF_TRL = {name: text for names in HELP_OF_TRL.values() for name, text in names.items()}
 
 _TEXTS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 RUN = tuple(
@@ -327,12 +328,12 @@ def train_help(recipe: str, *, all_options: bool = False) -> str:
     )
     lines = [usage.rstrip()]
     for title in GROUPS:
-        group = [known[n] for n in OF_TRL.get(title, ()) if n in known]
+        group = [known[n] for n in HELP_OF_TRL.get(title, ()) if n in known]
         own = [o for o in known.values() if o.group == title]
         group = own + group if title == "Run" else group + own
         lines += ["", f"{title}:", *_group(group, settings)]
     if all_options:
-        told = {name for title in GROUPS for name in OF_TRL.get(title, ())}
+        told = {name for title in GROUPS for name in HELP_OF_TRL.get(title, ())}
         others = [o for n, o in known.items() if not o.group and n not in told]
         title = "Inherited from trl.GRPOConfig and transformers.TrainingArguments:"
         lines += ["", title, *_group(others, settings)]

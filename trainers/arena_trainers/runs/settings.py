@@ -70,31 +70,158 @@ _IN_TURN = ("play", "select", "train")  # stages that may be lists
 class JobConfig:
     """Settings of a training run besides the trainer's own."""
 
-    model: str = option("tiny")
-    hidden_size: int = option(64, least=4)
-    num_layers: int = option(2, least=1)
-    vocab_size: int = option(0, least=0)
-    lora_r: int = option(0, least=0)
-    lora_alpha: int | None = option(None, least=1)
-    lora_target_modules: list[str] = option(["all-linear"])
-    warm_start_steps: int = option(0, least=0)
-    warm_start_episodes: int = option(1000, least=1)
-    warm_start_games: list[Any] = option([])
-    warm_start_teacher: str | None = option(None)
-    warm_start_batch_size: int = option(256, least=1)
-    warm_start_learning_rate: float | None = option(None, least=0)
-    evaluate_every: int = option(10, least=0)
-    exact_states: int = option(1000, least=0)
-    eval_episodes: int = option(1000, least=1)
-    saved_episodes: int = option(32, least=0)
-    columns: dict[str, Any] = option({})
-    saved_groups: int = option(2, least=0)
-    show_replies_every: int | None = option(None, least=0)
-    stall_after: float = option(600.0, least=0)
-    save_best: bool = option(True)
-    start_episodes: int = option(0, least=0)
-    patience: int = option(0, least=0)
-    warn_collapse: bool = option(False)
+    model: str = option(
+        "tiny",
+        group="Model",
+        help="Folder of a saved model, an id of the Hugging Face hub, or 'tiny': made "
+        "on the spot.",
+    )
+    hidden_size: int = option(
+        64,
+        least=4,
+        group="Model",
+        help="Width of the tiny model.",
+    )
+    num_layers: int = option(
+        2,
+        least=1,
+        group="Model",
+        help="Layers of the tiny model.",
+    )
+    vocab_size: int = option(
+        0,
+        least=0,
+        group="Model",
+        help="Most tokens of the tiny model, byte pairs that all games of the "
+        "catalogue teach; by default 0, for the words of its own games.",
+    )
+    lora_r: int = option(
+        0,
+        least=0,
+        group="Model",
+        help="Rank of a LoRA adapter that is trained; 0 to train all weights.",
+    )
+    lora_alpha: int | None = option(
+        None,
+        least=1,
+        group="Model",
+        help="Scale of the adapter; twice the rank by default.",
+    )
+    lora_target_modules: list[str] = option(
+        ["all-linear"],
+        group="Model",
+        help="Layers that get an adapter, such as q_proj,v_proj; all linear layers "
+        "but the output by default.",
+    )
+    warm_start_steps: int = option(
+        0,
+        least=0,
+        group="Model",
+        help="Optimizer steps of imitation of random legal play before self-play.",
+    )
+    warm_start_episodes: int = option(
+        1000,
+        least=1,
+        group="Model",
+        help="Episodes of legal play to imitate.",
+    )
+    warm_start_games: list[Any] = option(
+        [],
+        group="Model",
+        help="Games whose legal play is imitated: ids, or dicts of id and params; by "
+        "default those of self-play.",
+    )
+    warm_start_teacher: str | None = option(
+        None,
+        group="Model",
+        help="Policy string of a bot to imitate, such as 'cfr'. By default random "
+        "legal play is imitated.",
+    )
+    warm_start_batch_size: int = option(
+        256,
+        least=1,
+        group="Model",
+        help="Replies imitated per optimizer step.",
+    )
+    warm_start_learning_rate: float | None = option(
+        None,
+        least=0,
+        group="Model",
+        help="Learning rate of the imitation; by default from the model's size.",
+    )
+    evaluate_every: int = option(
+        10,
+        least=0,
+        group="Evaluation",
+        help="Steps between exact evaluations in training; 0 for none in between.",
+    )
+    exact_states: int = option(
+        1000,
+        least=0,
+        group="Evaluation",
+        help="Most information states of a game whose NashConv is measured exactly, "
+        "before, in and after training; 0 for never. A model is scored in each of "
+        "them: tic-tac-toe has 4,520.",
+    )
+    eval_episodes: int = option(
+        1000,
+        least=1,
+        group="Evaluation",
+        help="Episodes that measure the legal-reply rate.",
+    )
+    saved_episodes: int = option(
+        32,
+        least=0,
+        group="Output",
+        help="Episodes kept in episodes.jsonl.",
+    )
+    columns: dict[str, Any] = option(
+        {},
+        group="Credit",
+        help="Columns or reward parts: {rewards.judge: 'my_module:my_function'}. A "
+        "reward model gives them by {rewards.judge: {reward: PATH}}.",
+    )
+    saved_groups: int = option(
+        2,
+        least=0,
+        group="Output",
+        help="Training groups kept at each log; 0 for none.",
+    )
+    show_replies_every: int | None = option(
+        None,
+        least=0,
+        group="Output",
+        help="Steps between sample replies; default 10, tiny: 0.",
+    )
+    stall_after: float = option(
+        600.0,
+        least=0,
+        group="Output",
+        help="Seconds of one step after which each process says what it waits for; 0 "
+        "for never.",
+    )
+    save_best: bool = option(
+        True,
+        group="Output",
+        help="Whether to keep the best model in best/.",
+    )
+    start_episodes: int = option(
+        0,
+        least=0,
+        group="Evaluation",
+        help="Episodes against the start at evaluations.",
+    )
+    patience: int = option(
+        0,
+        least=0,
+        group="Evaluation",
+        help="Evaluations without a better score to the end.",
+    )
+    warn_collapse: bool = option(
+        False,
+        group="Evaluation",
+        help="Whether to warn of a collapse.",
+    )
 
     def __post_init__(self) -> None:
         check_declared(self)
@@ -287,10 +414,24 @@ def output_defaults(output_dir: str, options: Container[str]) -> dict[str, Any]:
 class RowConfig:
     """Settings of a run that learns from rows, besides the model's and the trainer's."""
 
-    trainer: str = option()
-    data: str = option()
-    batch_size: int = option(32, least=1)
-    max_tokens_per_forward: int | None = option(None, least=1)
+    trainer: str = option(
+        help="Name of the trainer.",
+    )
+    data: str = option(
+        help="Rows that arena data wrote (Parquet, or a folder of splits), or a data "
+        "set of messages in TRL's conversational form (Parquet or JSON lines).",
+    )
+    batch_size: int = option(
+        32,
+        least=1,
+        help="Rows per optimizer step, all processes together. The gradient is their "
+        "mean, also if they run in micro-batches that fit the memory.",
+    )
+    max_tokens_per_forward: int | None = option(
+        None,
+        least=1,
+        help="Most tokens that run at once; by default what memory allows.",
+    )
 
     def __post_init__(self) -> None:
         check_declared(self)
@@ -373,12 +514,33 @@ def trainer_args(
 class PlayStage:
     """The line-ups of a round, and the number of their episodes."""
 
-    episodes: int = option(100, least=1)
-    samples: int = option(1, least=1)
-    same_seeds: bool = option(False)
-    policies: list[str] = option([LEARNER])
-    opponents: list[str] = option(["self"])
-    branch: dict[str, Any] | None = option(None)
+    episodes: int = option(
+        100,
+        least=1,
+        help="Different seeds of each line-up of each game.",
+    )
+    samples: int = option(
+        1,
+        least=1,
+        help="Episodes of each seed.",
+    )
+    same_seeds: bool = option(
+        False,
+        help="Whether all line-ups of a game play the same seeds.",
+    )
+    policies: list[str] = option(
+        [LEARNER],
+        help="Policies that play each seat in turn; `learner` is the model of the "
+        "round.",
+    )
+    opponents: list[str] = option(
+        ["self"],
+        help="Policies of the other seats; `self` is the same policy in all seats.",
+    )
+    branch: dict[str, Any] | None = option(
+        None,
+        help="Arguments of `Branching`; none for no turn trees.",
+    )
 
     def __post_init__(self) -> None:
         check_declared(self)
@@ -396,8 +558,15 @@ class PlayStage:
 class EvaluateStage:
     """The opponents of each model's evaluation."""
 
-    opponents: list[str] = option(["random"])
-    episodes: int = option(100, least=1)
+    opponents: list[str] = option(
+        ["random"],
+        help="Policy strings, each in all other seats.",
+    )
+    episodes: int = option(
+        100,
+        least=1,
+        help="Per opponent and seat; the seeds are the same in all rounds.",
+    )
 
     def __post_init__(self) -> None:
         check_declared(self)
@@ -424,12 +593,34 @@ class RoundStages:
 class Loop:
     """The stages of the rounds, and the number of rounds."""
 
-    num: int = option(least=1)
-    stages: list[RoundStages] = option()
-    evaluate: EvaluateStage = option()
-    start_from: Literal["first", "last"] = option("last")
-    aggregate: bool = option(False)
-    patience: int = option(0, least=0)
+    num: int = option(
+        least=1,
+        help="Most rounds.",
+    )
+    stages: list[RoundStages] = option(
+        help="Those of round k are at k modulo their number; play, select and train "
+        "in YAML.",
+    )
+    evaluate: EvaluateStage = option(
+        help="The opponents of each model's evaluation.",
+    )
+    start_from: Literal["first", "last"] = option(
+        "last",
+        help="The model that training starts from: `last` is that of the round "
+        "before, `first` the one that the loop starts from. The last one plays in any "
+        "case. An adapter goes on training from that of the round before, or is a new "
+        "one.",
+    )
+    aggregate: bool = option(
+        False,
+        help="Whether a round trains on the rows of earlier rounds, too.",
+    )
+    patience: int = option(
+        0,
+        least=0,
+        help="Rounds without a better score after which the loop ends; 0 for all "
+        "rounds.",
+    )
 
     def __post_init__(self) -> None:
         try:
